@@ -1,0 +1,97 @@
+"""The glue: pytest's options, hooks and fixtures for `pytest bench/`; what they do is in harness/."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from harness.clock import ReplayClock
+from harness.errors import UserError
+from harness.session import Session, choose_board_storage
+from harness.settings import add_options, chosen_runtimes
+from samplers.environment import environment
+from storage.board import board_name
+
+_SESSION: pytest.StashKey[Session] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options, in one group."""
+    add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the storage before pytest-benchmark opens it."""
+    choose_board_storage(config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Ask every question of every chosen runtime."""
+    if "runtime" in metafunc.fixturenames and "measure" in metafunc.fixturenames:
+        with _usage_errors():
+            metafunc.parametrize("runtime", chosen_runtimes(metafunc.config))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Begin a measuring session where a test measures."""
+    configurations = sum("measure" in getattr(item, "fixturenames", ()) for item in session.items)
+    if configurations and not session.config.option.collectonly:
+        with _usage_errors():
+            session.config.stash[_SESSION] = Session(session.config, configurations)
+
+
+@pytest.fixture
+def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
+    """Make pytest-benchmark's timer of this test the clock of the measured process; asked for before `benchmark`."""
+    clock = ReplayClock()
+    question = request.path.stem.replace("test_", "")
+    request.node.add_marker(pytest.mark.benchmark(timer=clock, group=question))
+    return clock
+
+
+@pytest.fixture
+def measure(
+    request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark: Any
+) -> Callable[[str, str], None]:
+    """Return measure(runtime, scenario): one configuration, stored with memory and speed."""
+    session = request.config.stash[_SESSION]
+    return lambda runtime, scenario: session.measure(benchmark, replay_clock, runtime, scenario)
+
+
+def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
+    """Say what of the machine bears on memory."""
+    machine_info["reusebench"] = {"board": board_name(), **environment()}
+
+
+def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
+    """Store the results without figures beside the others."""
+    if _SESSION in config.stash:
+        config.stash[_SESSION].add_failures(output_json)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Store what pytest-benchmark did not."""
+    if _SESSION in session.config.stash:
+        session.config.stash[_SESSION].finish()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say where the results are and what shows them."""
+    if _SESSION in config.stash:
+        storage = config.stash[_SESSION].storage
+        terminalreporter.section("reusebench")
+        terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports")
+
+
+@contextlib.contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Show a user's mistake as pytest shows its own."""
+    try:
+        yield
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from None

@@ -1,0 +1,72 @@
+"""Every mistake of a user that stops `pytest bench/` before it measures: what is wrong, what is valid, what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = [
+    "ModelFileEmpty",
+    "ModelFileMissing",
+    "ModelNotBuilt",
+    "NoRuntime",
+    "RuntimeNotInstalled",
+    "StorageNotLocal",
+    "StorageNotWritable",
+    "UserError",
+]
+
+
+class UserError(Exception):
+    """The user can put it right; conftest.py shows it as pytest's usage error, without a traceback."""
+
+
+class ModelFileMissing(UserError):
+    """--model names no file."""
+
+    def __init__(self, path: Path) -> None:
+        what = "is a folder" if path.is_dir() else "does not exist"
+        super().__init__(f"--model {path}: {what}. Give a model file, or leave --model out for the built-in set")
+
+
+class ModelFileEmpty(UserError):
+    """--model names a file without content."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"--model {path}: the file is empty. Export or copy it again")
+
+
+class ModelNotBuilt(UserError):
+    """A built-in model could not be made."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(f"a built-in model could not be built: {reason}. Give your own with --model FILE")
+
+
+class RuntimeNotInstalled(UserError):
+    """--runtime names a runtime that this interpreter does not have."""
+
+    def __init__(self, name: str, install: str) -> None:
+        super().__init__(f"--runtime {name}: not installed for this Python. Install it: {install}")
+
+
+class NoRuntime(UserError):
+    """No runtime at all is installed."""
+
+    def __init__(self) -> None:
+        super().__init__("no runtime is installed for this Python. `python -m runtimes` says what to install")
+
+
+class StorageNotLocal(UserError):
+    """--benchmark-storage is not a folder."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"--benchmark-storage {uri}: results and traces need a folder; valid: file://PATH or a path")
+
+
+class StorageNotWritable(UserError):
+    """Results could not be stored."""
+
+    def __init__(self, path: Path, reason: OSError) -> None:
+        super().__init__(
+            f"the storage {path} cannot be written ({reason.strerror}). Choose another: --benchmark-storage=file://PATH"
+        )

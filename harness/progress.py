@@ -1,0 +1,71 @@
+"""One line that says what is measured, which repeat, and how long still; only where a person looks at it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["Progress"]
+
+_WIDTH = 40
+
+
+class Progress:
+    """Writes to pytest's terminal, on one line that it erases again; writes nothing elsewhere."""
+
+    def __init__(self, terminal: pytest.TerminalReporter | None) -> None:
+        """Begin without any knowledge of how much there is to do: see `expect`."""
+        self._terminal = terminal if terminal and terminal.isatty and terminal.verbosity >= 0 else None
+        self._processes_left = 0
+        self._processes_done = 0
+        self._busy_s = 0.0
+        self._title = ""
+        self._repeats = 0
+        self._repeat = 0
+        self._repeat_started = 0.0
+
+    def expect(self, processes: int) -> None:
+        """Say how many processes the session will start."""
+        self._processes_left = processes
+
+    def begin(self, title: str, repeats: int) -> None:
+        """Begin a configuration."""
+        self._title, self._repeats, self._repeat = title, repeats, 0
+        self._show("preparing")
+
+    def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
+        """Show a step of the given repeat; `share` of the process's steps is done."""
+        if repeat != self._repeat:
+            self._finish_repeat()
+            self._repeat, self._repeat_started = repeat, time.monotonic()
+        place = phase.replace("_", " ") if context is None else f"{phase.replace('_', ' ')} {context + 1}"
+        self._show(f"repeat {repeat}/{self._repeats}  {place:<{_WIDTH // 2}}{self._time_left(share)}")
+
+    def end(self) -> None:
+        """End the configuration, whether all its repeats were made or not."""
+        self._finish_repeat()
+        self._processes_left -= max(0, self._repeats - self._repeat)
+        self._repeat = 0
+        if self._terminal:
+            self._terminal.rewrite("", erase=True)
+
+    def _finish_repeat(self) -> None:
+        if self._repeat:
+            self._busy_s += time.monotonic() - self._repeat_started
+            self._processes_done += 1
+            self._processes_left -= 1
+
+    def _time_left(self, share: float) -> str:
+        if not self._processes_done:
+            return ""
+        seconds = self._busy_s / self._processes_done * (self._processes_left - share)
+        minutes, seconds = divmod(round(max(0.0, seconds)), 60)
+        return f"about {f'{minutes} min ' if minutes else ''}{seconds} s left"
+
+    def _show(self, text: str) -> None:
+        if self._terminal:
+            self._terminal.ensure_newline() if self._terminal.currentfspath else None
+            self._terminal.rewrite(f"{self._title:<{_WIDTH}}{text}", erase=True)

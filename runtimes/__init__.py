@@ -1,0 +1,62 @@
+"""The real runtimes behind one small interface (base.py); this file is the visible list of them.
+
+Importing this package imports no runtime: the harness must not map a runtime's libraries, since a second
+process that maps them would halve their share in the measured process's PSS.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Tuple
+
+if TYPE_CHECKING:
+    from runtimes.base import Runtime
+
+__all__ = ["RUNTIMES", "RuntimeEntry", "UnknownRuntime", "available", "find_runtime", "open_runtime"]
+
+
+@dataclass(frozen=True)
+class RuntimeEntry:
+    """Where a runtime's adapter is and what it stands on."""
+
+    name: str
+    #: Module of this package that defines `open_runtime() -> Runtime`.
+    adapter: str
+    #: Python package that the adapter imports.
+    package: str
+    #: What to do when it is missing.
+    install: str
+
+
+RUNTIMES: Tuple[RuntimeEntry, ...] = (
+    RuntimeEntry("onnxruntime", "runtimes.onnxruntime", "onnxruntime", "pip install onnxruntime"),
+)
+
+
+class UnknownRuntime(ValueError):
+    """A runtime's name is not in the list."""
+
+    def __init__(self, name: str) -> None:
+        valid = ", ".join(entry.name for entry in RUNTIMES)
+        super().__init__(f"unknown runtime {name!r}; valid: {valid}. `python -m runtimes` shows what this machine has")
+
+
+def find_runtime(name: str) -> RuntimeEntry:
+    """Return the entry of that name, or raise UnknownRuntime."""
+    for entry in RUNTIMES:
+        if entry.name == name:
+            return entry
+    raise UnknownRuntime(name)
+
+
+def available(entry: RuntimeEntry) -> bool:
+    """Whether the runtime's package is installed for this interpreter; imports nothing of it."""
+    return importlib.util.find_spec(entry.package) is not None
+
+
+def open_runtime(name: str) -> Runtime:
+    """Import the runtime and return its adapter: for the measured process only."""
+    runtime: Runtime = importlib.import_module(find_runtime(name).adapter).open_runtime()
+    return runtime

@@ -1,0 +1,74 @@
+"""What every runtime's adapter provides; runs in the measured process (standard library only, Python 3.8)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Dict, Optional, Sequence
+
+__all__ = ["Context", "NotSupported", "Runtime", "input_pattern"]
+
+_PATTERN_BYTES = 65521
+
+
+class NotSupported(Exception):
+    """The runtime has no such mechanism, or this model does not allow it; the message says which and why."""
+
+
+class Context(ABC):
+    """One context of a runtime, with its own input; not for use from two threads at once."""
+
+    @abstractmethod
+    def infer(self) -> None:
+        """Run one inference; the clock of the measurement stands around this call."""
+
+    @abstractmethod
+    def outputs(self) -> Sequence[memoryview]:
+        """Return each output of the last inference, in the model's order, C-contiguous and without a copy."""
+
+    @abstractmethod
+    def destroy(self) -> None:
+        """Release everything that this context alone holds."""
+
+    def account(self) -> Dict[str, int]:
+        """Return the runtime's own account of this context's memory in bytes, by component; empty without one."""
+        return {}
+
+
+class Runtime(ABC):
+    """An imported runtime."""
+
+    #: As the runtime itself reports it.
+    version: str
+
+    def prepare(self, model: str, digest: str, folder: str) -> Optional[str]:
+        """Make what DUP needs of a model beforehand, in a process of its own, and return its path.
+
+        None when the runtime needs nothing. Safe when two processes prepare the same model at once.
+        """
+        return None
+
+    @abstractmethod
+    def load(self, model: str, prepared: Optional[str]) -> Context:
+        """Return a context of the model file; of the prepared file where its weights are to be shared."""
+
+    def dup(self, source: Context) -> Context:
+        """Return a further context over the weights of source, with internal memory of its own."""
+        raise NotSupported(f"{type(self).__name__} cannot duplicate a context")
+
+    def shared_context(self, source: Context) -> Context:
+        """Return a handle that runs source itself from another thread, with an input of its own."""
+        raise NotSupported(f"{type(self).__name__} cannot run one context from several threads")
+
+
+def input_pattern() -> bytes:
+    """Return a fixed noise pattern, the same on every machine and Python; adapters repeat it to fill an input.
+
+    Its length is a prime, so that rows and channels of no usual image size repeat alike. Made here by a
+    linear congruential generator (constants of Numerical Recipes), since `random` would import hashlib and
+    with it OpenSSL into the measured process.
+    """
+    state, pattern = 1, bytearray(_PATTERN_BYTES)
+    for position in range(_PATTERN_BYTES):
+        state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
+        pattern[position] = state >> 24
+    return bytes(pattern)

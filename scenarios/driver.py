@@ -1,0 +1,207 @@
+"""The measured process: walks a Plan on a runtime and stops at a barrier after every step.
+
+Run as `python -m scenarios.driver`. It reads one JSON line from standard input, the command, and writes
+one JSON line per barrier to standard output. At a barrier nothing runs: it waits until the harness has
+read what it wants and writes `go`. Instead of `go` the harness may write `trim`: the process hands its free heap back
+to the kernel (malloc_trim) and stops at one more barrier, so that this state can be read too.
+
+What is imported here is weighed with the runtime: standard library only, and little of it. Python 3.8.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import zlib
+from array import array
+from typing import Any, Callable, Dict, List, Optional, TextIO
+
+from runtimes import open_runtime
+from runtimes.base import Context, NotSupported, Runtime
+from scenarios.plan import DUP, Plan, Step
+from scenarios.plan import Context as ContextSpec
+from scenarios.schedule import Gate, Worker, run_on_all
+
+__all__ = ["main"]
+
+#: A message longer than this is cut: some runtimes print whole graphs.
+_MESSAGE_CHARACTERS = 2000
+
+
+class Channel:
+    """The two pipes to the harness."""
+
+    def __init__(self, commands: TextIO, messages: TextIO) -> None:
+        self._commands = commands
+        self._messages = messages
+
+    def command(self) -> str:
+        """Return the next line from the harness; end the process where the harness is gone."""
+        line = self._commands.readline()
+        if not line:
+            os._exit(1)
+        return line.strip()
+
+    def send(self, event: str, **fields: Any) -> None:
+        """Write one message."""
+        self._messages.write(json.dumps({"event": event, "at_ns": time.monotonic_ns(), **fields}) + "\n")
+        self._messages.flush()
+
+    def barrier(self, step: Step, data: Dict[str, Any]) -> None:
+        """Say which step has ended and wait for `go`."""
+        self.send("barrier", phase=step.phase, context=step.context, data=data)
+        while True:
+            command = self.command()
+            if command == "go":
+                return
+            if command == "trim":
+                self.send("barrier", phase="trimmed", context=None, data={"trimmed": _trim_heap()})
+
+
+class Walk:
+    """A plan being walked: each step returns what its barrier tells the harness."""
+
+    def __init__(self, plan: Plan, runtime: Runtime) -> None:
+        self._plan = plan
+        self._runtime = runtime
+        self._contexts: List[Context] = []
+        self._workers: List[Worker] = []
+
+    def take(self, step: Step) -> Dict[str, Any]:
+        """Do one step."""
+        if step.context is None:
+            return self._steady() if step.phase == "steady" else self._imported()
+        if step.phase == "destroy":
+            return self._destroy_last()
+        return self._make(step.context) if step.phase == "context" else self._first_inference(step.context)
+
+    def _imported(self) -> Dict[str, Any]:
+        return {"runtime_version": self._runtime.version, "python_version": sys.version.split()[0]}
+
+    def _make(self, index: int) -> Dict[str, Any]:
+        started = time.monotonic_ns()
+        context = self._new_context(self._plan.contexts[index], self._plan.shares_weights(index))
+        load_ns = time.monotonic_ns() - started
+        self._contexts.append(context)
+        self._workers.append(Worker(f"context-{index}"))
+        return {"load_ns": load_ns, "account": context.account()}
+
+    def _new_context(self, spec: ContextSpec, shares_weights: bool) -> Context:
+        if spec.source is None:
+            model = self._plan.models[spec.model]
+            return self._runtime.load(model.path, model.prepared if shares_weights else None)
+        source = self._contexts[spec.source]
+        return self._runtime.dup(source) if spec.mechanism == DUP else self._runtime.shared_context(source)
+
+    def _first_inference(self, index: int) -> Dict[str, Any]:
+        context, worker = self._contexts[index], self._workers[index]
+        worker.start(lambda: _timed(context.infer))
+        latency_ns = worker.finish()
+        return {"latency_ns": latency_ns, "digest": _digest(context), "account": context.account()}
+
+    def _steady(self) -> Dict[str, Any]:
+        gate = Gate(self._plan.cores)
+        tasks = [_rounds(context, gate, self._plan.rounds) for context in self._contexts]
+        started = time.monotonic_ns()
+        latencies = run_on_all(self._workers, tasks)
+        elapsed_ns = time.monotonic_ns() - started
+        return {
+            "elapsed_ns": elapsed_ns,
+            "latencies_ns": [each.tolist() for each in latencies],
+            "digests": [_digest(context) for context in self._contexts],
+            "accounts": [context.account() for context in self._contexts],
+        }
+
+    def _destroy_last(self) -> Dict[str, Any]:
+        self._workers.pop().stop()
+        self._contexts.pop().destroy()
+        return {}
+
+
+def main() -> int:
+    """Serve one command from the harness and return the exit code."""
+    channel = _open_channel()
+    command = json.loads(channel.command())
+    step = Step(command["command"])
+    try:
+        runtime = open_runtime(command["runtime"])
+        if command["command"] == "prepare":
+            channel.send("prepared", models=_prepare(runtime, command))
+            return 0
+        plan = Plan.from_json(command["plan"])
+        walk = Walk(plan, runtime)
+        for step in plan.steps():
+            channel.barrier(step, walk.take(step))
+    except Exception as error:  # every failure of the runtime is a result, and is told to the harness
+        channel.send("failure", phase=step.phase, context=step.context, kind=_kind(error), message=_words(error))
+        return 1
+    return 0
+
+
+def _open_channel() -> Channel:
+    """Keep the harness's pipes apart from what a runtime prints: its standard output becomes standard error."""
+    messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return Channel(sys.stdin, messages)
+
+
+def _prepare(runtime: Runtime, command: Dict[str, Any]) -> Dict[str, Optional[str]]:
+    """Return, by digest, what the runtime made of each model."""
+    folder = command["folder"]
+    return {each["digest"]: runtime.prepare(each["path"], each["digest"], folder) for each in command["models"]}
+
+
+def _rounds(context: Context, gate: Gate, rounds: int) -> Callable[[], array[int]]:
+    latencies = array("q", bytes(8 * rounds))
+
+    def run() -> array[int]:
+        for index in range(rounds):
+            with gate:
+                latencies[index] = _timed(context.infer)
+        return latencies
+
+    return run
+
+
+def _timed(call: Callable[[], None]) -> int:
+    """Return how long the call took in nanoseconds of the monotonic clock."""
+    started = time.perf_counter_ns()
+    call()
+    return time.perf_counter_ns() - started
+
+
+def _digest(context: Context) -> str:
+    """Return the CRC-32 of all output bytes, which zlib gives without OpenSSL in the measured process."""
+    checksum = 0
+    for output in context.outputs():
+        checksum = zlib.crc32(output, checksum)
+    return f"{checksum:08x}"
+
+
+def _trim_heap() -> bool:
+    """Give free heap pages back to the kernel; False where the C library has no malloc_trim."""
+    import ctypes  # only now: nothing is measured "as allocated" after a trim
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is None:
+        return False
+    trim(0)
+    return True
+
+
+def _kind(error: Exception) -> str:
+    if isinstance(error, NotSupported):
+        return "not_supported"
+    if isinstance(error, MemoryError) or "bad_alloc" in str(error) or "Failed to allocate memory" in str(error):
+        return "out_of_memory"
+    return "failed"
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

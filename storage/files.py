@@ -1,0 +1,110 @@
+"""Stored files: what is in a storage, checked against the schema, and what is wrong with the files that are not.
+
+A file is pytest-benchmark's JSON. Results that succeeded are the `extra_info` of its benchmarks, whose `stats` are
+those of the latencies; results that did not stand in its top-level `reusebench_failures`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from storage.result import SCHEMA
+
+__all__ = ["FAILURES", "BadFile", "InvalidResult", "StoredFile", "StoredResult", "check_result", "read_storage"]
+
+#: Top-level key of the results without figures, which pytest-benchmark itself would leave out.
+FAILURES = "reusebench_failures"
+_SCHEMA_FILE = Path(__file__).parent / "schema" / "result-1.json"
+
+
+class InvalidResult(ValueError):
+    """A result does not have the form of the schema."""
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """One configuration of one run."""
+
+    #: extra_info.
+    info: dict[str, Any]
+    #: pytest-benchmark's statistics of the latencies in seconds; None for a failure.
+    stats: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One run: a file that could be read."""
+
+    path: Path
+    #: ISO 8601, UTC.
+    recorded_at: str
+    machine: dict[str, Any]
+    commit: dict[str, Any]
+    results: tuple[StoredResult, ...]
+
+
+@dataclass(frozen=True)
+class BadFile:
+    """A file that could not be read, and why."""
+
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        """Return what is wrong and what to do."""
+        return f"{self.path}: {self.reason}; it is left out. Move it away or delete it"
+
+
+def check_result(info: dict[str, Any]) -> None:
+    """Raise InvalidResult where the result is not of the schema."""
+    if info.get("schema") != SCHEMA:
+        raise InvalidResult(f"schema {info.get('schema')!r} is not supported by this version, which reads {SCHEMA!r}")
+    error = next(_validator().iter_errors(info), None)
+    if error is not None:
+        place = "/".join(str(part) for part in error.absolute_path) or "the result"
+        raise InvalidResult(f"not a valid {SCHEMA}: {place}: {error.message[:200]}")
+
+
+def read_storage(storage: Path) -> Iterator[StoredFile | BadFile]:
+    """Yield every run of the storage, oldest first; files without results of ours are passed over."""
+    for path in sorted(storage.glob("*/*.json"), key=lambda path: path.name):
+        found = _read_file(path)
+        if isinstance(found, BadFile) or found.results:
+            yield found
+
+
+def _read_file(path: Path) -> StoredFile | BadFile:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return _stored_file(path, data)
+    except InvalidResult as error:
+        return BadFile(path, str(error))
+    except (OSError, ValueError) as error:
+        return BadFile(path, f"cannot be read ({error})")
+    except (KeyError, TypeError, AttributeError):
+        return BadFile(path, "not a file of pytest-benchmark")
+
+
+def _stored_file(path: Path, data: dict[str, Any]) -> StoredFile:
+    measured = [StoredResult(each["extra_info"], each["stats"]) for each in data["benchmarks"] if _is_ours(each)]
+    failed = [StoredResult(each["extra_info"], None) for each in data.get(FAILURES, ())]
+    for result in (*measured, *failed):
+        check_result(result.info)
+    return StoredFile(path, data["datetime"], data["machine_info"], data["commit_info"], (*measured, *failed))
+
+
+def _is_ours(benchmark: dict[str, Any]) -> bool:
+    return str(benchmark["extra_info"].get("schema", "")).startswith("reusebench-result-")
+
+
+@functools.lru_cache(maxsize=1)
+def _validator() -> Any:
+    schema = json.loads(_SCHEMA_FILE.read_text(encoding="utf-8"))
+    return jsonschema.validators.validator_for(schema)(schema)

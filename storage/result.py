@@ -1,0 +1,199 @@
+"""A result: one configuration, measured in several fresh processes, as it stands in `extra_info`.
+
+Every figure is a list with one value per repeat, in order; null where that repeat did not give it. The names are
+defined in schema/result-1.json and explained in docs/storage.md.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scenarios.plan import Plan
+
+__all__ = ["SCHEMA", "Configuration", "Repeat", "build_result"]
+
+#: Written into every result; a change of names or meanings makes a new number.
+#: 1 (2026-11): first form.
+SCHEMA = "reusebench-result-1"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What was measured: the plan and what it was made from."""
+
+    plan: Plan
+    target: str
+    streams: int
+    #: Per stream.
+    contexts: int
+    #: How many model files the user gave, or the built-in set has.
+    model_files: int
+    #: The session's identity, common to all results of one `pytest bench/`.
+    run: str
+    #: What the measured processes reported; None before one of this runtime has come so far.
+    runtime_version: str | None
+    python_version: str | None
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """What one fresh process gave."""
+
+    #: A record per barrier, in order (targets.measured_process.Run.phases).
+    barriers: Sequence[dict[str, Any]]
+    #: None, or {"kind", "phase", "context", "message", "last_words"}.
+    failure: dict[str, Any] | None
+    elapsed_s: float
+    system_memory_noise_bytes: int
+    #: Path of the trace, relative to the storage.
+    trace: str
+
+    def reading(self, phase: str, part: str, key: str) -> int | None:
+        """Return one figure of the reading at the end of a phase; None where the phase was not reached."""
+        record = self.last(phase)
+        return record[part][key] if record else None
+
+    def last(self, phase: str) -> dict[str, Any] | None:
+        """Return the last barrier of a phase."""
+        return next((record for record in reversed(self.barriers) if record["phase"] == phase), None)
+
+    def of_contexts(self, phase: str) -> list[dict[str, Any]]:
+        """Return the barriers of a phase that has one per context, in the order of the contexts."""
+        return sorted((each for each in self.barriers if each["phase"] == phase), key=lambda each: each["context"])
+
+
+def build_result(
+    configuration: Configuration, repeats: Sequence[Repeat], failure: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return the result as it is stored; `failure` is why the configuration has no figures to compare, if so."""
+    plan = configuration.plan
+    return {
+        "schema": SCHEMA,
+        "run": configuration.run,
+        "runtime": plan.runtime,
+        "runtime_version": configuration.runtime_version,
+        "target": configuration.target,
+        "python_version": configuration.python_version,
+        "scenario": plan.scenario,
+        "baseline": plan.baseline,
+        "streams": configuration.streams,
+        "contexts": configuration.contexts,
+        "cores": plan.cores,
+        "rounds": plan.rounds,
+        "models": [{"name": model.name, "digest": model.digest} for model in plan.models],
+        "model_files": configuration.model_files,
+        "outcome": failure["kind"] if failure else "ok",
+        "failure": failure,
+        "output_digests": output_digests(plan, repeats),
+        "memory": {name: [figure(repeat) for repeat in repeats] for name, figure in _MEMORY.items()},
+        "speed": {name: [figure(repeat) for repeat in repeats] for name, figure in _SPEED.items()},
+        "repeats": [_stored_repeat(repeat) for repeat in repeats],
+        "plan": plan.to_json(),
+    }
+
+
+def output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, list[str]]:
+    """Return, by the model's digest, every distinct digest of its outputs, over contexts, phases and repeats."""
+    found: dict[str, set[str]] = {}
+    for repeat in repeats:
+        firsts = [(record["context"], record["data"]["digest"]) for record in repeat.of_contexts("first_inference")]
+        steady = repeat.last("steady")
+        lasts = enumerate(steady["data"]["digests"]) if steady else ()
+        for index, digest in (*firsts, *lasts):
+            model = plan.models[plan.contexts[index].model]
+            found.setdefault(model.digest, set()).add(digest)
+    return {model: sorted(digests) for model, digests in found.items()}
+
+
+def _difference(repeat: Repeat, phase: str, key: str) -> int | None:
+    """Return a phase's process figure over the do-nothing baseline of the same process."""
+    value, baseline = repeat.reading(phase, "process", key), repeat.reading("imported", "process", key)
+    return None if value is None or baseline is None else value - baseline
+
+
+def _peak(repeat: Repeat) -> int | None:
+    """Return the highest RSS from the start of the process to the end of the steady phase."""
+    if repeat.last("steady") is None:
+        return None
+    peaks = [each["process"]["peak_rss_bytes"] for each in repeat.barriers if each["phase"] != "destroy"]
+    return None if None in peaks else max(peaks)
+
+
+def _system(repeat: Repeat) -> int | None:
+    record = repeat.last("steady")
+    return record["system"]["total_bytes"] - record["system"]["available_bytes"] if record else None
+
+
+def _trimmed(repeat: Repeat, key: str) -> int | None:
+    record = repeat.last("trimmed")
+    return record["process"][key] if record and record["malloc_trimmed"] else None
+
+
+def _context_memory(repeat: Repeat) -> list[int] | None:
+    """Return the PSS that each context added: when it was made, and at its first inference."""
+    made, first = repeat.of_contexts("context"), repeat.of_contexts("first_inference")
+    if not made or len(made) != len(first):
+        return None
+    before = [repeat.reading("imported", "process", "pss_bytes"), *(each["process"]["pss_bytes"] for each in made)]
+    levels = [*before, *(each["process"]["pss_bytes"] for each in first)]
+    steps = [after - level for level, after in zip(levels, levels[1:])]
+    return [create + infer for create, infer in zip(steps[: len(made)], steps[len(made) :])]
+
+
+_MEMORY: dict[str, Callable[[Repeat], Any]] = {
+    "application_memory_bytes": lambda repeat: repeat.reading("steady", "process", "pss_bytes"),
+    "application_memory_trimmed_bytes": lambda repeat: _trimmed(repeat, "pss_bytes"),
+    "application_memory_over_baseline_bytes": lambda repeat: _difference(repeat, "steady", "pss_bytes"),
+    "baseline_memory_bytes": lambda repeat: repeat.reading("imported", "process", "pss_bytes"),
+    "application_rss_bytes": lambda repeat: repeat.reading("steady", "process", "rss_bytes"),
+    "application_uss_bytes": lambda repeat: repeat.reading("steady", "process", "uss_bytes"),
+    "application_peak_rss_bytes": _peak,
+    "residue_memory_bytes": lambda repeat: None if repeat.failure else _difference(repeat, "destroy", "pss_bytes"),
+    "context_memory_bytes": _context_memory,
+    "system_memory_bytes": _system,
+    "system_memory_noise_bytes": lambda repeat: repeat.system_memory_noise_bytes,
+    "npu_memory_bytes": lambda _: None,
+}
+
+
+def _latency_median(repeat: Repeat) -> int | None:
+    record = repeat.last("steady")
+    return round(statistics.median(ns for each in record["data"]["latencies_ns"] for ns in each)) if record else None
+
+
+def _throughput(repeat: Repeat) -> float | None:
+    record = repeat.last("steady")
+    if record is None:
+        return None
+    inferences: int = sum(len(each) for each in record["data"]["latencies_ns"])
+    elapsed_ns: int = record["data"]["elapsed_ns"]
+    return inferences / (elapsed_ns / 1e9)
+
+
+_SPEED: dict[str, Callable[[Repeat], Any]] = {
+    "latency_median_ns": _latency_median,
+    "throughput_per_s": _throughput,
+    "context_load_ns": lambda repeat: [each["data"]["load_ns"] for each in repeat.of_contexts("context")],
+    "first_inference_ns": lambda repeat: [each["data"]["latency_ns"] for each in repeat.of_contexts("first_inference")],
+}
+
+
+def _stored_repeat(repeat: Repeat) -> dict[str, Any]:
+    """Return the repeat with the full reading at the end of each phase; every barrier is in the trace."""
+    phases = dict.fromkeys(record["phase"] for record in repeat.barriers)
+    return {
+        "failure": repeat.failure,
+        "elapsed_s": repeat.elapsed_s,
+        "trace": repeat.trace,
+        "phases": {phase: _stored_phase(repeat, phase) for phase in phases},
+    }
+
+
+def _stored_phase(repeat: Repeat, phase: str) -> dict[str, Any]:
+    last = repeat.last(phase)
+    assert last is not None
+    return {key: last[key] for key in ("malloc_trimmed", "process", "system")}
+

@@ -1,0 +1,36 @@
+"""The trace of one repeat: every barrier in full and the timeline between them, as one compressed JSON file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+__all__ = ["TRACES", "read_trace", "write_trace"]
+
+#: Folder of the traces inside a storage.
+TRACES = "traces"
+
+
+def write_trace(storage: Path, run: str, name: str, trace: dict[str, Any]) -> str:
+    """Write the trace and return its path relative to the storage.
+
+    `trace` is {"barriers": [...], "timeline": {"times_ns": [...], "rss_bytes": [...], "system_memory_bytes": [...]}}.
+    """
+    relative = Path(TRACES) / run / f"{name}.json.gz"
+    path = storage / relative
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
+        json.dump(trace, file, separators=(",", ":"))
+    return relative.as_posix()
+
+
+def read_trace(storage: Path, relative: str) -> dict[str, Any] | None:
+    """Return the trace, or None where its file is lost or damaged: tables do not need it."""
+    try:
+        with gzip.open(storage / relative, "rt", encoding="utf-8") as file:
+            trace: dict[str, Any] = json.load(file)
+    except (OSError, EOFError, ValueError):
+        return None
+    return trace

@@ -1,0 +1,214 @@
+"""One measured process: started fresh, led from barrier to barrier, ended whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from scenarios.plan import Plan, Step
+from targets.base import Target
+from targets.outcome import Failure, classify_exit, oom_kills
+
+__all__ = ["Observer", "Run", "prepare_models", "run_plan"]
+
+_LAST_WORDS_BYTES = 4000
+_READ_BYTES = 1 << 16
+#: How long a process that closed its pipe may take to leave.
+_LEAVE_S = 10.0
+
+
+class Observer(Protocol):
+    """Who reads memory: `sample` between barriers every interval_s, `snapshot` at a barrier."""
+
+    interval_s: float
+
+    def attach(self, pid: int) -> None:
+        """Begin with this process."""
+
+    def detach(self) -> None:
+        """End."""
+
+    def sample(self) -> None:
+        """Take one cheap reading."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Take one full reading."""
+
+
+@dataclass
+class Run:
+    """What one measured process gave: a record per barrier, in order, and why it stopped early if it did."""
+
+    #: Each {"phase", "context", "at_ns", "malloc_trimmed", "data", "process", "system"}.
+    phases: list[dict[str, Any]] = field(default_factory=list)
+    failure: Failure | None = None
+    #: From the start of the process to its end.
+    elapsed_s: float = 0.0
+
+
+class _Stopped(Exception):
+    """The process cannot go on."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+class _Process:
+    """A running driver and its pipes. Every method that waits raises _Stopped."""
+
+    def __init__(self, target: Target, time_limit_s: float) -> None:
+        self._time_limit_s = time_limit_s
+        self._oom_kills = oom_kills()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by kill()
+        # A session of its own: Ctrl-C reaches the harness alone, which then ends the process in order.
+        self._popen = subprocess.Popen(
+            target.command,
+            cwd=target.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            start_new_session=True,
+        )
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._commands = self._popen.stdin
+        self._messages = self._popen.stdout
+        self._buffer = b""
+        self.pid = self._popen.pid
+
+    def write(self, line: str) -> None:
+        """Send one line; that the process has gone is found out by the next read."""
+        with contextlib.suppress(BrokenPipeError):
+            self._commands.write(line.encode() + b"\n")
+
+    def read(self, step: Step, observer: Observer | None = None) -> dict[str, Any]:
+        """Return the message that ends the step; take the observer's cheap readings while waiting for it."""
+        deadline = time.monotonic() + self._time_limit_s
+        interval_s = observer.interval_s if observer else self._time_limit_s
+        next_sample = time.monotonic()
+        while b"\n" not in self._buffer:
+            now = time.monotonic()
+            if now >= deadline:
+                self._fail("hung", step, f"no answer within the time limit of {self._time_limit_s:g} s (--time-limit)")
+            if now >= next_sample:
+                if observer:
+                    observer.sample()
+                next_sample = max(next_sample + interval_s, now)
+            self._receive(min(next_sample, deadline) - time.monotonic(), step)
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        if message["event"] == "failure":
+            self._fail(message["kind"], Step(message["phase"], message["context"]), message["message"])
+        return message
+
+    def kill(self) -> None:
+        """End the process, if it has not left, and release all that belongs to it."""
+        self._popen.kill()
+        self._commands.close()
+        self._messages.close()
+        self._popen.wait()
+        self._errors.close()
+
+    def _receive(self, timeout_s: float, step: Step) -> None:
+        readable, _, _ = select.select([self._messages], [], [], max(0.0, timeout_s))
+        if not readable:
+            return
+        chunk = self._messages.read(_READ_BYTES)
+        if not chunk:
+            kind, sentence = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
+            self._fail(kind, step, sentence)
+        self._buffer += chunk
+
+    def _exit_code(self) -> int:
+        try:
+            return self._popen.wait(_LEAVE_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            return self._popen.wait()
+
+    def _fail(self, kind: str, step: Step, message: str) -> NoReturn:
+        raise _Stopped(Failure(kind, step.phase, step.context, message, self._last_words()))
+
+    def _last_words(self) -> str:
+        """Return the end of standard error."""
+        size = self._errors.seek(0, 2)
+        self._errors.seek(max(0, size - _LAST_WORDS_BYTES))
+        return self._errors.read().decode(errors="replace").strip()
+
+
+def run_plan(
+    target: Target, plan: Plan, observer: Observer, time_limit_s: float, on_step: Callable[[Step], None]
+) -> Run:
+    """Walk the plan in a fresh process on the target; every way to fail is part of the Run.
+
+    on_step is told of each step before it begins.
+    """
+    run = Run()
+    started = time.monotonic()
+    with _started(target, time_limit_s) as process:
+        observer.attach(process.pid)
+        process.write(json.dumps({"command": "run", "runtime": plan.runtime, "plan": plan.to_json()}))
+        try:
+            for step in plan.steps():
+                on_step(step)
+                _reach(step, process, observer, run)
+        except _Stopped as stopped:
+            run.failure = stopped.failure
+        finally:
+            observer.detach()
+    run.elapsed_s = time.monotonic() - started
+    return run
+
+
+def prepare_models(target: Target, plan: Plan, folder: Path, time_limit_s: float) -> Plan | Failure:
+    """Return the plan with what the runtime needs made of each model whose weights are shared.
+
+    In a process of its own, so that making it is not part of what is measured.
+    """
+    shared = {plan.contexts[index].model for index in range(len(plan.contexts)) if plan.shares_weights(index)}
+    if not shared:
+        return plan
+    models = [{"path": plan.models[index].path, "digest": plan.models[index].digest} for index in sorted(shared)]
+    command = {"command": "prepare", "runtime": plan.runtime, "models": models, "folder": str(folder)}
+    with _started(target, time_limit_s) as process:
+        process.write(json.dumps(command))
+        try:
+            prepared = process.read(Step("prepare"))["models"]
+        except _Stopped as stopped:
+            return stopped.failure
+    return replace(plan, models=tuple(replace(each, prepared=prepared.get(each.digest)) for each in plan.models))
+
+
+@contextlib.contextmanager
+def _started(target: Target, time_limit_s: float) -> Iterator[_Process]:
+    process = _Process(target, time_limit_s)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def _reach(step: Step, process: _Process, observer: Observer, run: Run) -> None:
+    """Wait for the barrier that ends the step, read everything there, and let the process go on."""
+    trimmed = any(record["malloc_trimmed"] for record in run.phases)
+    run.phases.append(_record(process.read(step, observer), observer, trimmed))
+    if step.phase == "steady":
+        process.write("trim")
+        message = process.read(Step("trimmed"))
+        run.phases.append(_record(message, observer, message["data"]["trimmed"]))
+    process.write("go")
+
+
+def _record(message: dict[str, Any], observer: Observer, trimmed: bool) -> dict[str, Any]:
+    place = {key: message[key] for key in ("phase", "context", "at_ns", "data")}
+    return {**place, "malloc_trimmed": trimmed, **observer.snapshot()}
