@@ -54,9 +54,7 @@ def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
 
 
 @pytest.fixture
-def measure(
-    request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark: Any
-) -> Callable[[str, str], None]:
+def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark: Any) -> Callable[[str, str], None]:
     """Return measure(runtime, scenario): one configuration, stored with memory and speed."""
     session = request.config.stash[_SESSION]
     return lambda runtime, scenario: session.measure(benchmark, replay_clock, runtime, scenario)

@@ -196,4 +196,3 @@ def _stored_phase(repeat: Repeat, phase: str) -> dict[str, Any]:
     last = repeat.last(phase)
     assert last is not None
     return {key: last[key] for key in ("malloc_trimmed", "process", "system")}
-

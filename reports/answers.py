@@ -1,0 +1,38 @@
+"""The answer in sentences: what each scenario saves against its baseline, and what it costs in speed."""
+
+from __future__ import annotations
+
+from reports.comparison import Group, Row
+from reports.format import mib, milliseconds, percent, plus_minus
+from reports.texts import Texts
+
+__all__ = ["answers"]
+
+
+def answers(group: Group, texts: Texts) -> list[str]:
+    """Return a sentence for each scenario that is to be compared, and for each that failed."""
+    return [_answer(row, texts) for row in group.rows if row.info["baseline"] or not row.measured]
+
+
+def _answer(row: Row, texts: Texts) -> str:
+    scenario = texts.scenario(row.scenario)
+    if not row.measured:
+        return texts("answer_failed", scenario=scenario, outcome=texts(f"outcome_{row.outcome}"))
+    if row.saved is None or row.baseline is None:
+        return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info["baseline"]))
+    values = {
+        "scenario": scenario,
+        "baseline": texts.scenario(row.baseline.scenario),
+        "whole": mib(row.baseline.memory("application_memory_bytes"), spread=False),
+        "spread": plus_minus(row.saved),
+        "percent": percent(row.saved_percent),
+        "over": percent(row.saved_over_baseline_percent),
+        "latency": milliseconds(row.latency),
+        "baseline_latency": milliseconds(row.baseline.latency),
+    }
+    saved = row.saved.median
+    if abs(saved) <= (row.saved.spread or 0):
+        return texts("answer_nothing", saved=mib(row.saved, spread=False), **values)
+    if saved < 0:
+        return texts("answer_costs", saved=f"{-saved / 2**20:,.1f}", **values)
+    return texts("answer_saves", saved=mib(row.saved, spread=False), **values)

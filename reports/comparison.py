@@ -1,0 +1,163 @@
+"""The comparison: which stored results stand beside each other, and what each saves against its baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from reports.summary import Figure, difference
+from scenarios.catalogue import SCENARIOS
+from storage.files import StoredFile, StoredResult
+
+__all__ = ["CONDITIONS", "Group", "Row", "compare"]
+
+#: What must be equal before two results stand in one table. A saving besides needs equal models.
+CONDITIONS = ("runtime", "runtime_version", "target", "python_version", "streams", "contexts", "cores")
+
+_ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One configuration: its newest result, and its baseline's row where it has one."""
+
+    result: StoredResult
+    file: StoredFile
+    baseline: Row | None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The stored result."""
+        return self.result.info
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        return str(self.info["scenario"])
+
+    @cached_property
+    def outcome(self) -> str:
+        """The stored outcome; outputs that differ from the stored baseline's count as such too."""
+        outcome = str(self.info["outcome"])
+        if outcome == "ok" and self.baseline and self.baseline.info["outcome"] == "ok":
+            same = self.info["output_digests"] == self.baseline.info["output_digests"]
+            return "ok" if same else "outputs_differ"
+        return outcome
+
+    @property
+    def measured(self) -> bool:
+        """Whether its figures may be compared."""
+        return self.outcome == "ok"
+
+    def memory(self, name: str) -> Figure | None:
+        """Return a figure of extra_info["memory"] over the repeats; None where it was not measured."""
+        return Figure.of(self.info["memory"][name]) if self.measured else None
+
+    @property
+    def latency(self) -> Figure | None:
+        """Latency in nanoseconds: the median over all inferences, the spread over the medians of the repeats."""
+        if not self.measured or self.result.stats is None:
+            return None
+        repeats = Figure.of(self.info["speed"]["latency_median_ns"])
+        return Figure(self.result.stats["median"] * 1e9, repeats.spread if repeats else None)
+
+    @property
+    def throughput(self) -> Figure | None:
+        """Inferences per second of all contexts together."""
+        return Figure.of(self.info["speed"]["throughput_per_s"]) if self.measured else None
+
+    @cached_property
+    def saved(self) -> Figure | None:
+        """Application memory in bytes that the baseline takes more than this."""
+        return self._saved("application_memory_bytes")
+
+    @property
+    def saved_percent(self) -> float | None:
+        """Saved, of the baseline's whole application memory."""
+        return self._percent("application_memory_bytes")
+
+    @property
+    def saved_over_baseline_percent(self) -> float | None:
+        """Saved, of what the baseline takes over a process that only imported the runtime."""
+        return self._percent("application_memory_over_baseline_bytes")
+
+    def _saved(self, name: str) -> Figure | None:
+        return difference(self.baseline.memory(name), self.memory(name)) if self.baseline else None
+
+    def _percent(self, name: str) -> float | None:
+        saved = self._saved(name)
+        whole = self.baseline.memory(name) if self.baseline else None
+        return 100 * saved.median / whole.median if saved and whole and whole.median > 0 else None
+
+    @property
+    def models(self) -> str:
+        """The models' names; files that serve several streams in turn are said to."""
+        names = ", ".join(str(model["name"]) for model in self.info["models"])
+        note = f" ({self.info['model_files']} for {self.info['streams']} streams, in turn)"
+        return names + note if self.models_in_turn else names
+
+    @property
+    def models_in_turn(self) -> bool:
+        """Whether there were fewer files than streams, so that some serve several."""
+        files = self.info["model_files"]
+        return bool(files < self.info["streams"] and len(self.info["models"]) == files)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows measured under the same conditions with models of one set, in the order of the scenarios."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The conditions, as every row has them."""
+        return self.rows[0].info
+
+    @property
+    def newest(self) -> StoredFile:
+        """The latest run that a row came from."""
+        return max((row.file for row in self.rows), key=lambda file: file.recorded_at)
+
+    @property
+    def storage(self) -> Path:
+        """The folder that the traces' paths are relative to."""
+        return self.newest.path.parent.parent
+
+
+def compare(files: Iterable[StoredFile]) -> list[Group]:
+    """Return the groups, newest first; where a configuration was measured again, its newest result stands."""
+    newest: dict[tuple[Any, ...], tuple[StoredResult, StoredFile]] = {}
+    for file in sorted(files, key=lambda file: file.recorded_at):
+        for result in file.results:
+            newest[(_group_key(result), result.info["scenario"], _models(result))] = (result, file)
+    groups: dict[tuple[Any, ...], list[tuple[StoredResult, StoredFile]]] = {}
+    for result, file in newest.values():
+        groups.setdefault(_group_key(result), []).append((result, file))
+    found = [Group(tuple(_rows(members))) for members in groups.values()]
+    return sorted(found, key=lambda group: group.newest.recorded_at, reverse=True)
+
+
+def _rows(members: list[tuple[StoredResult, StoredFile]]) -> list[Row]:
+    """Return the rows in order, each joined to the baseline with the same models."""
+    members = sorted(members, key=lambda member: _ORDER.get(member[0].info["scenario"], len(_ORDER)))
+    baselines: dict[tuple[Any, ...], Row] = {}
+    rows = []
+    for result, file in members:
+        models = _models(result)
+        row = Row(result, file, baselines.get((result.info["baseline"], models)))
+        baselines[(row.scenario, models)] = row
+        rows.append(row)
+    return rows
+
+
+def _group_key(result: StoredResult) -> tuple[Any, ...]:
+    # Scenarios of one session use one model per stream, or the first of them for all.
+    return (*(result.info[name] for name in CONDITIONS), _models(result)[0])
+
+
+def _models(result: StoredResult) -> tuple[str, ...]:
+    return tuple(model["digest"] for model in result.info["models"])

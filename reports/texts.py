@@ -1,0 +1,40 @@
+"""The words of the report in each language, from texts/*.json; every language has the same keys."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["LANGUAGES", "Texts", "texts_of"]
+
+_FOLDER = Path(__file__).parent / "texts"
+#: The first is the report's index.html.
+LANGUAGES = ("en", "zh-CN")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The words of one language."""
+
+    language: str
+    words: dict[str, str]
+
+    def __call__(self, key: str, **values: object) -> str:
+        """Return the text of that key, with the values filled in."""
+        return self.words[key].format(**values)
+
+    def scenario(self, name: str) -> str:
+        """Return what the language calls a scenario; its own name where it has none yet."""
+        return self.words.get(f"scenario_{name}", name)
+
+    def some(self, prefix: str) -> dict[str, str]:
+        """Return every text whose key starts so, by the rest of the key, in the file's order."""
+        return {key[len(prefix) :]: text for key, text in self.words.items() if key.startswith(prefix)}
+
+
+@functools.cache
+def texts_of(language: str) -> Texts:
+    """Return the words of a language of LANGUAGES."""
+    return Texts(language, json.loads((_FOLDER / f"{language}.json").read_text(encoding="utf-8")))
