@@ -1,5 +1,6 @@
 # make install   the environment in .venv (PYTHON=python3.11 make install chooses the interpreter)
 # make bench     pytest bench/, then the report; ARGS="--quick" passes options on
+#                STORAGE=DIR keeps the results there instead of .benchmarks/BOARD
 # make test      the tests;                      ARGS="tests/models" passes options on
 # make lint      ruff and mypy
 
@@ -7,6 +8,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
 BIN    := $(VENV)/bin
+STORAGE ?=
 
 .PHONY: install bench test lint clean
 
@@ -28,8 +30,8 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 # The report is made also when a configuration failed: its row says so. The exit code is that of the first failure.
 bench: $(VENV)/installed
-	@$(BIN)/python -m pytest bench/ $(ARGS); code=$$?; \
-	case $$code in 0|1|2) $(BIN)/python -m reports; report=$$?;; *) report=0;; esac; \
+	@$(BIN)/python -m pytest bench/ $(if $(STORAGE),--benchmark-storage=file://$(STORAGE)) $(ARGS); code=$$?; \
+	case $$code in 0|1|2) $(BIN)/python -m reports $(if $(STORAGE),--storage $(STORAGE)); report=$$?;; *) report=0;; esac; \
 	[ $$code -ne 0 ] && exit $$code; exit $$report
 
 test: $(VENV)/installed-dev

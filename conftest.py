@@ -13,7 +13,7 @@ from harness.errors import UserError
 from harness.session import Session, choose_board_storage
 from harness.settings import add_options, chosen_runtimes
 from samplers.environment import environment
-from storage.board import board_name
+from storage.board import board_name, board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 
@@ -83,7 +83,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if _SESSION in config.stash:
         storage = config.stash[_SESSION].storage
         terminalreporter.section("reusebench")
-        terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports")
+        option = "" if storage == board_storage() else f" --storage {storage}"
+        terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports{option}")
 
 
 @contextlib.contextmanager

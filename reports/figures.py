@@ -58,6 +58,7 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 12,
+    "xtick.major.pad": 6,
     "text.color": _INK,
     "xtick.color": _INK,
     "ytick.color": _INK,

@@ -1,6 +1,6 @@
 """The tables as data frames, and as plain files that a script can read: CSV and Markdown.
 
-Names of columns carry their units and do not change; docs/reports.md explains each.
+Names of columns carry their units and do not change; docs/results.md explains each.
 """
 
 from __future__ import annotations

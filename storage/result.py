@@ -1,7 +1,7 @@
 """A result: one configuration, measured in several fresh processes, as it stands in `extra_info`.
 
 Every figure is a list with one value per repeat, in order; null where that repeat did not give it. The names are
-defined in schema/result-1.json and explained in docs/storage.md.
+defined in schema/result-1.json and explained in docs/results.md.
 """
 
 from __future__ import annotations

@@ -1,0 +1,181 @@
+"""Stored runs made from chosen figures, in the form that the harness writes."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scenarios.catalogue import Parameters, build_plan, find_scenario
+from scenarios.plan import Model, Plan
+from storage.files import FAILURES, check_result
+from storage.result import Configuration, Repeat, build_result
+from storage.trace import write_trace
+
+MIB = 2**20
+IMPORTED = 30 * MIB
+MODELS = tuple(Model(f"model-{name}", f"/models/{name}.onnx", name * 64) for name in "abcd")
+STREAMS, CONTEXTS = 4, 3
+LATENCY_NS = 20_000_000
+
+
+def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -> list[dict[str, Any]]:
+    """Return a walk in which context i adds per_context[i] bytes, half when made and half at its first inference."""
+    level, time_ns, records = IMPORTED, 1_000_000_000, []
+    for step in plan.steps():
+        data: dict[str, Any] = {}
+        time_ns += 10_000_000
+        if step.phase == "imported":
+            data = {"runtime_version": "1.2.3", "python_version": "3.11.7"}
+        elif step.phase == "context":
+            level += per_context[step.context or 0] // 2
+            data = {"load_ns": 5_000_000, "account": {}}
+        elif step.phase == "first_inference":
+            level += per_context[step.context or 0] // 2
+            data = {"latency_ns": LATENCY_NS, "digest": digest, "account": {}}
+        elif step.phase == "steady":
+            count = len(plan.contexts)
+            data = {
+                "elapsed_ns": 1_000_000_000,
+                "latencies_ns": [[LATENCY_NS] * plan.rounds] * count,
+                "digests": [digest] * count,
+                "accounts": [{}] * count,
+            }
+        elif step.phase == "destroy":
+            level -= per_context[step.context or 0]
+        records.append(_record(step.phase, step.context, time_ns, level, data))
+        if step.phase == "steady":
+            records.append(_record("trimmed", None, time_ns, level - MIB, {"trimmed": True}))
+    return records
+
+
+def _record(phase: str, context: int | None, at_ns: int, level: int, data: dict[str, Any]) -> dict[str, Any]:
+    process = dict.fromkeys(
+        ("rss_bytes", "pss_bytes", "uss_bytes", "pss_anon_bytes", "rss_anon_bytes", "peak_rss_bytes"), level
+    )
+    rest = dict.fromkeys(("pss_file_bytes", "pss_shmem_bytes", "rss_file_bytes", "rss_shmem_bytes", "swap_bytes"), 0)
+    return {
+        "phase": phase,
+        "context": context,
+        "at_ns": at_ns,
+        "data": data,
+        "malloc_trimmed": phase in ("trimmed", "destroy"),
+        "process": {**process, **rest, "fd_count": 5, "thread_count": 2},
+        "system": {"total_bytes": 4096 * MIB, "available_bytes": 3000 * MIB - level},
+    }
+
+
+def result(
+    storage: Path,
+    scenario: str,
+    per_context: Sequence[Sequence[int]],
+    *,
+    models: Sequence[Model] = MODELS,
+    failure: dict[str, Any] | None = None,
+    run: str = "run1",
+    digest: str = "00000001",
+) -> dict[str, Any]:
+    """Return a schema-valid result with one repeat per entry of per_context, and write its traces."""
+    plan = build_plan(scenario, Parameters("onnxruntime", tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2))
+    repeats = []
+    for number, costs in enumerate(per_context, start=1):
+        walk = barriers(plan, costs, digest)
+        times = [record["at_ns"] for record in walk]
+        timeline = {
+            "times_ns": times,
+            "rss_bytes": [record["process"]["rss_bytes"] for record in walk],
+            "system_memory_bytes": [1000 * MIB] * len(times),
+        }
+        trace = write_trace(storage, run, f"{scenario}-{number}", {"barriers": walk, "timeline": timeline})
+        repeats.append(Repeat(walk, None, 1.0, MIB, trace, **EXTRA))
+    configuration = Configuration(plan, "python", STREAMS, CONTEXTS, len(models), run, "1.2.3", "3.11.7")
+    info = build_result(configuration, repeats, failure)
+    check_result(info)
+    return info
+
+
+EXTRA: dict[str, Any] = {}
+
+
+def even(mib: float, repeats: int = 3, spread: float = 0.0) -> list[list[int]]:
+    """Return repeats in which each of the 12 contexts adds so many MiB, the first repeat less, the last more."""
+    offsets = [spread * (2 * index / (repeats - 1) - 1) if repeats > 1 else 0.0 for index in range(repeats)]
+    return [[round((mib + offset) * MIB)] * (STREAMS * CONTEXTS) for offset in offsets]
+
+
+def dup(first_mib: float, further_mib: float, repeats: int = 3) -> list[list[int]]:
+    """Return repeats in which the first context adds first_mib and each further one further_mib."""
+    return [[round(first_mib * MIB)] + [round(further_mib * MIB)] * (STREAMS * CONTEXTS - 1)] * repeats
+
+
+FAILED = {
+    "kind": "crashed",
+    "phase": "context",
+    "context": 2,
+    "message": "the process was ended by SIGSEGV",
+    "last_words": "<script>alert('last words')</script>",
+}
+
+
+def write_run(storage: Path, infos: Sequence[dict[str, Any]], number: int = 1, at: str = "2026-01-02T03:04:05") -> Path:
+    """Write one run's file as pytest-benchmark lays it out, and return its path."""
+    measured = [info for info in infos if info["outcome"] == "ok"]
+    failed = [info for info in infos if info["outcome"] != "ok"]
+    data = {
+        "machine_info": MACHINE,
+        "commit_info": {},
+        "benchmarks": [{"name": info["scenario"], "extra_info": info, "stats": _stats()} for info in measured],
+        "datetime": f"{at}+00:00",
+        "version": "5.3.1",
+        FAILURES: [{"name": info["scenario"], "extra_info": info} for info in failed],
+    }
+    path = storage / "Linux-CPython-3.11-64bit" / f"{number:04}_run.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data))
+    return path
+
+
+def full_run(storage: Path) -> Path:
+    """Write a run of every scenario: no reuse 12 x 40 MiB, dup 40 + 11 x 10 MiB, and one failure."""
+    assert find_scenario("shared_context")
+    return write_run(
+        storage,
+        [
+            result(storage, "no_reuse", even(40, spread=0.5)),
+            result(storage, "partial_dup", even(20)),
+            result(storage, "no_reuse_one_model", even(40)),
+            result(storage, "full_dup", dup(40, 10)),
+            result(storage, "shared_context", [], failure=FAILED),
+        ],
+    )
+
+
+def _stats() -> dict[str, Any]:
+    return {"median": statistics.median([LATENCY_NS / 1e9]), "rounds": 24}
+
+
+MACHINE = {
+    "node": "board",
+    "machine": "aarch64",
+    "system": "Linux",
+    "release": "6.1.0",
+    "python_version": "3.11.7",
+    "cpu": {"brand_raw": "A CPU"},
+    "reusebench": {
+        "board": "board-123456",
+        "board_model": None,
+        "memory_total_bytes": 4096 * MIB,
+        "cma_total_bytes": None,
+        "page_size_bytes": 4096,
+        "usable_cpus": 2,
+        "cpu_governor": "performance",
+        "cpu_max_khz": None,
+        "transparent_hugepages": "madvise",
+        "overcommit_memory": "0",
+        "address_randomisation": "2",
+        "swaps": 0,
+        "variables": {},
+    },
+}

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reports.comparison import Group, Row, compare
+from storage.files import StoredFile, read_storage
+from tests.reports.stored import FAILED, MIB, MODELS, dup, even, full_run, result, write_run
+
+
+def groups_of(storage: Path) -> list[Group]:
+    return compare(file for file in read_storage(storage) if isinstance(file, StoredFile))
+
+
+def row(group: Group, scenario: str) -> Row:
+    return next(each for each in group.rows if each.scenario == scenario)
+
+
+def test_saving_is_that_of_the_chosen_figures(tmp_path: Path) -> None:
+    """12 contexts of 40 MiB against 40 + 11 x 10 MiB save 330 MiB: of 510 in all, of 480 over the baseline."""
+    full_run(tmp_path)
+    (group,) = groups_of(tmp_path)
+    full = row(group, "full_dup")
+    assert full.saved is not None
+    assert full.saved.median == 330 * MIB
+    assert full.saved_percent == pytest.approx(100 * 330 / 510)
+    assert full.saved_over_baseline_percent == pytest.approx(100 * 330 / 480)
+
+
+def test_baseline_has_the_same_models(tmp_path: Path) -> None:
+    """Full dup of one model is compared with no reuse of that one model, and partial dup with that of all."""
+    full_run(tmp_path)
+    (group,) = groups_of(tmp_path)
+    for scenario, baseline in (("full_dup", "no_reuse_one_model"), ("partial_dup", "no_reuse")):
+        compared = row(group, scenario)
+        assert compared.baseline is not None
+        assert compared.baseline.scenario == baseline
+        assert compared.baseline.info["models"] == compared.info["models"]
+
+
+def test_no_saving_without_the_same_models(tmp_path: Path) -> None:
+    """A baseline that was measured with other models gives no saving, however equal their sizes."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], number=1)
+    others = (*MODELS[:3], MODELS[0])
+    write_run(tmp_path, [result(tmp_path, "partial_dup", even(20), models=others)], number=2)
+    (group,) = groups_of(tmp_path)
+    assert row(group, "partial_dup").saved is None
+
+
+def test_newest_result_stands(tmp_path: Path) -> None:
+    """Where a configuration was measured twice the later run counts, whatever the order of the files' names."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], number=2, at="2026-01-01T00:00:00")
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(10))], number=1, at="2026-02-01T00:00:00")
+    (group,) = groups_of(tmp_path)
+    memory = row(group, "no_reuse").memory("application_memory_over_baseline_bytes")
+    assert memory is not None
+    assert memory.median == 120 * MIB
+
+
+def test_other_conditions_make_another_group(tmp_path: Path) -> None:
+    """Results of another runtime version never stand in one table with these."""
+    old, new = result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))
+    new["runtime_version"] = "9.9.9"
+    write_run(tmp_path, [old, new])
+    groups = groups_of(tmp_path)
+    assert len(groups) == 2
+    assert all(each.saved is None for group in groups for each in group.rows)
+
+
+def test_failed_row_stands_without_figures(tmp_path: Path) -> None:
+    """A configuration that crashed has a row with its outcome, and no figure that could be taken for one."""
+    full_run(tmp_path)
+    (group,) = groups_of(tmp_path)
+    failed = row(group, "shared_context")
+    assert failed.outcome == FAILED["kind"]
+    assert failed.memory("application_memory_bytes") is None
+    assert (failed.saved, failed.latency, failed.throughput) == (None, None, None)
+
+
+def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
+    """Outputs that differ from those of a baseline in another run make the outcome, and take the figures away."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40))], number=1)
+    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), digest="0000000f")], number=2)
+    (group,) = groups_of(tmp_path)
+    differs = row(group, "full_dup")
+    assert differs.outcome == "outputs_differ"
+    assert differs.saved is None
+
+
+def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
+    """Two files for four streams are named as used in turn, in the models' text."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40), models=MODELS[:2])])
+    (group,) = groups_of(tmp_path)
+    assert row(group, "no_reuse").models == "model-a, model-b (2 for 4 streams, in turn)"

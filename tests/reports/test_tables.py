@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from reports.published import published_rows
+from reports.tables import COMPARISON_COLUMNS, write_tables
+from tests.reports.stored import FAILED, LATENCY_NS, MIB, full_run
+from tests.reports.test_comparison import groups_of
+
+DOCUMENTED = (
+    "runtime, runtime_version, target, scenario, baseline, streams, contexts, models, outcome, "
+    "application_memory_bytes, application_memory_spread_bytes, application_memory_trimmed_bytes, "
+    "application_memory_over_baseline_bytes, system_memory_bytes, system_memory_noise_bytes, npu_memory_bytes, "
+    "saved_bytes, saved_percent, saved_over_baseline_percent, latency_ns, throughput_per_s"
+)
+
+
+def rows_of(folder: Path, table: str) -> list[dict[str, str]]:
+    with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_columns_of_the_comparison_are_the_documented_ones() -> None:
+    """Scripts read comparison.csv by these names in this order."""
+    assert ", ".join(COMPARISON_COLUMNS) == DOCUMENTED
+
+
+def test_comparison_holds_whole_bytes_and_empty_cells(tmp_path: Path) -> None:
+    """Bytes and nanoseconds are whole numbers, and what was not measured is empty, not zero."""
+    full_run(tmp_path)
+    write_tables(groups_of(tmp_path), published_rows(), tmp_path / "tables")
+    rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison") if row["runtime"] != "rknn"}
+    assert rows["full_dup"]["saved_bytes"] == str(330 * MIB)
+    assert rows["full_dup"]["latency_ns"] == str(LATENCY_NS)
+    assert rows["no_reuse"]["application_memory_spread_bytes"] == str(6 * MIB)
+    assert rows["no_reuse"]["saved_bytes"] == ""
+    assert rows["no_reuse"]["npu_memory_bytes"] == ""
+    assert rows["shared_context"]["outcome"] == FAILED["kind"]
+    assert rows["shared_context"]["application_memory_bytes"] == ""
+
+
+def test_published_rows_are_marked(tmp_path: Path) -> None:
+    """The published RK3588 figures stand at the end, with an outcome that no measured row has."""
+    full_run(tmp_path)
+    write_tables(groups_of(tmp_path), published_rows(), tmp_path / "tables")
+    published = [row for row in rows_of(tmp_path / "tables", "comparison") if row["outcome"] == "published"]
+    assert [row["application_memory_bytes"] for row in published] == ["368000000", "304000000", "259000000"]
+    assert [row["saved_percent"] for row in published] == ["", "17.391", "29.62"]
+
+
+def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
+    """The Markdown table has a line for every row of the CSV, with as many cells as columns."""
+    full_run(tmp_path)
+    folder = tmp_path / "tables"
+    write_tables(groups_of(tmp_path), published_rows(), folder)
+    for table in ("comparison", "contexts", "slopes"):
+        lines = (folder / f"{table}.md").read_text(encoding="utf-8").splitlines()
+        assert len(lines) == len(rows_of(folder, table)) + 2
+        assert len({line.count(" | ") for line in lines}) == 1
