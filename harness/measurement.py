@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from models.cache import cache_root
-
 from harness.progress import Progress
 from harness.settings import Settings
+from models.cache import cache_root
 from samplers.observer import Observer
-from samplers.system import idle_noise_bytes
+from samplers.system import observe_idle
 from scenarios.catalogue import build_plan
 from scenarios.plan import Model, Plan
 from storage.result import Configuration, Repeat, build_result
@@ -72,14 +71,14 @@ class Bench:
         return self._measurement(plan, repeats, None, latencies_ns)
 
     def _one_process(self, plan: Plan, number: int) -> Repeat:
-        noise_bytes = idle_noise_bytes(self.settings.idle_s)
+        idle = observe_idle(self.settings.idle_s)
         observer = Observer(self.settings.sample_hz)
         steps = list(plan.steps())
         on_step = self._reporter(number, len(steps))
         run = run_plan(self.target, plan, observer, self.settings.time_limit_s, on_step)
         trace = write_trace(self.storage, self.run, f"{plan.runtime}-{plan.scenario}-{number}", _trace(run, observer))
         failure = asdict(run.failure) if run.failure else None
-        return Repeat(run.phases, failure, run.elapsed_s, noise_bytes, trace)
+        return Repeat(run.phases, failure, run.elapsed_s, idle.memory_noise_bytes, idle.cpu_percent, trace)
 
     def _reporter(self, number: int, steps: int) -> Callable[[Any], None]:
         done = iter(range(steps))

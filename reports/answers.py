@@ -1,4 +1,4 @@
-"""The answer in sentences: what each scenario saves against its baseline, and what it costs in speed."""
+"""The answer in sentences: what each scenario saves against its baseline, what it costs in speed, what to mistrust."""
 
 from __future__ import annotations
 
@@ -6,12 +6,26 @@ from reports.comparison import Group, Row
 from reports.format import mib, milliseconds, percent, plus_minus
 from reports.texts import Texts
 
-__all__ = ["answers"]
+__all__ = ["answers", "warnings"]
+
+#: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
+_BUSY_PERCENT = 10.0
 
 
 def answers(group: Group, texts: Texts) -> list[str]:
     """Return a sentence for each scenario that is to be compared, and for each that failed."""
     return [_answer(row, texts) for row in group.rows if row.info["baseline"] or not row.measured]
+
+
+def warnings(group: Group, texts: Texts) -> list[str]:
+    """Return a sentence for each reason to mistrust the figures; each says what to do."""
+    found = []
+    busy = max((max(row.info["speed"]["idle_cpu_percent"], default=0.0) for row in group.rows), default=0.0)
+    if busy > _BUSY_PERCENT:
+        found.append(texts("warning_busy", percent=f"{busy:.0f}"))
+    if any(row.measured and len(row.info["repeats"]) == 1 for row in group.rows):
+        found.append(texts("warning_one_repeat"))
+    return found
 
 
 def _answer(row: Row, texts: Texts) -> str:

@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from reports import figures
-from reports.answers import answers
+from reports.answers import answers, warnings
 from reports.comparison import Group, Row
 from reports.contexts import further_costs
 from reports.format import EMPTY, mib, milliseconds, per_second, percent
@@ -109,6 +109,7 @@ def _group(group: Group, number: int, published: Sequence[PublishedRow], texts: 
         "conditions": texts("conditions", **conditions, **versions),
         "models": texts("models_of", models=models),
         "answers": answers(group, texts),
+        "warnings": warnings(group, texts),
         "comparison": _comparison(group, published, texts),
         "details": _details(group, texts),
         "slopes": _slopes(group, texts),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from reports.answers import answers
+from reports.answers import answers, warnings
 from reports.comparison import Group, Row
 from reports.format import mib, milliseconds, per_second, percent
 from reports.texts import Texts
@@ -35,6 +35,8 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     console.print(table)
     for answer in answers(group, texts):
         console.print(f"- {answer}", highlight=False)
+    for warning in warnings(group, texts):
+        console.print(f"! {warning}", highlight=False, style="yellow")
 
 
 def _cells(row: Row) -> list[str]:

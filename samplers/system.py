@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from samplers.procfs import parse_sizes
 
-__all__ = ["SystemMemory", "idle_noise_bytes", "read_system", "used_bytes"]
+__all__ = ["Idle", "SystemMemory", "observe_idle", "read_system", "used_bytes"]
 
 _MEMINFO = Path("/proc/meminfo")
 _NOISE_INTERVAL_S = 0.02
@@ -56,11 +59,31 @@ def used_bytes() -> int:
     return read_system().used_bytes
 
 
-def idle_noise_bytes(seconds: float) -> int:
-    """Return half the range over which system memory moves in that time: the +- of system figures."""
-    readings = [used_bytes()]
+@dataclass(frozen=True)
+class Idle:
+    """What the machine did while nothing of ours ran."""
+
+    #: Half the range over which system memory moved: the +- of system figures.
+    memory_noise_bytes: int
+    #: Share of all CPUs' time that other work took.
+    cpu_percent: float
+
+
+def observe_idle(seconds: float) -> Idle:
+    """Watch the machine for that time; the scheduler's clock ticks make cpu_percent exact to some percent."""
+    readings, before = [used_bytes()], psutil.cpu_times()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(_NOISE_INTERVAL_S)
         readings.append(used_bytes())
-    return (max(readings) - min(readings)) // 2
+    return Idle((max(readings) - min(readings)) // 2, _busy_percent(before, psutil.cpu_times()))
+
+
+def _busy_percent(before: Any, after: Any) -> float:
+    """Return the share of time that was neither idle nor waiting for a disk between two psutil.cpu_times()."""
+    spent = {
+        name: getattr(after, name) - getattr(before, name) for name in ("user", "nice", "system", "irq", "softirq")
+    }
+    resting = sum(getattr(after, name) - getattr(before, name) for name in ("idle", "iowait"))
+    busy = sum(spent.values())
+    return 100 * busy / (busy + resting) if busy + resting > 0 else 0.0

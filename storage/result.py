@@ -48,6 +48,8 @@ class Repeat:
     failure: dict[str, Any] | None
     elapsed_s: float
     system_memory_noise_bytes: int
+    #: How busy the machine was in the idle time before the process started.
+    idle_cpu_percent: float
     #: Path of the trace, relative to the storage.
     trace: str
 
@@ -177,6 +179,7 @@ _SPEED: dict[str, Callable[[Repeat], Any]] = {
     "latency_median_ns": _latency_median,
     "throughput_per_s": _throughput,
     "context_load_ns": lambda repeat: [each["data"]["load_ns"] for each in repeat.of_contexts("context")],
+    "idle_cpu_percent": lambda repeat: repeat.idle_cpu_percent,
     "first_inference_ns": lambda repeat: [each["data"]["latency_ns"] for each in repeat.of_contexts("first_inference")],
 }
 

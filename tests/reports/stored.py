@@ -76,6 +76,7 @@ def result(
     failure: dict[str, Any] | None = None,
     run: str = "run1",
     digest: str = "00000001",
+    idle_cpu_percent: float = 1.0,
 ) -> dict[str, Any]:
     """Return a schema-valid result with one repeat per entry of per_context, and write its traces."""
     plan = build_plan(scenario, Parameters("onnxruntime", tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2))
@@ -89,14 +90,11 @@ def result(
             "system_memory_bytes": [1000 * MIB] * len(times),
         }
         trace = write_trace(storage, run, f"{scenario}-{number}", {"barriers": walk, "timeline": timeline})
-        repeats.append(Repeat(walk, None, 1.0, MIB, trace, **EXTRA))
+        repeats.append(Repeat(walk, None, 1.0, MIB, idle_cpu_percent, trace))
     configuration = Configuration(plan, "python", STREAMS, CONTEXTS, len(models), run, "1.2.3", "3.11.7")
     info = build_result(configuration, repeats, failure)
     check_result(info)
     return info
-
-
-EXTRA: dict[str, Any] = {}
 
 
 def even(mib: float, repeats: int = 3, spread: float = 0.0) -> list[list[int]]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports.answers import answers
+from reports.answers import answers, warnings
 from reports.texts import texts_of
 from tests.reports.stored import FAILED, dup, even, result, write_run
 from tests.reports.test_comparison import groups_of
@@ -51,3 +51,19 @@ def test_a_failure_is_said(tmp_path: Path) -> None:
     """A configuration that failed has a sentence too."""
     write_run(tmp_path, [result(tmp_path, "full_dup", [], failure=FAILED)])
     assert answer(tmp_path) == "Full dup: crashed."
+
+
+def test_a_busy_machine_is_warned_of(tmp_path: Path) -> None:
+    """Other work before the processes started is said, with what to do; a quiet machine gives no warning."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))])
+    assert warnings(groups_of(tmp_path)[0], ENGLISH) == []
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40), idle_cpu_percent=55.0)], number=2, at="2026-02-02")
+    (warning,) = warnings(groups_of(tmp_path)[0], ENGLISH)
+    assert "55 % busy" in warning
+
+
+def test_a_single_repeat_is_warned_of(tmp_path: Path) -> None:
+    """Figures of one process alone are said to have no spread."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, repeats=1))])
+    (warning,) = warnings(groups_of(tmp_path)[0], ENGLISH)
+    assert "--repeats 3" in warning
