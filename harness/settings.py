@@ -104,8 +104,8 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         type=_rate,
         default=120.0,
-        help="A step of a measured process (one load, one inference, all rounds) that takes longer counts as hung. "
-        "Default: 120.",
+        help="A step of a measured process (one load, one first inference) that takes longer counts as hung; the timed "
+        "rounds have as much more as their number needs. Default: 120.",
     )
     add(
         "--quick",

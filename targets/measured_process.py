@@ -65,8 +65,7 @@ class _Stopped(Exception):
 class _Process:
     """A running driver and its pipes. Every method that waits raises _Stopped."""
 
-    def __init__(self, target: Target, time_limit_s: float) -> None:
-        self._time_limit_s = time_limit_s
+    def __init__(self, target: Target) -> None:
         self._oom_kills = oom_kills()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by kill()
         # A session of its own: Ctrl-C reaches the harness alone, which then ends the process in order.
@@ -91,15 +90,15 @@ class _Process:
         with contextlib.suppress(BrokenPipeError):
             self._commands.write(line.encode() + b"\n")
 
-    def read(self, step: Step, observer: Observer | None = None) -> dict[str, Any]:
+    def read(self, step: Step, time_limit_s: float, observer: Observer | None = None) -> dict[str, Any]:
         """Return the message that ends the step; take the observer's cheap readings while waiting for it."""
-        deadline = time.monotonic() + self._time_limit_s
-        interval_s = observer.interval_s if observer else self._time_limit_s
+        deadline = time.monotonic() + time_limit_s
+        interval_s = observer.interval_s if observer else time_limit_s
         next_sample = time.monotonic()
         while b"\n" not in self._buffer:
             now = time.monotonic()
             if now >= deadline:
-                self._fail("hung", step, f"no answer within the time limit of {self._time_limit_s:g} s (--time-limit)")
+                self._fail("hung", step, f"no answer within the time limit of {time_limit_s:g} s (--time-limit)")
             if now >= next_sample:
                 if observer:
                     observer.sample()
@@ -155,13 +154,14 @@ def run_plan(
     """
     run = Run()
     started = time.monotonic()
-    with _started(target, time_limit_s) as process:
+    with _started(target) as process:
         observer.attach(process.pid)
         process.write(json.dumps({"command": "run", "runtime": plan.runtime, "plan": plan.to_json()}))
         try:
             for step in plan.steps():
                 on_step(step)
-                _reach(step, process, observer, run)
+                limit_s = time_limit_s + (_steady_s(run, plan) if step.phase == "steady" else 0)
+                _reach(step, process, observer, limit_s, run)
         except _Stopped as stopped:
             run.failure = stopped.failure
         finally:
@@ -180,31 +180,37 @@ def prepare_models(target: Target, plan: Plan, folder: Path, time_limit_s: float
         return plan
     models = [{"path": plan.models[index].path, "digest": plan.models[index].digest} for index in sorted(shared)]
     command = {"command": "prepare", "runtime": plan.runtime, "models": models, "folder": str(folder)}
-    with _started(target, time_limit_s) as process:
+    with _started(target) as process:
         process.write(json.dumps(command))
         try:
-            prepared = process.read(Step("prepare"))["models"]
+            prepared = process.read(Step("prepare"), time_limit_s)["models"]
         except _Stopped as stopped:
             return stopped.failure
     return replace(plan, models=tuple(replace(each, prepared=prepared.get(each.digest)) for each in plan.models))
 
 
 @contextlib.contextmanager
-def _started(target: Target, time_limit_s: float) -> Iterator[_Process]:
-    process = _Process(target, time_limit_s)
+def _started(target: Target) -> Iterator[_Process]:
+    process = _Process(target)
     try:
         yield process
     finally:
         process.kill()
 
 
-def _reach(step: Step, process: _Process, observer: Observer, run: Run) -> None:
+def _steady_s(run: Run, plan: Plan) -> float:
+    """Return how long the steady phase may take by what the first inferences took, one after the other, twice over."""
+    firsts = (record["data"]["latency_ns"] for record in run.phases if record["phase"] == "first_inference")
+    return 2 * plan.rounds * sum(firsts) / 1e9
+
+
+def _reach(step: Step, process: _Process, observer: Observer, time_limit_s: float, run: Run) -> None:
     """Wait for the barrier that ends the step, read everything there, and let the process go on."""
     trimmed = any(record["malloc_trimmed"] for record in run.phases)
-    run.phases.append(_record(process.read(step, observer), observer, trimmed))
+    run.phases.append(_record(process.read(step, time_limit_s, observer), observer, trimmed))
     if step.phase == "steady":
         process.write("trim")
-        message = process.read(Step("trimmed"))
+        message = process.read(Step("trimmed"), time_limit_s)
         run.phases.append(_record(message, observer, message["data"]["trimmed"]))
     process.write("go")
 
