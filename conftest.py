@@ -71,10 +71,12 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
         config.stash[_SESSION].add_failures(output_json)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Store what pytest-benchmark did not."""
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Store what pytest-benchmark, which saves in a wrapper of this hook too, would not store."""
     if _SESSION in session.config.stash:
-        session.config.stash[_SESSION].finish()
+        session.config.stash[_SESSION].save_failures_alone()
+    yield
 
 
 @pytest.hookimpl(trylast=True)

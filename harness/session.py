@@ -41,7 +41,6 @@ class Session:
         self._bench = Bench(settings, models, THIS_INTERPRETER, self.storage, progress)
         #: Results without figures, in the form of pytest-benchmark's entries.
         self._failures: list[dict[str, Any]] = []
-        self._failures_saved = False
         if not (self._benchmarks.save or self._benchmarks.autosave):
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
 
@@ -63,23 +62,22 @@ class Session:
     def add_failures(self, output_json: dict[str, Any]) -> None:
         """Put the results without figures into what pytest-benchmark is about to write."""
         output_json[FAILURES] = self._failures
-        self._failures_saved = True
 
-    def finish(self) -> None:
-        """Save the failures where pytest-benchmark had nothing to save beside them."""
-        if not self._failures or self._failures_saved or self._benchmarks.disabled:
+    def save_failures_alone(self) -> None:
+        """Save the failures where no configuration succeeded: pytest-benchmark then has nothing to save beside them."""
+        if not self._failures or self._benchmarks.benchmarks or self._benchmarks.disabled:
             return
         hook = self._config.hook
-        commit = hook.pytest_benchmark_generate_commit_info(config=self._config)
         output_json = hook.pytest_benchmark_generate_json(
             config=self._config,
             benchmarks=[],
             include_data=False,
             machine_info=self._benchmarks.get_machine_info(),
-            commit_info=commit,
+            commit_info=hook.pytest_benchmark_generate_commit_info(config=self._config),
         )
         self.add_failures(output_json)
         self._benchmarks.storage.save(output_json, self._benchmarks.save or self._benchmarks.autosave)
+        self._benchmarks.save = self._benchmarks.autosave = None
 
     def _keep_failure(self, benchmark: Any, info: dict[str, Any]) -> None:
         entry = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
@@ -92,9 +90,10 @@ class Session:
 def storage_folder(config: pytest.Config) -> Path:
     """Return the folder of --benchmark-storage, or raise where it is none."""
     uri: str = config.getoption("benchmark_storage")
-    if not uri.startswith(_FILE_SCHEME):
+    scheme, separator, path = uri.rpartition("://")
+    if separator and f"{scheme}{separator}" != _FILE_SCHEME:
         raise StorageNotLocal(uri)
-    return Path(uri[len(_FILE_SCHEME) :])
+    return Path(path)
 
 
 def choose_board_storage(config: pytest.Config) -> None:

@@ -31,7 +31,8 @@ def warnings(group: Group, texts: Texts) -> list[str]:
 def _answer(row: Row, texts: Texts) -> str:
     scenario = texts.scenario(row.scenario)
     if not row.measured:
-        return texts("answer_failed", scenario=scenario, outcome=texts(f"outcome_{row.outcome}"))
+        message = row.info["failure"]["message"] if row.info["failure"] else texts("differs_from_baseline")
+        return texts("answer_failed", scenario=scenario, outcome=texts(f"outcome_{row.outcome}"), message=message)
     if row.saved is None or row.baseline is None:
         return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info["baseline"]))
     values = {

@@ -5,12 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Dict, Optional, Sequence
 
-__all__ = ["Context", "NotSupported", "Runtime", "input_pattern"]
+__all__ = ["AdapterError", "Context", "ModelUnreadable", "NotSupported", "Runtime", "input_pattern"]
 
 _PATTERN_BYTES = 65521
 
 
-class NotSupported(Exception):
+class AdapterError(Exception):
+    """What an adapter says in a sentence of its own."""
+
+
+class ModelUnreadable(AdapterError):
+    """The file is no model of this runtime, or not a whole one."""
+
+    def __init__(self, model: str, kind: str) -> None:
+        super().__init__(f"{model} is not {kind}, or is cut short. Export or copy it again")
+
+
+class NotSupported(AdapterError):
     """The runtime has no such mechanism, or this model does not allow it; the message says which and why."""
 
 

@@ -13,15 +13,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shutil
-import tempfile
 import zlib
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 import onnxruntime as ort
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
 
-from runtimes.base import Context, NotSupported, Runtime, input_pattern
+from runtimes.base import Context, ModelUnreadable, NotSupported, Runtime, input_pattern
 
 __all__ = ["OnnxRuntime", "open_runtime"]
 
@@ -82,6 +81,9 @@ class OnnxRuntime(Runtime):
 
     def prepare(self, model: str, digest: str, folder: str) -> str:
         """Save the optimised model and its weights; the folder's name says what they are good for."""
+        import shutil  # only here: nothing is measured in the process that prepares, and both bring much along
+        import tempfile
+
         target = os.path.join(folder, f"{digest[:16]}-ort{self.version}-cpu{_cpu_features():08x}")
         prepared = os.path.join(target, _MODEL_FILE)
         if os.path.exists(prepared):
@@ -132,7 +134,10 @@ def _options() -> Any:
 
 
 def _open_session(model: str, options: Any) -> Any:
-    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    try:
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except InvalidProtobuf:
+        raise ModelUnreadable(model, "an ONNX model") from None
 
 
 def _save_optimised(model: str, folder: str) -> None:
@@ -165,7 +170,7 @@ def _make_input(tensor: Any, model: str) -> Any:
     return values
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9
 def _pattern_as(dtype: Any) -> Any:
     noise = np.frombuffer(input_pattern(), dtype=np.uint8)
     if np.issubdtype(dtype, np.floating):

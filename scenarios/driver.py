@@ -19,7 +19,7 @@ from array import array
 from typing import Any, Callable, Dict, List, Optional, TextIO
 
 from runtimes import open_runtime
-from runtimes.base import Context, NotSupported, Runtime
+from runtimes.base import AdapterError, Context, NotSupported, Runtime
 from scenarios.plan import DUP, Plan, Step
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
@@ -200,7 +200,8 @@ def _kind(error: Exception) -> str:
 
 
 def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS]
+    name = "" if isinstance(error, AdapterError) else f"{type(error).__name__}: "
+    return f"{name}{error}"[:_MESSAGE_CHARACTERS]
 
 
 if __name__ == "__main__":

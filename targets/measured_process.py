@@ -200,8 +200,8 @@ def _started(target: Target) -> Iterator[_Process]:
 
 def _steady_s(run: Run, plan: Plan) -> float:
     """Return how long the steady phase may take by what the first inferences took, one after the other, twice over."""
-    firsts = (record["data"]["latency_ns"] for record in run.phases if record["phase"] == "first_inference")
-    return 2 * plan.rounds * sum(firsts) / 1e9
+    firsts_ns: list[int] = [each["data"]["latency_ns"] for each in run.phases if each["phase"] == "first_inference"]
+    return 2 * plan.rounds * sum(firsts_ns) / 1e9
 
 
 def _reach(step: Step, process: _Process, observer: Observer, time_limit_s: float, run: Run) -> None:
