@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import select
 import subprocess
 import tempfile
@@ -21,6 +22,8 @@ __all__ = ["Observer", "Run", "prepare_models", "run_plan"]
 
 _LAST_WORDS_BYTES = 4000
 _READ_BYTES = 1 << 16
+#: Escape sequences with which runtimes colour their messages.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: How long a process that closed its pipe may take to leave.
 _LEAVE_S = 10.0
 
@@ -142,7 +145,7 @@ class _Process:
         """Return the end of standard error."""
         size = self._errors.seek(0, 2)
         self._errors.seek(max(0, size - _LAST_WORDS_BYTES))
-        return self._errors.read().decode(errors="replace").strip()
+        return _COLOURS.sub("", self._errors.read().decode(errors="replace")).strip()
 
 
 def run_plan(

@@ -50,7 +50,7 @@ def test_a_missing_baseline_is_said(tmp_path: Path) -> None:
 def test_a_failure_is_said(tmp_path: Path) -> None:
     """A configuration that failed has a sentence too, with what happened."""
     write_run(tmp_path, [result(tmp_path, "full_dup", [], failure=FAILED)])
-    assert answer(tmp_path) == "Full dup: crashed. the process was ended by SIGSEGV"
+    assert answer(tmp_path) == "Full dup: crashed: the process was ended by SIGSEGV"
 
 
 def test_a_busy_machine_is_warned_of(tmp_path: Path) -> None:
