@@ -16,9 +16,12 @@ _WIDTH = 40
 class Progress:
     """Writes to pytest's terminal, on one line that it erases again; writes nothing elsewhere."""
 
-    def __init__(self, terminal: pytest.TerminalReporter | None) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         """Begin without any knowledge of how much there is to do: see `expect`."""
-        self._terminal = terminal if terminal and terminal.isatty and terminal.verbosity >= 0 else None
+        terminal = config.pluginmanager.getplugin("terminalreporter")
+        self._terminal = terminal if terminal and terminal.isatty() and terminal.verbosity >= 0 else None
+        # While a test runs, pytest's capture holds the terminal's file descriptor too.
+        self._capture = config.pluginmanager.getplugin("capturemanager")
         self._processes_left = 0
         self._processes_done = 0
         self._busy_s = 0.0
@@ -49,8 +52,7 @@ class Progress:
         self._finish_repeat()
         self._processes_left -= max(0, self._repeats - self._repeat)
         self._repeat = 0
-        if self._terminal:
-            self._terminal.rewrite("", erase=True)
+        self._write("")
 
     def _finish_repeat(self) -> None:
         if self._repeat:
@@ -66,6 +68,14 @@ class Progress:
         return f"about {f'{minutes} min ' if minutes else ''}{seconds} s left"
 
     def _show(self, text: str) -> None:
-        if self._terminal:
-            self._terminal.ensure_newline() if self._terminal.currentfspath else None
-            self._terminal.rewrite(f"{self._title:<{_WIDTH}}{text}", erase=True)
+        self._write(f"{self._title:<{_WIDTH}}{text}")
+
+    def _write(self, line: str) -> None:
+        if self._terminal is None:
+            return
+        with self._capture.global_and_fixture_disabled():
+            if self._terminal.currentfspath:
+                self._terminal.ensure_newline()
+            self._terminal.rewrite(line, erase=True, flush=True)
+            if not line:
+                self._terminal.rewrite("", flush=True)

@@ -35,7 +35,7 @@ class Session:
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
         self.storage = _writable(storage_folder(config))
         settings = resolve_settings(config)
-        progress = Progress(config.pluginmanager.getplugin("terminalreporter"))
+        progress = Progress(config)
         progress.expect(processes_per_repeat * settings.repeats)
         models = resolve_models(config)
         self._bench = Bench(settings, models, THIS_INTERPRETER, self.storage, progress)
