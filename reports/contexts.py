@@ -1,4 +1,4 @@
-"""What each context costs: measured at its own barriers, when it is made and at its first inference."""
+"""What each context costs: measured at its own barriers, when it is made and in the step of its first inference."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _trimmed(repeat: Repeat, key: str) -> int | None:
 
 
 def _context_memory(repeat: Repeat) -> list[int] | None:
-    """Return the PSS that each context added: when it was made, and at its first inference."""
+    """Return the PSS that each context added: when it was made, and in the step of its first inference."""
     made, first = repeat.of_contexts("context"), repeat.of_contexts("first_inference")
     if not made or len(made) != len(first):
         return None
