@@ -41,7 +41,9 @@ class Session:
         self._bench = Bench(settings, models, THIS_INTERPRETER, self.storage, progress)
         #: Results without figures, in the form of pytest-benchmark's entries.
         self._failures: list[dict[str, Any]] = []
-        if not (self._benchmarks.save or self._benchmarks.autosave):
+        #: False under --benchmark-disable and --benchmark-skip.
+        self.saves = not (self._benchmarks.disabled or self._benchmarks.skip)
+        if self.saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
@@ -65,7 +67,7 @@ class Session:
 
     def save_failures_alone(self) -> None:
         """Save the failures where no configuration succeeded: pytest-benchmark then has nothing to save beside them."""
-        if not self._failures or self._benchmarks.benchmarks or self._benchmarks.disabled:
+        if not self._failures or self._benchmarks.benchmarks or not self.saves:
             return
         hook = self._config.hook
         output_json = hook.pytest_benchmark_generate_json(

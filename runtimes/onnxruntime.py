@@ -92,6 +92,7 @@ class OnnxRuntime(Runtime):
         work = tempfile.mkdtemp(dir=folder, prefix=".unfinished-")
         try:
             _save_optimised(model, work)
+            _flush_to_disk(work)
             # Whoever renames first wins; the other's files are the same.
             with contextlib.suppress(OSError):
                 os.rename(work, target)
@@ -147,6 +148,14 @@ def _save_optimised(model: str, folder: str) -> None:
     options.add_session_config_entry(f"{prefix}_file_name", _WEIGHTS_FILE)
     options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(_EXTERNAL_FROM_BYTES))
     _open_session(model, options)
+
+
+def _flush_to_disk(folder: str) -> None:
+    """Have the files on disk before the folder gets its name: boards lose power, and a cut file would be trusted."""
+    for name in os.listdir(folder):
+        descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
 
 
 def _cpu_features() -> int:
