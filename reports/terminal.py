@@ -12,7 +12,14 @@ from reports.texts import Texts
 
 __all__ = ["print_group"]
 
-_COLUMNS = ("application", "MiB"), ("saved", "MiB"), ("saved", "%"), ("latency", "ms"), ("rate", "/s")
+_COLUMNS = (
+    ("application", "MiB"),
+    ("saved", "MiB"),
+    ("saved", "%"),
+    ("system", "MiB"),
+    ("latency", "ms"),
+    ("rate", "/s"),
+)
 
 
 def print_group(group: Group, texts: Texts, console: Console) -> None:
@@ -29,7 +36,6 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     table.add_column("models")
     for name, unit in _COLUMNS:
         table.add_column(f"{name}\n{unit}", justify="right", no_wrap=True)
-    table.add_column("outcome")
     for row in group.rows:
         table.add_row(*_cells(row))
     console.print(table)
@@ -44,10 +50,10 @@ def _cells(row: Row) -> list[str]:
     return [
         row.scenario,
         models,
-        mib(row.memory("application_memory_bytes")),
+        mib(row.memory("application_memory_bytes")) if row.measured else row.outcome,
         mib(row.saved),
         percent(row.saved_percent),
+        mib(row.memory("system_memory_bytes"), spread=False),
         milliseconds(row.latency, spread=False),
         per_second(row.throughput, spread=False),
-        row.outcome,
     ]
