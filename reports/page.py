@@ -234,8 +234,7 @@ def _what_happened(row: Row, texts: Texts) -> dict[str, str]:
 def _model_count(row: Row, texts: Texts) -> str:
     if row.models_in_turn:
         return texts("models_in_turn", files=row.info["model_files"], streams=row.info["streams"])
-    count = len(row.info["models"])
-    return texts("models_one") if count == 1 else texts("models_many", count=count)
+    return str(len(row.info["models"]))
 
 
 def _with_noise(row: Row) -> Figure | None:
