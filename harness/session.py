@@ -13,7 +13,7 @@ from harness.clock import ReplayClock
 from harness.errors import StorageNotLocal, StorageNotWritable
 from harness.measurement import Bench
 from harness.progress import Progress
-from harness.settings import resolve_models, resolve_settings
+from harness.settings import check_runtimes, resolve_models, resolve_settings
 from storage.board import board_storage
 from storage.files import FAILURES, check_result
 from targets.base import THIS_INTERPRETER
@@ -33,6 +33,7 @@ class Session:
         """Check everything a user can have got wrong, and make what is needed, before anything is measured."""
         self._config = config
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
+        check_runtimes(config)
         self.storage = _writable(storage_folder(config))
         settings = resolve_settings(config)
         progress = Progress(config)
@@ -99,9 +100,13 @@ def storage_folder(config: pytest.Config) -> Path:
 
 
 def choose_board_storage(config: pytest.Config) -> None:
-    """Let each board have its own storage, unless the user has chosen one."""
+    """Let each board have its own storage, unless the user has chosen one, which must be a folder."""
     if config.option.benchmark_storage == _COMMON_STORAGE:
         config.option.benchmark_storage = f"{_FILE_SCHEME}{board_storage()}"
+    try:
+        storage_folder(config)
+    except StorageNotLocal as error:  # said here, since pytest-benchmark would open it next and show a traceback
+        raise pytest.UsageError(str(error)) from None
 
 
 def _writable(folder: Path) -> Path:

@@ -19,7 +19,7 @@ from scenarios.plan import Model
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Settings", "add_options", "chosen_runtimes", "resolve_models", "resolve_settings"]
+__all__ = ["Settings", "add_options", "check_runtimes", "chosen_runtimes", "resolve_models", "resolve_settings"]
 
 
 @dataclass(frozen=True)
@@ -131,16 +131,19 @@ def resolve_settings(config: pytest.Config) -> Settings:
 
 
 def chosen_runtimes(config: pytest.Config) -> list[str]:
-    """Return the names of the runtimes to measure; raise where one is not installed, or none is."""
-    names: list[str] = list(dict.fromkeys(config.option.runtime or ()))
-    for name in names:
-        entry = find_runtime(name)
-        if not available(entry):
-            raise RuntimeNotInstalled(name, entry.install)
-    names = names or [entry.name for entry in RUNTIMES if available(entry)]
+    """Return the names of the runtimes to measure: those given, or all that are installed."""
+    given: list[str] = list(dict.fromkeys(config.option.runtime or ()))
+    return given or [entry.name for entry in RUNTIMES if available(entry)]
+
+
+def check_runtimes(config: pytest.Config) -> None:
+    """Raise where a runtime to measure is not installed, or none is."""
+    names = chosen_runtimes(config)
     if not names:
         raise NoRuntime
-    return names
+    for entry in map(find_runtime, names):
+        if not available(entry):
+            raise RuntimeNotInstalled(entry.name, entry.install)
 
 
 def resolve_models(config: pytest.Config) -> tuple[Model, ...]:

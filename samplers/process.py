@@ -46,8 +46,15 @@ class ProcessMemory:
 
 
 def read_process(pid: int) -> ProcessMemory:
-    """Return one full reading of the process."""
-    process = psutil.Process(pid)
+    """Return one full reading of the process; raise ProcessLookupError where it has gone."""
+    try:
+        return _read_process(psutil.Process(pid))
+    except psutil.NoSuchProcess as error:
+        raise ProcessLookupError(str(error)) from None
+
+
+def _read_process(process: psutil.Process) -> ProcessMemory:
+    pid = process.pid
     rollup = _read_sizes(pid, "smaps_rollup")
     status = _read_sizes(pid, "status")
     totals = _totals(rollup) if rollup else _totals_of_psutil(process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,6 @@ def read_trace(storage: Path, relative: str) -> dict[str, Any] | None:
     try:
         with gzip.open(storage / relative, "rt", encoding="utf-8") as file:
             trace: dict[str, Any] = json.load(file)
-    except (OSError, EOFError, ValueError):
+    except (OSError, EOFError, ValueError, zlib.error):
         return None
     return trace

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -26,6 +28,12 @@ _READ_BYTES = 1 << 16
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: How long a process that closed its pipe may take to leave.
 _LEAVE_S = 10.0
+#: Every kind of message, and the fields that are read from it.
+_MESSAGES = {
+    "barrier": {"phase", "context", "at_ns", "data"},
+    "failure": {"phase", "context", "kind", "message"},
+    "prepared": {"models"},
+}
 
 
 class Observer(Protocol):
@@ -43,7 +51,7 @@ class Observer(Protocol):
         """Take one cheap reading."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Take one full reading."""
+        """Take one full reading; ProcessLookupError where the process has gone."""
 
 
 @dataclass
@@ -108,14 +116,22 @@ class _Process:
                 next_sample = max(next_sample + interval_s, now)
             self._receive(min(next_sample, deadline) - time.monotonic(), step)
         line, _, self._buffer = self._buffer.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
+        message = _parse_message(line)
+        if message is None:
+            self._fail("failed", step, f"the process wrote what is no message of the protocol: {line[:200]!r}")
         if message["event"] == "failure":
             self._fail(message["kind"], Step(message["phase"], message["context"]), message["message"])
         return message
 
+    def fail_ended(self, step: Step) -> NoReturn:
+        """Say how the process has ended, which it has by itself."""
+        kind, sentence = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
+        self._fail(kind, step, sentence)
+
     def kill(self) -> None:
-        """End the process, if it has not left, and release all that belongs to it."""
-        self._popen.kill()
+        """End the process, if it has not left, and its children, and release all that belongs to it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self._commands.close()
         self._messages.close()
         self._popen.wait()
@@ -127,8 +143,7 @@ class _Process:
             return
         chunk = self._messages.read(_READ_BYTES)
         if not chunk:
-            kind, sentence = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
-            self._fail(kind, step, sentence)
+            self.fail_ended(step)
         self._buffer += chunk
 
     def _exit_code(self) -> int:
@@ -210,14 +225,26 @@ def _steady_s(run: Run, plan: Plan) -> float:
 def _reach(step: Step, process: _Process, observer: Observer, time_limit_s: float, run: Run) -> None:
     """Wait for the barrier that ends the step, read everything there, and let the process go on."""
     trimmed = any(record["malloc_trimmed"] for record in run.phases)
-    run.phases.append(_record(process.read(step, time_limit_s, observer), observer, trimmed))
-    if step.phase == "steady":
-        process.write("trim")
-        message = process.read(Step("trimmed"), time_limit_s)
-        run.phases.append(_record(message, observer, message["data"]["trimmed"]))
+    try:
+        run.phases.append(_record(process.read(step, time_limit_s, observer), observer, trimmed))
+        if step.phase == "steady":
+            process.write("trim")
+            message = process.read(Step("trimmed"), time_limit_s)
+            run.phases.append(_record(message, observer, message["data"]["trimmed"]))
+    except ProcessLookupError:  # killed while it stood at a barrier and was read
+        process.fail_ended(step)
     process.write("go")
 
 
 def _record(message: dict[str, Any], observer: Observer, trimmed: bool) -> dict[str, Any]:
     place = {key: message[key] for key in ("phase", "context", "at_ns", "data")}
     return {**place, "malloc_trimmed": trimmed, **observer.snapshot()}
+
+
+def _parse_message(line: bytes) -> dict[str, Any] | None:
+    """Return the message, or None where the line is none."""
+    try:
+        message: dict[str, Any] = json.loads(line)
+        return message if _MESSAGES[message["event"]] <= message.keys() else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -53,7 +53,13 @@ def classify_exit(code: int, killed_for_memory: bool) -> tuple[str, str]:
     """Return (kind, message) for a process that ended between two barriers; code as subprocess gives it."""
     if code >= 0:
         return "crashed", f"the process ended with exit code {code} before the plan was done"
-    name = signal.Signals(-code).name
     if code == -signal.SIGKILL and killed_for_memory:
         return "out_of_memory", "the kernel's out-of-memory killer ended the process (SIGKILL)"
-    return "crashed", f"the process was ended by {name}"
+    return "crashed", f"the process was ended by {_signal_name(-code)}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"

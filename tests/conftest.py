@@ -1,0 +1,48 @@
+"""Shared by all tests: warnings are errors here, and files that are made once per session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import models
+
+_HERE = Path(__file__).resolve().parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Make a warning an error in every test here; bench/ shows the user's warnings as warnings."""
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("error"))
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the tests' own $XDG_CACHE_HOME, so that the user's cache is neither used nor filled."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def tiny_models(cache: Path) -> tuple[Path, Path]:
+    """Return two model files of equal size with different weights (0.3 MiB each)."""
+    return _built(cache, "tiny", 64, 1), _built(cache, "tiny", 64, 2)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tiny_models: tuple[Path, Path]) -> Path:
+    """Return the first of the tiny models."""
+    return tiny_models[0]
+
+
+@pytest.fixture(scope="session")
+def mobile_model(cache: Path) -> Path:
+    """Return a model with 14 MB of weights and small internal tensors, so that weights decide memory."""
+    return _built(cache, "mobilenet_v2", 64, 1)
+
+
+def _built(cache: Path, name: str, size: int, seed: int) -> Path:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        return models.ensure(name, size, seed)

@@ -1,0 +1,221 @@
+"""One configuration, measured on a real process with a scripted runtime."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import measurement
+from harness.measurement import Bench
+from harness.settings import Settings
+from storage.files import check_result
+from storage.trace import read_trace
+from targets.base import Target
+from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
+
+_SETTINGS = Settings(
+    streams=1,
+    contexts=2,
+    repeats=2,
+    rounds=3,
+    sample_hz=500,
+    time_limit_s=TIME_LIMIT_S,
+    idle_s=0,
+    cores=2,
+)
+
+
+class Told:
+    """A progress that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def begin(self, *what: Any) -> None:
+        """Begin a configuration."""
+        self.calls.append(("begin", *what))
+
+    def step(self, *what: Any) -> None:
+        """Show a step."""
+        self.calls.append(("step", *what))
+
+    def end(self) -> None:
+        """End a configuration."""
+        self.calls.append(("end",))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the user's cache out of it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def _bench(storage: Path, *scripts: str, target: Target = SCRIPTED) -> Bench:
+    progress: Any = Told()
+    return Bench(_SETTINGS, models_of(*scripts), target, storage, progress)
+
+
+def test_a_configuration_that_succeeds(tmp_path: Path) -> None:
+    """Its result is valid, and its latencies are those of all contexts and repeats, as the processes reported them."""
+    measured = _bench(tmp_path, "plain").measure("scripted", "full_dup")
+    info = json.loads(json.dumps(measured.info))
+    check_result(info)
+    assert (info["outcome"], info["failure"], info["scenario"]) == ("ok", None, "full_dup")
+    assert (info["runtime_version"], info["python_version"]) == ("1.2.3", sys.version.split()[0])
+    assert (info["streams"], info["contexts"], info["model_files"], info["target"]) == (1, 2, 1, "scripted")
+    reported = []
+    for repeat in info["repeats"]:
+        trace = read_trace(tmp_path, repeat["trace"])
+        assert trace is not None
+        steady = next(each for each in trace["barriers"] if each["phase"] == "steady")
+        reported += [ns for latencies in steady["data"]["latencies_ns"] for ns in latencies]
+    assert measured.latencies_ns == reported
+    assert len(reported) == 2 * 2 * 3
+
+
+def test_each_repeat_has_its_trace(tmp_path: Path) -> None:
+    """Every barrier is in it, and a timeline that reaches from the first to the last."""
+    info = _bench(tmp_path, "plain").measure("scripted", "full_dup").info
+    assert len({repeat["trace"] for repeat in info["repeats"]}) == 2
+    for repeat in info["repeats"]:
+        trace = read_trace(tmp_path, repeat["trace"])
+        assert trace is not None
+        assert [each["phase"] for each in trace["barriers"]].count("context") == 2
+        timeline = trace["timeline"]
+        assert len(timeline["times_ns"]) == len(timeline["rss_bytes"]) == len(timeline["system_memory_bytes"]) > 3
+        assert timeline["times_ns"] == sorted(timeline["times_ns"])
+        assert timeline["times_ns"][0] < trace["barriers"][0]["at_ns"]
+        assert timeline["times_ns"][-1] > trace["barriers"][-2]["at_ns"]
+
+
+def test_processes_are_fresh(tmp_path: Path) -> None:
+    """Each repeat loads its contexts anew, and preparing has a process of its own."""
+    log = tmp_path / "log"
+    _bench(tmp_path, f"log={log}").measure("scripted", "full_dup")
+    lines = log.read_text().splitlines()
+    assert [lines.count(word) for word in ("prepare0", "load_prepared0", "dup0", "destroy0")] == [1, 2, 2, 2]
+    assert "load_prepared1" not in lines
+
+
+def test_a_failure_ends_the_configuration(tmp_path: Path) -> None:
+    """What had come before it is kept, no further repeat is made, and no latency is given."""
+    log = tmp_path / "log"
+    measured = _bench(tmp_path, f"log={log};raise@infer1").measure("scripted", "full_dup")
+    check_result(json.loads(json.dumps(measured.info)))
+    assert measured.latencies_ns == []
+    assert measured.info["outcome"] == "failed"
+    assert measured.info["failure"]["phase"] == "first_inference"
+    assert len(measured.info["repeats"]) == 1
+    assert measured.info["memory"]["baseline_memory_bytes"][0] > 0
+    assert log.read_text().splitlines().count("load_prepared0") == 1
+
+
+def test_a_failure_of_a_later_repeat(tmp_path: Path) -> None:
+    """The repeats that succeeded are stored, but the configuration has no figures to compare."""
+    flag = tmp_path / "second"
+    script = f'if [ -e "{flag}" ]; then exit 5; fi; touch "{flag}"; exec "$@"'
+    target = Target("once", ("sh", "-c", script, "sh", *SCRIPTED.command))
+    measured = _bench(tmp_path, "plain", target=target).measure("scripted", "shared_context")
+    check_result(json.loads(json.dumps(measured.info)))
+    assert measured.latencies_ns == []
+    assert measured.info["outcome"] == "crashed"
+    assert "exit code 5" in measured.info["failure"]["message"]
+    assert [each["failure"] is None for each in measured.info["repeats"]] == [True, False]
+    assert [each is None for each in measured.info["memory"]["application_memory_bytes"]] == [False, True]
+
+
+def test_a_model_that_cannot_be_prepared(tmp_path: Path) -> None:
+    """There is no repeat, but a result; what earlier processes said of the runtime is in it."""
+    bench = _bench(tmp_path, "raise@prepare0")
+    failed = bench.measure("scripted", "full_dup").info
+    check_result(json.loads(json.dumps(failed)))
+    assert (failed["outcome"], failed["failure"]["phase"], failed["repeats"]) == ("failed", "prepare", [])
+    assert failed["runtime_version"] is None
+    assert bench.measure("scripted", "no_reuse_one_model").info["outcome"] == "ok"
+    assert bench.measure("scripted", "full_dup").info["runtime_version"] == "1.2.3"
+
+
+def test_what_a_runtime_does_not_have(tmp_path: Path) -> None:
+    """A missing mechanism is an outcome of its own."""
+    measured = _bench(tmp_path, "not_supported@shared_context0").measure("scripted", "shared_context")
+    assert measured.info["outcome"] == "not_supported"
+    assert measured.latencies_ns == []
+
+
+def test_outputs_that_differ_within_a_configuration(tmp_path: Path) -> None:
+    """One context with other outputs is enough: the saving would be worthless."""
+    measured = _bench(tmp_path, "differ@dup").measure("scripted", "full_dup")
+    check_result(json.loads(json.dumps(measured.info)))
+    assert measured.info["outcome"] == "outputs_differ"
+    assert measured.latencies_ns == []
+    assert len(measured.info["repeats"]) == 2
+    ((first, second),) = measured.info["output_digests"].values()
+    assert first in measured.info["failure"]["message"]
+    assert second in measured.info["failure"]["message"]
+
+
+def test_outputs_that_differ_from_those_without_reuse(tmp_path: Path) -> None:
+    """Reuse that changes all outputs alike is found by comparing with the baseline of the same model."""
+    bench = _bench(tmp_path, "differ@load_prepared;differ@dup")
+    assert bench.measure("scripted", "no_reuse_one_model").info["outcome"] == "ok"
+    measured = bench.measure("scripted", "full_dup")
+    assert measured.info["outcome"] == "outputs_differ"
+    assert len(next(iter(measured.info["output_digests"].values()))) == 1
+    assert "no_reuse_one_model gave" in measured.info["failure"]["message"]
+
+
+def test_outputs_are_compared_by_model(tmp_path: Path) -> None:
+    """Two models may well have different outputs."""
+    bench = _bench(tmp_path, "plain", "plain too")
+    bench.settings = dataclasses.replace(_SETTINGS, streams=2, contexts=1)
+    measured = bench.measure("scripted", "no_reuse")
+    assert measured.info["outcome"] == "ok"
+    ((first,), (second,)) = measured.info["output_digests"].values()
+    assert first != second
+
+
+def test_progress_is_told_everything(tmp_path: Path) -> None:
+    """Each configuration begins and ends, also when it fails, and each step of each repeat is between."""
+    bench = _bench(tmp_path, "raise@dup0")
+    bench.measure("scripted", "no_reuse_one_model")
+    bench.measure("scripted", "full_dup")
+    calls = bench.progress.calls  # type: ignore[attr-defined]
+    assert [call for call in calls if call[0] != "step"] == [
+        ("begin", "scripted no_reuse_one_model", 2),
+        ("end",),
+        ("begin", "scripted full_dup", 2),
+        ("end",),
+    ]
+    steps = [call[1:] for call in calls[: calls.index(("end",))] if call[0] == "step"]
+    assert [step[0] for step in steps] == [1] * 8 + [2] * 8
+    assert [step[2:] for step in steps[:3]] == [("imported", None), ("context", 0), ("context", 1)]
+    shares = [step[1] for step in steps[:8]]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 7 / 8)
+
+
+def test_progress_ends_also_when_the_user_interrupts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is erased before pytest says that it was interrupted."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measurement, "run_plan", interrupt)
+    bench = _bench(tmp_path, "plain")
+    with pytest.raises(KeyboardInterrupt):
+        bench.measure("scripted", "no_reuse")
+    assert bench.progress.calls[-1] == ("end",)  # type: ignore[attr-defined]
+
+
+def test_results_of_one_session_have_one_name(tmp_path: Path) -> None:
+    """The run's name is common to its results and no other's, and is the folder of its traces."""
+    first, second = _bench(tmp_path, "plain"), _bench(tmp_path, "plain")
+    infos = [first.measure("scripted", name).info for name in ("no_reuse", "shared_context")]
+    assert infos[0]["run"] == infos[1]["run"] == first.run != second.run
+    folders = {Path(repeat["trace"]).parent.name for info in infos for repeat in info["repeats"]}
+    assert folders == {first.run}

@@ -1,0 +1,67 @@
+"""What the tests of several rooms share: plans, targets and observers."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scenarios.catalogue import Parameters, build_plan
+from scenarios.plan import Model, Plan
+from targets.base import Target
+from targets.measured_process import Run, run_plan
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+#: The driver in a real process, with a runtime that does what a model's path says (tests/scripted_driver.py).
+SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.scripted_driver"))
+
+#: Far longer than anything takes; a test fails, and does not hang.
+TIME_LIMIT_S = 60.0
+
+
+def models_of(*paths: object) -> tuple[Model, ...]:
+    """Return models of these paths, each with the path's digest in place of its file's."""
+    digests = [hashlib.sha256(str(path).encode()).hexdigest() for path in paths]
+    return tuple(Model(f"model-{index}", str(path), digests[index]) for index, path in enumerate(paths))
+
+
+def make_plan(scenario: str, *paths: object, streams: int = 1, contexts: int = 2, runtime: str = "scripted") -> Plan:
+    """Return the plan of a scenario over models of these paths, small enough to walk in no time."""
+    parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores=2, rounds=3)
+    return build_plan(scenario, parameters)
+
+
+class Watcher:
+    """An observer that reads no memory: at each barrier it calls `look` with the process's id."""
+
+    interval_s = 0.01
+
+    def __init__(self, look: Callable[[int], Any] = lambda _: None) -> None:
+        self._look = look
+        self.pid = 0
+        self.samples = 0
+        self.attached = False
+
+    def attach(self, pid: int) -> None:
+        """Begin."""
+        self.pid, self.attached = pid, True
+
+    def detach(self) -> None:
+        """End."""
+        self.attached = False
+
+    def sample(self) -> None:
+        """Count."""
+        self.samples += 1
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what was seen."""
+        return {"seen": self._look(self.pid)}
+
+
+def walk(plan: Plan, target: Target = SCRIPTED, observer: Any = None, time_limit_s: float = TIME_LIMIT_S) -> Run:
+    """Walk the plan in a process on the target."""
+    return run_plan(target, plan, observer or Watcher(), time_limit_s, lambda _: None)

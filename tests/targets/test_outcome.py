@@ -1,0 +1,76 @@
+"""The kinds of failure and their sentences."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from targets.outcome import OUTCOMES, Failure, classify_exit, oom_kills
+
+#: As Linux 6.1 writes it, shortened.
+_VMSTAT = """nr_free_pages 5646218
+pgfault 2950950
+oom_kill 3
+oom_kill_other 9
+numa_hit 3012594
+"""
+
+
+def test_killed_processes_are_counted(tmp_path: Path) -> None:
+    """The counter is read from the kernel's line of that very name."""
+    vmstat = tmp_path / "vmstat"
+    vmstat.write_text(_VMSTAT)
+    assert oom_kills(vmstat) == 3
+
+
+def test_a_kernel_that_does_not_count(tmp_path: Path) -> None:
+    """Before Linux 4.13 there is no such line."""
+    vmstat = tmp_path / "vmstat"
+    vmstat.write_text(_VMSTAT.replace("oom_kill", "other"))
+    assert oom_kills(vmstat) == 0
+
+
+def test_this_kernel_counts() -> None:
+    """The real file can be read."""
+    assert oom_kills() >= 0
+
+
+@pytest.mark.parametrize(
+    ("code", "killed_for_memory", "kind", "word"),
+    [
+        (0, False, "crashed", "exit code 0"),
+        (3, True, "crashed", "exit code 3"),
+        (-signal.SIGKILL, True, "out_of_memory", "out-of-memory killer"),
+        (-signal.SIGKILL, False, "crashed", "SIGKILL"),
+        (-signal.SIGSEGV, True, "crashed", "SIGSEGV"),
+    ],
+)
+def test_how_a_process_ended(code: int, killed_for_memory: bool, kind: str, word: str) -> None:
+    """Only a SIGKILL while the kernel killed for memory is taken for that."""
+    found, message = classify_exit(code, killed_for_memory)
+    assert found == kind
+    assert word in message
+
+
+def test_every_signal_has_a_sentence() -> None:
+    """Also those without a name, such as the real-time signals in between."""
+    for number in range(1, 65):
+        kind, message = classify_exit(-number, killed_for_memory=False)
+        assert kind == "crashed"
+        assert message.startswith("the process was ended by ")
+    assert "40" in classify_exit(-40, killed_for_memory=False)[1]
+
+
+def test_a_failure_as_a_sentence() -> None:
+    """Kind, phase and context stand before what happened."""
+    failure = Failure("out_of_memory", "context", 3, "an allocation failed")
+    assert str(failure) == "out of memory in phase 'context 3': an allocation failed"
+    assert str(Failure("hung", "steady", None, "no answer")) == "hung in phase 'steady': no answer"
+
+
+def test_every_outcome_is_explained() -> None:
+    """Each has a meaning, and success is one of them."""
+    assert "ok" in OUTCOMES
+    assert all(OUTCOMES.values())

@@ -1,0 +1,110 @@
+"""The rooms of the house: who may import whom, held on the text of every module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import CHECKOUT
+
+#: What each room may import of the others. What has a row of its own is not part of its room.
+_ARROWS = {
+    "models": set(),
+    "samplers": set(),
+    "runtimes": set(),
+    "runtimes/__main__.py": {"runtimes", "samplers"},
+    "scenarios": {"runtimes"},
+    "targets": {"scenarios"},
+    "storage": {"scenarios"},
+    "harness": {"models", "runtimes", "samplers", "scenarios", "storage", "targets"},
+    "reports": {"scenarios", "storage"},
+    "bench": set(),
+    "conftest.py": {"harness", "models", "runtimes", "samplers", "scenarios", "storage", "targets"},
+}  # type: dict[str, set[str]]
+
+#: Where a room needs one module of another room and no more.
+_ONLY = {
+    ("storage", "scenarios"): {"scenarios.plan"},
+    ("reports", "scenarios"): {"scenarios.catalogue"},
+}
+
+#: Packages that only these rooms may import: they would weigh in on the scale, or draw a table where none belongs.
+_PACKAGES = {
+    "numpy": {"models", "runtimes"},
+    "onnx": {"models"},
+    "onnxruntime": {"runtimes"},
+    "pandas": {"reports"},
+    "matplotlib": {"reports"},
+    "jinja2": {"reports"},
+    "psutil": {"samplers"},
+    "jsonschema": {"storage"},
+    "pytest": {"bench", "harness", "conftest.py"},
+}
+
+_ROOMS = {place.partition("/")[0].partition(".")[0] for place in _ARROWS}
+_PARTS = [place for place in _ARROWS if (CHECKOUT / place).exists()]
+_MEASURED = [
+    path for room in ("scenarios", "runtimes") for path in (CHECKOUT / room).rglob("*.py") if path.name != "__main__.py"
+]
+
+
+def _files(place: str) -> list[Path]:
+    path = CHECKOUT / place
+    if path.is_file():
+        return [path]
+    return [file for file in sorted(path.rglob("*.py")) if str(file.relative_to(CHECKOUT)) not in _ARROWS]
+
+
+def _imports(file: Path) -> Iterator[str]:
+    """Yield the full name of every module that the file imports, in functions and for annotations too."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file}: relative import"
+            assert node.module is not None
+            # `from scenarios import plan` is an import of scenarios.plan.
+            package = (CHECKOUT / node.module.replace(".", "/")).is_dir()
+            yield from (f"{node.module}.{alias.name}" if package else node.module for alias in node.names)
+
+
+def _room_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def test_every_room_is_in_the_table() -> None:
+    """A new package at the root needs a row here, and thereby a decision."""
+    packages = {path.parent.name for path in CHECKOUT.glob("*/__init__.py") if not path.parent.name.startswith(".")}
+    modules = {path.stem for path in CHECKOUT.glob("*.py")}
+    assert packages | modules <= _ROOMS
+
+
+@pytest.mark.parametrize("place", _PARTS)
+def test_arrows_point_one_way(place: str) -> None:
+    """A room imports only the rooms that it may; nobody imports bench, conftest or the tests."""
+    own = place.partition("/")[0]
+    allowed = _ARROWS[place] | {own}
+    for file in _files(place):
+        ours = {module for module in _imports(file) if _room_of(module) in _ROOMS | {"tests"}}
+        assert {module for module in ours if _room_of(module) not in allowed} == set(), file
+        for (room, other), modules in _ONLY.items():
+            if room == own:
+                of_other = {module for module in ours if _room_of(module) == other}
+                assert {module for module in of_other if not module.startswith(tuple(modules))} == set(), file
+
+
+@pytest.mark.parametrize("package", _PACKAGES)
+def test_packages_stay_in_their_rooms(package: str) -> None:
+    """What would weigh in on the scale, or does another room's work, is imported only where it belongs."""
+    for place in _PARTS:
+        users = [file for file in _files(place) if package in {_room_of(module) for module in _imports(file)}]
+        assert place in _PACKAGES[package] or users == []
+
+
+@pytest.mark.parametrize("file", _MEASURED, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_the_measured_process_has_the_syntax_of_python_3_8(file: Path) -> None:
+    """Boards come with old Pythons: what runs there parses there."""
+    ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 8))
