@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,18 @@ def test_a_dup_outlives_its_source(runtime: Runtime, tiny_model: Path, tmp_path:
     assert _output(dup) == before
 
 
+def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> None:
+    """Nothing waits for the garbage collector, or for the context itself to be dropped."""
+    context: Any = runtime.load(str(tiny_model), None)
+    session = weakref.ref(context.session)
+    shared: Any = runtime.shared_context(context)
+    context.infer()
+    context.destroy()
+    assert session() is not None, "a shared context still runs it"
+    shared.destroy()
+    assert session() is None
+
+
 def test_a_dup_needs_a_prepared_source(runtime: Runtime, tiny_model: Path) -> None:
     """The weights of a plain session cannot be shared, and the adapter does not pretend that they are."""
     with pytest.raises(NotSupported, match="only between sessions of a prepared model"):
@@ -150,19 +163,18 @@ def test_what_the_adapter_cannot_feed(
 def test_preparing_twice_gives_the_same_files(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
     """A second call returns the same path and writes nothing."""
     first = _prepare(runtime, tiny_model, tmp_path)
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    changed = {path: path.stat().st_mtime_ns for path in [tmp_path, *tmp_path.rglob("*")]}
     assert _prepare(runtime, tiny_model, tmp_path) == first
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files
-    assert Path(first) in files
+    assert {path: path.stat().st_mtime_ns for path in [tmp_path, *tmp_path.rglob("*")]} == changed
+    assert Path(first) in changed
 
 
 def test_two_versions_of_a_model_are_prepared_apart(
     runtime: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """The digest decides, not the file's name."""
-    paths = {
-        runtime.prepare(str(model), f"{index:064x}"[::-1], str(tmp_path)) for index, model in enumerate(tiny_models)
-    }
+    digests = ("0123456789ab" + digit * 52 for digit in "cd")
+    paths = {runtime.prepare(str(model), digest, str(tmp_path)) for model, digest in zip(tiny_models, digests)}
     assert len(paths) == 2
 
 

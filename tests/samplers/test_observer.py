@@ -81,10 +81,12 @@ def test_a_process_that_has_gone_gives_no_samples(observer: Observer, standing: 
 def test_a_snapshot_is_a_full_reading(observer: Observer, standing: subprocess.Popen[bytes]) -> None:
     """Process and system, as plain data with units in the names."""
     snapshot = observer.snapshot()
-    now = asdict(read_process(standing.pid))
-    # The snapshot has reset the peak after reading it.
-    assert {**snapshot["process"], "peak_rss_bytes": None} == {**now, "peak_rss_bytes": None}
-    assert snapshot["process"]["peak_rss_bytes"] >= 0.95 * now["rss_bytes"]
+    process, now = snapshot["process"], asdict(read_process(standing.pid))
+    assert process.keys() == now.keys()
+    assert process["rss_bytes"] == now["rss_bytes"]
+    # Pages shared with other processes, which come and go, count in parts.
+    assert process["pss_bytes"] == pytest.approx(now["pss_bytes"], rel=0.3)
+    assert process["peak_rss_bytes"] >= 0.95 * now["rss_bytes"]
     assert snapshot["system"]["total_bytes"] > snapshot["system"]["available_bytes"] > 0
 
 
