@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,16 +31,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Ask every question of every chosen runtime."""
     if "runtime" in metafunc.fixturenames and "measure" in metafunc.fixturenames:
-        with _usage_errors():
-            metafunc.parametrize("runtime", chosen_runtimes(metafunc.config))
+        metafunc.parametrize("runtime", chosen_runtimes(metafunc.config))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin a measuring session where a test measures."""
     configurations = sum("measure" in getattr(item, "fixturenames", ()) for item in session.items)
     if configurations and not session.config.option.collectonly:
-        with _usage_errors():
+        try:
             session.config.stash[_SESSION] = Session(session.config, configurations)
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 @pytest.fixture
@@ -87,12 +87,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("reusebench")
         option = "" if storage == board_storage() else f" --storage {storage}"
         terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports{option}")
-
-
-@contextlib.contextmanager
-def _usage_errors() -> Iterator[None]:
-    """Show a user's mistake as pytest shows its own."""
-    try:
-        yield
-    except UserError as error:
-        raise pytest.UsageError(str(error)) from None

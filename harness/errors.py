@@ -9,6 +9,7 @@ __all__ = [
     "ModelFileMissing",
     "ModelNotBuilt",
     "NoRuntime",
+    "PssUnreadable",
     "RuntimeNotInstalled",
     "StorageNotLocal",
     "StorageNotWritable",
@@ -40,6 +41,16 @@ class ModelNotBuilt(UserError):
 
     def __init__(self, reason: object) -> None:
         super().__init__(f"a built-in model could not be built: {reason}. Give your own with --model FILE")
+
+
+class PssUnreadable(UserError):
+    """The kernel does not say which pages a process has."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps can be read. It needs "
+            "CONFIG_PROC_PAGE_MONITOR=y; `python -m runtimes` shows every memory source"
+        )
 
 
 class RuntimeNotInstalled(UserError):

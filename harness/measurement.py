@@ -42,6 +42,8 @@ class Bench:
     storage: Path
     progress: Progress
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    #: How many processes the session has started, which keeps the names of their traces apart.
+    _processes: int = 0
     #: By runtime and model: the outputs' digests, and the scenario that gave them first.
     _outputs: dict[tuple[str, str], tuple[list[str], str]] = field(default_factory=dict)
     #: By runtime: what its processes said at the barrier `imported`.
@@ -76,7 +78,9 @@ class Bench:
         steps = list(plan.steps())
         on_step = self._reporter(number, len(steps))
         run = run_plan(self.target, plan, observer, self.settings.time_limit_s, on_step)
-        trace = write_trace(self.storage, self.run, f"{plan.runtime}-{plan.scenario}-{number}", _trace(run, observer))
+        self._processes += 1
+        name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
+        trace = write_trace(self.storage, self.run, name, _trace(run, observer))
         failure = asdict(run.failure) if run.failure else None
         return Repeat(run.phases, failure, run.elapsed_s, idle.memory_noise_bytes, idle.cpu_percent, trace)
 

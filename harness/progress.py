@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ class Progress:
     def __init__(self, config: pytest.Config) -> None:
         """Begin without any knowledge of how much there is to do: see `expect`."""
         terminal = config.pluginmanager.getplugin("terminalreporter")
-        self._terminal = terminal if terminal and terminal.isatty() and terminal.verbosity >= 0 else None
+        watched = sys.__stdout__ is not None and sys.__stdout__.isatty()
+        self._terminal = terminal if terminal and watched and terminal.verbosity >= 0 else None
         # While a test runs, pytest's capture holds the terminal's file descriptor too.
         self._capture = config.pluginmanager.getplugin("capturemanager")
         self._processes_left = 0

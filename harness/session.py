@@ -13,7 +13,7 @@ from harness.clock import ReplayClock
 from harness.errors import StorageNotLocal, StorageNotWritable
 from harness.measurement import Bench
 from harness.progress import Progress
-from harness.settings import check_runtimes, resolve_models, resolve_settings
+from harness.settings import check_kernel, check_runtimes, resolve_models, resolve_settings
 from storage.board import board_storage
 from storage.files import FAILURES, check_result
 from targets.base import THIS_INTERPRETER
@@ -34,6 +34,7 @@ class Session:
         self._config = config
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
         check_runtimes(config)
+        check_kernel()
         self.storage = _writable(storage_folder(config))
         settings = resolve_settings(config)
         progress = Progress(config)

@@ -11,15 +11,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import models
-from harness.errors import ModelFileEmpty, ModelFileMissing, ModelNotBuilt, NoRuntime, RuntimeNotInstalled
+from harness.errors import (
+    ModelFileEmpty,
+    ModelFileMissing,
+    ModelNotBuilt,
+    NoRuntime,
+    PssUnreadable,
+    RuntimeNotInstalled,
+)
 from runtimes import RUNTIMES, UnknownRuntime, available, find_runtime
+from samplers.process import pss_readable
 from scenarios.catalogue import Parameters
 from scenarios.plan import Model
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Settings", "add_options", "check_runtimes", "chosen_runtimes", "resolve_models", "resolve_settings"]
+__all__ = [
+    "Settings",
+    "add_options",
+    "check_kernel",
+    "check_runtimes",
+    "chosen_runtimes",
+    "resolve_models",
+    "resolve_settings",
+]
 
 
 @dataclass(frozen=True)
@@ -144,6 +160,12 @@ def check_runtimes(config: pytest.Config) -> None:
     for entry in map(find_runtime, names):
         if not available(entry):
             raise RuntimeNotInstalled(entry.name, entry.install)
+
+
+def check_kernel() -> None:
+    """Raise where this kernel does not give the figure that everything is about."""
+    if not pss_readable(os.getpid()):
+        raise PssUnreadable
 
 
 def resolve_models(config: pytest.Config) -> tuple[Model, ...]:

@@ -196,7 +196,7 @@ def _first_trace(row: Row, storage: Path) -> dict[str, Any] | None:
 def _drawing(draw: Callable[[Canvas, bool], None], height_px: Callable[[bool], int]) -> Drawing:
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         # The browser draws the text with its own fonts; matplotlib's need not have Chinese glyphs.
-        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         return Drawing(*(_svg(draw, narrow, height_px(narrow)) for narrow in (False, True)))
 
 

@@ -125,10 +125,11 @@ def _identity(row: Row) -> dict[str, Any]:
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
     """Return the rows with whole numbers kept whole where others are missing."""
-    frame: pd.DataFrame = pd.DataFrame(rows, columns=list(columns))
-    for name in columns:
-        if name.endswith(("_bytes", "_ns")):
-            frame[name] = frame[name].astype("Int64")
+    whole = ("_bytes", "_ns")
+    values = {name: [row.get(name) for row in rows] for name in columns}
+    frame: pd.DataFrame = pd.DataFrame(
+        {name: pd.array(column, dtype="Int64") if name.endswith(whole) else column for name, column in values.items()}
+    )
     return frame
 
 

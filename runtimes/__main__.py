@@ -21,9 +21,11 @@ def main() -> int:
     argparse.ArgumentParser("python -m runtimes", description=__doc__).parse_args()
     console = Console()
     found = [_state(entry) for entry in RUNTIMES]
-    console.print(_table(f"Runtimes for Python {platform.python_version()} ({sys.executable})", "runtime", found))
+    console.print(f"Python {platform.python_version()} ({sys.executable})\n", highlight=False, soft_wrap=True)
+    console.print(_table("runtime", found))
     sources = [(source.name, source.readable, source.remark) for source in memory_sources(os.getpid())]
-    console.print(_table("Memory sources", "source", sources))
+    console.print()
+    console.print(_table("memory source", sources))
     return 0 if any(works for _, works, _ in found) else 1
 
 
@@ -37,8 +39,8 @@ def _state(entry: RuntimeEntry) -> tuple[str, bool, str]:
         return entry.name, False, f"installed, but cannot be imported: {error}. Install it again: {entry.install}"
 
 
-def _table(title: str, subject: str, rows: list[tuple[str, bool, str]]) -> Table:
-    table = Table(subject, "here", "remark", title=title, title_justify="left", box=None, pad_edge=False)
+def _table(subject: str, rows: list[tuple[str, bool, str]]) -> Table:
+    table = Table(subject, "here", "remark", box=None, pad_edge=False)
     for name, works, remark in rows:
         table.add_row(name, "yes" if works else "no", remark)
     return table

@@ -14,7 +14,7 @@ import psutil
 
 from samplers.procfs import parse_sizes
 
-__all__ = ["ProcessMemory", "ResidentCounter", "read_process", "reset_peak", "rollup_readable"]
+__all__ = ["ProcessMemory", "ResidentCounter", "pss_readable", "read_process", "reset_peak", "rollup_readable"]
 
 #: Written to /proc/PID/clear_refs, resets VmHWM to the present RSS (proc(5), since Linux 4.0).
 _RESET_PEAK = "5"
@@ -79,6 +79,11 @@ def reset_peak(pid: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def pss_readable(pid: int) -> bool:
+    """Whether the process's PSS can be read at all, from smaps_rollup or from smaps."""
+    return rollup_readable(pid) or bool(_read_sizes(pid, "smaps"))
 
 
 def rollup_readable(pid: int) -> bool:

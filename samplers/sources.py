@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from samplers.process import ResidentCounter, read_process, reset_peak, rollup_readable
+from samplers.process import ResidentCounter, pss_readable, read_process, reset_peak, rollup_readable
 from samplers.system import read_system
 
 __all__ = ["MemorySource", "memory_sources"]
@@ -23,6 +23,9 @@ class MemorySource:
 
 def memory_sources(pid: int) -> Iterator[MemorySource]:
     """Yield every source, tried on the given process, which must be one of the user's own."""
+    if not pss_readable(pid):
+        yield MemorySource("PSS", False, "nothing can be measured: the kernel lacks CONFIG_PROC_PAGE_MONITOR")
+        return
     counter = ResidentCounter(pid)
     yield MemorySource("/proc/PID/statm", counter.read_bytes() is not None, "RSS between barriers, for the timeline")
     counter.close()

@@ -73,7 +73,7 @@ def check_result(info: dict[str, Any]) -> None:
 
 
 def read_storage(storage: Path) -> Iterator[StoredFile | BadFile]:
-    """Yield every run of the storage, oldest first; files without results of ours are passed over."""
+    """Yield every run of the storage, by file name; files without results of ours are passed over."""
     for path in sorted(storage.glob("*/*.json"), key=lambda path: path.name):
         found = _read_file(path)
         if isinstance(found, BadFile) or found.results:

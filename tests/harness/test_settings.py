@@ -18,14 +18,23 @@ from harness.errors import (
     ModelFileMissing,
     ModelNotBuilt,
     NoRuntime,
+    PssUnreadable,
     RuntimeNotInstalled,
     StorageNotLocal,
     StorageNotWritable,
     UserError,
 )
 from harness.session import choose_board_storage, storage_folder
-from harness.settings import add_options, check_runtimes, chosen_runtimes, resolve_models, resolve_settings
+from harness.settings import (
+    add_options,
+    check_kernel,
+    check_runtimes,
+    chosen_runtimes,
+    resolve_models,
+    resolve_settings,
+)
 from runtimes import RUNTIMES
+from samplers import process as process_module
 from storage.board import board_storage
 
 
@@ -105,6 +114,14 @@ def test_runtimes_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert chosen_runtimes(_config()) == []
     with pytest.raises(NoRuntime, match="python -m runtimes"):
         check_runtimes(_config())
+
+
+def test_a_kernel_without_pss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where neither smaps_rollup nor smaps can be read nothing is measured, and the kernel's option is named."""
+    check_kernel()
+    monkeypatch.setattr(process_module, "_read_sizes", lambda *_: {})
+    with pytest.raises(PssUnreadable, match="CONFIG_PROC_PAGE_MONITOR=y"):
+        check_kernel()
 
 
 def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from dataclasses import asdict
 import pytest
 
 from samplers import observer as observer_module
+from samplers import process as process_module
 from samplers import sources
 from samplers.observer import Observer, Timeline
 from samplers.process import read_process
@@ -142,6 +143,14 @@ def test_the_sources_of_this_machine() -> None:
     assert found["/proc/PID/statm"].readable
     assert found["/proc/meminfo"].readable
     assert all(source.remark for source in found.values())
+
+
+def test_a_kernel_without_pss_has_no_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without PSS the list ends with what the kernel lacks, and nothing else is tried."""
+    monkeypatch.setattr(process_module, "_read_sizes", lambda *_: {})
+    (source,) = memory_sources(os.getpid())
+    assert not source.readable
+    assert "CONFIG_PROC_PAGE_MONITOR" in source.remark
 
 
 def test_a_source_that_cannot_be_read_says_what_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,9 @@ def _settled(child: Child) -> tuple[ProcessMemory, Any]:
 def test_a_standing_process_reads_as_psutil_reads_it(child: Child) -> None:
     """Nothing of it moves; RSS, PSS, USS and swap are psutil's, and the counts of files and threads too."""
     ours, theirs = _settled(child)
-    assert (ours.pss_bytes, ours.uss_bytes, ours.swap_bytes) == (theirs.pss, theirs.uss, theirs.swap)
+    assert (ours.uss_bytes, ours.swap_bytes) == (theirs.uss, theirs.swap)
+    # Another process that comes or goes between the two readings takes or leaves its share of common pages.
+    assert ours.pss_bytes == pytest.approx(theirs.pss, rel=0.01)
     # The kernel's RSS counter lags behind the pages by some per CPU; smaps_rollup counts the pages.
     assert ours.rss_bytes == pytest.approx(theirs.rss, rel=0.05)
     assert ours.fd_count == len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
