@@ -124,12 +124,8 @@ def _identity(row: Row) -> dict[str, Any]:
 
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Return the rows with whole numbers kept whole where others are missing."""
-    whole = ("_bytes", "_ns")
-    values = {name: [row.get(name) for row in rows] for name in columns}
-    frame: pd.DataFrame = pd.DataFrame(
-        {name: pd.array(column, dtype="Int64") if name.endswith(whole) else column for name, column in values.items()}
-    )
+    """Return the rows as objects: whole numbers stay whole where others in their column are missing."""
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=list(columns), dtype=object)
     return frame
 
 
