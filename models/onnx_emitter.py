@@ -91,7 +91,7 @@ class _Graph:
     @singledispatchmethod
     def add(self, layer: Layer) -> None:
         """Append the nodes that write layer.name."""
-        raise NotImplementedError(f"ONNX emitter: unknown layer kind {type(layer).__name__}")
+        raise TypeError(f"ONNX emitter: unknown layer kind {type(layer).__name__}")
 
     @add.register
     def _convolution(self, layer: Convolution) -> None:

@@ -91,13 +91,15 @@ def show(browser: Any, page: Path, width: int, scheme: str) -> None:
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_page_reads_well(browser: Any, report: Path, language: str, width: int, scheme: str) -> None:
-    """No console message, nothing wider than the window, readable and separate texts in every figure."""
+    """No console message, nothing wider than the window, readable and separate texts, no empty lines in narrow cards."""
     show(browser, report / page_name(language), width, scheme)
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script(_OVERLAPS) == []
     assert browser.execute_script(_SMALLEST_TEXT) >= 11
     assert browser.execute_script(_CONTRAST) >= 7
+    if width == 400:
+        assert not any(cell.is_displayed() for cell in browser.find_elements("css selector", ".cards td.empty"))
 
 
 def test_schemes_differ(browser: Any, report: Path) -> None:
