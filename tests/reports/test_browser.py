@@ -91,7 +91,7 @@ def show(browser: Any, page: Path, width: int, scheme: str) -> None:
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_page_reads_well(browser: Any, report: Path, language: str, width: int, scheme: str) -> None:
-    """No console message, nothing wider than the window, readable and separate texts, no empty lines in narrow cards."""
+    """No console message, nothing wider than the window, readable and separate texts, no empty lines on cards."""
     show(browser, report / page_name(language), width, scheme)
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
