@@ -34,7 +34,8 @@ def memory_sources(pid: int) -> Iterator[MemorySource]:
     remark = "PSS, USS, swap at barriers"
     yield MemorySource("/proc/PID/smaps_rollup", rollup, remark if rollup else f"{remark}: psutil reads smaps, slower")
     split = process.pss_anon_bytes is not None
-    yield MemorySource("PSS by kind", split, "anonymous, file, shared" if split else "this kernel's smaps_rollup does not split PSS")
+    whole = "this kernel's smaps_rollup does not split PSS"
+    yield MemorySource("PSS by kind", split, "anonymous, file, shared" if split else whole)
     resettable = reset_peak(pid)
     missing = "no peak per phase: the kernel lacks CONFIG_PROC_PAGE_MONITOR, or the user may not write clear_refs"
     yield MemorySource("VmHWM, reset", resettable, "peak RSS of each phase" if resettable else missing)
