@@ -98,7 +98,7 @@ def test_processes_are_fresh(tmp_path: Path) -> None:
     log = tmp_path / "log"
     _bench(tmp_path, f"log={log}").measure("scripted", "full_dup")
     lines = log.read_text().splitlines()
-    assert [lines.count(word) for word in ("prepare0", "load_prepared0", "dup0", "destroy0")] == [1, 2, 2, 2]
+    assert [lines.count(word) for word in ("prepare0", "load_prepared0", "dup0", "destroy0")] == [2, 2, 2, 2]
     assert "load_prepared1" not in lines
 
 
