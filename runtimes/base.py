@@ -54,7 +54,8 @@ class Runtime(ABC):
     def prepare(self, model: str, digest: str, folder: str) -> Optional[str]:
         """Make what DUP needs of a model beforehand, in a process of its own, and return its path.
 
-        None when the runtime needs nothing. Safe when two processes prepare the same model at once.
+        It goes into the folder, which nobody else uses; the digest tells the models in it apart. None when the
+        runtime needs nothing.
         """
         return None
 

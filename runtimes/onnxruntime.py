@@ -4,16 +4,14 @@ One inference uses one core (intra-op threads 1), as one context on an NPU core 
 bit-equal between runs and `Plan.cores` says how many cores are busy.
 
 A dup is a further session whose weights are the same mapped file. Sessions cannot share weights that they
-rewrite while they optimise, so the optimised model is saved once, with its weights beside it, and loaded
+rewrite while they optimise, so the optimised model is saved beforehand, with its weights beside it, and loaded
 with optimisation off: the same graph, equal results, and one page-cache copy of the weights.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-import zlib
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
@@ -80,25 +78,12 @@ class OnnxRuntime(Runtime):
     version = ort.__version__
 
     def prepare(self, model: str, digest: str, folder: str) -> str:
-        """Save the optimised model and its weights; the folder's name says what they are good for."""
-        import shutil  # only here: nothing is measured in the process that prepares, and both bring much along
-        import tempfile
-
-        target = os.path.join(folder, f"{digest[:16]}-ort{self.version}-cpu{_cpu_features():08x}")
-        prepared = os.path.join(target, _MODEL_FILE)
-        if os.path.exists(prepared):
-            return prepared
-        os.makedirs(folder, exist_ok=True)
-        work = tempfile.mkdtemp(dir=folder, prefix=".unfinished-")
-        try:
-            _save_optimised(model, work)
-            _flush_to_disk(work)
-            # Whoever renames first wins; the other's files are the same.
-            with contextlib.suppress(OSError):
-                os.rename(work, target)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-        return prepared
+        """Save the optimised model and its weights, good for this version of ONNX Runtime and this CPU."""
+        target = os.path.join(folder, digest)
+        os.makedirs(target)
+        _save_optimised(model, target)
+        _flush_to_disk(target)
+        return os.path.join(target, _MODEL_FILE)
 
     def load(self, model: str, prepared: Optional[str]) -> OnnxContext:
         """Return a session of the model at full optimisation, or of the prepared model as it is."""
@@ -151,18 +136,11 @@ def _save_optimised(model: str, folder: str) -> None:
 
 
 def _flush_to_disk(folder: str) -> None:
-    """Have the files on disk before the folder gets its name: boards lose power, and a cut file would be trusted."""
+    """Have the files on disk before anything is measured: writing them back later would show in system memory."""
     for name in os.listdir(folder):
         descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
-
-
-def _cpu_features() -> int:
-    """Return a number that differs between CPUs for which ONNX Runtime lays weights out differently."""
-    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as cpuinfo:
-        features = [line for line in cpuinfo if line.startswith(("flags", "Features"))]
-    return zlib.crc32(features[0].encode()) if features else 0
 
 
 def _make_input(tensor: Any, model: str) -> Any:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +16,7 @@ from runtimes.base import Context, NotSupported, Runtime, input_pattern
 from targets.base import THIS_INTERPRETER
 from targets.measured_process import prepare_models
 from targets.outcome import Failure
-from tests.support import CHECKOUT, TIME_LIMIT_S, make_plan, walk
+from tests.support import TIME_LIMIT_S, make_plan, walk
 
 _TYPES = {
     "float": onnx.TensorProto.FLOAT,
@@ -54,10 +51,6 @@ def _identity(folder: Path, element: int, shape: list[Any]) -> Path:
 def _output(context: Context) -> bytes:
     context.infer()
     return b"".join(bytes(output) for output in context.outputs())
-
-
-def _names(folder: str | Path) -> list[str]:
-    return sorted(path.name for path in Path(folder).iterdir())
 
 
 def _prepare(runtime: Runtime, model: Path, folder: Path) -> str:
@@ -160,15 +153,6 @@ def test_what_the_adapter_cannot_feed(
     assert [word for word in [*words, str(model)] if word not in str(refusal.value)] == []
 
 
-def test_preparing_twice_gives_the_same_files(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
-    """A second call returns the same path and writes nothing."""
-    first = _prepare(runtime, tiny_model, tmp_path)
-    changed = {path: path.stat().st_mtime_ns for path in [tmp_path, *tmp_path.rglob("*")]}
-    assert _prepare(runtime, tiny_model, tmp_path) == first
-    assert {path: path.stat().st_mtime_ns for path in [tmp_path, *tmp_path.rglob("*")]} == changed
-    assert Path(first) in changed
-
-
 def test_two_versions_of_a_model_are_prepared_apart(
     runtime: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -176,65 +160,6 @@ def test_two_versions_of_a_model_are_prepared_apart(
     digests = ("0123456789ab" + digit * 52 for digit in "cd")
     paths = {runtime.prepare(str(model), digest, str(tmp_path)) for model, digest in zip(tiny_models, digests)}
     assert len(paths) == 2
-
-
-def test_nothing_is_left_of_a_failed_preparation(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
-    """A model that cannot be loaded leaves no folder that looks prepared, and none that is unfinished."""
-    damaged = tmp_path / "damaged.onnx"
-    damaged.write_bytes(tiny_model.read_bytes()[:5000])
-    folder = tmp_path / "prepared"
-    with pytest.raises(Exception, match=r"damaged\.onnx"):
-        _prepare(runtime, damaged, folder)
-    assert list(folder.iterdir()) == []
-
-
-def test_a_preparation_appears_whole(
-    runtime: Runtime, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Until all files are written none can be found under the final name, and a rival's finished files are used."""
-    rename, seen = os.rename, []
-
-    def overtaken(source: str, target: str) -> None:
-        seen.append((_names(source), Path(target).exists()))
-        rename(source, target)
-        # Now as if another process had been quicker: the same rename once more fails, since its target is there.
-        Path(source).mkdir()
-        Path(source, "mine").touch()
-        rename(source, target)
-
-    monkeypatch.setattr(os, "rename", overtaken)
-    prepared = Path(_prepare(runtime, tiny_model, tmp_path))
-    assert seen == [(["model.onnx", "weights.bin"], False)]
-    assert _names(prepared.parent) == ["model.onnx", "weights.bin"]
-    assert _names(tmp_path) == [prepared.parent.name]
-
-
-_PREPARE = """
-import sys
-from runtimes import open_runtime
-runtime = open_runtime("onnxruntime")
-sys.stdin.readline()
-print(runtime.prepare(sys.argv[1], "f" * 64, sys.argv[2]))
-"""
-
-
-def test_two_processes_prepare_at_once(runtime: Runtime, mobile_model: Path, tmp_path: Path) -> None:
-    """Both get the same path, the files are whole, and nothing else is left."""
-    command = [sys.executable, "-c", _PREPARE, str(mobile_model), str(tmp_path)]
-    processes = [
-        subprocess.Popen(command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    paths = {process.communicate(timeout=TIME_LIMIT_S)[0].strip() for process in processes}
-    assert [process.returncode for process in processes] == [0, 0, 0]
-    (prepared,) = paths
-    assert len(list(tmp_path.iterdir())) == 1
-    plain = runtime.load(str(mobile_model), None)
-    assert _output(runtime.load(str(mobile_model), prepared)) == _output(plain)
 
 
 @pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda _: b"GIF89a and so on" * 100])
