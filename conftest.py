@@ -10,7 +10,8 @@ import pytest
 from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.session import Session, choose_board_storage
-from harness.settings import add_options, chosen_runtimes
+from harness.settings import add_options, chosen_runtimes, question_of
+from runtimes import find_runtime
 from samplers.environment import environment
 from storage.board import board_name, board_storage
 
@@ -29,14 +30,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Ask every question of every chosen runtime."""
+    """Ask every question of every chosen runtime whose adapter can answer it."""
     if "runtime" in metafunc.fixturenames and "measure" in metafunc.fixturenames:
-        metafunc.parametrize("runtime", chosen_runtimes(metafunc.config))
+        question = question_of(metafunc.definition.path)
+        names = chosen_runtimes(metafunc.config)
+        metafunc.parametrize("runtime", [name for name in names if question in find_runtime(name).questions])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin a measuring session where a test measures."""
-    configurations = sum("measure" in getattr(item, "fixturenames", ()) for item in session.items)
+    measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
+    # Where no runtime answers a file's question, pytest keeps one item without a runtime, which it skips.
+    parameters = [item.callspec.params for item in measuring]  # type: ignore[attr-defined]
+    configurations = [(each["runtime"], each["scenario"]) for each in parameters if isinstance(each["runtime"], str)]
     if configurations and not session.config.option.collectonly:
         try:
             session.config.stash[_SESSION] = Session(session.config, configurations)
@@ -48,8 +54,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
     """Make pytest-benchmark's timer of this test the clock of the measured process; asked for before `benchmark`."""
     clock = ReplayClock()
-    question = request.path.stem.replace("test_", "")
-    request.node.add_marker(pytest.mark.benchmark(timer=clock, group=question))
+    request.node.add_marker(pytest.mark.benchmark(timer=clock, group=question_of(request.path)))
     return clock
 
 
@@ -66,16 +71,16 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
-    """Store the results without figures beside the others."""
+    """Store the results without latencies beside the others."""
     if _SESSION in config.stash:
-        config.stash[_SESSION].add_failures(output_json)
+        config.stash[_SESSION].add_without_speed(output_json)
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     """Store what pytest-benchmark, which saves in a wrapper of this hook too, would not store."""
     if _SESSION in session.config.stash:
-        session.config.stash[_SESSION].save_failures_alone()
+        session.config.stash[_SESSION].save_without_speed_alone()
     yield
 
 

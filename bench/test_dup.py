@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-SCENARIOS = ("no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context")
+SCENARIOS = ("no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -10,9 +10,12 @@ __all__ = [
     "ModelNotBuilt",
     "NoRuntime",
     "PssUnreadable",
+    "ResolutionsMissing",
     "RuntimeNotInstalled",
+    "RuntimeNotOnTarget",
     "StorageNotLocal",
     "StorageNotWritable",
+    "TargetInvalid",
     "UserError",
 ]
 
@@ -41,6 +44,33 @@ class ModelNotBuilt(UserError):
 
     def __init__(self, reason: object) -> None:
         super().__init__(f"a built-in model could not be built: {reason}. Give your own with --model FILE")
+
+
+class ResolutionsMissing(UserError):
+    """--model is given, and shared weights are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "--model is given without --resolution: weights are shared between resolutions of one network. Give each "
+            "with --resolution FILE[,WEIGHTLESS], the one with the weights first; or leave shared weights out: "
+            "pytest bench/ -k 'not shared_weights'"
+        )
+
+
+class RuntimeNotOnTarget(UserError):
+    """--runtime and --target do not go together."""
+
+    def __init__(self, runtime: str, target: str) -> None:
+        super().__init__(
+            f"--runtime {runtime}: {target} has Rockchip's runtime alone. Leave --runtime out, or --target"
+        )
+
+
+class TargetInvalid(UserError):
+    """--target or --rknn-library cannot be used."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(f"--target: {reason}")
 
 
 class PssUnreadable(UserError):

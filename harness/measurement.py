@@ -5,20 +5,25 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from accounting.account import account_of_ledger, account_of_runtime
+from accounting.ledger import Ledger, read_ledger
+from accounting.sharing import WRONG_READS
+from harness.model_sets import ModelSets
 from harness.progress import Progress
 from harness.settings import Settings
 from models.cache import cache_root
+from samplers.npu import NpuSources
 from samplers.observer import Observer
 from samplers.system import observe_idle
-from scenarios.catalogue import build_plan
-from scenarios.plan import Model, Plan
+from scenarios.catalogue import build_plan, find_scenario
+from scenarios.plan import Plan
 from storage.result import Configuration, Repeat, build_result
 from storage.trace import write_trace
-from targets.base import Target
+from targets.base import LEDGER_VARIABLE, Target
 from targets.measured_process import Run, prepare_models, run_plan
 from targets.outcome import Failure
 
@@ -38,21 +43,24 @@ class Bench:
     """Measures the configurations of one session."""
 
     settings: Settings
-    models: tuple[Model, ...]
+    models: ModelSets
     target: Target
     storage: Path
     progress: Progress
+    #: Where NPU memory can be read; None on a machine without an NPU.
+    npu: NpuSources | None = None
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     #: How many processes the session has started, which keeps the names of their traces apart.
     _processes: int = 0
     #: By runtime and model: the outputs' digests, and the scenario that gave them first.
     _outputs: dict[tuple[str, str], tuple[list[str], str]] = field(default_factory=dict)
     #: By runtime: what its processes said at the barrier `imported`.
-    _versions: dict[str, dict[str, str]] = field(default_factory=dict)
+    _versions: dict[str, dict[str, str | None]] = field(default_factory=dict)
 
     def measure(self, runtime: str, scenario: str) -> Measurement:
         """Measure one configuration; every failure of the measured process is part of what is returned."""
-        plan = build_plan(scenario, self.settings.parameters(runtime, self.models))
+        models = self.models.of(runtime, find_scenario(scenario).model_set)
+        plan = build_plan(scenario, self.settings.parameters(runtime, models))
         self.progress.begin(f"{runtime} {scenario}", self.settings.repeats)
         try:
             return self._repeat(plan)
@@ -69,7 +77,7 @@ class Bench:
             repeats.append(repeat)
             if repeat.failure:
                 return self._measurement(plan, repeats, repeat.failure, [])
-            latencies_ns += _latencies(repeat)
+            latencies_ns += _latencies(repeat) if self.target.computes else []
         return self._measurement(plan, repeats, None, latencies_ns)
 
     def _one_repeat(self, plan: Plan, number: int) -> Repeat | Failure:
@@ -86,15 +94,32 @@ class Bench:
 
     def _one_process(self, plan: Plan, number: int) -> Repeat:
         idle = observe_idle(self.settings.idle_s)
-        observer = Observer(self.settings.sample_hz)
+        observer = Observer(self.settings.sample_hz, self.npu)
         steps = list(plan.steps())
-        on_step = self._reporter(number, len(steps))
-        run = run_plan(self.target, plan, observer, self.settings.time_limit_s, on_step)
+        run, ledger = self._walk(plan, observer, self._reporter(number, len(steps)))
         self._processes += 1
         name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
-        trace = write_trace(self.storage, self.run, name, _trace(run, observer))
-        failure = asdict(run.failure) if run.failure else None
-        return Repeat(run.phases, failure, run.elapsed_s, idle.memory_noise_bytes, idle.cpu_percent, trace)
+        trace = write_trace(self.storage, self.run, name, _trace(run, observer, ledger))
+        return Repeat(
+            barriers=run.phases,
+            failure=asdict(run.failure) if run.failure else None,
+            elapsed_s=run.elapsed_s,
+            system_memory_noise_bytes=idle.memory_noise_bytes,
+            idle_cpu_percent=idle.cpu_percent,
+            trace=trace,
+            npu=account_of_ledger(plan, run.phases, ledger) if ledger else account_of_runtime(plan, run.phases),
+        )
+
+    def _walk(self, plan: Plan, observer: Observer, on_step: Callable[[Any], None]) -> tuple[Run, Ledger | None]:
+        """Walk the plan in one process; with the ledger that it wrote, where the target keeps one."""
+        limit_s = self.settings.time_limit_s
+        if not self.target.keeps_ledger:
+            return run_plan(self.target, plan, observer, limit_s, on_step), None
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "ledger.jsonl"
+            target = replace(self.target, environment={**self.target.environment, LEDGER_VARIABLE: str(path)})
+            run = run_plan(target, plan, observer, limit_s, on_step)
+            return run, read_ledger(path)
 
     def _reporter(self, number: int, steps: int) -> Callable[[Any], None]:
         done = iter(range(steps))
@@ -109,30 +134,34 @@ class Bench:
     ) -> Measurement:
         configuration = self._configuration(plan, repeats)
         info = build_result(configuration, repeats, failure)
-        difference = self._outputs_differ(info)
-        if failure is None and difference:
-            info = build_result(configuration, repeats, asdict(difference))
-            return Measurement(info, [])
+        wrong = _wrong_memory(repeats) or self._outputs_differ(info)
+        if failure is None and wrong:
+            return Measurement(build_result(configuration, repeats, asdict(wrong)), [])
         return Measurement(info, latencies_ns)
 
     def _configuration(self, plan: Plan, repeats: list[Repeat]) -> Configuration:
-        imported = repeats[0].last("imported") if repeats else None
-        if imported:
-            self._versions[plan.runtime] = imported["data"]
-        versions = self._versions.get(plan.runtime, {})
+        versions = self._versions.setdefault(plan.runtime, {})
+        for record in repeats[0].barriers if repeats else ():
+            if record["phase"] in ("imported", "context"):
+                versions.update({key: value for key, value in record["data"].items() if key.endswith("_version")})
         return Configuration(
             plan=plan,
             target=self.target.name,
             streams=self.settings.streams,
             contexts=self.settings.contexts,
-            model_files=len(self.models),
+            model_files=len(self.models.of(plan.runtime, find_scenario(plan.scenario).model_set)),
             run=self.run,
             runtime_version=versions.get("runtime_version"),
             python_version=versions.get("python_version"),
+            driver_version=versions.get("driver_version"),
+            chip=self.target.chip,
+            computes=self.target.computes,
         )
 
     def _outputs_differ(self, info: dict[str, Any]) -> Failure | None:
         """Return a failure where a model's outputs are not the same everywhere they were taken in this session."""
+        if not self.target.computes:
+            return None
         for model in info["models"]:
             digests = info["output_digests"].get(model["digest"])
             if not digests:
@@ -144,14 +173,26 @@ class Bench:
         return None
 
 
+def _wrong_memory(repeats: list[Repeat]) -> Failure | None:
+    """Return a failure where a context was seen to read memory that it should not."""
+    for repeat in repeats:
+        for finding in repeat.npu["findings"] if repeat.npu else ():
+            if finding["kind"] in WRONG_READS:
+                owner = "the application" if finding["owner"] is None else f"context {finding['owner']}"
+                what = "freed memory" if finding["kind"] == "reads_freed" else "memory that the plan does not share"
+                message = f"its register commands name {what} of {owner}, {finding['amount']} addresses"
+                return Failure("wrong_memory", "steady", finding["context"], message)
+    return None
+
+
 def _latencies(repeat: Repeat) -> list[int]:
     steady = repeat.last("steady")
     return [ns for each in steady["data"]["latencies_ns"] for ns in each] if steady else []
 
 
-def _trace(run: Run, observer: Observer) -> dict[str, Any]:
+def _trace(run: Run, observer: Observer, ledger: Ledger | None) -> dict[str, Any]:
     timeline = observer.timeline
-    return {
+    trace: dict[str, Any] = {
         "barriers": run.phases,
         "timeline": {
             "times_ns": timeline.times_ns.tolist(),
@@ -159,3 +200,7 @@ def _trace(run: Run, observer: Observer) -> dict[str, Any]:
             "system_memory_bytes": timeline.system_bytes.tolist(),
         },
     }
+    if ledger is not None:
+        times_ns, live_bytes = zip(*ledger.timeline()) if ledger.buffers else ((), ())
+        trace["npu"] = {"times_ns": times_ns, "live_bytes": live_bytes, "ledger": asdict(ledger)}
+    return trace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,17 @@ from harness.clock import ReplayClock
 from harness.errors import StorageNotLocal, StorageNotWritable
 from harness.measurement import Bench
 from harness.progress import Progress
-from harness.settings import check_kernel, check_runtimes, resolve_models, resolve_settings
+from harness.settings import (
+    check_kernel,
+    check_runtimes,
+    resolve_model_sets,
+    resolve_settings,
+    resolve_target,
+)
+from samplers.npu import find_npu_sources, has_npu
+from scenarios.catalogue import find_scenario
 from storage.board import board_storage
-from storage.files import FAILURES, check_result
-from targets.base import THIS_INTERPRETER
+from storage.files import WITHOUT_SPEED, check_result
 from targets.outcome import Failure
 
 __all__ = ["Session"]
@@ -29,20 +37,27 @@ _COMMON_STORAGE = "file://./.benchmarks"
 class Session:
     """Begins when tests that measure have been collected."""
 
-    def __init__(self, config: pytest.Config, processes_per_repeat: int) -> None:
-        """Check everything a user can have got wrong, and make what is needed, before anything is measured."""
+    def __init__(self, config: pytest.Config, configurations: Sequence[tuple[str, str]]) -> None:
+        """Check everything a user can have got wrong, and make what is needed, before anything is measured.
+
+        `configurations` are the runtime and the scenario of each.
+        """
         self._config = config
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
         check_runtimes(config)
         check_kernel()
         self.storage = _writable(storage_folder(config))
-        settings = resolve_settings(config)
+        target = resolve_target(config)
+        settings = resolve_settings(config, target)
         progress = Progress(config)
-        progress.expect(processes_per_repeat * settings.repeats)
-        models = resolve_models(config)
-        self._bench = Bench(settings, models, THIS_INTERPRETER, self.storage, progress)
-        #: Results without figures, in the form of pytest-benchmark's entries.
-        self._failures: list[dict[str, Any]] = []
+        progress.expect(len(configurations) * settings.repeats)
+        models = resolve_model_sets(config, target)
+        for runtime, scenario in configurations:
+            models.of(runtime, find_scenario(scenario).model_set)
+        npu = find_npu_sources() if has_npu() else None
+        self._bench = Bench(settings, models, target, self.storage, progress, npu)
+        #: Results that pytest-benchmark has no statistics for, in the form of its entries.
+        self._without_speed: list[dict[str, Any]] = []
         #: False under --benchmark-disable and --benchmark-skip.
         self.saves = not (self._benchmarks.disabled or self._benchmarks.skip)
         if self.saves and not self._benchmarks.save:
@@ -57,19 +72,21 @@ class Session:
             clock.load(measurement.latencies_ns)
             benchmark.pedantic(clock.advance, setup=clock.rewind, rounds=len(measurement.latencies_ns))
             return
-        self._keep_failure(benchmark, measurement.info)
+        self._keep_without_speed(benchmark, measurement.info)
+        if measurement.info["failure"] is None:
+            return
         failure = Failure(**measurement.info["failure"])
         if failure.kind == "not_supported":
             pytest.skip(failure.message)
         pytest.fail("\n".join(filter(None, (str(failure), failure.last_words))), pytrace=False)
 
-    def add_failures(self, output_json: dict[str, Any]) -> None:
-        """Put the results without figures into what pytest-benchmark is about to write."""
-        output_json[FAILURES] = self._failures
+    def add_without_speed(self, output_json: dict[str, Any]) -> None:
+        """Put the results without speed into what pytest-benchmark is about to write."""
+        output_json[WITHOUT_SPEED] = self._without_speed
 
-    def save_failures_alone(self) -> None:
-        """Save the failures where no configuration succeeded: pytest-benchmark then has nothing to save beside them."""
-        if not self._failures or self._benchmarks.benchmarks or not self.saves:
+    def save_without_speed_alone(self) -> None:
+        """Save these results where no other is: pytest-benchmark then has nothing to save beside them."""
+        if not self._without_speed or self._benchmarks.benchmarks or not self.saves:
             return
         hook = self._config.hook
         output_json = hook.pytest_benchmark_generate_json(
@@ -79,13 +96,13 @@ class Session:
             machine_info=self._benchmarks.get_machine_info(),
             commit_info=hook.pytest_benchmark_generate_commit_info(config=self._config),
         )
-        self.add_failures(output_json)
+        self.add_without_speed(output_json)
         self._benchmarks.storage.save(output_json, self._benchmarks.save or self._benchmarks.autosave)
         self._benchmarks.save = self._benchmarks.autosave = None
 
-    def _keep_failure(self, benchmark: Any, info: dict[str, Any]) -> None:
+    def _keep_without_speed(self, benchmark: Any, info: dict[str, Any]) -> None:
         entry = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
-        self._failures.append({**entry, "extra_info": info})
+        self._without_speed.append({**entry, "extra_info": info})
         # A disabled fixture counts as used, and gives pytest-benchmark no empty statistics.
         benchmark.disabled = True
         benchmark.pedantic(lambda: None)

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import models
-from harness.errors import (
-    ModelFileEmpty,
-    ModelFileMissing,
-    ModelNotBuilt,
-    NoRuntime,
-    PssUnreadable,
-    RuntimeNotInstalled,
-)
-from runtimes import RUNTIMES, UnknownRuntime, available, find_runtime
+from targets.chips import find_chip
+from targets.choose import parse_target
+from targets.errors import TargetError
+
+from harness.errors import NoRuntime, PssUnreadable, RuntimeNotInstalled, RuntimeNotOnTarget, TargetInvalid
+from harness.model_sets import BuiltIn, ModelSets, Resolution
+from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime
 from samplers.process import pss_readable
 from scenarios.catalogue import Parameters
 from scenarios.plan import Model
+from targets.base import Target
 
 if TYPE_CHECKING:
     import pytest
@@ -33,18 +30,22 @@ __all__ = [
     "check_kernel",
     "check_runtimes",
     "chosen_runtimes",
-    "resolve_models",
+    "question_of",
+    "resolve_model_sets",
     "resolve_settings",
+    "resolve_target",
 ]
+
+
+#: The runtime that --rknn-library and the virtual board are for.
+_RKNN = "rknn"
 
 
 @dataclass(frozen=True)
 class Effort:
     """How much is measured where no option says otherwise."""
 
-    #: Name and input size of the built-in network; each stream has a seed of its own.
-    network: str
-    size: int
+    built_in: BuiltIn
     repeats: int
     rounds: int
     #: Idle time before each process in which the system's noise is measured.
@@ -52,9 +53,27 @@ class Effort:
 
 
 #: Under 3 minutes on 2 cores.
-_DEFAULT = Effort(network="yolov5s", size=320, repeats=3, rounds=12, idle_s=0.5)
+_DEFAULT = Effort(
+    BuiltIn(
+        stream=("yolov5s", 320),
+        in_turn=(("yolov5s", 320), ("resnet50", 224), ("mobilenet_v2", 224)),
+        resolutions=(("yolov5s", 320), ("yolov5s", 416), ("yolov5s", 640)),
+    ),
+    repeats=3,
+    rounds=12,
+    idle_s=0.5,
+)
 #: A first look: under 45 seconds on 2 cores.
-_QUICK = Effort(network="mobilenet_v2", size=224, repeats=2, rounds=5, idle_s=0.2)
+_QUICK = Effort(
+    BuiltIn(
+        stream=("mobilenet_v2", 224),
+        in_turn=(("mobilenet_v2", 224), ("mobilenet_v2", 160)),
+        resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160)),
+    ),
+    repeats=2,
+    rounds=5,
+    idle_s=0.2,
+)
 
 
 @dataclass(frozen=True)
@@ -68,12 +87,15 @@ class Settings:
     sample_hz: float
     time_limit_s: float
     idle_s: float
-    #: Usable CPUs: at most so many contexts infer at once.
-    cores: int
+    #: Usable CPUs: at most so many contexts infer at once on a CPU.
+    cpus: int
+    #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
+    npu_cores: int
 
     def parameters(self, runtime: str, files: Sequence[Model]) -> Parameters:
         """Return what a scenario makes its plan from."""
-        return Parameters(runtime, tuple(files), self.streams, self.contexts, self.cores, self.rounds)
+        cores = self.npu_cores if find_runtime(runtime).device == "npu" else self.cpus
+        return Parameters(runtime, tuple(files), self.streams, self.contexts, cores, self.rounds)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -92,7 +114,29 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="FILE",
         type=Path,
         help="Model file; repeatable, one per stream. Fewer files than streams are used in turn. Default: the built-in "
-        f"{_DEFAULT.network} at {_DEFAULT.size}x{_DEFAULT.size}, with other weights for each stream.",
+        f"{_network(_DEFAULT)}, with other weights for each stream.",
+    )
+    add(
+        "--resolution",
+        action="append",
+        metavar="FILE[,WEIGHTLESS]",
+        type=_resolution,
+        help="One resolution of a network for shared weights; repeatable, the one with the weights first. WEIGHTLESS "
+        "is the same model without its weights (rknn-toolkit2: remove_weight). Default: built-in ones.",
+    )
+    add(
+        "--target",
+        metavar="TARGET",
+        default="python",
+        help="Where the measured process runs: python (this one), python:PATH, board (this board, with a ledger of NPU "
+        "buffers), vboard:CHIP (Rockchip's runtime on a virtual board). `python -m targets` lists them. "
+        "Default: python.",
+    )
+    add(
+        "--rknn-library",
+        metavar="FILE",
+        type=Path,
+        help="Rockchip's librknnrt.so or librknnmrt.so. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual places.",
     )
     add("--streams", metavar="N", type=_count, default=4, help="Streams that are served. Default: 4.")
     add("--contexts", metavar="N", type=_count, default=3, help="Contexts of each stream. Default: 3.")
@@ -126,12 +170,20 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--quick",
         action="store_true",
-        help=f"A first look: {_QUICK.network} at {_QUICK.size}x{_QUICK.size}, {_QUICK.repeats} repeats, "
+        help=f"A first look: {_network(_QUICK)}, {_QUICK.repeats} repeats, "
         f"{_QUICK.rounds} rounds. Options given beside it win.",
     )
 
 
-def resolve_settings(config: pytest.Config) -> Settings:
+def resolve_target(config: pytest.Config) -> Target:
+    """Return where the measured process runs; raise where that is not possible."""
+    try:
+        return parse_target(config.option.target, config.option.rknn_library)
+    except TargetError as error:
+        raise TargetInvalid(error) from None
+
+
+def resolve_settings(config: pytest.Config, target: Target) -> Settings:
     """Return the settings of this session."""
     option, effort = config.option, _effort(config)
     return Settings(
@@ -142,14 +194,24 @@ def resolve_settings(config: pytest.Config) -> Settings:
         sample_hz=option.sample_hz,
         time_limit_s=option.time_limit,
         idle_s=effort.idle_s,
-        cores=len(os.sched_getaffinity(0)),
+        cpus=len(os.sched_getaffinity(0)),
+        npu_cores=find_chip(target.chip).npu_cores if target.chip else 1,
     )
 
 
 def chosen_runtimes(config: pytest.Config) -> list[str]:
-    """Return the names of the runtimes to measure: those given, or all that are installed."""
+    """Return the names of the runtimes to measure: those given, or all that are here."""
     given: list[str] = list(dict.fromkeys(config.option.runtime or ()))
-    return given or [entry.name for entry in RUNTIMES if available(entry)]
+    if given:
+        return given
+    if _is_virtual(config):
+        return [_RKNN]
+    return [entry.name for entry in RUNTIMES if _is_here(entry, config)]
+
+
+def question_of(path: Path) -> str:
+    """Return the question that a file of bench/ asks, by its name."""
+    return path.stem.replace("test_", "")
 
 
 def check_runtimes(config: pytest.Config) -> None:
@@ -158,7 +220,9 @@ def check_runtimes(config: pytest.Config) -> None:
     if not names:
         raise NoRuntime
     for entry in map(find_runtime, names):
-        if not available(entry):
+        if _is_virtual(config) and entry.name != _RKNN:
+            raise RuntimeNotOnTarget(entry.name, config.option.target)
+        if not _is_here(entry, config):
             raise RuntimeNotInstalled(entry.name, entry.install)
 
 
@@ -168,40 +232,38 @@ def check_kernel() -> None:
         raise PssUnreadable
 
 
-def resolve_models(config: pytest.Config) -> tuple[Model, ...]:
-    """Return the model files of this session; build those of the built-in set that are not in the cache yet."""
-    given: list[Path] | None = config.option.model
-    return tuple(_model(path) for path in given or _built_in_files(_effort(config), config.option.streams))
+def resolve_model_sets(config: pytest.Config, target: Target) -> ModelSets:
+    """Return the models of this session, which are read or built when they are asked for."""
+    option = config.option
+    return ModelSets(
+        built_in=_effort(config).built_in,
+        streams=option.streams,
+        files=tuple(option.model or ()),
+        resolutions=tuple(option.resolution or ()),
+        chip=target.chip,
+    )
 
 
 def _effort(config: pytest.Config) -> Effort:
     return _QUICK if config.option.quick else _DEFAULT
 
 
-def _built_in_files(effort: Effort, streams: int) -> list[Path]:
-    try:
-        return [models.ensure(effort.network, effort.size, seed) for seed in range(1, streams + 1)]
-    except models.ModelError as error:
-        raise ModelNotBuilt(error) from None
+def _network(effort: Effort) -> str:
+    name, size = effort.built_in.stream
+    return f"{name} at {size}x{size}"
 
 
-def _model(path: Path) -> Model:
-    path = path.resolve()
-    if not path.is_file():
-        raise ModelFileMissing(path)
-    if path.stat().st_size == 0:
-        raise ModelFileEmpty(path)
-    return Model(path.stem, str(path), _digest(path))
+def _is_virtual(config: pytest.Config) -> bool:
+    return str(config.option.target).startswith("vboard:")
 
 
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of the file and of every file beside it that it names: ONNX keeps large weights there."""
-    content = path.read_bytes()
-    digest = hashlib.sha256(content)
-    for sibling in sorted(path.parent.iterdir()):
-        if sibling != path and sibling.is_file() and len(sibling.name) > 3 and sibling.name.encode() in content:
-            digest.update(sibling.read_bytes())
-    return digest.hexdigest()
+def _is_here(entry: RuntimeEntry, config: pytest.Config) -> bool:
+    return (entry.name == _RKNN and config.option.rknn_library is not None) or available(entry)
+
+
+def _resolution(text: str) -> Resolution:
+    file, _, weightless = text.partition(",")
+    return Resolution(Path(file), Path(weightless) if weightless else None)
 
 
 def _runtime_name(text: str) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Tuple
+from typing import TYPE_CHECKING, Callable, Tuple
+
+from runtimes.rknn.library import find_library
 
 if TYPE_CHECKING:
     from runtimes.base import Runtime
@@ -24,14 +26,33 @@ class RuntimeEntry:
     name: str
     #: Module of this package that defines `open_runtime() -> Runtime`.
     adapter: str
-    #: Python package that the adapter imports.
-    package: str
+    #: Whether what it stands on is here; imports and loads nothing of it.
+    found: Callable[[], bool]
     #: What to do when it is missing.
     install: str
+    #: What infers: "cpu" or "npu".
+    device: str
+    #: The files of bench/ whose questions the adapter can answer, without `test_` and `.py`.
+    questions: Tuple[str, ...]
 
 
 RUNTIMES: Tuple[RuntimeEntry, ...] = (
-    RuntimeEntry("onnxruntime", "runtimes.onnxruntime", "onnxruntime", "pip install onnxruntime"),
+    RuntimeEntry(
+        "onnxruntime",
+        "runtimes.onnxruntime",
+        lambda: importlib.util.find_spec("onnxruntime") is not None,
+        "pip install onnxruntime",
+        device="cpu",
+        questions=("dup",),
+    ),
+    RuntimeEntry(
+        "rknn",
+        "runtimes.rknn",
+        lambda: find_library() is not None,
+        "give Rockchip's library with --rknn-library FILE (docs/rknn.md)",
+        device="npu",
+        questions=("dup", "external_memory", "internal_reuse", "io_copies", "shared_weights"),
+    ),
 )
 
 
@@ -52,8 +73,8 @@ def find_runtime(name: str) -> RuntimeEntry:
 
 
 def available(entry: RuntimeEntry) -> bool:
-    """Whether the runtime's package is installed for this interpreter; imports nothing of it."""
-    return importlib.util.find_spec(entry.package) is not None
+    """Whether this interpreter can use the runtime; imports nothing of it."""
+    return entry.found()
 
 
 def open_runtime(name: str) -> Runtime:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Dict, Optional, Sequence
+from dataclasses import dataclass
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-__all__ = ["AdapterError", "Context", "ModelUnreadable", "NotSupported", "Runtime", "input_pattern"]
+__all__ = [
+    "AdapterError",
+    "Allocation",
+    "Context",
+    "Memory",
+    "ModelUnreadable",
+    "NotSupported",
+    "Runtime",
+    "input_pattern",
+]
 
 _PATTERN_BYTES = 65521
 
@@ -23,6 +33,32 @@ class ModelUnreadable(AdapterError):
 
 class NotSupported(AdapterError):
     """The runtime has no such mechanism, or this model does not allow it; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Who allocates a context's memory, how tensors get in and out, and where it runs."""
+
+    #: Whether its internal memory is given later, by Runtime.share_internal.
+    shared_internal: bool = False
+    #: What the application allocates for this context: "weights", "internal".
+    outside: Tuple[str, ...] = ()
+    #: Who gives that memory: "create_mem", "dma_heap", "physical", "mmz".
+    allocator: str = "create_mem"
+    #: Which tensors are used where they are in place of being copied: "input", "output".
+    zero_copy: Tuple[str, ...] = ()
+    #: The core that runs the context; None: the runtime chooses.
+    core: Optional[int] = None
+
+
+class Allocation(NamedTuple):
+    """Memory that the adapter allocated in the application's place, for the account."""
+
+    #: "weights", "internal", "input" or "output".
+    kind: str
+    asked_bytes: int
+    #: Of the buffer behind it, by which other sources know it; 0 where it has none.
+    inode: int
 
 
 class Context(ABC):
@@ -44,12 +80,18 @@ class Context(ABC):
         """Return the runtime's own account of this context's memory in bytes, by component; empty without one."""
         return {}
 
+    def allocations(self) -> List[Allocation]:
+        """Return what the adapter has allocated for this context in the application's place."""
+        return []
+
 
 class Runtime(ABC):
     """An imported runtime."""
 
     #: As the runtime itself reports it.
     version: str
+    #: Of the kernel driver under it, as far as it is known by now; None where there is none.
+    driver_version: Optional[str] = None
 
     def prepare(self, model: str, digest: str, folder: str) -> Optional[str]:
         """Make what DUP needs of a model beforehand, in a process of its own, and return its path.
@@ -60,12 +102,20 @@ class Runtime(ABC):
         return None
 
     @abstractmethod
-    def load(self, model: str, prepared: Optional[str]) -> Context:
+    def load(self, model: str, prepared: Optional[str], memory: Memory) -> Context:
         """Return a context of the model file; of the prepared file where its weights are to be shared."""
 
-    def dup(self, source: Context) -> Context:
+    def dup(self, source: Context, memory: Memory) -> Context:
         """Return a further context over the weights of source, with internal memory of its own."""
         raise NotSupported(f"{type(self).__name__} cannot duplicate a context")
+
+    def share_weights(self, model: str, source: Context, memory: Memory) -> Context:
+        """Return a context of the model, another resolution of that of source, over the weights of source."""
+        raise NotSupported(f"{type(self).__name__} cannot share weights between resolutions of a model")
+
+    def share_internal(self, contexts: Sequence[Context]) -> None:
+        """Give these contexts, which never run at the same time, one internal memory as large as the largest needs."""
+        raise NotSupported(f"{type(self).__name__} cannot share internal memory between contexts")
 
     def shared_context(self, source: Context) -> Context:
         """Return a handle that runs source itself from another thread, with an input of its own."""

@@ -18,7 +18,7 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
 
-from runtimes.base import Context, ModelUnreadable, NotSupported, Runtime, input_pattern
+from runtimes.base import Context, Memory, ModelUnreadable, NotSupported, Runtime, input_pattern
 
 __all__ = ["OnnxRuntime", "open_runtime"]
 
@@ -85,20 +85,22 @@ class OnnxRuntime(Runtime):
         _flush_to_disk(target)
         return os.path.join(target, _MODEL_FILE)
 
-    def load(self, model: str, prepared: Optional[str]) -> OnnxContext:
+    def load(self, model: str, prepared: Optional[str], memory: Memory) -> OnnxContext:
         """Return a session of the model at full optimisation, or of the prepared model as it is."""
+        _check_memory(memory)
         options = _options()
         if prepared is None:
             return OnnxContext(_open_session(model, options), model, shared=False)
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         return OnnxContext(_open_session(prepared, options), prepared, shared=True)
 
-    def dup(self, source: Context) -> OnnxContext:
+    def dup(self, source: Context, memory: Memory) -> OnnxContext:
         """Return a further session that maps the weights which source maps."""
+        _check_memory(memory)
         assert isinstance(source, OnnxContext)
         if not source.shared:
             raise NotSupported("ONNX Runtime shares weights only between sessions of a prepared model")
-        return self.load(source.model, prepared=source.model)
+        return self.load(source.model, source.model, memory)
 
     def shared_context(self, source: Context) -> OnnxContext:
         """Return a handle on the same session: run() may be called from several threads."""
@@ -109,6 +111,12 @@ class OnnxRuntime(Runtime):
 def open_runtime() -> Runtime:
     """Return the adapter."""
     return OnnxRuntime()
+
+
+def _check_memory(memory: Memory) -> None:
+    """Refuse what this adapter does not do; the core is the schedule's concern alone."""
+    if memory.shared_internal or memory.outside or memory.zero_copy:
+        raise NotSupported("reusebench measures no shared or outside memory and no zero-copy I/O on ONNX Runtime yet")
 
 
 def _options() -> Any:

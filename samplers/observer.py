@@ -7,6 +7,7 @@ from array import array
 from dataclasses import asdict
 from typing import Any
 
+from samplers.npu import NpuSources
 from samplers.process import ResidentCounter, read_process, reset_peak
 from samplers.system import read_system, used_bytes
 
@@ -37,8 +38,10 @@ class Timeline:
 class Observer:
     """Reads one process for as long as it lives; `interval_s` is the time between cheap readings."""
 
-    def __init__(self, sample_hz: float) -> None:
+    def __init__(self, sample_hz: float, npu: NpuSources | None = None) -> None:
+        """Take the rate of cheap readings, and where NPU memory can be read on a board that has an NPU."""
         self.interval_s = 1 / sample_hz
+        self._npu = npu
         self.timeline = Timeline()
         self._counter: ResidentCounter | None = None
         self._pid = 0
@@ -72,4 +75,5 @@ class Observer:
         if not self._peak_is_of_phase:
             process["peak_rss_bytes"] = None
         self._peak_is_of_phase = reset_peak(self._pid)
-        return {"process": process, "system": asdict(read_system())}
+        reading = {"process": process, "system": asdict(read_system())}
+        return {**reading, "npu": asdict(self._npu.read(self._pid))} if self._npu else reading

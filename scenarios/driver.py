@@ -19,8 +19,8 @@ from array import array
 from typing import Any, Callable, Dict, List, Optional, TextIO
 
 from runtimes import open_runtime
-from runtimes.base import AdapterError, Context, NotSupported, Runtime
-from scenarios.plan import DUP, Plan, Step
+from runtimes.base import AdapterError, Context, Memory, NotSupported, Runtime
+from scenarios.plan import DUP, SHARED_WEIGHTS, Plan, Step
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
 
@@ -75,10 +75,15 @@ class Walk:
             return self._steady() if step.phase == "steady" else self._imported()
         if step.phase == "destroy":
             return self._destroy_last()
+        if step.phase == "internal_memory":
+            return self._share_internal(step.context)
         return self._make(step.context) if step.phase == "context" else self._first_inference(step.context)
 
     def _imported(self) -> Dict[str, Any]:
-        return {"runtime_version": self._runtime.version, "python_version": sys.version.split()[0]}
+        return {"python_version": sys.version.split()[0], **self._versions()}
+
+    def _versions(self) -> Dict[str, Any]:
+        return {"runtime_version": self._runtime.version, "driver_version": self._runtime.driver_version}
 
     def _make(self, index: int) -> Dict[str, Any]:
         started = time.monotonic_ns()
@@ -86,24 +91,31 @@ class Walk:
         load_ns = time.monotonic_ns() - started
         self._contexts.append(context)
         self._workers.append(Worker(f"context-{index}"))
-        return {"load_ns": load_ns, "account": context.account()}
+        return {"load_ns": load_ns, **self._versions(), **_account(context)}
 
     def _new_context(self, spec: ContextSpec, shares_weights: bool) -> Context:
+        model, memory = self._plan.models[spec.model], _memory(spec, self._plan.cores)
         if spec.source is None:
-            model = self._plan.models[spec.model]
-            return self._runtime.load(model.path, model.prepared if shares_weights else None)
+            return self._runtime.load(model.path, model.prepared if shares_weights else None, memory)
         source = self._contexts[spec.source]
-        return self._runtime.dup(source) if spec.mechanism == DUP else self._runtime.shared_context(source)
+        if spec.mechanism == SHARED_WEIGHTS:
+            return self._runtime.share_weights(model.weightless or model.path, source, memory)
+        return self._runtime.dup(source, memory) if spec.mechanism == DUP else self._runtime.shared_context(source)
+
+    def _share_internal(self, first: int) -> Dict[str, Any]:
+        members = next(each for each in self._plan.internal_memories().values() if each[0] == first)
+        self._runtime.share_internal([self._contexts[index] for index in members])
+        return {"allocations": _account(self._contexts[first])["allocations"]}
 
     def _first_inference(self, index: int) -> Dict[str, Any]:
         context, worker = self._contexts[index], self._workers[index]
         worker.start(lambda: _warm_up(context))
         latency_ns = worker.finish()
-        return {"latency_ns": latency_ns, "digest": _digest(context), "account": context.account()}
+        return {"latency_ns": latency_ns, "digest": _digest(context), **_account(context)}
 
     def _steady(self) -> Dict[str, Any]:
-        gate = Gate(self._plan.cores)
-        tasks = [_rounds(context, gate, self._plan.rounds) for context in self._contexts]
+        gates = _gates(self._plan)
+        tasks = [_rounds(context, gate, self._plan.rounds) for context, gate in zip(self._contexts, gates)]
         started = time.monotonic_ns()
         latencies = run_on_all(self._workers, tasks)
         elapsed_ns = time.monotonic_ns() - started
@@ -111,7 +123,6 @@ class Walk:
             "elapsed_ns": elapsed_ns,
             "latencies_ns": [each.tolist() for each in latencies],
             "digests": [_digest(context) for context in self._contexts],
-            "accounts": [context.account() for context in self._contexts],
         }
 
     def _destroy_last(self) -> Dict[str, Any]:
@@ -151,6 +162,24 @@ def _prepare(runtime: Runtime, command: Dict[str, Any]) -> Dict[str, Optional[st
     """Return, by digest, what the runtime made of each model."""
     folder = command["folder"]
     return {each["digest"]: runtime.prepare(each["path"], each["digest"], folder) for each in command["models"]}
+
+
+def _memory(spec: ContextSpec, cores: int) -> Memory:
+    """Return what the runtime needs to know of the context; where there is one core there is none to choose."""
+    core = spec.core if cores > 1 else None
+    return Memory(spec.internal is not None, spec.outside, spec.allocator, spec.zero_copy, core)
+
+
+def _account(context: Context) -> Dict[str, Any]:
+    allocations = [each._asdict() for each in context.allocations()]
+    return {"account": context.account(), "allocations": allocations}
+
+
+def _gates(plan: Plan) -> List[Gate]:
+    """Return the gate of each context: that of its core, or one for all cores where contexts are not bound to one."""
+    any_core = Gate(plan.cores)
+    of_core = [Gate(1) for _ in range(plan.cores)]
+    return [any_core if context.core is None else of_core[context.core] for context in plan.contexts]
 
 
 def _rounds(context: Context, gate: Gate, rounds: int) -> Callable[[], array[int]]:

@@ -7,9 +7,29 @@ process: standard library only, Python 3.8.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+from itertools import combinations
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-__all__ = ["DUP", "LOAD", "SHARED_CONTEXT", "Context", "InvalidPlan", "Model", "Plan", "Step"]
+__all__ = [
+    "ALLOCATORS",
+    "CREATE_MEM",
+    "DMA_HEAP",
+    "DUP",
+    "INPUT",
+    "INTERNAL",
+    "LOAD",
+    "MMZ",
+    "OUTPUT",
+    "PHYSICAL",
+    "SHARED_CONTEXT",
+    "SHARED_WEIGHTS",
+    "WEIGHTS",
+    "Context",
+    "InvalidPlan",
+    "Model",
+    "Plan",
+    "Step",
+]
 
 #: The context is made from the model, and reuses nothing.
 LOAD = "load"
@@ -17,8 +37,20 @@ LOAD = "load"
 DUP = "dup"
 #: No further context: the source itself is run from one more thread.
 SHARED_CONTEXT = "shared_context"
+#: A context of another resolution of the source's network, over the source's weights (RKNN_FLAG_SHARE_WEIGHT_MEM).
+SHARED_WEIGHTS = "shared_weights"
 
-_MECHANISMS = (LOAD, DUP, SHARED_CONTEXT)
+_MECHANISMS = (LOAD, DUP, SHARED_CONTEXT, SHARED_WEIGHTS)
+
+#: What the application may allocate in place of the runtime (Context.outside).
+WEIGHTS, INTERNAL = "weights", "internal"
+#: What may be used where it is in place of being copied (Context.zero_copy).
+INPUT, OUTPUT = "input", "output"
+
+#: Who gives the memory that the application allocates: the runtime's own call, a dma-heap's file descriptor, a
+#: physical address, Rockchip's media memory zone.
+CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ = "create_mem", "dma_heap", "physical", "mmz"
+ALLOCATORS = (CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ)
 
 
 class InvalidPlan(ValueError):
@@ -37,6 +69,8 @@ class Model:
     digest: str
     #: What the runtime made from the file beforehand so that its weights can be shared, if it needs that.
     prepared: Optional[str] = None
+    #: The same model without its weights, for a context that shares those of another one; None: there is none.
+    weightless: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -47,18 +81,28 @@ class Context:
     stream: int
     #: Index into Plan.models.
     model: int
-    #: LOAD, DUP or SHARED_CONTEXT.
+    #: LOAD, DUP, SHARED_CONTEXT or SHARED_WEIGHTS.
     mechanism: str = LOAD
     #: Index into Plan.contexts of the context that it reuses; None for LOAD.
     source: Optional[int] = None
+    #: Contexts with the same number share one internal memory of the application; None: an own one.
+    internal: Optional[int] = None
+    #: What the application allocates for this context: WEIGHTS, INTERNAL.
+    outside: Tuple[str, ...] = ()
+    #: Who gives the memory that the application allocates.
+    allocator: str = CREATE_MEM
+    #: Which tensors are not copied: INPUT, OUTPUT.
+    zero_copy: Tuple[str, ...] = ()
+    #: The core that runs it, whose contexts run in turn; None: any free one.
+    core: Optional[int] = None
 
 
 class Step(NamedTuple):
     """One step of a walk; the process stops at a barrier after it."""
 
-    #: "imported", "context", "first_inference", "steady" or "destroy".
+    #: "imported", "context", "internal_memory", "first_inference", "steady" or "destroy".
     phase: str
-    #: Index into Plan.contexts where the step is of one context.
+    #: Index into Plan.contexts where the step is of one context; of an internal memory, its first context.
     context: Optional[int] = None
 
 
@@ -78,14 +122,19 @@ class Plan:
     rounds: int
 
     def __post_init__(self) -> None:
-        """Refuse a plan that no runtime could walk."""
+        """Refuse a plan that no runtime could walk, or that would compute nonsense."""
         if self.cores < 1 or self.rounds < 1:
             raise InvalidPlan(f"cores ({self.cores}) and rounds ({self.rounds}) must be 1 or more")
         for index, context in enumerate(self.contexts):
             self._check_context(index, context)
+            self._check_memory(index, context)
+        if len({context.core is None for context in self.contexts}) > 1:
+            raise InvalidPlan(f"scenario {self.scenario!r}: either every context has a core or none has")
+        for members in self.internal_memories().values():
+            self._check_turns(members)
 
     def _check_context(self, index: int, context: Context) -> None:
-        where = f"context {index} of scenario {self.scenario!r}"
+        where = self._where(index)
         if context.mechanism not in _MECHANISMS:
             raise InvalidPlan(f"{where}: unknown mechanism {context.mechanism!r}; valid: {', '.join(_MECHANISMS)}")
         if not 0 <= context.model < len(self.models):
@@ -97,22 +146,60 @@ class Plan:
         if context.source is None or not 0 <= context.source < index:
             raise InvalidPlan(f"{where}: its source must be a context made before it, not {context.source}")
         source = self.contexts[context.source]
-        if source.model != context.model:
+        if source.model != context.model and context.mechanism != SHARED_WEIGHTS:
             raise InvalidPlan(f"{where}: its source uses another model; reuse needs the same model")
         if source.mechanism != LOAD:
             raise InvalidPlan(f"{where}: its source must be a loaded context, not a {source.mechanism}")
 
+    def _check_memory(self, index: int, context: Context) -> None:
+        where = self._where(index)
+        _check_words(f"{where}: outside", context.outside, (WEIGHTS, INTERNAL))
+        _check_words(f"{where}: zero_copy", context.zero_copy, (INPUT, OUTPUT))
+        _check_words(f"{where}: allocator", (context.allocator,), ALLOCATORS)
+        if context.source is not None and WEIGHTS in context.outside:
+            raise InvalidPlan(f"{where}: its weights are its source's; only a loaded context's can be outside")
+        if context.internal is not None and INTERNAL in context.outside:
+            raise InvalidPlan(f"{where}: shared internal memory is outside already; leave {INTERNAL!r} out of outside")
+        if context.core is not None and not 0 <= context.core < self.cores:
+            raise InvalidPlan(f"{where}: core {context.core} is not among the plan's {self.cores} cores")
+
+    def _check_turns(self, members: List[int]) -> None:
+        for one, other in combinations(members, 2):
+            if self.may_run_at_once(one, other):
+                raise InvalidPlan(
+                    f"contexts {one} and {other} of scenario {self.scenario!r} share an internal memory and may run at "
+                    "the same time, so one would overwrite the other; give both the same core, or each its own memory"
+                )
+
+    def _where(self, index: int) -> str:
+        return f"context {index} of scenario {self.scenario!r}"
+
+    def may_run_at_once(self, one: int, other: int) -> bool:
+        """Whether the schedule lets these two contexts infer at the same time."""
+        cores = self.contexts[one].core, self.contexts[other].core
+        return self.cores > 1 and (None in cores or cores[0] != cores[1])
+
+    def internal_memories(self) -> Dict[int, List[int]]:
+        """Return, for each shared internal memory, the contexts that use it, in order."""
+        members: Dict[int, List[int]] = {}
+        for index, context in enumerate(self.contexts):
+            if context.internal is not None:
+                members.setdefault(context.internal, []).append(index)
+        return members
+
     def shares_weights(self, index: int) -> bool:
-        """Whether the weights of this context are also those of another one by DUP."""
-        if self.contexts[index].mechanism == DUP:
+        """Whether the weights of this context are also those of another one."""
+        mechanisms = (DUP, SHARED_WEIGHTS)
+        if self.contexts[index].mechanism in mechanisms:
             return True
-        return any(other.mechanism == DUP and other.source == index for other in self.contexts)
+        return any(other.mechanism in mechanisms and other.source == index for other in self.contexts)
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps of a walk in order; contexts are destroyed last made first, so a dup before its source."""
         indices = range(len(self.contexts))
         yield Step("imported")
         yield from (Step("context", index) for index in indices)
+        yield from (Step("internal_memory", members[0]) for members in self.internal_memories().values())
         yield from (Step("first_inference", index) for index in indices)
         if self.contexts:
             yield Step("steady")
@@ -127,5 +214,17 @@ class Plan:
         """Return the plan that to_json gave."""
         fields = dict(data)
         fields["models"] = tuple(Model(**model) for model in data["models"])
-        fields["contexts"] = tuple(Context(**context) for context in data["contexts"])
+        fields["contexts"] = tuple(_context_from_json(context) for context in data["contexts"])
         return cls(**fields)
+
+
+def _context_from_json(data: Dict[str, Any]) -> Context:
+    """Return the context; runs stored before contexts had these lists lack them."""
+    lists = {name: tuple(data.get(name, ())) for name in ("outside", "zero_copy")}
+    return Context(**{**data, **lists})
+
+
+def _check_words(where: str, words: Tuple[str, ...], valid: Tuple[str, ...]) -> None:
+    unknown = [word for word in words if word not in valid]
+    if unknown:
+        raise InvalidPlan(f"{where}: {unknown[0]!r} is unknown; valid: {', '.join(valid)}")

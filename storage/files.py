@@ -1,7 +1,8 @@
 """Stored files: what is in a storage, checked against the schema, and what is wrong with the files that are not.
 
-A file is pytest-benchmark's JSON. Results that succeeded are the `extra_info` of its benchmarks, whose `stats` are
-those of the latencies; results that did not stand in its top-level `reusebench_failures`.
+A file is pytest-benchmark's JSON. Results with latencies are the `extra_info` of its benchmarks, whose `stats` are
+those of the latencies. Results without, failures and those of a target that computes nothing, stand in its top-level
+`reusebench_without_speed`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import jsonschema
 
 from storage.result import SCHEMA
 
-__all__ = ["FAILURES", "BadFile", "InvalidResult", "StoredFile", "StoredResult", "check_result", "read_storage"]
+__all__ = ["WITHOUT_SPEED", "BadFile", "InvalidResult", "StoredFile", "StoredResult", "check_result", "read_storage"]
 
-#: Top-level key of the results without figures, which pytest-benchmark itself would leave out.
-FAILURES = "reusebench_failures"
+#: Top-level key of the results without latencies, which pytest-benchmark itself would leave out.
+WITHOUT_SPEED = "reusebench_without_speed"
 _SCHEMA_FILE = Path(__file__).parent / "schema" / "result-1.json"
 
 
@@ -34,7 +35,7 @@ class StoredResult:
 
     #: extra_info.
     info: dict[str, Any]
-    #: pytest-benchmark's statistics of the latencies in seconds; None for a failure.
+    #: pytest-benchmark's statistics of the latencies in seconds; None without latencies.
     stats: dict[str, Any] | None
 
 
@@ -94,10 +95,10 @@ def _read_file(path: Path) -> StoredFile | BadFile:
 
 def _stored_file(path: Path, data: dict[str, Any]) -> StoredFile:
     measured = [StoredResult(each["extra_info"], each["stats"]) for each in data["benchmarks"] if _is_ours(each)]
-    failed = [StoredResult(each["extra_info"], None) for each in data.get(FAILURES, ())]
-    for result in (*measured, *failed):
+    others = [StoredResult(each["extra_info"], None) for each in data.get(WITHOUT_SPEED, ())]
+    for result in (*measured, *others):
         check_result(result.info)
-    return StoredFile(path, data["datetime"], data["machine_info"], data["commit_info"], (*measured, *failed))
+    return StoredFile(path, data["datetime"], data["machine_info"], data["commit_info"], (*measured, *others))
 
 
 def _is_ours(benchmark: dict[str, Any]) -> bool:

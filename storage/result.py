@@ -16,7 +16,7 @@ from scenarios.plan import Plan
 __all__ = ["SCHEMA", "Configuration", "Repeat", "build_result"]
 
 #: Written into every result; a change of names or meanings makes a new number.
-#: 1 (2026-11): first form.
+#: 1 (2026-11): first form; later the same month, all optional: `npu`, `driver_version`, `chip`, `computes`.
 SCHEMA = "reusebench-result-1"
 
 
@@ -36,6 +36,12 @@ class Configuration:
     #: What the measured processes reported; None before one of this runtime has come so far.
     runtime_version: str | None
     python_version: str | None
+    #: Of the kernel driver under the runtime.
+    driver_version: str | None = None
+    #: The Rockchip chip, where it is known.
+    chip: str | None = None
+    #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
+    computes: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class Repeat:
     idle_cpu_percent: float
     #: Path of the trace, relative to the storage.
     trace: str
+    #: The account of NPU memory (accounting.account); None where nothing gives one.
+    npu: dict[str, Any] | None = None
 
     def reading(self, phase: str, part: str, key: str) -> int | None:
         """Return one figure of the reading at the end of a phase; None where the phase was not reached."""
@@ -67,6 +75,10 @@ class Repeat:
         return sorted((each for each in self.barriers if each["phase"] == phase), key=lambda each: each["context"])
 
 
+#: Phases whose steps are of one context and add memory to it.
+_OF_A_CONTEXT = ("context", "internal_memory", "first_inference")
+
+
 def build_result(
     configuration: Configuration, repeats: Sequence[Repeat], failure: dict[str, Any] | None
 ) -> dict[str, Any]:
@@ -79,6 +91,9 @@ def build_result(
         "runtime_version": configuration.runtime_version,
         "target": configuration.target,
         "python_version": configuration.python_version,
+        "driver_version": configuration.driver_version,
+        "chip": configuration.chip,
+        "computes": configuration.computes,
         "scenario": plan.scenario,
         "baseline": plan.baseline,
         "streams": configuration.streams,
@@ -91,7 +106,7 @@ def build_result(
         "failure": failure,
         "output_digests": output_digests(plan, repeats),
         "memory": {name: [figure(repeat) for repeat in repeats] for name, figure in _MEMORY.items()},
-        "speed": {name: [figure(repeat) for repeat in repeats] for name, figure in _SPEED.items()},
+        "speed": _speed(repeats, configuration.computes),
         "repeats": [_stored_repeat(repeat) for repeat in repeats],
         "plan": plan.to_json(),
     }
@@ -135,14 +150,28 @@ def _trimmed(repeat: Repeat, key: str) -> int | None:
 
 
 def _context_memory(repeat: Repeat) -> list[int] | None:
-    """Return the PSS that each context added: when it was made, and in the step of its first inference."""
-    made, first = repeat.of_contexts("context"), repeat.of_contexts("first_inference")
-    if not made or len(made) != len(first):
+    """Return the PSS that each context added: when it was made, and in the steps of its memory and first inference."""
+    made = repeat.of_contexts("context")
+    if not made or len(made) != len(repeat.of_contexts("first_inference")):
         return None
-    before = [repeat.reading("imported", "process", "pss_bytes"), *(each["process"]["pss_bytes"] for each in made)]
-    levels = [*before, *(each["process"]["pss_bytes"] for each in first)]
-    steps = [after - level for level, after in zip(levels, levels[1:])]
-    return [create + infer for create, infer in zip(steps[: len(made)], steps[len(made) :])]
+    added = [0] * len(made)
+    for before, after in zip(repeat.barriers, repeat.barriers[1:]):
+        if after["phase"] in _OF_A_CONTEXT:
+            added[after["context"]] += after["process"]["pss_bytes"] - before["process"]["pss_bytes"]
+    return added
+
+
+def _npu_memory(repeat: Repeat) -> int | None:
+    """Return the NPU's memory by the most exact source there is: the account, else the process's dma-bufs."""
+    if repeat.npu is not None:
+        total: int = repeat.npu["total_bytes"]
+        return total
+    record = repeat.last("steady")
+    return record["npu"]["process_dmabuf_bytes"] if record and record.get("npu") else None
+
+
+def _npu(repeat: Repeat, key: str) -> int | None:
+    return repeat.npu[key] if repeat.npu else None
 
 
 _MEMORY: dict[str, Callable[[Repeat], Any]] = {
@@ -157,7 +186,9 @@ _MEMORY: dict[str, Callable[[Repeat], Any]] = {
     "context_memory_bytes": _context_memory,
     "system_memory_bytes": _system,
     "system_memory_noise_bytes": lambda repeat: repeat.system_memory_noise_bytes,
-    "npu_memory_bytes": lambda _: None,
+    "npu_memory_bytes": _npu_memory,
+    "npu_peak_bytes": lambda repeat: _npu(repeat, "peak_bytes"),
+    "npu_left_bytes": lambda repeat: _npu(repeat, "left_bytes"),
 }
 
 
@@ -184,6 +215,15 @@ _SPEED: dict[str, Callable[[Repeat], Any]] = {
 }
 
 
+def _speed(repeats: Sequence[Repeat], computes: bool) -> dict[str, Any]:
+    """Return the figures of speed; where nothing computes there are none, only how busy the machine was."""
+    if computes:
+        return {name: [figure(repeat) for repeat in repeats] for name, figure in _SPEED.items()}
+    nothing: dict[str, Any] = {"latency_median_ns": None, "throughput_per_s": None}
+    missing = {name: [nothing.get(name, []) for _ in repeats] for name in _SPEED}
+    return {**missing, "idle_cpu_percent": [repeat.idle_cpu_percent for repeat in repeats]}
+
+
 def _stored_repeat(repeat: Repeat) -> dict[str, Any]:
     """Return the repeat with the full reading at the end of each phase; every barrier is in the trace."""
     phases = dict.fromkeys(record["phase"] for record in repeat.barriers)
@@ -192,10 +232,11 @@ def _stored_repeat(repeat: Repeat) -> dict[str, Any]:
         "elapsed_s": repeat.elapsed_s,
         "trace": repeat.trace,
         "phases": {phase: _stored_phase(repeat, phase) for phase in phases},
+        "npu": repeat.npu,
     }
 
 
 def _stored_phase(repeat: Repeat, phase: str) -> dict[str, Any]:
     last = repeat.last(phase)
     assert last is not None
-    return {key: last[key] for key in ("malloc_trimmed", "process", "system")}
+    return {key: last[key] for key in ("malloc_trimmed", "process", "system", "npu") if key in last}

@@ -17,7 +17,8 @@ TRACES = "traces"
 def write_trace(storage: Path, run: str, name: str, trace: dict[str, Any]) -> str:
     """Write the trace and return its path relative to the storage.
 
-    `trace` is {"barriers": [...], "timeline": {"times_ns": [...], "rss_bytes": [...], "system_memory_bytes": [...]}}.
+    `trace` is {"barriers": [...], "timeline": {"times_ns": [...], "rss_bytes": [...], "system_memory_bytes": [...]}};
+    with a ledger also {"npu": {"times_ns": [...], "live_bytes": [...], "ledger": accounting.ledger.Ledger}}.
     """
     relative = Path(TRACES) / run / f"{name}.json.gz"
     path = storage / relative

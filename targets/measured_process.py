@@ -83,6 +83,7 @@ class _Process:
         self._popen = subprocess.Popen(
             target.command,
             cwd=target.folder,
+            env={**os.environ, **target.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

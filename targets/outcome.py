@@ -17,6 +17,7 @@ OUTCOMES = {
     "crashed": "the process ended by a signal or left without finishing",
     "hung": "a step took longer than the time limit",
     "outputs_differ": "the outputs are not equal to those without reuse",
+    "wrong_memory": "a run read freed memory, or memory of a context that the plan shares none with",
 }
 
 

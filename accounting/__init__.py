@@ -1,0 +1,5 @@
+"""Whose NPU memory is what: the ledger of buffers, their owners and kinds, and what each context really reads.
+
+Pure functions over plain data: a Plan, the barriers of one process, and the ledger that the preload library of
+targets/ wrote while it ran.
+"""

@@ -1,0 +1,86 @@
+"""The account of one repeat: NPU memory by component and context, who shares what, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from accounting.attribution import COMPONENTS, Part, attribute
+from accounting.ledger import Ledger
+from accounting.sharing import Finding, find_wrong_reads, shared_parts
+from scenarios.plan import LOAD, Plan
+
+__all__ = ["account_of_ledger", "account_of_runtime"]
+
+
+def account_of_ledger(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger) -> dict[str, Any] | None:
+    """Return the account by the ledger, exact to the byte; None where the process did not get through the plan.
+
+    The form is that of `npu` in storage/schema/result-1.json.
+    """
+    steady = _steady(barriers)
+    if steady is None:
+        return None
+    parts = attribute(plan, barriers, ledger, steady["at_ns"])
+    left = ledger.live_bytes(barriers[-1]["at_ns"]) if barriers[-1]["phase"] == "destroy" else None
+    findings = find_wrong_reads(plan, barriers, ledger)
+    if left:
+        findings.append(Finding("leak", None, None, None, left))
+    return {
+        "source": "ledger",
+        "contexts": [_row(parts, context) for context in range(len(plan.contexts))],
+        "unattributed_bytes": sum(part.size_bytes for part in parts if part.context is None),
+        "total_bytes": ledger.live_bytes(steady["at_ns"]),
+        "peak_bytes": ledger.peak_bytes(),
+        "left_bytes": left,
+        "shared": [asdict(each) for each in shared_parts(parts, barriers, ledger)],
+        "findings": [asdict(each) for each in findings],
+    }
+
+
+def account_of_runtime(plan: Plan, barriers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the account by the runtime's own words, where there is no ledger; None where it gives none.
+
+    It tells weights and internal memory apart. The rest of a context is what its total leaves: register commands, task
+    list and what was made by then. A context that shares weights reports them too, so its own are counted as none.
+    """
+    if _steady(barriers) is None:
+        return None
+    accounts = {each["context"]: each["data"]["account"] for each in barriers if each["phase"] == "first_inference"}
+    if not all(accounts.values()):
+        return None
+    rows = [_reported_row(plan, context, accounts[context]) for context in range(len(plan.contexts))]
+    return {
+        "source": "runtime",
+        "contexts": rows,
+        "unattributed_bytes": 0,
+        "total_bytes": sum(size or 0 for row in rows for size in row.values()),
+        "peak_bytes": None,
+        "left_bytes": None,
+        "shared": [],
+        "findings": [],
+    }
+
+
+def _steady(barriers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    return next((barrier for barrier in barriers if barrier["phase"] == "steady"), None)
+
+
+def _row(parts: Sequence[Part], context: int) -> dict[str, int | None]:
+    sizes = dict.fromkeys(COMPONENTS, 0)
+    for part in parts:
+        if part.context == context:
+            sizes[part.component] += part.size_bytes
+    return {f"{component}_bytes": size for component, size in sizes.items()}
+
+
+def _reported_row(plan: Plan, context: int, account: dict[str, int]) -> dict[str, int | None]:
+    weights, internal = account["weights_bytes"], account["internal_bytes"]
+    spec = plan.contexts[context]
+    borrows_internal = spec.internal is not None and plan.internal_memories()[spec.internal][0] != context
+    row: dict[str, int | None] = dict.fromkeys((f"{component}_bytes" for component in COMPONENTS), None)
+    row["weights_bytes"] = weights if spec.mechanism == LOAD else 0
+    row["internal_bytes"] = 0 if borrows_internal else internal
+    row["other_bytes"] = max(0, account["dma_bytes"] - weights - internal)
+    return row

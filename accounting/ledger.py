@@ -1,0 +1,143 @@
+"""The ledger of NPU buffers: every buffer with its size and its time of birth and death, and what submits read.
+
+The preload library (targets/preload) appends one JSON line per event while the measured process runs; it is read here
+when the process has ended. Times are nanoseconds of CLOCK_MONOTONIC, as at barriers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Buffer", "Ledger", "Read", "Submit", "read_ledger"]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One buffer. Importing it into a further context makes no new one."""
+
+    number: int
+    asked_bytes: int
+    #: What it takes: asked_bytes in whole pages.
+    size_bytes: int
+    #: The driver's flags (RKNPU_MEM_*).
+    flags: int
+    #: "rknpu" or "dma_heap".
+    source: str
+    #: By which the process's file descriptors know it.
+    inode: int
+    born_ns: int
+    #: None: it was never given back.
+    died_ns: int | None = None
+
+    def lives_at(self, at_ns: int) -> bool:
+        """Whether the buffer is there at that time."""
+        return self.born_ns <= at_ns and (self.died_ns is None or self.died_ns > at_ns)
+
+
+@dataclass(frozen=True)
+class Read:
+    """The addresses in one register that lie in one buffer, over all commands of a submit."""
+
+    #: As in "0x1070".
+    register: str
+    #: Buffer.number; 0 where no buffer was ever at the address.
+    buffer: int
+    #: "live", "dead" or "unknown".
+    state: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Submit:
+    """What one task list makes the NPU read and write; stands for all submits until the next one of the same list."""
+
+    at_ns: int
+    task_buffer: int
+    #: Numbers of the buffers that hold the register commands.
+    registers: tuple[int, ...]
+    reads: tuple[Read, ...]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All that one process asked of the NPU's driver."""
+
+    buffers: dict[int, Buffer] = field(default_factory=dict)
+    submits: tuple[Submit, ...] = ()
+    #: "virtual" or "pass-through".
+    mode: str | None = None
+    #: Paths that the virtual board kept from the process, each once.
+    refused: tuple[str, ...] = ()
+
+    def live(self, at_ns: int) -> list[Buffer]:
+        """Return the buffers that are there at that time."""
+        return [buffer for buffer in self.buffers.values() if buffer.lives_at(at_ns)]
+
+    def live_bytes(self, at_ns: int) -> int:
+        """Return what all buffers take at that time."""
+        return sum(buffer.size_bytes for buffer in self.live(at_ns))
+
+    def timeline(self) -> list[tuple[int, int]]:
+        """Return (time, bytes from then on) at every birth and death, in order."""
+        births = [(buffer.born_ns, buffer.size_bytes) for buffer in self.buffers.values()]
+        deaths = [(each.died_ns, -each.size_bytes) for each in self.buffers.values() if each.died_ns is not None]
+        total, steps = 0, []
+        for at_ns, change in sorted(births + deaths):
+            total += change
+            steps.append((at_ns, total))
+        return steps
+
+    def peak_bytes(self) -> int:
+        """Return the most that all buffers took at once."""
+        return max((total for _, total in self.timeline()), default=0)
+
+
+def read_ledger(path: Path) -> Ledger:
+    """Return what the file holds; a last line cut short, by a process that was killed, is left out."""
+    ledger = Ledger()
+    for event in _events(path):
+        ledger = _with(ledger, event)
+    return ledger
+
+
+def _events(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        yield json.loads(line)
+
+
+def _with(ledger: Ledger, event: dict[str, Any]) -> Ledger:
+    kind = event["event"]
+    if kind == "start":
+        return replace(ledger, mode=event["mode"])
+    if kind == "create":
+        ledger.buffers[event["buffer"]] = _buffer(event)
+    elif kind == "destroy":
+        ledger.buffers[event["buffer"]] = replace(ledger.buffers[event["buffer"]], died_ns=event["at_ns"])
+    elif kind == "submit":
+        return replace(ledger, submits=(*ledger.submits, _submit(event)))
+    elif kind == "refused" and event["path"] not in ledger.refused:
+        return replace(ledger, refused=(*ledger.refused, event["path"]))
+    return ledger
+
+
+def _buffer(event: dict[str, Any]) -> Buffer:
+    return Buffer(
+        number=event["buffer"],
+        asked_bytes=event["asked_bytes"],
+        size_bytes=event["bytes"],
+        flags=event["flags"],
+        source=event["source"],
+        inode=event["inode"],
+        born_ns=event["at_ns"],
+    )
+
+
+def _submit(event: dict[str, Any]) -> Submit:
+    reads = tuple(Read(each["register"], each["buffer"], each["state"], each["count"]) for each in event["reads"])
+    return Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), reads)

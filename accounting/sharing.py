@@ -1,0 +1,120 @@
+"""What each context's submits really read, against what the plan says: sharing verified, and reads that are wrong."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accounting.attribution import WEIGHT_REGISTER, Part, owners
+from accounting.ledger import Ledger, Read, Submit
+from scenarios.plan import DUP, SHARED_WEIGHTS, Plan
+
+__all__ = ["WRONG_READS", "Finding", "Shared", "find_wrong_reads", "shared_parts"]
+
+#: Kinds of Finding that mean that a context computed with memory that was not its own.
+WRONG_READS = ("reads_freed", "reads_foreign")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a run did with memory and that its plan does not say."""
+
+    #: "reads_freed", "reads_foreign", "reads_unknown", "not_shared" or "leak".
+    kind: str
+    #: The context whose run it was; None for a leak.
+    context: int | None
+    #: The buffer, and the context it belongs to, where there is one.
+    buffer: int | None
+    owner: int | None
+    #: How many addresses, or, of a leak, how many bytes.
+    amount: int
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A buffer that more than its owner's submits read."""
+
+    buffer: int
+    owner: int
+    #: The other contexts that read it, in order.
+    readers: tuple[int, ...]
+
+
+def find_wrong_reads(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger) -> list[Finding]:
+    """Return the reads of freed or foreign memory, and the weights that should be shared and are not."""
+    owner_of = _owners(barriers, ledger)
+    found: dict[tuple[str, int, int], Finding] = {}
+    for context, read in _reads(owner_of, ledger):
+        kind = _judge(plan, context, read, owner_of)
+        if kind is not None:
+            owner = owner_of.get(read.buffer)
+            known = found.get((kind, context, read.buffer))
+            amount = read.count + (known.amount if known else 0)
+            found[kind, context, read.buffer] = Finding(kind, context, read.buffer or None, owner, amount)
+    return [*found.values(), *_not_shared(plan, owner_of, ledger)]
+
+
+def shared_parts(parts: Sequence[Part], barriers: Sequence[dict[str, Any]], ledger: Ledger) -> list[Shared]:
+    """Return the live buffers that contexts other than their owner's read."""
+    owner_of = _owners(barriers, ledger)
+    readers: dict[int, set[int]] = defaultdict(set)
+    for context, read in _reads(owner_of, ledger):
+        if read.state == "live":
+            readers[read.buffer].add(context)
+    shared = []
+    for number in sorted({part.buffer for part in parts}):
+        owner = owner_of.get(number)
+        others = tuple(sorted(readers[number] - {owner})) if owner is not None else ()
+        if owner is not None and others:
+            shared.append(Shared(number, owner, others))
+    return shared
+
+
+def _owners(barriers: Sequence[dict[str, Any]], ledger: Ledger) -> dict[int, int | None]:
+    return {number: barrier["context"] if barrier else None for number, barrier in owners(barriers, ledger).items()}
+
+
+def _reads(owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[tuple[int, Read]]:
+    """Yield every read with the context whose task list it was."""
+    for submit in ledger.submits:
+        context = owner_of.get(submit.task_buffer)
+        if context is not None:
+            yield from ((context, read) for read in submit.reads)
+
+
+def _judge(plan: Plan, context: int, read: Read, owner_of: dict[int, int | None]) -> str | None:
+    """Return the kind of finding that a read is; None where the plan says so."""
+    if read.state == "dead":
+        return "reads_freed"
+    if read.state == "unknown":
+        return "reads_unknown"
+    owner = owner_of.get(read.buffer)
+    if owner is None or owner == context or owner in _lenders(plan, context):
+        return None
+    return "reads_foreign"
+
+
+def _lenders(plan: Plan, context: int) -> set[int]:
+    """Return the contexts whose memory this one may read by the plan."""
+    spec = plan.contexts[context]
+    lenders = set() if spec.source is None else {spec.source}
+    if spec.internal is not None:
+        lenders.add(plan.internal_memories()[spec.internal][0])
+    return lenders
+
+
+def _not_shared(plan: Plan, owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[Finding]:
+    """Yield the contexts that should read their source's weights and were seen to read none of them."""
+    for context, spec in enumerate(plan.contexts):
+        if spec.mechanism not in (DUP, SHARED_WEIGHTS):
+            continue
+        submits = [submit for submit in ledger.submits if owner_of.get(submit.task_buffer) == context]
+        read_from = {owner_of.get(number) for submit in submits for number in _weight_buffers(submit)}
+        if submits and spec.source not in read_from:
+            yield Finding("not_shared", context, None, spec.source, 0)
+
+
+def _weight_buffers(submit: Submit) -> list[int]:
+    return [read.buffer for read in submit.reads if read.register == WEIGHT_REGISTER]

@@ -1,0 +1,15 @@
+"""What do several resolutions of one network save when they share its weights?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+SCENARIOS = ("resolutions", "shared_weights")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_shared_weights(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
+    """One context of each resolution."""
+    measure(runtime, scenario)

@@ -1,0 +1,225 @@
+"""Rockchip's runtime: librknnrt and, on RV1103 and RV1106, librknnmrt, the mini runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Callable, Dict, List, Optional, Sequence
+
+from runtimes.base import AdapterError, Allocation, Context, Memory, NotSupported, Runtime
+from runtimes.rknn.abi import (
+    FLAG_INTERNAL_ALLOC_OUTSIDE,
+    FLAG_MEM_ALLOC_OUTSIDE,
+    FLAG_SHARE_WEIGHT_MEM,
+)
+from runtimes.rknn.binding import Binding, RknnError
+from runtimes.rknn.binding import Memory as TensorMemory
+from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
+from runtimes.rknn.memory import Piece, allocate
+from runtimes.rknn.tensors import BoundInputs, BoundOutputs, CopiedInputs, CopiedOutputs, Tensors
+
+__all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
+
+_MINI_RUNTIME = "librknnmrt"
+
+
+class LibraryMissing(AdapterError):
+    """There is no library to load."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no librknnrt.so or librknnmrt.so in the usual places. Take it from Rockchip's SDK or the board's image, "
+            f"and give it: --rknn-library FILE, or {LIBRARY_VARIABLE}=FILE"
+        )
+
+
+class LibraryUnloadable(AdapterError):
+    """The library's file cannot be loaded into this process."""
+
+    def __init__(self, path: str, reason: OSError) -> None:
+        super().__init__(f"{path} cannot be loaded here: {reason}. It must fit this machine's architecture")
+
+
+class RknnRuntimeContext(Context):
+    """One rknn_context with its tensors and what was allocated for it outside the library."""
+
+    def __init__(self, binding: Binding, handle: int) -> None:
+        self.binding = binding
+        self.handle = handle
+        self._pieces: List[Piece] = []
+        self._allocations: List[Allocation] = []
+        #: Set once they are made; what was made by then is released where making the rest fails.
+        self.input: Optional[Tensors] = None
+        self.output: Optional[Tensors] = None
+
+    def add_piece(self, piece: Piece, kind: Optional[str] = None) -> None:
+        """Keep memory for as long as the context lives; `kind` where it is new, and not a further name of a piece."""
+        self._pieces.append(piece)
+        if kind is not None:
+            self._allocations.append(piece.allocation(kind))
+
+    def infer(self) -> None:
+        """Take the input in, run, take the output out."""
+        assert self.input is not None
+        assert self.output is not None
+        self.input.move()
+        self.binding.run(self.handle)
+        self.output.move()
+
+    def outputs(self) -> Sequence[memoryview]:
+        """Return the application's output buffers."""
+        return self.output.views() if self.output else []
+
+    def account(self) -> Dict[str, int]:
+        """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the shared weights."""
+        sizes = self.binding.mem_size(self.handle)
+        return {
+            "weights_bytes": sizes.total_weight_size,
+            "internal_bytes": sizes.total_internal_size,
+            "dma_bytes": sizes.total_dma_allocated_size,
+        }
+
+    def allocations(self) -> List[Allocation]:
+        """Return the outside memory and the bound tensors."""
+        tensors = [each for each in (self.input, self.output) if each is not None]
+        return [*self._allocations, *(one for each in tensors for one in each.allocations())]
+
+    def destroy(self) -> None:
+        """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
+        for tensors in (self.output, self.input):
+            if tensors is not None:
+                tensors.release()
+        self.input = self.output = None
+        while self._pieces:
+            self._pieces.pop().release()
+        self.binding.destroy(self.handle)
+
+
+class Rknn(Runtime):
+    """One loaded library."""
+
+    def __init__(self, path: str) -> None:
+        library = read_library(path)
+        self.version = library.full_version
+        self._mini = library.kind == _MINI_RUNTIME
+        try:
+            self._binding = Binding(path)
+        except OSError as error:
+            raise LibraryUnloadable(path, error) from None
+
+    def load(self, model: str, prepared: Optional[str], memory: Memory) -> RknnRuntimeContext:
+        """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
+        content = _read(model)
+        handle = self._binding.init(_address(content), len(content), self._flags(memory), master=None)
+        # With weights outside the library reads them from the content only in rknn_set_weight_mem.
+        return self._furnish(handle, memory, loaded=True)
+
+    def dup(self, source: Context, memory: Memory) -> RknnRuntimeContext:
+        """Return rknn_dup_context's: it shares the weights, and nothing else."""
+        assert isinstance(source, RknnRuntimeContext)
+        try:
+            handle = self._binding.dup(source.handle)
+        except RknnError as error:
+            if self._mini:
+                raise NotSupported(str(error)) from None
+            raise
+        return self._furnish(handle, memory, loaded=False)
+
+    def share_weights(self, model: str, source: Context, memory: Memory) -> RknnRuntimeContext:
+        """Return a context of the model over the weights of source, which must outlive it."""
+        assert isinstance(source, RknnRuntimeContext)
+        content = _read(model)
+        flags = self._flags(memory) | FLAG_SHARE_WEIGHT_MEM
+        handle = self._binding.init(_address(content), len(content), flags, master=source.handle)
+        return self._furnish(handle, memory, loaded=False)
+
+    def shared_context(self, source: Context) -> Context:
+        """Refuse: rknn_run of one context from two threads is not in Rockchip's API."""
+        raise NotSupported("Rockchip's runtime runs a context from one thread at a time; a further thread needs a dup")
+
+    def share_internal(self, contexts: Sequence[Context]) -> None:
+        """Allocate the largest internal memory once, for the first context, and set it on all."""
+        members = [each for each in contexts if isinstance(each, RknnRuntimeContext)]
+        sizes = [self._binding.mem_size(each.handle).total_internal_size for each in members]
+        whole = allocate("create_mem", self._binding, members[0].handle, max(sizes))
+        members[0].add_piece(whole, "internal")
+        for context, size in zip(members, sizes):
+            memory = self._binding.create_mem_from_fd(context.handle, whole.fd, whole.address, size)
+            context.add_piece(Piece(memory, _destroyer(self._binding, context.handle, memory)))
+            self._binding.set_internal_mem(context.handle, memory)
+
+    def _flags(self, memory: Memory) -> int:
+        """Return who allocates; the mini runtime ignores 0x200 and overwrites other memory, and needs 0x10."""
+        internal_outside = memory.shared_internal or "internal" in memory.outside
+        if "weights" in memory.outside or (self._mini and internal_outside):
+            return FLAG_MEM_ALLOC_OUTSIDE
+        return FLAG_INTERNAL_ALLOC_OUTSIDE if internal_outside else 0
+
+    def _furnish(self, handle: int, memory: Memory, *, loaded: bool) -> RknnRuntimeContext:
+        """Give a new context all that the application owes it."""
+        context = RknnRuntimeContext(self._binding, handle)
+        try:
+            self._note_driver(handle)
+            if memory.core is not None:
+                self._binding.set_core_mask(handle, 1 << memory.core)
+            self._give_memory(context, memory, loaded)
+            self._bind_tensors(context, memory)
+        except AdapterError:
+            context.destroy()
+            raise
+        return context
+
+    def _give_memory(self, context: RknnRuntimeContext, memory: Memory, loaded: bool) -> None:
+        sizes = self._binding.mem_size(context.handle)
+        if loaded and self._flags(memory) == FLAG_MEM_ALLOC_OUTSIDE:
+            piece = allocate(memory.allocator, self._binding, context.handle, sizes.total_weight_size)
+            context.add_piece(piece, "weights")
+            self._binding.set_weight_mem(context.handle, piece.memory)
+        if "internal" in memory.outside:
+            piece = allocate(memory.allocator, self._binding, context.handle, sizes.total_internal_size)
+            context.add_piece(piece, "internal")
+            self._binding.set_internal_mem(context.handle, piece.memory)
+
+    def _bind_tensors(self, context: RknnRuntimeContext, memory: Memory) -> None:
+        numbers = self._binding.numbers(context.handle)
+        context.input = self._input(context.handle, numbers.n_input, memory)
+        context.output = self._output(context.handle, numbers.n_output, memory)
+
+    def _input(self, handle: int, count: int, memory: Memory) -> Tensors:
+        copied = "input" not in memory.zero_copy
+        if copied and not self._mini:
+            return CopiedInputs(self._binding, handle, count)
+        return BoundInputs(self._binding, handle, count, memory.allocator, native=self._mini, staged=copied)
+
+    def _output(self, handle: int, count: int, memory: Memory) -> Tensors:
+        copied = "output" not in memory.zero_copy
+        if copied and not self._mini:
+            return CopiedOutputs(self._binding, handle, count)
+        return BoundOutputs(self._binding, handle, count, memory.allocator, native=self._mini, staged=copied)
+
+    def _note_driver(self, handle: int) -> None:
+        if self.driver_version is None:
+            self.driver_version = self._binding.sdk_version(handle).drv_version.decode(errors="replace")
+
+
+def open_runtime() -> Runtime:
+    """Load the library that the option, the environment or the usual places give."""
+    path = find_library()
+    if path is None:
+        raise LibraryMissing
+    return Rknn(path)
+
+
+def _destroyer(binding: Binding, handle: int, memory: TensorMemory) -> Callable[[], None]:
+    return lambda: binding.destroy_mem(handle, memory)
+
+
+def _read(model: str) -> bytearray:
+    content = bytearray(os.path.getsize(model))
+    with open(model, "rb") as file:
+        file.readinto(content)
+    return content
+
+
+def _address(content: bytearray) -> int:
+    return ctypes.addressof((ctypes.c_char * len(content)).from_buffer(content))

@@ -1,0 +1,218 @@
+"""Rockchip's C API through ctypes: each call checked, by its return code and by what the library prints.
+
+The library says some failures only on its standard error or output, in lines with "E RKNN", and returns 0: such a line
+counts as a failure of the call during which it was written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import stat
+from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_uint32, c_uint64, c_void_p
+from typing import Any, List, Optional, Sequence, TypeVar
+
+from runtimes.base import AdapterError, NotSupported
+from runtimes.rknn.abi import (
+    ERRORS,
+    QUERY_IN_OUT_NUM,
+    QUERY_MEM_SIZE,
+    QUERY_SDK_VERSION,
+    InitExtend,
+    InputOutputNumber,
+    MemSize,
+    RknnContext,
+    SdkVersion,
+    TensorAttr,
+    TensorMem,
+)
+
+__all__ = ["Binding", "Memory", "RknnError"]
+
+#: A pointer to rknn_tensor_mem, owned by the library.
+Memory = Any
+
+_Struct = TypeVar("_Struct", bound=ctypes.Structure)
+
+#: As in "E RKNN: [10:01:02.345] failed to ...", and the mini runtime's "E RKNN".
+_ERROR_LINE = re.compile(r"^(?:\x1b\[[0-9;]*m)*E RKNN[^\n]*", re.MULTILINE)
+_LINE_BUFFERED = 1
+
+_PROTOTYPES = {
+    "rknn_init": (c_int, [POINTER(RknnContext), c_void_p, c_uint32, c_uint32, POINTER(InitExtend)]),
+    "rknn_dup_context": (c_int, [POINTER(RknnContext), POINTER(RknnContext)]),
+    "rknn_destroy": (c_int, [RknnContext]),
+    "rknn_query": (c_int, [RknnContext, c_int, c_void_p, c_uint32]),
+    "rknn_inputs_set": (c_int, [RknnContext, c_uint32, c_void_p]),
+    "rknn_run": (c_int, [RknnContext, c_void_p]),
+    "rknn_outputs_get": (c_int, [RknnContext, c_uint32, c_void_p, c_void_p]),
+    "rknn_set_core_mask": (c_int, [RknnContext, c_int]),
+    "rknn_create_mem": (POINTER(TensorMem), [RknnContext, c_uint32]),
+    "rknn_create_mem_from_fd": (POINTER(TensorMem), [RknnContext, c_int32, c_void_p, c_uint32, c_int32]),
+    "rknn_create_mem_from_phys": (POINTER(TensorMem), [RknnContext, c_uint64, c_void_p, c_uint32]),
+    "rknn_destroy_mem": (c_int, [RknnContext, POINTER(TensorMem)]),
+    "rknn_set_weight_mem": (c_int, [RknnContext, POINTER(TensorMem)]),
+    "rknn_set_internal_mem": (c_int, [RknnContext, POINTER(TensorMem)]),
+    "rknn_set_io_mem": (c_int, [RknnContext, POINTER(TensorMem), POINTER(TensorAttr)]),
+    "rknn_mem_sync": (c_int, [RknnContext, POINTER(TensorMem), c_int]),
+}
+
+
+class RknnError(AdapterError):
+    """A call failed: its name, the code's name, and the library's own lines."""
+
+    def __init__(self, call: str, code: int, lines: Sequence[str]) -> None:
+        self.call = call
+        self.code = code
+        self.lines = tuple(lines)
+        name = ERRORS.get(code, "an unknown code") if code else "RKNN_SUCC, but the library reports an error"
+        said = f": {' | '.join(self.lines)}" if self.lines else ""
+        super().__init__(f"{call} returned {code} ({name}){said}")
+
+
+class Binding:
+    """The functions of one loaded library."""
+
+    def __init__(self, path: str) -> None:
+        _flush_lines_as_they_come()
+        self._library = ctypes.CDLL(path)
+
+    def init(self, address: int, size: int, flags: int, master: Optional[int]) -> int:
+        """Return a context of the model that lies at the address; over the weights of master where one is given."""
+        context = RknnContext(0)
+        extend = None if master is None else byref(InitExtend(ctx=master))
+        try:
+            self._call("rknn_init", byref(context), address, size, flags, extend)
+        except RknnError:
+            # A failed init may leave memory and a context behind.
+            if context.value:
+                self.destroy(context.value)
+            raise
+        return int(context.value)
+
+    def dup(self, source: int) -> int:
+        """Return a further context over the weights of source."""
+        context = RknnContext(0)
+        self._call("rknn_dup_context", byref(RknnContext(source)), byref(context))
+        return int(context.value)
+
+    def destroy(self, context: int) -> None:
+        """Release the context; every memory made for it must have been destroyed before."""
+        self._call("rknn_destroy", context)
+
+    def numbers(self, context: int) -> InputOutputNumber:
+        """Return how many inputs and outputs the model has."""
+        return self._query(context, QUERY_IN_OUT_NUM, InputOutputNumber())
+
+    def attribute(self, context: int, command: int, index: int) -> TensorAttr:
+        """Return the attributes of one tensor, by the query command of its kind."""
+        return self._query(context, command, TensorAttr(index=index))
+
+    def mem_size(self, context: int) -> MemSize:
+        """Return the library's own account of the context, in bytes."""
+        return self._query(context, QUERY_MEM_SIZE, MemSize())
+
+    def sdk_version(self, context: int) -> SdkVersion:
+        """Return the versions of the library and of the kernel driver."""
+        return self._query(context, QUERY_SDK_VERSION, SdkVersion())
+
+    def inputs_set(self, context: int, inputs: Any) -> None:
+        """Copy the inputs, an array of abi.Input, in."""
+        self._call("rknn_inputs_set", context, len(inputs), byref(inputs))
+
+    def run(self, context: int) -> None:
+        """Run one inference and wait for it."""
+        self._call("rknn_run", context, None)
+
+    def outputs_get(self, context: int, outputs: Any) -> None:
+        """Copy the outputs out into the buffers that the array of abi.Output names."""
+        self._call("rknn_outputs_get", context, len(outputs), byref(outputs), None)
+
+    def set_core_mask(self, context: int, mask: int) -> None:
+        """Bind the context to NPU cores."""
+        self._call("rknn_set_core_mask", context, mask)
+
+    def create_mem(self, context: int, size: int) -> Memory:
+        """Return memory that the library allocates."""
+        return self._create("rknn_create_mem", context, size)
+
+    def create_mem_from_fd(self, context: int, fd: int, address: int, size: int) -> Memory:
+        """Return the memory behind a file descriptor, mapped at the address."""
+        return self._create("rknn_create_mem_from_fd", context, fd, address, size, 0)
+
+    def create_mem_from_phys(self, context: int, physical: int, address: int, size: int) -> Memory:
+        """Return the memory at a physical address, mapped at the address."""
+        return self._create("rknn_create_mem_from_phys", context, physical, address, size)
+
+    def destroy_mem(self, context: int, memory: Memory) -> None:
+        """Release memory; afterwards the context may be destroyed, not before."""
+        self._call("rknn_destroy_mem", context, memory)
+
+    def set_weight_mem(self, context: int, memory: Memory) -> None:
+        """Put the context's weights into this memory."""
+        self._call("rknn_set_weight_mem", context, memory)
+
+    def set_internal_mem(self, context: int, memory: Memory) -> None:
+        """Let the context keep its internal tensors in this memory."""
+        self._call("rknn_set_internal_mem", context, memory)
+
+    def set_io_mem(self, context: int, memory: Memory, attribute: TensorAttr) -> None:
+        """Let the context read or write the tensor of these attributes in this memory."""
+        self._call("rknn_set_io_mem", context, memory, byref(attribute))
+
+    def mem_sync(self, context: int, memory: Memory, mode: int) -> None:
+        """Bring the CPU's caches and the memory into step; before 1.6.0 the library does so by itself."""
+        if hasattr(self._library, "rknn_mem_sync"):
+            self._call("rknn_mem_sync", context, memory, mode)
+
+    def _query(self, context: int, command: int, info: _Struct) -> _Struct:
+        self._call("rknn_query", context, command, byref(info), ctypes.sizeof(info))
+        return info
+
+    def _create(self, name: str, *arguments: Any) -> Memory:
+        written = _written_bytes()
+        memory = self._function(name)(*arguments)
+        lines = _error_lines(written)
+        if not memory or lines:
+            raise RknnError(name, -1 if not memory else 0, lines)
+        return memory
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        written = _written_bytes()
+        code = self._function(name)(*arguments)
+        lines = _error_lines(written)
+        if code or lines:
+            raise RknnError(name, code, lines)
+
+    def _function(self, name: str) -> Any:
+        try:
+            function = getattr(self._library, name)
+        except AttributeError:
+            raise NotSupported(f"this library has no {name}") from None
+        if function.argtypes is None:
+            function.restype, function.argtypes = _PROTOTYPES[name]
+        return function
+
+
+def _flush_lines_as_they_come() -> None:
+    """Have the C library write each line of standard output at once: into a file it would keep them back."""
+    c_library = ctypes.CDLL(None)
+    c_library.setvbuf(c_void_p.in_dll(c_library, "stdout"), c_char_p(None), c_int(_LINE_BUFFERED), ctypes.c_size_t(0))
+
+
+def _written_bytes() -> Optional[int]:
+    """Return how much has been written to standard error so far; None where it is no file (run by hand)."""
+    status = os.fstat(2)
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _error_lines(written: Optional[int]) -> List[str]:
+    """Return the library's error lines after the first `written` bytes, without colours."""
+    if written is None:
+        return []
+    size = os.fstat(2).st_size
+    if size == written:
+        return []
+    text = os.pread(2, size - written, written).decode(errors="replace")
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in _ERROR_LINE.findall(text)]

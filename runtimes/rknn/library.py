@@ -1,0 +1,118 @@
+"""Where Rockchip's runtime library is, and what it says of itself: kind, architecture and version, read from the file.
+
+The harness asks this of a library that it never loads, so nothing here loads one. Python 3.8, standard library.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import struct
+from typing import BinaryIO, Iterator, NamedTuple, Optional, Tuple
+
+__all__ = ["LIBRARY_VARIABLE", "LibraryFile", "NoLibraryFile", "find_library", "read_library", "usual_places"]
+
+#: Names the library's file, before any usual place.
+LIBRARY_VARIABLE = "REUSEBENCH_RKNN_LIBRARY"
+
+#: Full runtime and mini runtime (RV1103, RV1106), as Rockchip's board images and its SDK install them.
+_NAMES = ("librknnrt.so", "librknnmrt.so")
+_FOLDERS = (
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib/arm-linux-gnueabihf",
+    "/lib",
+    "/oem/usr/lib",
+    "/vendor/lib64",
+    "/vendor/lib",
+)
+#: ELF e_machine by what `uname -m` calls it.
+_MACHINES = {40: "armhf", 183: "aarch64", 62: "x86-64"}
+_OWN = {"aarch64": "aarch64", "arm64": "aarch64", "armv7l": "armhf", "armv8l": "armhf", "x86_64": "x86-64"}
+#: As in "librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
+_VERSION = re.compile(rb"(librknnm?rt) version: (\d+\.\d+\.\d+[^)\x00]{0,60}\)?)")
+_PIECE_BYTES = 1 << 16
+_OVERLAP_BYTES = 128
+
+
+class NoLibraryFile(ValueError):
+    """The file is no runtime library of Rockchip's; the message says what it is and what is wanted."""
+
+
+class LibraryFile(NamedTuple):
+    """What a library's file says of itself."""
+
+    path: str
+    #: "librknnrt" or "librknnmrt", the mini runtime.
+    kind: str
+    #: "armhf", "aarch64" or "x86-64".
+    architecture: str
+    #: As in "1.6.0".
+    version: str
+    #: With the build, as in "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
+    full_version: str
+
+
+def usual_places() -> Iterator[str]:
+    """Yield where a board has the library."""
+    for folder in _FOLDERS:
+        for name in _NAMES:
+            yield os.path.join(folder, name)
+
+
+def find_library() -> Optional[str]:
+    """Return the file that LIBRARY_VARIABLE names, or that of the usual places which this machine can load."""
+    chosen = os.environ.get(LIBRARY_VARIABLE)
+    if chosen:
+        return chosen
+    own = _OWN.get(platform.machine())
+    for path in usual_places():
+        if os.path.exists(path) and _architecture(path) == own:
+            return path
+    return None
+
+
+def read_library(path: str) -> LibraryFile:
+    """Return what the file says of itself; raise NoLibraryFile where it is none."""
+    try:
+        architecture = _architecture(path)
+        found = _find_version(path)
+    except OSError as error:
+        raise NoLibraryFile(f"{path}: {error.strerror}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK") from None
+    if architecture is None or found is None:
+        what = "is no ELF library" if architecture is None else f"is a {architecture} library without RKNN's version"
+        raise NoLibraryFile(f"{path} {what}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK")
+    kind, version = found
+    return LibraryFile(path, kind, architecture, version.split()[0], version)
+
+
+def _architecture(path: str) -> Optional[str]:
+    with open(path, "rb") as file:
+        header = file.read(20)
+    if len(header) < 20 or header[:4] != b"\x7fELF":
+        return None
+    (machine,) = struct.unpack_from("<H", header, 18)
+    return _MACHINES.get(machine, f"machine-{machine}")
+
+
+def _find_version(path: str) -> Optional[Tuple[str, str]]:
+    """Search the file piece by piece: it has megabytes, and the measured process would be weighed with them."""
+    with open(path, "rb") as file:
+        for piece in _pieces(file):
+            match = _VERSION.search(piece)
+            if match:
+                return match.group(1).decode(), match.group(2).decode(errors="replace")
+    return None
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    last = b""
+    while True:
+        piece = file.read(_PIECE_BYTES)
+        if not piece:
+            return
+        yield last + piece
+        last = piece[-_OVERLAP_BYTES:]

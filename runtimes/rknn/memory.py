@@ -1,0 +1,153 @@
+"""Memory that the application gives to a context, by whoever allocates it."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import struct
+from typing import Any, Callable, Dict, List
+
+from runtimes.base import Allocation, NotSupported
+from runtimes.rknn.binding import Binding, Memory
+
+__all__ = ["Piece", "allocate"]
+
+#: Heaps whose buffers every NPU can reach: first those that are contiguous, which chips without an IOMMU need.
+_HEAPS = (
+    "/dev/rk_dma_heap/rk-dma-heap-cma",
+    "/dev/dma_heap/cma",
+    "/dev/dma_heap/linux,cma",
+    "/dev/dma_heap/system-uncached-dma32",
+    "/dev/dma_heap/system-dma32",
+    "/dev/dma_heap/system",
+)
+#: linux/dma-heap.h: struct dma_heap_allocation_data is len, fd, fd_flags, heap_flags; rk-dma-heap.h has the same.
+_HEAP_DATA = "=QIIQ"
+_HEAP_ALLOC = {"dma_heap": 0xC0184800, "rk_dma_heap": 0xC0185200}
+
+#: Rockchip's media memory zone, as its SDK and its camera images name the library.
+_MMZ_LIBRARIES = ("libmpimmz.so", "librockit.so")
+#: RK_MMZ_ALLOC_TYPE_CMA | RK_MMZ_ALLOC_UNCACHEABLE (rk_mpi_mmz.h).
+_MMZ_FLAGS = 0x11
+
+
+class Piece:
+    """One piece of memory of one context; release() gives it back, whoever it came from."""
+
+    def __init__(self, memory: Memory, release: Callable[[], None]) -> None:
+        #: Pointer to rknn_tensor_mem.
+        self.memory = memory
+        self.release = release
+
+    @property
+    def fd(self) -> int:
+        """The file descriptor behind it; below 1 where there is none."""
+        return int(self.memory.contents.fd)
+
+    @property
+    def address(self) -> int:
+        """Where the process sees it."""
+        return int(self.memory.contents.virt_addr)
+
+    def allocation(self, kind: str) -> Allocation:
+        """Return what it is, for the account."""
+        inode = os.fstat(self.fd).st_ino if self.fd > 0 else 0
+        return Allocation(kind, int(self.memory.contents.size), inode)
+
+
+def allocate(allocator: str, binding: Binding, context: int, size: int) -> Piece:
+    """Return a piece of at least size bytes for the context; allocator as in runtimes.base.Memory."""
+    return _ALLOCATORS[allocator](binding, context, size)
+
+
+def _from_runtime(binding: Binding, context: int, size: int) -> Piece:
+    memory = binding.create_mem(context, size)
+    return Piece(memory, lambda: binding.destroy_mem(context, memory))
+
+
+def _from_dma_heap(binding: Binding, context: int, size: int) -> Piece:
+    fd = _open_heap_buffer(size)
+    mapping = mmap.mmap(fd, size)
+    view = ctypes.c_char.from_buffer(mapping)
+    memory = binding.create_mem_from_fd(context, fd, ctypes.addressof(view), size)
+    held: List[Any] = [view]
+
+    def release() -> None:
+        binding.destroy_mem(context, memory)
+        held.clear()
+        mapping.close()
+        os.close(fd)
+
+    del view
+    return Piece(memory, release)
+
+
+def _from_physical_address(binding: Binding, context: int, size: int) -> Piece:
+    """Name memory by its physical address; where an application has none of its own, the library allocates it."""
+    whole = _from_runtime(binding, context, size)
+    physical = int(whole.memory.contents.phys_addr)
+    memory = binding.create_mem_from_phys(context, physical, whole.address, size)
+
+    def release() -> None:
+        binding.destroy_mem(context, memory)
+        whole.release()
+
+    return Piece(memory, release)
+
+
+def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
+    library = _mmz_library()
+    block = ctypes.c_void_p()
+    code = library.RK_MPI_MMZ_Alloc(ctypes.byref(block), ctypes.c_uint32(size), ctypes.c_uint32(_MMZ_FLAGS))
+    if code:
+        raise NotSupported(f"RK_MPI_MMZ_Alloc of {size} bytes returned {code}")
+    library.RK_MPI_MMZ_Handle2VirAddr.restype = ctypes.c_void_p
+    address = library.RK_MPI_MMZ_Handle2VirAddr(block)
+    memory = binding.create_mem_from_fd(context, library.RK_MPI_MMZ_Handle2Fd(block), address, size)
+
+    def release() -> None:
+        binding.destroy_mem(context, memory)
+        library.RK_MPI_MMZ_Free(block)
+
+    return Piece(memory, release)
+
+
+def _open_heap_buffer(size: int) -> int:
+    """Return the file descriptor of a new buffer of the first heap that gives one."""
+    refusals = []
+    for heap in _HEAPS:
+        try:
+            return _heap_buffer(heap, size)
+        except OSError as error:
+            refusals.append(f"{heap}: {error.strerror}")
+    raise NotSupported(f"no dma-heap gives {size} bytes ({'; '.join(refusals)})")
+
+
+def _heap_buffer(heap: str, size: int) -> int:
+    device = os.open(heap, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        request = bytearray(struct.pack(_HEAP_DATA, size, 0, os.O_RDWR | os.O_CLOEXEC, 0))
+        fcntl.ioctl(device, _HEAP_ALLOC[heap.split("/")[2]], request)
+        return int(struct.unpack(_HEAP_DATA, request)[1])
+    finally:
+        os.close(device)
+
+
+def _mmz_library() -> ctypes.CDLL:
+    refusals = []
+    for name in _MMZ_LIBRARIES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError as error:
+            refusals.append(str(error))
+    raise NotSupported(f"Rockchip's MMZ library is not here ({'; '.join(refusals)})")
+
+
+_ALLOCATORS: Dict[str, Callable[[Binding, int, int], Piece]] = {
+    "create_mem": _from_runtime,
+    "dma_heap": _from_dma_heap,
+    "physical": _from_physical_address,
+    "mmz": _from_mmz,
+}

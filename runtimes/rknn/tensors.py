@@ -1,0 +1,206 @@
+"""How a context's input gets in and its output out: copied by the library, copied by us, or used where it is."""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from typing import List, Sequence, Tuple
+
+from runtimes.base import Allocation, input_pattern
+from runtimes.rknn.abi import (
+    FORMAT_NHWC,
+    QUERY_INPUT_ATTR,
+    QUERY_NATIVE_INPUT_ATTR,
+    QUERY_NATIVE_OUTPUT_ATTR,
+    QUERY_OUTPUT_ATTR,
+    SYNC_FROM_DEVICE,
+    SYNC_TO_DEVICE,
+    TYPE_UINT8,
+    Input,
+    Output,
+    TensorAttr,
+)
+from runtimes.rknn.binding import Binding
+from runtimes.rknn.memory import Piece, allocate
+
+__all__ = ["BoundInputs", "BoundOutputs", "CopiedInputs", "CopiedOutputs", "Tensors"]
+
+_IMAGE_DIMENSIONS = 4
+
+
+class Tensors(ABC):
+    """All inputs, or all outputs, of one context."""
+
+    @abstractmethod
+    def move(self) -> None:
+        """Take the input in before a run, or the output out after it."""
+
+    @abstractmethod
+    def views(self) -> List[memoryview]:
+        """Return the application's side of each tensor, without a copy."""
+
+    def allocations(self) -> List[Allocation]:
+        """Return the memory that was allocated for the NPU to reach."""
+        return []
+
+    def release(self) -> None:
+        """Give that memory back."""
+        return
+
+
+class CopiedInputs(Tensors):
+    """The library copies from the application's buffers (rknn_inputs_set)."""
+
+    def __init__(self, binding: Binding, context: int, count: int) -> None:
+        self._binding, self._context = binding, context
+        attributes = [_as_image(binding.attribute(context, QUERY_INPUT_ATTR, index)) for index in range(count)]
+        self._buffers = [_filled(_image_bytes(each)) for each in attributes]
+        self._inputs = (Input * count)(
+            *(
+                Input(index, ctypes.addressof(buffer), len(buffer), 0, each.type, each.fmt)
+                for index, (each, buffer) in enumerate(zip(attributes, self._buffers))
+            )
+        )
+
+    def move(self) -> None:
+        """Hand the buffers over."""
+        self._binding.inputs_set(self._context, self._inputs)
+
+    def views(self) -> List[memoryview]:
+        """Return the application's buffers."""
+        return [memoryview(buffer) for buffer in self._buffers]
+
+
+class CopiedOutputs(Tensors):
+    """The library copies into the application's buffers (rknn_outputs_get), in the model's own type."""
+
+    def __init__(self, binding: Binding, context: int, count: int) -> None:
+        self._binding, self._context = binding, context
+        sizes = [binding.attribute(context, QUERY_OUTPUT_ATTR, index).size for index in range(count)]
+        self._buffers = [ctypes.create_string_buffer(size) for size in sizes]
+        self._outputs = (Output * count)(
+            *(
+                Output(want_float=0, is_prealloc=1, index=index, buf=ctypes.addressof(buffer), size=len(buffer))
+                for index, buffer in enumerate(self._buffers)
+            )
+        )
+
+    def move(self) -> None:
+        """Have the outputs copied."""
+        self._binding.outputs_get(self._context, self._outputs)
+
+    def views(self) -> List[memoryview]:
+        """Return the application's buffers."""
+        return [memoryview(buffer) for buffer in self._buffers]
+
+
+class _Bound(Tensors):
+    """The NPU reads or writes memory that the application holds (rknn_set_io_mem).
+
+    `staged`: the application keeps a buffer of its own besides and copies, as it must on the mini runtime, which has
+    no call that copies.
+    """
+
+    #: What the pieces are called in the account.
+    kind: str
+
+    def __init__(
+        self, binding: Binding, context: int, attributes: Sequence[TensorAttr], allocator: str, staged: bool
+    ) -> None:
+        self._binding, self._context = binding, context
+        self._bound: List[Tuple[Piece, int]] = []
+        self._staging: List[ctypes.Array[ctypes.c_char]] = []
+        for attribute in attributes:
+            size = max(attribute.size_with_stride, attribute.size)
+            piece = allocate(allocator, binding, context, size)
+            self._bound.append((piece, size))
+            binding.set_io_mem(context, piece.memory, attribute)
+            if staged:
+                self._staging.append(ctypes.create_string_buffer(size))
+
+    def views(self) -> List[memoryview]:
+        """Return the application's buffers: its own where there are any, else the bound memory."""
+        if self._staging:
+            return [memoryview(buffer) for buffer in self._staging]
+        return [memoryview((ctypes.c_char * size).from_address(piece.address)) for piece, size in self._bound]
+
+    def allocations(self) -> List[Allocation]:
+        """Return the bound memory."""
+        return [piece.allocation(self.kind) for piece, _ in self._bound]
+
+    def release(self) -> None:
+        """Give the bound memory back."""
+        while self._bound:
+            self._bound.pop()[0].release()
+
+
+class BoundInputs(_Bound):
+    """Input that the NPU reads where it is."""
+
+    kind = "input"
+
+    def __init__(
+        self, binding: Binding, context: int, count: int, allocator: str, *, native: bool, staged: bool
+    ) -> None:
+        command = QUERY_NATIVE_INPUT_ATTR if native else QUERY_INPUT_ATTR
+        attributes = [_as_image(binding.attribute(context, command, index)) for index in range(count)]
+        super().__init__(binding, context, attributes, allocator, staged)
+        for view in self.views():
+            _fill(view)
+        self._to_device()
+
+    def move(self) -> None:
+        """Copy the application's buffer in where it has one; else the input is there already."""
+        if self._staging:
+            for buffer, (piece, size) in zip(self._staging, self._bound):
+                ctypes.memmove(piece.address, buffer, size)
+            self._to_device()
+
+    def _to_device(self) -> None:
+        for piece, _ in self._bound:
+            self._binding.mem_sync(self._context, piece.memory, SYNC_TO_DEVICE)
+
+
+class BoundOutputs(_Bound):
+    """Output that the NPU leaves where the application reads it."""
+
+    kind = "output"
+
+    def __init__(
+        self, binding: Binding, context: int, count: int, allocator: str, *, native: bool, staged: bool
+    ) -> None:
+        command = QUERY_NATIVE_OUTPUT_ATTR if native else QUERY_OUTPUT_ATTR
+        attributes = [binding.attribute(context, command, index) for index in range(count)]
+        super().__init__(binding, context, attributes, allocator, staged)
+
+    def move(self) -> None:
+        """Make the output visible to the CPU, and copy it out where the application has a buffer."""
+        for piece, _ in self._bound:
+            self._binding.mem_sync(self._context, piece.memory, SYNC_FROM_DEVICE)
+        for buffer, (piece, size) in zip(self._staging, self._bound):
+            ctypes.memmove(buffer, piece.address, size)
+
+
+def _as_image(attribute: TensorAttr) -> TensorAttr:
+    """Ask for pixels, 8 bits each in rows, where the input is an image; else leave the model's own type."""
+    if attribute.n_dims == _IMAGE_DIMENSIONS:
+        attribute.type, attribute.fmt = TYPE_UINT8, FORMAT_NHWC
+    return attribute
+
+
+def _image_bytes(attribute: TensorAttr) -> int:
+    return int(attribute.n_elems if attribute.type == TYPE_UINT8 else attribute.size)
+
+
+def _filled(size: int) -> ctypes.Array[ctypes.c_char]:
+    buffer = ctypes.create_string_buffer(size)
+    _fill(memoryview(buffer))
+    return buffer
+
+
+def _fill(view: memoryview) -> None:
+    """Repeat the fixed noise pattern over the buffer."""
+    pattern, target = input_pattern(), view.cast("B")
+    for start in range(0, len(target), len(pattern)):
+        piece = target[start : start + len(pattern)]
+        piece[:] = pattern[: len(piece)]
