@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from harness.session import Session, choose_board_storage
 from harness.settings import add_options, chosen_runtimes, question_of
 from runtimes import find_runtime
 from samplers.environment import environment
+from samplers.sources import memory_sources
 from storage.board import board_name, board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
@@ -67,7 +70,8 @@ def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     """Say what of the machine bears on memory."""
-    machine_info["reusebench"] = {"board": board_name(), **environment()}
+    sources = [asdict(source) for source in memory_sources(os.getpid())]
+    machine_info["reusebench"] = {"board": board_name(), **environment(), "memory_sources": sources}
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:

@@ -99,11 +99,13 @@ def _component(buffer: Buffer, barrier: dict[str, Any] | None, ledger: Ledger, a
         return "task_list"
     if any(buffer.number in submit.registers for submit in ledger.submits):
         return "register_commands"
-    if barrier is not None and barrier["phase"] == "first_inference":
+    phase = barrier["phase"] if barrier else None
+    if phase == "first_inference":
         return "io"
     if account.get("internal_bytes") and 0 <= buffer.size_bytes - account["internal_bytes"] < _page(buffer):
         return "internal"
-    return "other"
+    # Where no submit could be walked, what is left of an init is the register commands, with or without weights.
+    return "register_commands" if phase == "context" and not ledger.submits else "other"
 
 
 def _holds_weights(plan: Plan, buffer: Buffer, context: int, ledger: Ledger, weights: int) -> bool:

@@ -84,10 +84,10 @@ class PssUnreadable(UserError):
 
 
 class RuntimeNotInstalled(UserError):
-    """--runtime names a runtime that this interpreter does not have."""
+    """--runtime names a runtime that this machine, or this Python, does not have."""
 
     def __init__(self, name: str, install: str) -> None:
-        super().__init__(f"--runtime {name}: not installed for this Python. Install it: {install}")
+        super().__init__(f"--runtime {name} is not here: {install}")
 
 
 class NoRuntime(UserError):

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from runtimes import RUNTIMES, RuntimeEntry, available, open_runtime
+from runtimes.base import AdapterError
 from samplers.sources import memory_sources
 
 __all__ = ["main"]
@@ -32,9 +33,11 @@ def main() -> int:
 def _state(entry: RuntimeEntry) -> tuple[str, bool, str]:
     """Return (name, whether it works here, its version or what to do)."""
     if not available(entry):
-        return entry.name, False, f"not installed: {entry.install}"
+        return entry.name, False, f"not here: {entry.install}"
     try:
         return entry.name, True, f"version {open_runtime(entry.name).version}"
+    except AdapterError as error:
+        return entry.name, False, str(error)
     except ImportError as error:
         return entry.name, False, f"installed, but cannot be imported: {error}. Install it again: {entry.install}"
 

@@ -162,16 +162,17 @@ def _context_memory(repeat: Repeat) -> list[int] | None:
 
 
 def _npu_memory(repeat: Repeat) -> int | None:
-    """Return the NPU's memory by the most exact source there is: the account, else the process's dma-bufs."""
-    if repeat.npu is not None:
-        total: int = repeat.npu["total_bytes"]
-        return total
+    """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the runtime's words."""
+    if repeat.npu is not None and repeat.npu["source"] == "ledger":
+        return _npu(repeat, "total_bytes")
     record = repeat.last("steady")
-    return record["npu"]["process_dmabuf_bytes"] if record and record.get("npu") else None
+    held: int | None = record["npu"]["process_dmabuf_bytes"] if record and record.get("npu") else None
+    return _npu(repeat, "total_bytes") if held is None else held
 
 
 def _npu(repeat: Repeat, key: str) -> int | None:
-    return repeat.npu[key] if repeat.npu else None
+    value: int | None = repeat.npu[key] if repeat.npu else None
+    return value
 
 
 _MEMORY: dict[str, Callable[[Repeat], Any]] = {

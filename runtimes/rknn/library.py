@@ -11,6 +11,8 @@ import re
 import struct
 from typing import BinaryIO, Iterator, NamedTuple, Optional, Tuple
 
+from runtimes.base import AdapterError
+
 __all__ = ["LIBRARY_VARIABLE", "LibraryFile", "NoLibraryFile", "find_library", "read_library", "usual_places"]
 
 #: Names the library's file, before any usual place.
@@ -38,7 +40,7 @@ _PIECE_BYTES = 1 << 16
 _OVERLAP_BYTES = 128
 
 
-class NoLibraryFile(ValueError):
+class NoLibraryFile(AdapterError):
     """The file is no runtime library of Rockchip's; the message says what it is and what is wanted."""
 
 
