@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from samplers.npu import rknpu_driver_version
 from samplers.system import read_system
 
 __all__ = ["environment"]
@@ -19,6 +20,8 @@ def environment() -> dict[str, Any]:
     meminfo = read_system()
     return {
         "board_model": _read("/proc/device-tree/model"),
+        "board_compatible": _strings(_read("/proc/device-tree/compatible")),
+        "npu_driver_version": rknpu_driver_version(),
         "memory_total_bytes": meminfo.total_bytes,
         "cma_total_bytes": meminfo.cma_total_bytes,
         "page_size_bytes": os.sysconf("SC_PAGE_SIZE"),
@@ -38,6 +41,11 @@ def _read(path: str) -> str | None:
         return Path(path).read_text(errors="replace").strip("\0\n ")
     except OSError:
         return None
+
+
+def _strings(zero_ended: str | None) -> list[str] | None:
+    """Return the words of a device tree's property, the most specific first: `radxa,rock-5b`, `rockchip,rk3588`."""
+    return [word for word in zero_ended.split("\0") if word] if zero_ended else None
 
 
 def _chosen(choices: str | None) -> str | None:

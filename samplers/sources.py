@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from samplers.npu.file_source import FileSource, first_readable
+from samplers.npu.process_dmabuf import process_dmabufs
+from samplers.npu.rknpu import SRAM, has_npu
+from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from samplers.process import ResidentCounter, pss_readable, read_process, reset_peak, rollup_readable
 from samplers.system import read_system
 
@@ -21,8 +27,11 @@ class MemorySource:
     remark: str
 
 
-def memory_sources(pid: int) -> Iterator[MemorySource]:
-    """Yield every source, tried on the given process, which must be one of the user's own."""
+def memory_sources(pid: int, root: Path = Path("/")) -> Iterator[MemorySource]:
+    """Yield every source, tried on the given process, which must be one of the user's own.
+
+    Those of the NPU come only where there is one; they are looked for below `root`.
+    """
     if not pss_readable(pid):
         yield MemorySource("PSS", False, "nothing can be measured: the kernel lacks CONFIG_PROC_PAGE_MONITOR")
         return
@@ -43,3 +52,26 @@ def memory_sources(pid: int) -> Iterator[MemorySource]:
     yield MemorySource("/proc/meminfo", True, "system memory: MemTotal - MemAvailable")
     cma = system.cma_total_bytes is not None
     yield MemorySource("CmaTotal, CmaFree", cma, "contiguous memory of devices" if cma else "this kernel has no CMA")
+    if has_npu(root):
+        yield from _npu_sources(pid, root)
+
+
+def _npu_sources(pid: int, root: Path) -> Iterator[MemorySource]:
+    seen = process_dmabufs(pid, root) is not None
+    purpose = "dma-bufs of the process"
+    unseen = f"{purpose}: not shown to this user, or a kernel before 5.3"
+    yield MemorySource("/proc/PID/fdinfo", seen, purpose if seen else unseen)
+    yield from _best(SYSTEM_DMABUF, "dma-bufs of the system", root)
+    yield from _best(RK_DMA_HEAP, "Rockchip's DMA heaps", root)
+    yield from _best(SRAM, "SRAM of the NPU", root)
+
+
+def _best(sources: Sequence[FileSource[Any]], purpose: str, root: Path) -> Iterator[MemorySource]:
+    """Yield the source that is used, of several that say the same; where there is none, what stands in the way."""
+    used = first_readable(sources, root)
+    if used:
+        yield MemorySource(used.path, True, purpose)
+        return
+    refused = next((source for source in sources if source.refusal(root)), None)
+    nearest = refused or sources[0]
+    yield MemorySource(nearest.path, False, f"{purpose}: {nearest.refusal(root) or nearest.absent}")

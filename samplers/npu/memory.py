@@ -1,0 +1,74 @@
+"""One reading of all NPU memory sources that this board and this user have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from samplers.npu.file_source import FileSource, first_readable
+from samplers.npu.process_dmabuf import process_dmabufs
+from samplers.npu.rknpu import SRAM, Sram
+from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
+
+__all__ = ["NpuMemory", "NpuSources", "find_npu_sources", "read_npu"]
+
+
+@dataclass(frozen=True)
+class NpuMemory:
+    """One reading. None: this board or this user cannot read it. CMA is in SystemMemory, from the same meminfo."""
+
+    #: dma-bufs that the process holds, each once however many descriptors and mappings it has.
+    process_dmabuf_bytes: int | None
+    process_dmabuf_count: int | None
+    #: The same bytes by who made the buffers: "drm" for the NPU driver, or the name of a DMA heap.
+    process_dmabuf_bytes_by_exporter: dict[str, int] | None
+    #: dma-bufs of all processes and drivers.
+    system_dmabuf_bytes: int | None
+    #: The file which said so.
+    system_dmabuf_source: str | None
+    #: Given out by Rockchip's DMA heaps; those that are dma-bufs are in system_dmabuf_bytes too.
+    rk_dma_heap_bytes: int | None
+    #: SRAM of the NPU that all processes have taken; it is no part of the system's memory.
+    sram_used_bytes: int | None
+    sram_total_bytes: int | None
+
+
+@dataclass(frozen=True)
+class NpuSources:
+    """The files to read, found once for a session; None: there is none."""
+
+    root: Path
+    system_dmabuf: FileSource[int] | None
+    rk_dma_heap: FileSource[int] | None
+    sram: FileSource[Sram] | None
+
+    def read(self, pid: int) -> NpuMemory:
+        """Return one reading of the process and the system; raise ProcessLookupError where the process has gone."""
+        buffers = process_dmabufs(pid, self.root)
+        by_exporter: dict[str, int] = {}
+        for buffer in buffers or ():
+            by_exporter[buffer.exporter] = by_exporter.get(buffer.exporter, 0) + buffer.size_bytes
+        system_bytes = self.system_dmabuf.read(self.root) if self.system_dmabuf else None
+        sram = self.sram.read(self.root) if self.sram else None
+        return NpuMemory(
+            process_dmabuf_bytes=None if buffers is None else sum(by_exporter.values()),
+            process_dmabuf_count=None if buffers is None else len(buffers),
+            process_dmabuf_bytes_by_exporter=None if buffers is None else by_exporter,
+            system_dmabuf_bytes=system_bytes,
+            system_dmabuf_source=self.system_dmabuf.path if self.system_dmabuf and system_bytes is not None else None,
+            rk_dma_heap_bytes=self.rk_dma_heap.read(self.root) if self.rk_dma_heap else None,
+            sram_used_bytes=sram.used_bytes if sram else None,
+            sram_total_bytes=sram.total_bytes if sram else None,
+        )
+
+
+def find_npu_sources(root: Path = Path("/")) -> NpuSources:
+    """Try every source once, and keep the cheapest of those that say the same."""
+    return NpuSources(
+        root, first_readable(SYSTEM_DMABUF, root), first_readable(RK_DMA_HEAP, root), first_readable(SRAM, root)
+    )
+
+
+def read_npu(pid: int, root: Path = Path("/")) -> NpuMemory:
+    """Return one reading from sources that are found anew; raise ProcessLookupError where the process has gone."""
+    return find_npu_sources(root).read(pid)

@@ -1,0 +1,69 @@
+"""Memory of devices in the whole system: all dma-bufs, and what Rockchip's DMA heaps have given out."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from pathlib import Path
+
+from samplers.npu.file_source import FileSource, directory, read_at, read_text
+
+__all__ = ["RK_DMA_HEAP", "SYSTEM_DMABUF"]
+
+#: `Total: 2048 KiB`, the whole of the file (rk_dmabuf_size_show in drivers/soc/rockchip/rk_dmabuf_procfs.c).
+_RK_DMABUF_TOTAL = re.compile(r"Total: (\d{1,16}) KiB\s*")
+#: `Total 3 objects, 2097152 bytes`, the last line (dma_buf_debug_show in drivers/dma-buf/dma-buf.c).
+_BUFINFO_TOTAL = re.compile(r"^Total \d+ objects, (\d{1,19}) bytes\s*\Z", re.MULTILINE)
+#: `Total : 0x200000 (2048 KiB)`, the last line (rk_dma_heap_proc_show in drivers/dma-buf/rk_heaps/rk-dma-heap.c).
+_HEAP_TOTAL = re.compile(r"^Total : 0x([0-9a-f]{1,16}) \(\d+ KiB\)\s*\Z", re.MULTILINE)
+
+
+def _rk_dmabuf_bytes(path: Path) -> int | None:
+    """Return the counter that Rockchip's kernel keeps; no buffer is visited."""
+    found = _RK_DMABUF_TOTAL.fullmatch(read_text(path) or "")
+    return int(found[1]) * 1024 if found else None
+
+
+def _buffers_bytes(path: Path) -> int | None:
+    """Return the sum of /sys/kernel/dmabuf/buffers/INODE/size (drivers/dma-buf/dma-buf-sysfs-stats.c): a file each."""
+    try:
+        with directory(path) as folder, os.scandir(folder) as buffers:
+            return sum(_buffer_bytes(buffer.name, folder) for buffer in buffers)
+    except (OSError, ValueError):
+        return None
+
+
+def _buffer_bytes(inode: str, folder: int) -> int:
+    """Return the size of one buffer, 0 where it was freed since it was listed."""
+    try:
+        return int(read_at(f"{inode}/size", folder))
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV, errno.EIO):
+            raise
+        return 0
+
+
+def _bufinfo_bytes(path: Path) -> int | None:
+    """Return the total that the kernel sums up while it locks and describes each buffer."""
+    found = _BUFINFO_TOTAL.search(read_text(path) or "")
+    return int(found[1]) if found else None
+
+
+def _heap_bytes(path: Path) -> int | None:
+    """Return what all heaps have given out, as dma-bufs and to drivers."""
+    found = _HEAP_TOTAL.search(read_text(path) or "")
+    return int(found[1], 16) if found else None
+
+
+#: All dma-bufs of the system: a counter; without root and locks; with both.
+SYSTEM_DMABUF = (
+    FileSource("/proc/rk_dmabuf/size", _rk_dmabuf_bytes, "the kernel lacks CONFIG_RK_DMABUF_PROCFS"),
+    FileSource("/sys/kernel/dmabuf/buffers", _buffers_bytes, "the kernel lacks CONFIG_DMABUF_SYSFS_STATS"),
+    FileSource("/sys/kernel/debug/dma_buf/bufinfo", _bufinfo_bytes, "debugfs is not mounted, or not in the kernel"),
+)
+
+#: Where the NPU's memory comes from on boards without an IOMMU (RV1103, RV1106). debugfs has the same file besides.
+RK_DMA_HEAP = (
+    FileSource("/proc/rk_dma_heap/dma_heap_info", _heap_bytes, "the kernel lacks CONFIG_DMABUF_HEAPS_ROCKCHIP"),
+)

@@ -1,0 +1,303 @@
+"""What the system and the NPU driver say of their memory, and which of them is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from samplers import environment as environment_module
+from samplers.environment import environment
+from samplers.npu import NpuMemory, find_npu_sources, has_npu, read_npu, rknpu_driver_version
+from samplers.npu.file_source import FileSource
+from samplers.npu.rknpu import SRAM
+from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
+from samplers.sources import MemorySource, memory_sources
+
+_FIXTURES = Path(__file__).with_name("npu_fixtures")
+_RK_DMABUF, _BUFFERS, _BUFINFO = SYSTEM_DMABUF
+(_HEAP,) = RK_DMA_HEAP
+_SRAM_OF_PROC, _SRAM_OF_DEBUGFS = SRAM
+
+_RK3588_BYTES = 25644 * 1024
+_MAINLINE_BYTES = 2 * 8294400 + 1048576
+_RV1106_HEAP_BYTES = 7472 * 1024
+
+Board = Callable[[str], Path]
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Board:
+    """Return a function that copies a fixture, so that a test may change it; each has this process, without buffers."""
+
+    def copy(name: str) -> Path:
+        root = Path(shutil.copytree(_FIXTURES / name, tmp_path / name))
+        here = root / "proc" / str(os.getpid())
+        for folder in ("fd", "fdinfo"):
+            (here / folder).mkdir(parents=True)
+        (here / "maps").write_text("00010000-00011000 r-xp 00000000 b3:07 12 /usr/bin/python3\n")
+        return root
+
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("rk3588", _RK_DMABUF, _RK3588_BYTES),
+        ("rk3588", _BUFINFO, _RK3588_BYTES),
+        ("mainline", _BUFFERS, _MAINLINE_BYTES),
+        ("mainline", _BUFINFO, _MAINLINE_BYTES),
+        ("rv1106", _HEAP, _RV1106_HEAP_BYTES),
+        ("mainline", _RK_DMABUF, None),
+        ("rk3588", _BUFFERS, None),
+        ("rk3588", _HEAP, None),
+    ],
+)
+def test_each_source_in_bytes(name: str, source: FileSource[int], expected: int | None) -> None:
+    """Each file gives the total that its kernel writes; a file that is not there gives None, and not 0."""
+    assert source.read(_FIXTURES / name) == expected
+
+
+def test_sram() -> None:
+    """The driver's bitmap ends with the figures."""
+    sram = _SRAM_OF_DEBUGFS.read(_FIXTURES / "rk3588")
+    assert sram is not None
+    assert (sram.total_bytes, sram.used_bytes) == (956 * 1024, 21 * 4096)
+
+
+@pytest.mark.parametrize("source", [_RK_DMABUF, _BUFINFO, _HEAP, _SRAM_OF_PROC])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Total: many KiB\n",
+        "Total: 12 MiB\n",
+        f"Total: {10**5000} KiB\n",
+        "Total 3 devices attached\n",
+        "Total 3 objects, 12 KiB\n",
+        "Total 3 objects, 12 bytes\nand more\n",
+        "Total : 12 (1 KiB)\n",
+        "SRAM total size: -1, used: 0, free: 0\n",
+        "\0\xff\n",
+    ],
+)
+def test_what_the_kernel_does_not_write_is_not_read(tmp_path: Path, source: FileSource[object], text: str) -> None:
+    """A text in another form gives None, and never an error or another number."""
+    path = tmp_path / source.path.lstrip("/")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert source.read(tmp_path) is None
+
+
+def test_a_system_without_buffers(tmp_path: Path) -> None:
+    """An empty folder of buffers is 0 bytes."""
+    (tmp_path / "sys/kernel/dmabuf/buffers").mkdir(parents=True)
+    assert _BUFFERS.read(tmp_path) == 0
+
+
+def test_a_buffer_that_is_freed_while_they_are_listed(board: Board) -> None:
+    """It counts nothing."""
+    root = board("mainline")
+    (root / "sys/kernel/dmabuf/buffers/117/size").unlink()
+    assert _BUFFERS.read(root) == 2 * 8294400
+
+
+@pytest.mark.parametrize("text", ["", "many\n"])
+def test_a_buffer_without_a_size(board: Board, text: str) -> None:
+    """A sum of the others would pass for all."""
+    root = board("mainline")
+    (root / "sys/kernel/dmabuf/buffers/117/size").write_text(text)
+    assert _BUFFERS.read(root) is None
+
+
+def test_a_reading_of_a_board_with_an_iommu(board: Board) -> None:
+    """Process, system and SRAM; Rockchip's heaps are not on such a board."""
+    assert read_npu(os.getpid(), board("rk3588")) == NpuMemory(
+        process_dmabuf_bytes=0,
+        process_dmabuf_count=0,
+        process_dmabuf_bytes_by_exporter={},
+        system_dmabuf_bytes=_RK3588_BYTES,
+        system_dmabuf_source="/proc/rk_dmabuf/size",
+        rk_dma_heap_bytes=None,
+        sram_used_bytes=21 * 4096,
+        sram_total_bytes=956 * 1024,
+    )
+
+
+def test_a_reading_of_a_process(board: Board) -> None:
+    """Its buffers are counted, and told apart by who made them."""
+    root = board("rk3588")
+    links = root / "proc/4321/fd"
+    links.mkdir()
+    for number in "4567":
+        (links / number).symlink_to("/dmabuf:")
+    memory = read_npu(4321, root)
+    assert memory.process_dmabuf_count == 4
+    assert memory.process_dmabuf_bytes == 20480 + 7667712 + 3133440 + 0x140000
+    assert memory.process_dmabuf_bytes_by_exporter == {
+        "drm": 20480 + 7667712,
+        "system-uncached": 3133440,
+        "unknown": 0x140000,
+    }
+    assert json.loads(json.dumps(asdict(memory))) == asdict(memory)
+
+
+def test_a_reading_of_a_board_without_an_iommu(board: Board) -> None:
+    """The heap's total is there, and buffers of other kinds are unknown."""
+    memory = read_npu(os.getpid(), board("rv1106"))
+    assert memory.rk_dma_heap_bytes == _RV1106_HEAP_BYTES
+    assert (memory.system_dmabuf_bytes, memory.system_dmabuf_source, memory.sram_total_bytes) == (None, None, None)
+
+
+def test_the_cheapest_source_is_used(board: Board) -> None:
+    """Of several that say the same the first that can be read, and the reading says which."""
+    root = board("rk3588")
+    shutil.copytree(_FIXTURES / "mainline/sys/kernel/dmabuf", root / "sys/kernel/dmabuf")
+    used = []
+    for gone in ("proc/rk_dmabuf", "sys/kernel/dmabuf", "sys/kernel/debug"):
+        used.append(read_npu(os.getpid(), root).system_dmabuf_source)
+        shutil.rmtree(root / gone)
+    assert [*used, read_npu(os.getpid(), root).system_dmabuf_source] == [
+        "/proc/rk_dmabuf/size",
+        "/sys/kernel/dmabuf/buffers",
+        "/sys/kernel/debug/dma_buf/bufinfo",
+        None,
+    ]
+
+
+def test_sources_are_found_once(board: Board) -> None:
+    """Later readings read the same files: new figures are seen, and one that is gone is None with its source."""
+    root = board("rk3588")
+    sources = find_npu_sources(root)
+    (root / "proc/rk_dmabuf/size").write_text("Total: 4 KiB\n")
+    assert sources.read(os.getpid()).system_dmabuf_bytes == 4096
+    shutil.rmtree(root / "proc/rk_dmabuf")
+    shutil.rmtree(root / "sys/kernel/debug/rknpu")
+    later = sources.read(os.getpid())
+    assert (later.system_dmabuf_bytes, later.system_dmabuf_source, later.sram_used_bytes) == (None, None, None)
+
+
+def test_a_process_that_has_gone(board: Board) -> None:
+    """The reading raises, as that of its other memory does."""
+    with pytest.raises(ProcessLookupError, match="2147483647"):
+        read_npu(2147483647, board("rk3588"))
+
+
+def test_a_process_that_may_not_be_seen(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figures of the system stay."""
+    monkeypatch.setattr("samplers.npu.memory.process_dmabufs", lambda *_: None)
+    memory = read_npu(os.getpid(), board("rk3588"))
+    assert memory.process_dmabuf_bytes is None
+    assert memory.process_dmabuf_count is None
+    assert memory.process_dmabuf_bytes_by_exporter is None
+    assert memory.system_dmabuf_bytes == _RK3588_BYTES
+
+
+def test_this_machine() -> None:
+    """Whatever this kernel has, a reading of this process never fails, and its buffers are some of the system's."""
+    memory = read_npu(os.getpid())
+    assert memory.process_dmabuf_bytes is not None
+    if memory.system_dmabuf_bytes is not None:
+        assert memory.system_dmabuf_bytes >= memory.process_dmabuf_bytes
+
+
+@pytest.mark.parametrize(("name", "version"), [("rk3588", "0.9.8"), ("rv1106", "0.9.2"), ("mainline", None)])
+def test_the_drivers_version(name: str, version: str | None) -> None:
+    """The number alone, from whichever node there is."""
+    assert rknpu_driver_version(_FIXTURES / name) == version
+
+
+@pytest.mark.parametrize("text", ["DRIVER_MAJOR.DRIVER_MINOR.DRIVER_PATCHLEVEL\n", "", "v1\n"])
+def test_a_module_that_does_not_say_its_version(board: Board, text: str) -> None:
+    """The driver's own node is read then; without it the version is unknown."""
+    root = board("rk3588")
+    (root / "sys/module/rknpu/version").write_text(text)
+    assert rknpu_driver_version(root) == "0.9.8"
+    shutil.rmtree(root / "sys/kernel/debug")
+    assert rknpu_driver_version(root) is None
+
+
+def test_the_npu_is_not_powered_on() -> None:
+    """Of the driver's nodes only version and mm are named in the code: freq powers the NPU on."""
+    folder = Path(find_npu_sources.__code__.co_filename).parent
+    nodes = {node for path in folder.glob("*.py") for node in re.findall(r'/rknpu/(\w+)"', path.read_text())}
+    assert nodes == {"version", "mm"}
+
+
+@pytest.mark.parametrize(("name", "expected"), [("rk3588", True), ("rv1106", True), ("mainline", False)])
+def test_a_board_is_told_from_a_laptop(name: str, expected: bool) -> None:
+    """By what only Rockchip's kernels have, readable or not."""
+    assert has_npu(_FIXTURES / name) is expected
+
+
+def _npu_rows(root: Path) -> list[MemorySource]:
+    rows = list(memory_sources(os.getpid(), root))
+    return rows[len(list(memory_sources(os.getpid(), root / "nowhere"))) :]
+
+
+def test_the_sources_of_a_board(board: Board) -> None:
+    """The one that is used of each kind, and what the kernel lacks; without an NPU there are no such rows."""
+    assert _npu_rows(board("rk3588")) == [
+        MemorySource("/proc/PID/fdinfo", True, "dma-bufs of the process"),
+        MemorySource("/proc/rk_dmabuf/size", True, "dma-bufs of the system"),
+        MemorySource(
+            "/proc/rk_dma_heap/dma_heap_info",
+            False,
+            "Rockchip's DMA heaps: the kernel lacks CONFIG_DMABUF_HEAPS_ROCKCHIP",
+        ),
+        MemorySource("/sys/kernel/debug/rknpu/mm", True, "SRAM of the NPU"),
+    ]
+    assert _npu_rows(board("mainline")) == []
+
+
+def test_what_needs_root_is_said(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is refused is named before one that the kernel lacks: that is what the user can change."""
+    root = board("rv1106")
+    opens = os.open
+
+    def refuse(path: Path, *rest: int, **named: int) -> int:
+        if "/debug/" in str(path):
+            raise PermissionError
+        return opens(path, *rest, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert [(row.name, row.readable, row.remark) for row in _npu_rows(root)[1:]] == [
+        ("/sys/kernel/debug/dma_buf/bufinfo", False, "dma-bufs of the system: needs root"),
+        ("/proc/rk_dma_heap/dma_heap_info", True, "Rockchip's DMA heaps"),
+        ("/sys/kernel/debug/rknpu/mm", False, "SRAM of the NPU: needs root"),
+    ]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "refused to root too" in _npu_rows(root)[1].remark
+
+
+def test_a_process_that_is_not_shown_is_said(board: Board) -> None:
+    """The row says what is missed."""
+    root = board("rk3588")
+    (root / "proc" / str(os.getpid()) / "maps").write_text("x-y rw-s 0 0 0 /dmabuf:\n")
+    row = _npu_rows(root)[0]
+    assert not row.readable
+    assert "not shown to this user" in row.remark
+
+
+def test_the_environment_names_board_and_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device tree's list as a list, the most specific name first, and the NPU driver's version."""
+    texts = {"/proc/device-tree/compatible": "radxa,rock-5b\0rockchip,rk3588"}
+    monkeypatch.setattr(environment_module, "_read", texts.get)
+    monkeypatch.setattr(environment_module, "rknpu_driver_version", lambda: "0.9.8")
+    found = environment()
+    assert found["board_compatible"] == ["radxa,rock-5b", "rockchip,rk3588"]
+    assert found["npu_driver_version"] == "0.9.8"
+
+
+def test_a_machine_without_a_device_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known of the board then."""
+    monkeypatch.setattr(environment_module, "_read", lambda _: None)
+    assert environment()["board_compatible"] is None

@@ -1,0 +1,211 @@
+"""The dma-bufs of one process: fixtures of boards, and the buffers of this kernel where it lets us make one."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from samplers.npu import process_dmabuf
+from samplers.npu.process_dmabuf import UNKNOWN_EXPORTER, DmaBuf, process_dmabufs
+
+_FIXTURES = Path(__file__).with_name("npu_fixtures")
+_MIB = 1 << 20
+
+_LIBC = ctypes.CDLL(None)
+_LIBC.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+_LIBC.mmap.restype = ctypes.c_void_p
+_LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+
+def board(name: str, folder: Path) -> Path:
+    """Copy a fixture, and make the links that its fd.txt lists."""
+    root = Path(shutil.copytree(_FIXTURES / name, folder / name))
+    for listing in root.glob("proc/*/fd.txt"):
+        links = listing.with_name("fd")
+        links.mkdir()
+        for line in listing.read_text().splitlines():
+            number, target = line.split(" -> ")
+            (links / number).symlink_to(target)
+    return root
+
+
+@pytest.fixture
+def rk3588(tmp_path: Path) -> Path:
+    """Return the root of a board whose process 4321 holds dma-bufs."""
+    return board("rk3588", tmp_path)
+
+
+def test_each_buffer_counts_once(rk3588: Path) -> None:
+    """Two descriptors, or a descriptor and a mapping, of one buffer are one; other files are none."""
+    found = process_dmabufs(4321, rk3588)
+    assert found is not None
+    assert sorted(found, key=lambda buffer: buffer.inode) == [
+        DmaBuf(1188, 3133440, "system-uncached"),
+        DmaBuf(1190, 0x140000, UNKNOWN_EXPORTER),
+        DmaBuf(1201, 20480, "drm"),
+        DmaBuf(1202, 7667712, "drm"),
+    ]
+
+
+def test_a_mapping_keeps_a_buffer(rk3588: Path) -> None:
+    """A buffer whose descriptors are all closed still takes memory: as much as is mapped, in however many pieces."""
+    shutil.rmtree(rk3588 / "proc/4321/fd")
+    (rk3588 / "proc/4321/fd").mkdir()
+    found = process_dmabufs(4321, rk3588)
+    assert found is not None
+    assert {buffer.inode: buffer.size_bytes for buffer in found} == {1188: 0x2FD000, 1190: 0x140000}
+
+
+def test_before_linux_5_14_the_link_has_the_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where fdinfo lacks the inode, the file behind the link is asked."""
+    root = board("rv1106", tmp_path)
+    monkeypatch.setattr(process_dmabuf, "_inode", lambda name, _: {"4": 14, "5": 15, "6": 14}[name])
+    assert process_dmabufs(812, root) == [
+        DmaBuf(14, 2621440, "rk-dma-heap-cma"),
+        DmaBuf(15, 815104, "rk-dma-heap-cma"),
+    ]
+
+
+def test_a_name_cannot_pose_as_a_size(rk3588: Path) -> None:
+    """Programs name buffers as they like, also with line ends in the name."""
+    info = rk3588 / "proc/4321/fdinfo/6"
+    info.write_text(info.read_text().replace("camera0", "x\nsize:\t1\nino:\t1201"))
+    found = process_dmabufs(4321, rk3588)
+    assert found is not None
+    assert DmaBuf(1188, 3133440, "system-uncached") in found
+    assert len(found) == 4
+
+
+def test_a_descriptor_that_was_closed_meanwhile(rk3588: Path) -> None:
+    """It is left out."""
+    (rk3588 / "proc/4321/fdinfo/4").unlink()
+    found = process_dmabufs(4321, rk3588)
+    assert found is not None
+    assert 1201 not in {buffer.inode for buffer in found}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "pos:\t0\nflags:\t02\nmnt_id:\t9\n", "size:\tmany\nino:\t3\n", "\0\xff", "size\n"]
+)
+def test_sizes_that_the_kernel_does_not_say(rk3588: Path, text: str) -> None:
+    """A part of the buffers would pass for all: there is no figure then."""
+    (rk3588 / "proc/4321/fdinfo/5").write_text(text)
+    assert process_dmabufs(4321, rk3588) is None
+
+
+def test_kernels_before_5_3(rk3588: Path) -> None:
+    """Their dma-bufs are anonymous inodes without a size."""
+    link = rk3588 / "proc/4321/fd/8"
+    link.unlink()
+    link.symlink_to("anon_inode:dmabuf")
+    assert process_dmabufs(4321, rk3588) is None
+
+
+@pytest.mark.parametrize("line", ["zz-10 rw-s 0 00:0b 5 /dmabuf:", "00-10 rw-s 0 00:0b x /dmabuf:"])
+def test_mappings_in_another_format(rk3588: Path, line: str) -> None:
+    """They are not guessed at."""
+    (rk3588 / "proc/4321/maps").write_text(line + "\n")
+    assert process_dmabufs(4321, rk3588) is None
+
+
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Be an ordinary user during the test; skip where the first process is the user's own."""
+    root = os.geteuid() == 0
+    if not root and Path("/proc/1").stat().st_uid == os.geteuid():
+        pytest.skip("process 1 is this user's own: nobody else's is known here")
+    if root:
+        os.seteuid(65534)
+    yield
+    if root:
+        os.seteuid(0)
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_process_of_somebody_else() -> None:
+    """Its descriptors are not shown: None, and no error."""
+    assert process_dmabufs(1) is None
+
+
+def test_a_process_that_has_gone() -> None:
+    """Waited for or not, and never there: each raises, as a full reading of its memory does."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(ProcessLookupError):
+        process_dmabufs(child.pid)
+    child.wait()
+    with pytest.raises(ProcessLookupError, match=str(child.pid)):
+        process_dmabufs(child.pid)
+
+
+def test_a_process_without_buffers() -> None:
+    """It holds none: that is an empty list, and not None."""
+    child = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
+    assert child.stdout is not None
+    child.stdout.readline()
+    assert process_dmabufs(child.pid) == []
+    child.communicate(b"\n")
+
+
+def _from_heap(size: int) -> int:
+    """Return a dma-buf of the system heap (DMA_HEAP_IOCTL_ALLOC of linux/dma-heap.h)."""
+    request = struct.pack("=QIIQ", size, 0, os.O_RDWR | os.O_CLOEXEC, 0)
+    with Path("/dev/dma_heap/system").open("rb", buffering=0) as heap:
+        return int(struct.unpack("=QIIQ", fcntl.ioctl(heap, 0xC0184800, request))[1])
+
+
+def _from_memfd(size: int) -> int:
+    """Return a dma-buf over a sealed memfd (UDMABUF_CREATE of linux/udmabuf.h)."""
+    memory = os.memfd_create("pages", os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(memory, size)
+        fcntl.fcntl(memory, 1033, 2)  # F_ADD_SEALS, F_SEAL_SHRINK
+        with Path("/dev/udmabuf").open("rb+", buffering=0) as device:
+            request = bytearray(struct.pack("=IIQQ", memory, 1, 0, size))
+            return int(fcntl.ioctl(device, 0x40187542, request))
+    finally:
+        os.close(memory)
+
+
+@pytest.fixture(params=[_from_heap, _from_memfd])
+def real(request: pytest.FixtureRequest) -> int:
+    """Return a dma-buf of 3 MiB that this kernel made, which the test closes."""
+    try:
+        return int(request.param(3 * _MIB))
+    except OSError as error:
+        pytest.skip(f"no dma-buf can be made here: {error}")
+
+
+def test_a_buffer_of_this_kernel(real: int) -> None:
+    """A real one is seen with its size, once with two descriptors, by its mapping alone, and not when it is gone."""
+    inode = os.fstat(real).st_ino
+    held = process_dmabufs(os.getpid()) or []
+    (buffer,) = (each for each in held if each.inode == inode)
+    assert buffer.size_bytes == 3 * _MIB
+    assert buffer.exporter in {"system", "udmabuf"}
+    twin = os.dup(real)
+    assert process_dmabufs(os.getpid()) == held
+    address = _map(real, 3 * _MIB)
+    os.close(twin)
+    os.close(real)
+    assert DmaBuf(inode, 3 * _MIB, UNKNOWN_EXPORTER) in (process_dmabufs(os.getpid()) or [])
+    _LIBC.munmap(address, 3 * _MIB)
+    assert inode not in {each.inode for each in process_dmabufs(os.getpid()) or []}
+
+
+def _map(descriptor: int, size: int) -> ctypes.c_void_p:
+    """Map the buffer without a descriptor for it, which Python's own mmap would keep."""
+    shared_read_write = (mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED)
+    address = _LIBC.mmap(None, size, *shared_read_write, descriptor, 0)
+    assert address != ctypes.c_void_p(-1).value
+    return ctypes.c_void_p(address)
