@@ -79,7 +79,7 @@ def test_sram() -> None:
         "",
         "Total: many KiB\n",
         "Total: 12 MiB\n",
-        f"Total: {10**5000} KiB\n",
+        pytest.param("Total: " + 5000 * "9" + " KiB\n", id="5000 digits"),
         "Total 3 devices attached\n",
         "Total 3 objects, 12 KiB\n",
         "Total 3 objects, 12 bytes\nand more\n",
