@@ -1,0 +1,99 @@
+/*
+ * What the runtime and the NPU's driver say to each other: /dev/rknpu (ioctl type 'r'), the same numbers as a DRM driver
+ * (type 'd'), and dma-heaps. Facts from the kernel's headers (drivers/rknpu, drm/drm.h, linux/dma-heap.h).
+ */
+#ifndef REUSEBENCH_INTERFACES_H
+#define REUSEBENCH_INTERFACES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    NPU_ACTION,
+    NPU_SUBMIT,
+    NPU_CREATE,
+    NPU_MAP,
+    NPU_DESTROY,
+    NPU_SYNC,
+    /* A DRM driver's own calls begin at this number. */
+    DRM_DRIVER = 0x40,
+    DRM_VERSION = 0x00,
+    DRM_CLOSE_HANDLE = 0x09,
+    DRM_HANDLE_TO_FD = 0x2d,
+    DRM_FD_TO_HANDLE = 0x2e,
+    HEAP_ALLOCATE = 0,
+};
+
+enum {
+    ACTION_HARDWARE_VERSION = 0,
+    ACTION_DRIVER_VERSION = 1,
+    ACTION_IOMMU_ENABLED = 18,
+    ACTION_SRAM_BYTES = 22,
+    ACTION_FREE_SRAM_BYTES = 23,
+};
+
+/* MEM_CREATE asks for SRAM with this flag. */
+#define TRY_SRAM (1u << 8)
+
+struct npu_action {
+    uint32_t action, value;
+};
+
+/* Drivers before 0.9.0 and runtimes of their time end before iommu_domain: 40 bytes instead of 48. */
+struct npu_create {
+    uint32_t handle, flags;
+    uint64_t bytes, object, address, sram_bytes;
+    int32_t iommu_domain;
+    uint32_t core_mask;
+};
+
+struct npu_map {
+    uint32_t handle, reserved;
+    uint64_t offset;
+};
+
+struct npu_destroy {
+    uint32_t handle, reserved;
+    uint64_t object;
+};
+
+struct npu_submit {
+    uint32_t flags, timeout, task_start, task_count, task_counter;
+    int32_t priority;
+    uint64_t task_object, reserved, base_address;
+    int64_t hardware_ns;
+    uint32_t core_mask;
+    int32_t fence;
+    struct {
+        uint32_t start, count;
+    } core[5];
+};
+
+struct npu_task {
+    uint32_t flags, operation, enable_mask, interrupt_mask, interrupt_clear, interrupt_status;
+    uint32_t command_count, command_offset;
+    uint64_t command_address;
+};
+
+struct drm_prime {
+    uint32_t handle, flags;
+    int32_t fd;
+};
+
+struct drm_version {
+    int major, minor, patch;
+    size_t name_bytes;
+    char *name;
+    size_t date_bytes;
+    char *date;
+    size_t description_bytes;
+    char *description;
+};
+
+struct heap_allocation {
+    uint64_t bytes;
+    uint32_t fd, fd_flags;
+    uint64_t heap_flags;
+};
+
+#endif

@@ -1,0 +1,307 @@
+/* The ledger: its events, the buffers and the driver's objects of them, and where the process has mapped them. */
+#include "preload.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdarg.h>
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+uint64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+long thread_id(void)
+{
+    return NEXT(syscall)(SYS_gettid);
+}
+
+/* The file is opened for each line: a descriptor kept open could be closed and given out again by the process. */
+void append_line(const char *line, size_t bytes)
+{
+    int saved = errno;
+    int fd = NEXT(open)(settings.ledger, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+        ssize_t written = write(fd, line, bytes);
+        (void)written;
+        NEXT(close)(fd);
+    }
+    errno = saved;
+}
+
+void write_event(const char *event, const char *format, ...)
+{
+    if (!settings.ledger)
+        return;
+    char line[PATH_MAX + 512];
+    int begin = snprintf(line, sizeof line, "{\"event\":\"%s\",\"at_ns\":%" PRIu64, event, now_ns());
+    va_list arguments;
+    va_start(arguments, format);
+    int end = begin + vsnprintf(line + begin, sizeof line - (size_t)begin - 3, format, arguments);
+    va_end(arguments);
+    memcpy(line + end, "}\n", 2);
+    append_line(line, (size_t)end + 2);
+}
+
+struct mapping {
+    uintptr_t start;
+    uint64_t bytes, offset;
+    unsigned buffer;
+};
+
+struct device {
+    int fd;
+    enum device_kind kind;
+};
+
+/* Dead objects are remembered to tell a read of freed memory from a read of nowhere; no more of them than this. */
+#define DEAD_OBJECTS_KEPT 1024
+
+struct buffer *buffers;
+struct object *objects;
+static struct mapping *mappings;
+static struct device *devices;
+static size_t buffer_count, mapping_count, device_count, dead_object_count;
+size_t object_count;
+uint64_t live_bytes, live_sram_bytes;
+static unsigned live_buffers;
+uint64_t generation;
+
+void *with_room(void *array, size_t length, size_t item_bytes)
+{
+    if (length & (length - 1))
+        return array;
+    void *grown = realloc(array, (length ? 2 * length : 1) * item_bytes);
+    if (!grown)
+        abort();
+    return grown;
+}
+
+uint64_t whole_pages(uint64_t bytes)
+{
+    return (bytes + settings.page_bytes - 1) / settings.page_bytes * settings.page_bytes;
+}
+
+enum device_kind kind_of(int fd)
+{
+    for (size_t index = 0; index < device_count; index++)
+        if (devices[index].fd == fd)
+            return devices[index].kind;
+    return NO_DEVICE;
+}
+
+void set_device(int fd, enum device_kind kind)
+{
+    for (size_t index = 0; index < device_count; index++)
+        if (devices[index].fd == fd) {
+            devices[index].kind = kind;
+            return;
+        }
+    if (kind != NO_DEVICE)
+        APPEND(devices, device_count, (struct device){fd, kind});
+}
+
+static unsigned buffer_of_inode(const struct stat *status)
+{
+    for (size_t index = buffer_count; index-- > 0;) {
+        struct buffer *each = &buffers[index];
+        if (each->alive && each->has_inode && each->inode == status->st_ino && each->device == status->st_dev)
+            return (unsigned)index + 1;
+    }
+    return 0;
+}
+
+unsigned buffer_of_fd(int fd)
+{
+    struct stat status;
+    return live_buffers && fstat(fd, &status) == 0 ? buffer_of_inode(&status) : 0;
+}
+
+void identify(unsigned number, int fd)
+{
+    struct stat status;
+    struct buffer *buffer = &buffers[number - 1];
+    if (fstat(fd, &status) == 0) {
+        buffer->device = status.st_dev;
+        buffer->inode = status.st_ino;
+        buffer->has_inode = true;
+    }
+}
+
+static bool has_open_fd(const struct buffer *buffer)
+{
+    bool found = false;
+    struct dirent *entry;
+    DIR *folder = buffer->has_inode ? NEXT(opendir)("/proc/self/fd") : NULL;
+    while (folder && !found && (entry = readdir(folder))) {
+        struct stat status;
+        found = isdigit((unsigned char)entry->d_name[0]) && fstat(atoi(entry->d_name), &status) == 0 &&
+                status.st_ino == buffer->inode && status.st_dev == buffer->device;
+    }
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+unsigned add_buffer(uint64_t asked_bytes, uint64_t flags, uint64_t sram_bytes, const char *source)
+{
+    struct buffer buffer = {.bytes = whole_pages(asked_bytes), .sram_bytes = sram_bytes, .alive = true};
+    APPEND(buffers, buffer_count, buffer);
+    live_buffers++;
+    live_bytes += buffer.bytes;
+    live_sram_bytes += sram_bytes;
+    generation++;
+    write_event("create",
+                ",\"buffer\":%zu,\"asked_bytes\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"flags\":%" PRIu64
+                ",\"sram_bytes\":%" PRIu64 ",\"source\":\"%s\",\"thread\":%ld",
+                buffer_count, asked_bytes, buffer.bytes, flags, sram_bytes, source, thread_id());
+    return (unsigned)buffer_count;
+}
+
+void settle(unsigned number)
+{
+    struct buffer *buffer = number ? &buffers[number - 1] : NULL;
+    if (!buffer || !buffer->alive || buffer->objects || has_open_fd(buffer))
+        return;
+    buffer->alive = false;
+    live_buffers--;
+    live_bytes -= buffer->bytes;
+    live_sram_bytes -= buffer->sram_bytes;
+    generation++;
+    write_event("destroy", ",\"buffer\":%u", number);
+}
+
+void write_import(unsigned buffer, int fd)
+{
+    struct stat status;
+    if (buffer || fstat(fd, &status))
+        write_event("import", ",\"buffer\":%u,\"thread\":%ld", buffer, thread_id());
+    else
+        write_event("import", ",\"buffer\":0,\"bytes\":%" PRIu64 ",\"thread\":%ld", (uint64_t)status.st_size,
+                    thread_id());
+}
+
+/* Addresses that are given out again no longer tell of a buffer that had them before. */
+static void forget_dead(uint64_t start, uint64_t end)
+{
+    for (size_t index = object_count; index-- > 0;) {
+        struct object *each = &objects[index];
+        if (each->alive || each->end <= start || end <= each->start)
+            continue;
+        dead_object_count--;
+        REMOVE(objects, object_count, index);
+    }
+}
+
+static void forget_oldest_dead(void)
+{
+    size_t index = 0;
+    while (objects[index].alive)
+        index++;
+    dead_object_count--;
+    REMOVE(objects, object_count, index);
+}
+
+void add_object(struct object object)
+{
+    forget_dead(object.start, object.end);
+    if (dead_object_count > DEAD_OBJECTS_KEPT)
+        forget_oldest_dead();
+    object.alive = true;
+    APPEND(objects, object_count, object);
+    if (object.buffer)
+        buffers[object.buffer - 1].objects++;
+    generation++;
+}
+
+void place_object(struct object *object, uint64_t name, uint64_t start, uint64_t end)
+{
+    /* Those that are forgotten may lie before it in the array: it is found again by what stays. */
+    int device_fd = object->device_fd;
+    uint32_t handle = object->handle;
+    forget_dead(start, end);
+    object = object_of_handle(device_fd, handle);
+    object->name = name;
+    object->start = start;
+    object->end = end;
+    generation++;
+}
+
+struct object *object_of_handle(int device_fd, uint32_t handle)
+{
+    for (size_t index = object_count; index-- > 0;) {
+        struct object *each = &objects[index];
+        if (each->alive && each->drm && each->device_fd == device_fd && each->handle == handle)
+            return each;
+    }
+    return NULL;
+}
+
+struct object *object_named(uint64_t name)
+{
+    for (size_t index = object_count; index-- > 0;)
+        if (objects[index].alive && objects[index].name == name)
+            return &objects[index];
+    return NULL;
+}
+
+const struct object *object_holding(uint64_t address)
+{
+    const struct object *found = NULL;
+    for (size_t index = object_count; index-- > 0;) {
+        const struct object *each = &objects[index];
+        if (address < each->start || each->end <= address)
+            continue;
+        if (each->alive)
+            return each;
+        if (!found)
+            found = each;
+    }
+    return found;
+}
+
+void end_object(struct object *object)
+{
+    if (!object)
+        return;
+    object->alive = false;
+    dead_object_count++;
+    generation++;
+    if (object->buffer) {
+        buffers[object->buffer - 1].objects--;
+        settle(object->buffer);
+    }
+}
+
+void end_objects_of(int device_fd)
+{
+    for (size_t index = 0; index < object_count; index++)
+        if (objects[index].alive && objects[index].device_fd == device_fd)
+            end_object(&objects[index]);
+}
+
+void add_mapping(void *start, uint64_t bytes, uint64_t offset, unsigned buffer)
+{
+    APPEND(mappings, mapping_count, (struct mapping){(uintptr_t)start, whole_pages(bytes), offset, buffer});
+}
+
+void forget_mappings(void *start, uint64_t bytes)
+{
+    uintptr_t first = (uintptr_t)start;
+    for (size_t index = mapping_count; index-- > 0;)
+        if (mappings[index].start < first + bytes && first < mappings[index].start + mappings[index].bytes)
+            REMOVE(mappings, mapping_count, index);
+}
+
+const uint8_t *contents(unsigned buffer, uint64_t offset, uint64_t bytes)
+{
+    for (size_t index = 0; index < mapping_count; index++) {
+        struct mapping *each = &mappings[index];
+        if (each->buffer == buffer && each->offset <= offset && offset + bytes <= each->offset + each->bytes)
+            return (const uint8_t *)each->start + (offset - each->offset);
+    }
+    return NULL;
+}

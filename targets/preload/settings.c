@@ -1,0 +1,189 @@
+/* What the environment asks for. */
+#include "preload.h"
+
+#include <stdarg.h>
+
+/* A second copy with variables of its own can play the board below a first one in pass-through mode. */
+#ifndef VARIABLES
+#define VARIABLES "REUSEBENCH"
+#endif
+
+#define BAD_SETTING 2
+
+/*
+ * The chips that can be played. Hardware versions: what librknnrt 1.4.0 calls by these chips' names ("current platform
+ * is ..."), and what the runtimes take models of these chips on; found by trying.
+ */
+static const struct chip chips[] = {
+    {"rk3562", 0x54524549, true},
+    {"rk3566", 0x00000000, true},
+    {"rk3568", 0x00000000, true},
+    {"rk3588", 0x46495245, true},
+    {"rv1103", 0x54524548, false},
+    {"rv1106", 0x54524548, false},
+};
+
+static const struct {
+    const char *name;
+    int number;
+} errors[] = {
+    {"EAGAIN", EAGAIN}, {"EBUSY", EBUSY},   {"EFAULT", EFAULT}, {"EINTR", EINTR}, {"EINVAL", EINVAL},
+    {"EIO", EIO},       {"ENODEV", ENODEV}, {"ENOMEM", ENOMEM}, {"EPERM", EPERM}, {"ETIMEDOUT", ETIMEDOUT},
+};
+
+struct settings settings = {
+    .driver_version = 908, /* 0.9.8, of 2024: major * 10000 + minor * 100 + patch */
+    .memory_bytes = UINT64_MAX,
+    .first_failing_submit = 1,
+};
+
+static pthread_once_t settings_read = PTHREAD_ONCE_INIT;
+
+__attribute__((noreturn, format(printf, 1, 2))) static void refuse_setting(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("reusebench preload: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    _exit(BAD_SETTING);
+}
+
+/* Returns the variable's value, or NULL where it is not set or empty. */
+static const char *variable(const char *name)
+{
+    char whole[64];
+    snprintf(whole, sizeof whole, VARIABLES "_%s", name);
+    const char *value = getenv(whole);
+    return value && *value ? value : NULL;
+}
+
+static const struct chip *chip_of(const char *name)
+{
+    for (size_t index = 0; name && index < LENGTH(chips); index++)
+        if (strcmp(chips[index].name, name) == 0)
+            return &chips[index];
+    if (name)
+        refuse_setting("no chip %s can be played", name);
+    return NULL;
+}
+
+/* Whole numbers only; false for anything else. */
+static bool read_number(const char *text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return !errno && end != text && !*end && *text != '-';
+}
+
+static bool read_version(const char *text, uint32_t *version)
+{
+    unsigned major, minor, patch;
+    char more;
+    if (sscanf(text, "%u.%u.%u%c", &major, &minor, &patch, &more) != 3)
+        return false;
+    *version = major * 10000 + minor * 100 + patch;
+    return true;
+}
+
+/* ERRNO or ERRNO@N, the error by name or by number. */
+static bool read_submit_error(char *text)
+{
+    uint64_t number = 0;
+    char *from = strchr(text, '@');
+    if (from)
+        *from++ = '\0';
+    for (size_t index = 0; index < LENGTH(errors); index++)
+        if (strcmp(errors[index].name, text) == 0)
+            number = (uint64_t)errors[index].number;
+    if ((!number && !read_number(text, &number)) || !number || number > INT_MAX)
+        return false;
+    settings.submit_error = (int)number;
+    return !from || read_number(from, &settings.first_failing_submit);
+}
+
+static bool read_fault(const char *name, char *value)
+{
+    if (strcmp(name, "no-device") == 0)
+        return (settings.no_device = !value);
+    if (!value)
+        return false;
+    if (strcmp(name, "driver") == 0)
+        return read_version(value, &settings.driver_version);
+    if (strcmp(name, "enomem-after") == 0)
+        return read_number(value, &settings.memory_bytes);
+    if (strcmp(name, "sram") == 0)
+        return read_number(value, &settings.sram_bytes);
+    return strcmp(name, "submit-error") == 0 && read_submit_error(value);
+}
+
+static void read_faults(const char *faults)
+{
+    char *copy = strdup(faults), *rest = copy, *fault;
+    if (!settings.chip)
+        refuse_setting("faults need a virtual board (" VARIABLES "_BOARD)");
+    while ((fault = strsep(&rest, ","))) {
+        char whole[256];
+        snprintf(whole, sizeof whole, "%s", fault);
+        char *value = strchr(fault, '=');
+        if (value)
+            *value++ = '\0';
+        if (!read_fault(fault, value))
+            refuse_setting("unknown fault %s; valid: no-device, driver=0.7.2, enomem-after=BYTES, "
+                           "submit-error=ERRNO[@N], sram=BYTES",
+                           whole);
+    }
+    free(copy);
+}
+
+static void take_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void release_lock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void read_settings(void)
+{
+    settings.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    settings.process = getpid();
+    settings.ledger = variable("LEDGER");
+    settings.chip = chip_of(variable("BOARD"));
+    if (variable("FAULTS"))
+        read_faults(variable("FAULTS"));
+    pthread_atfork(take_lock, release_lock, release_lock);
+    const char *quote = settings.chip ? "\"" : "";
+    write_event("start", ",\"mode\":\"%s\",\"chip\":%s%s%s,\"pid\":%d,\"page_bytes\":%" PRIu64,
+                settings.chip ? "virtual" : "pass-through", quote, settings.chip ? settings.chip->name : "null", quote,
+                (int)settings.process, settings.page_bytes);
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+    pthread_once(&settings_read, read_settings);
+}
+
+bool is_virtual(void)
+{
+    loaded();
+    return settings.chip != NULL;
+}
+
+bool is_accounted_process(void)
+{
+    loaded();
+    return getpid() == settings.process;
+}
+
+void *next_function(const char *name)
+{
+    void *function = dlsym(RTLD_NEXT, name);
+    if (!function)
+        errno = ENOSYS;
+    return function;
+}
