@@ -76,6 +76,8 @@ def _parts(
 
 def _allocated_kind(buffer: Buffer, barriers: Sequence[dict[str, Any]]) -> str | None:
     """Return what the adapter allocated the buffer for; None where the library made it."""
+    if not buffer.inode:
+        return None
     for barrier in barriers:
         for allocation in barrier["data"].get("allocations", ()):
             if allocation["inode"] == buffer.inode:

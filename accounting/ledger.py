@@ -27,9 +27,9 @@ class Buffer:
     flags: int
     #: "rknpu" or "dma_heap".
     source: str
-    #: By which the process's file descriptors know it.
-    inode: int
     born_ns: int
+    #: By which the process's file descriptors know it; 0 where there never was one.
+    inode: int = 0
     #: None: it was never given back.
     died_ns: int | None = None
 
@@ -117,6 +117,8 @@ def _with(ledger: Ledger, event: dict[str, Any]) -> Ledger:
         return replace(ledger, mode=event["mode"])
     if kind == "create":
         ledger.buffers[event["buffer"]] = _buffer(event)
+    elif kind == "inode":
+        ledger.buffers[event["buffer"]] = replace(ledger.buffers[event["buffer"]], inode=event["inode"])
     elif kind == "destroy":
         ledger.buffers[event["buffer"]] = replace(ledger.buffers[event["buffer"]], died_ns=event["at_ns"])
     elif kind == "submit":
@@ -133,7 +135,6 @@ def _buffer(event: dict[str, Any]) -> Buffer:
         size_bytes=event["bytes"],
         flags=event["flags"],
         source=event["source"],
-        inode=event["inode"],
         born_ns=event["at_ns"],
     )
 

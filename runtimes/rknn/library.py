@@ -6,7 +6,6 @@ The harness asks this of a library that it never loads, so nothing here loads on
 from __future__ import annotations
 
 import os
-import platform
 import re
 import struct
 from typing import BinaryIO, Iterator, NamedTuple, Optional, Tuple
@@ -70,7 +69,7 @@ def find_library() -> Optional[str]:
     chosen = os.environ.get(LIBRARY_VARIABLE)
     if chosen:
         return chosen
-    own = _OWN.get(platform.machine())
+    own = _OWN.get(os.uname().machine)
     for path in usual_places():
         if os.path.exists(path) and _architecture(path) == own:
             return path
