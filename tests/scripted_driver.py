@@ -2,7 +2,13 @@
 
 A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup of the process (they count from 0),
 `abort@infer1` in any inference of the second context; `differ@dup` lets the outputs of dups differ; `log=FILE` writes
-a line to FILE for each operation.
+a line to FILE for each operation, `told=FILE` a line of JSON for what each context was asked for and which contexts
+were inside an inference when another one began.
+
+`create-1-5000@load0` makes NPU buffer 1 of 5000 bytes in the ledger (accounting/ledger.py), `create-1-5000-internal@...`
+one that the context says it allocated itself; `destroy-1@destroy0` gives it back. `submit-1-2-3@infer0` is a run whose
+task list is buffer 1 and whose register commands, in buffer 2, read weights in buffer 3; `submit-1-2-3-dead@infer0`
+one that reads them where buffer 3 was.
 Runs in the measured process: standard library only, Python 3.8.
 """
 
@@ -10,18 +16,31 @@ Runs in the measured process: standard library only, Python 3.8.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import runtimes
-from runtimes.base import Context, NotSupported, Runtime
+from runtimes.base import Allocation, Context, Memory, NotSupported, Runtime
 from scenarios import driver
 
 #: The model of a context that does nothing out of the ordinary.
 PLAIN = "plain"
+
+#: What every context says of itself, the same as Rockchip's library does.
+ACCOUNT = {"weights_bytes": 1000, "internal_bytes": 300, "dma_bytes": 1400}
+
+_PAGE_BYTES = 4096
+_MEETING_S = 30
+#: Inferences before the steady phase.
+_WARM_UP = 2
 
 
 class Script:
@@ -34,6 +53,11 @@ class Script:
         self._calls: dict[str, int] = {}
         #: How many have been made.
         self.contexts = 0
+        #: What `create` words have allocated since a context took it.
+        self.allocated: list[Allocation] = []
+        self._inside: list[int] = []
+        self._lock = threading.Lock()
+        self._meeting = threading.Barrier(2)
 
     def read(self, model: str) -> None:
         """Take the script from the model's path, in which it stands."""
@@ -45,7 +69,7 @@ class Script:
             number = self._calls.get(operation, 0)
             self._calls[operation] = number + 1
         place = f"{operation}{number}"
-        self._log(place)
+        self._write("log", place)
         words = [part.split("@")[0] for part in self._parts if part.endswith(f"@{place}")]
         for word in words:
             self._do(word)
@@ -54,6 +78,32 @@ class Script:
     def says(self, part: str) -> bool:
         """Whether the script has this part."""
         return part in self._parts
+
+    def value(self, name: str) -> str | None:
+        """Return what stands behind `name=`."""
+        return next((part.split("=", 1)[1] for part in self._parts if part.startswith(f"{name}=")), None)
+
+    def tell(self, **fields: Any) -> None:
+        """Write down what the runtime was asked for."""
+        self._write("told", json.dumps(fields))
+
+    def enter(self, context: int) -> None:
+        """Write down which contexts are inside an inference when this one begins, and stay a little."""
+        if self.value("told"):
+            with self._lock:
+                self.tell(context=context, inside=list(self._inside))
+                self._inside.append(context)
+            time.sleep(0.002)
+
+    def leave(self, context: int) -> None:
+        """End the inference."""
+        if self.value("told"):
+            with self._lock:
+                self._inside.remove(context)
+
+    def meet(self) -> None:
+        """Wait for another context that comes here too; an error where none comes."""
+        self._meeting.wait(_MEETING_S)
 
     def _do(self, word: str) -> None:
         if word == "raise":
@@ -67,7 +117,7 @@ class Script:
             sys.stdout.flush()
             os.write(1, b"written by the runtime\n")
         if word == "spawn":
-            self._log(f"child {subprocess.Popen(['sleep', '600']).pid}")
+            self._write("log", f"child {subprocess.Popen(['sleep', '600']).pid}")
         if word == "hang":
             time.sleep(600)
         if word == "abort":
@@ -78,27 +128,69 @@ class Script:
         if word.startswith("signal"):
             os.kill(os.getpid(), int(word[len("signal") :]))
             time.sleep(600)
+        name, *values = word.split("-")
+        if name in _LEDGER_EVENTS:
+            _LEDGER_EVENTS[name](self, *values)
 
-    def _log(self, line: str) -> None:
-        for part in self._parts:
-            if part.startswith("log="):
-                with Path(part[len("log=") :]).open("a", encoding="utf-8") as log:
-                    log.write(line + "\n")
+    def _write(self, name: str, line: str) -> None:
+        path = self.value(name)
+        if path:
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+    def _create(self, buffer: str, size: str, kind: str = "") -> None:
+        number, asked = int(buffer), int(size)
+        whole = -(-asked // _PAGE_BYTES) * _PAGE_BYTES
+        _append("create", buffer=number, asked_bytes=asked, bytes=whole, flags=3, source="rknpu")
+        _append("inode", buffer=number, inode=1000 + number)
+        if kind:
+            self.allocated.append(Allocation(kind, asked, 1000 + number))
+
+    def _destroy(self, buffer: str) -> None:
+        _append("destroy", buffer=int(buffer))
+
+    def _submit(self, tasks: str, registers: str, weights: str, state: str = "live") -> None:
+        read = {"register": "0x1110", "buffer": int(weights), "state": state, "count": 5}
+        _append("submit", task_buffer=int(tasks), registers=[int(registers)], reads=[read])
+
+
+_LEDGER_EVENTS = {"create": Script._create, "destroy": Script._destroy, "submit": Script._submit}
+
+
+def _append(event: str, **fields: Any) -> None:
+    """Write a line to the ledger, where the target keeps one."""
+    path = os.environ.get("REUSEBENCH_LEDGER")
+    if path:
+        with Path(path).open("a", encoding="utf-8") as ledger:
+            ledger.write(json.dumps({"event": event, "at_ns": time.monotonic_ns(), **fields}) + "\n")
 
 
 class ScriptedContext(Context):
-    """A context without any memory."""
+    """A context without any memory but what the script gives it."""
 
     def __init__(self, script: Script, made_by: str) -> None:
         self._script = script
         self._made_by = made_by
         self._outputs = f"outputs of {script.model}".encode()
-        self._number = script.contexts
+        self.number = script.contexts
         script.contexts += 1
+        self._inferences = 0
+        self._allocations: list[Allocation] = []
+        self.take_allocated()
+
+    def take_allocated(self) -> None:
+        """Own what the script has allocated by now."""
+        self._allocations += self._script.allocated
+        self._script.allocated.clear()
 
     def infer(self) -> None:
         """Do what the script says of `infer` of this context."""
-        self._script.at("infer", self._number)
+        self._script.enter(self.number)
+        self._inferences += 1
+        if self._script.says(f"meet@infer{self.number}") and self._inferences == _WARM_UP + 1:
+            self._script.meet()
+        self._script.at("infer", self.number)
+        self._script.leave(self.number)
 
     def outputs(self) -> list[memoryview]:
         """Return the same bytes of each model, others where the script says `differ`."""
@@ -111,7 +203,11 @@ class ScriptedContext(Context):
 
     def account(self) -> dict[str, int]:
         """Return an account, as some runtimes have one."""
-        return {"weight_bytes": 1}
+        return ACCOUNT
+
+    def allocations(self) -> list[Allocation]:
+        """Return what the script has allocated for it."""
+        return self._allocations
 
 
 class ScriptedRuntime(Runtime):
@@ -128,22 +224,43 @@ class ScriptedRuntime(Runtime):
         self._script.at("prepare")
         return model
 
-    def load(self, model: str, prepared: str | None) -> Context:
-        """Do what the script says of `load`, or of `load_prepared`."""
+    def load(self, model: str, prepared: str | None, memory: Memory) -> Context:
+        """Do what the script says of `load`, or of `load_prepared`; `driver=V` is the driver's version from then on."""
         self._script.read(model)
-        return self._make("load_prepared" if prepared else "load")
+        self.driver_version = self._script.value("driver")
+        return self._make("load_prepared" if prepared else "load", memory)
 
-    def dup(self, source: Context) -> Context:
+    def dup(self, source: Context, memory: Memory) -> Context:
         """Do what the script says of `dup`."""
-        return self._make("dup")
+        return self._make("dup", memory, source)
+
+    def share_weights(self, model: str, source: Context, memory: Memory) -> Context:
+        """Do what the script says of `share_weights`."""
+        self._script.read(model)
+        return self._make("share_weights", memory, source)
 
     def shared_context(self, source: Context) -> Context:
         """Do what the script says of `shared_context`."""
-        return self._make("shared_context")
+        return self._make("shared_context", None, source)
 
-    def _make(self, operation: str) -> Context:
+    def share_internal(self, contexts: Sequence[Context]) -> None:
+        """Do what the script says of `share_internal`; what it allocates belongs to the first context."""
+        self._script.tell(operation="share_internal", contexts=[_number(each) for each in contexts])
+        self._script.at("share_internal")
+        first = contexts[0]
+        assert isinstance(first, ScriptedContext)
+        first.take_allocated()
+
+    def _make(self, operation: str, memory: Memory | None, source: Context | None = None) -> Context:
+        asked = {"memory": asdict(memory) if memory else None, "source": source and _number(source)}
+        self._script.tell(operation=operation, model=self._script.model, **asked)
         self._script.at(operation)
         return ScriptedContext(self._script, operation)
+
+
+def _number(context: Context) -> int:
+    assert isinstance(context, ScriptedContext)
+    return context.number
 
 
 def open_runtime() -> Runtime:
@@ -151,6 +268,12 @@ def open_runtime() -> Runtime:
     return ScriptedRuntime()
 
 
+#: The row that the list of runtimes has in such a process.
+ENTRY = runtimes.RuntimeEntry(
+    "scripted", "tests.scripted_driver", lambda: True, "nothing", device="cpu", questions=("dup",)
+)
+
+
 if __name__ == "__main__":
-    runtimes.RUNTIMES = (runtimes.RuntimeEntry("scripted", "tests.scripted_driver", "json", "nothing"),)
+    runtimes.RUNTIMES = (ENTRY,)
     sys.exit(driver.main())

@@ -28,9 +28,11 @@ def models_of(*paths: object) -> tuple[Model, ...]:
     return tuple(Model(f"model-{index}", str(path), digests[index]) for index, path in enumerate(paths))
 
 
-def make_plan(scenario: str, *paths: object, streams: int = 1, contexts: int = 2, runtime: str = "scripted") -> Plan:
+def make_plan(
+    scenario: str, *paths: object, streams: int = 1, contexts: int = 2, runtime: str = "scripted", cores: int = 2
+) -> Plan:
     """Return the plan of a scenario over models of these paths, small enough to walk in no time."""
-    parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores=2, rounds=3)
+    parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores, rounds=3)
     return build_plan(scenario, parameters)
 
 

@@ -3,24 +3,61 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from scenarios.catalogue import SCENARIOS, Parameters, build_plan, find_scenario
-from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, Context, Model, Plan
+from scenarios.catalogue import (
+    IN_TURN,
+    RESOLUTIONS,
+    SCENARIOS,
+    STREAMS,
+    Parameters,
+    build_plan,
+    find_scenario,
+)
+from scenarios.plan import (
+    ALLOCATORS,
+    CREATE_MEM,
+    DUP,
+    INPUT,
+    INTERNAL,
+    LOAD,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Model,
+    Plan,
+)
 from tests.support import make_plan, models_of
 
 _A, _B, _C = (Model(name, f"/{name}.onnx", name * 2) for name in "abc")
 _NAMES = [scenario.name for scenario in SCENARIOS]
-_SHAPES = list(itertools.product((1, 2, 4), (1, 3), (1, 3, 5)))
+_COMPARED = [scenario.name for scenario in SCENARIOS if scenario.baseline]
+_OF_STREAMS = [scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS]
+_OF_MODELS = [scenario.name for scenario in SCENARIOS if scenario.model_set != STREAMS]
+#: Streams, contexts of each, model files, cores.
+_SHAPES = list(itertools.product((1, 2, 4), (1, 3), (1, 3, 5), (1, 2, 4)))
 
 
-def _plan(name: str, models: tuple[Model, ...], streams: int, contexts: int) -> Plan:
-    return build_plan(name, Parameters("onnxruntime", models, streams, contexts, cores=4, rounds=7))
+def _plan(name: str, models: tuple[Model, ...], streams: int, contexts: int, cores: int = 4) -> Plan:
+    return build_plan(name, Parameters("onnxruntime", models, streams, contexts, cores, rounds=7))
+
+
+def _plans(name: str) -> Iterator[Plan]:
+    """Yield the scenario's plan for many parameters."""
+    for streams, contexts, models, cores in _SHAPES:
+        yield _plan(name, models_of(*range(models)), streams, contexts, cores)
 
 
 def _models_by_stream(plan: Plan) -> list[tuple[int, Model]]:
     return [(context.stream, plan.models[context.model]) for context in plan.contexts]
+
+
+# What each lays out
 
 
 def test_no_reuse_loads_every_context() -> None:
@@ -53,11 +90,80 @@ def test_one_context_serves_all(scenario: str, mechanism: str) -> None:
     assert plan.contexts == (Context(0, 0), *reuse)
 
 
-def test_no_reuse_one_model() -> None:
-    """One model for all streams, and every context is loaded."""
-    plan = _plan("no_reuse_one_model", (_A, _B), streams=2, contexts=2)
+@pytest.mark.parametrize("scenario", ["no_reuse_one_model", "runtime_memory", "copied_io"])
+def test_one_model_without_reuse(scenario: str) -> None:
+    """One model for all streams, and every context is loaded and left to the runtime."""
+    plan = _plan(scenario, (_A, _B), streams=2, contexts=2)
     assert plan.models == (_A,)
     assert plan.contexts == tuple(Context(stream, 0) for stream in (0, 0, 1, 1))
+
+
+def test_full_dup_with_one_internal_memory_per_core() -> None:
+    """The contexts go round the cores, and those of one core share its internal memory."""
+    plan = _plan("full_dup_internal_reuse", (_A, _B), streams=2, contexts=2, cores=3)
+    assert plan.contexts == (
+        Context(0, 0, internal=0, core=0),
+        Context(0, 0, DUP, 0, internal=1, core=1),
+        Context(1, 0, DUP, 0, internal=2, core=2),
+        Context(1, 0, DUP, 0, internal=0, core=0),
+    )
+    assert plan.internal_memories() == {0: [0, 3], 1: [1], 2: [2]}
+
+
+def test_full_dup_with_internal_reuse_is_full_dup_otherwise() -> None:
+    """It differs from full dup in the internal memory and the core alone, so the further saving is the memory's."""
+    for dup, both in zip(_plans("full_dup"), _plans("full_dup_internal_reuse")):
+        assert both.models == dup.models
+        assert tuple(replace(each, internal=None, core=None) for each in both.contexts) == dup.contexts
+
+
+def test_models_that_run_in_turn() -> None:
+    """Each model has one context on the one core; internal reuse gives all of them one internal memory."""
+    plain = _plan("in_turn", (_A, _B, _C), streams=4, contexts=3)
+    assert plain.models == (_A, _B, _C)
+    assert plain.contexts == tuple(Context(0, model, core=0) for model in range(3))
+    reuse = _plan("internal_reuse", (_A, _B, _C), streams=4, contexts=3)
+    assert reuse.contexts == tuple(Context(0, model, internal=0, core=0) for model in range(3))
+    assert reuse.internal_memories() == {0: [0, 1, 2]}
+
+
+def test_resolutions_share_the_weights_of_the_first() -> None:
+    """Each resolution has one context; the first has the weights, whatever the others' models are called."""
+    plain = _plan("resolutions", (_A, _B, _C), streams=4, contexts=3)
+    assert plain.contexts == tuple(Context(0, model) for model in range(3))
+    shared = _plan("shared_weights", (_A, _B, _C), streams=4, contexts=3)
+    slaves = [Context(0, model, SHARED_WEIGHTS, 0) for model in (1, 2)]
+    assert shared.contexts == (Context(0, 0), *slaves)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "allocator"),
+    [("external_memory", CREATE_MEM), *((f"external_{name}", name) for name in ALLOCATORS[1:])],
+)
+def test_all_memory_from_outside(scenario: str, allocator: str) -> None:
+    """Every context is loaded, and gets weights, internal memory, input and output from the one allocator."""
+    plan = _plan(scenario, (_A, _B), streams=2, contexts=1)
+    outside = Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT), allocator=allocator)
+    assert plan.contexts == (outside, replace(outside, stream=1))
+
+
+def test_internal_memory_from_outside() -> None:
+    """Each context has an internal memory of its own, which the application gives; nothing else differs."""
+    plan = _plan("external_internal", (_A,), streams=1, contexts=2)
+    assert plan.contexts == (Context(0, 0, outside=(INTERNAL,)),) * 2
+
+
+@pytest.mark.parametrize(
+    ("scenario", "tensors"),
+    [("zero_copy_input", (INPUT,)), ("zero_copy_output", (OUTPUT,)), ("zero_copy_io", (INPUT, OUTPUT))],
+)
+def test_tensors_that_are_not_copied(scenario: str, tensors: tuple[str, ...]) -> None:
+    """The scenario's name says which; all the rest is left to the runtime."""
+    plan = _plan(scenario, (_A, _B), streams=1, contexts=2)
+    assert plan.contexts == (Context(0, 0, zero_copy=tensors),) * 2
+
+
+# Which models
 
 
 def test_fewer_models_than_streams_are_used_in_turn() -> None:
@@ -80,27 +186,64 @@ def test_only_models_that_are_used_are_in_a_plan() -> None:
     assert _plan("no_reuse", (_A, _A, _B), streams=3, contexts=1).models == (_A, _B)
 
 
-@pytest.mark.parametrize("name", _NAMES)
-@pytest.mark.parametrize(("streams", "contexts", "models"), _SHAPES)
-def test_every_layout(name: str, streams: int, contexts: int, models: int) -> None:
-    """Each stream has its number of contexts, in order, and the parameters arrive in the plan."""
-    plan = _plan(name, models_of(*range(models)), streams, contexts)
-    assert [context.stream for context in plan.contexts] == sorted(list(range(streams)) * contexts)
-    assert {context.model for context in plan.contexts} == set(range(len(plan.models)))
-    assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", 4, 7)
+@pytest.mark.parametrize("name", _COMPARED)
+def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
+    """Else the two would not be given the same models."""
+    scenario = find_scenario(name)
+    assert scenario.model_set in (STREAMS, IN_TURN, RESOLUTIONS)
+    assert scenario.baseline is not None
+    assert find_scenario(scenario.baseline).model_set == scenario.model_set
 
 
-@pytest.mark.parametrize("name", [scenario.name for scenario in SCENARIOS if scenario.baseline])
-@pytest.mark.parametrize(("streams", "contexts", "models"), _SHAPES)
-def test_a_saving_is_taken_against_the_same_models(name: str, streams: int, contexts: int, models: int) -> None:
+# What holds for all of them
+
+
+@pytest.mark.parametrize("name", _OF_STREAMS)
+def test_every_layout_of_streams(name: str) -> None:
+    """Each stream has its number of contexts, in order, and all models of the plan are used."""
+    for plan, (streams, contexts, _, cores) in zip(_plans(name), _SHAPES):
+        assert [context.stream for context in plan.contexts] == sorted(list(range(streams)) * contexts)
+        assert {context.model for context in plan.contexts} == set(range(len(plan.models)))
+        assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", cores, 7)
+
+
+@pytest.mark.parametrize("name", _OF_MODELS)
+def test_every_layout_of_models(name: str) -> None:
+    """Each model of the set has one context, whatever the number of streams."""
+    for plan, (_, _, models, cores) in zip(_plans(name), _SHAPES):
+        assert [context.model for context in plan.contexts] == list(range(models))
+        assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", cores, 7)
+
+
+@pytest.mark.parametrize("name", _COMPARED)
+def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
     """A baseline gives each stream the same model as what is compared with it, and reuses nothing."""
-    given = models_of(*range(models))
-    plan = _plan(name, given, streams, contexts)
-    assert plan.baseline is not None
-    baseline = _plan(plan.baseline, given, streams, contexts)
-    assert baseline.baseline is None
-    assert _models_by_stream(baseline) == _models_by_stream(plan)
-    assert {context.mechanism for context in baseline.contexts} == {LOAD}
+    for plan, shape in zip(_plans(name), _SHAPES):
+        streams, contexts, models, cores = shape
+        assert plan.baseline is not None
+        baseline = _plan(plan.baseline, models_of(*range(models)), streams, contexts, cores)
+        assert baseline.baseline is None
+        assert _models_by_stream(baseline) == _models_by_stream(plan)
+        assert {context.mechanism for context in baseline.contexts} == {LOAD}
+        plain = [replace(context, stream=0, model=0, core=None) for context in baseline.contexts]
+        assert plain == [Context(0, 0)] * len(plain)
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_who_shares_internal_memory_never_runs_at_once(name: str) -> None:
+    """On one core and on many the schedule keeps the members of an internal memory apart."""
+    for plan in _plans(name):
+        for members in plan.internal_memories().values():
+            pairs = list(itertools.combinations(members, 2))
+            assert [pair for pair in pairs if plan.may_run_at_once(*pair)] == []
+
+
+def test_all_cores_are_busy_with_internal_reuse() -> None:
+    """Sharing internal memory by core leaves no core idle, or it would be bought with speed."""
+    for plan in _plans("full_dup_internal_reuse"):
+        assert len(plan.internal_memories()) == min(plan.cores, len(plan.contexts))
+        sizes = [len(members) for members in plan.internal_memories().values()]
+        assert max(sizes) - min(sizes) <= 1
 
 
 def test_a_baseline_stands_before_what_is_compared_with_it() -> None:

@@ -105,6 +105,16 @@ def test_no_heavy_part_of_the_standard_library(walked: dict[str, str | None], ba
     assert _HEAVY & (set(walked) - set(bare)) == set()
 
 
+def test_rockchips_adapter_needs_the_standard_library_alone(tmp_path: Path) -> None:
+    """Rockchip's API is bound by ctypes: no package comes with it, and no heavy part of the standard library but that."""
+    modules = _modules("import scenarios.driver, runtimes.rknn.adapter", tmp_path / "modules.json")
+    bare = _modules("import json, zlib, threading", tmp_path / "bare.json")
+    more = {name: file for name, file in modules.items() if name not in bare}
+    foreign = {name.partition(".")[0] for name, file in more.items() if not _in_standard_library(name, file)}
+    assert foreign - _START == _ROOMS
+    assert _HEAVY & set(more) == {"ctypes"}
+
+
 _ON_3_8 = """
 import importlib.machinery, sys
 from unittest.mock import MagicMock
@@ -124,7 +134,8 @@ class Pretended:
 sys.meta_path.insert(0, Pretended())
 for entry in runtimes.RUNTIMES:
     importlib.import_module(entry.adapter)
-runtimes.RUNTIMES = (runtimes.RuntimeEntry("scripted", "tests.scripted_driver", "json", "nothing"),)
+import runtimes.rknn.adapter
+runtimes.RUNTIMES = (tests.scripted_driver.ENTRY,)
 sys.exit(driver.main())
 """
 

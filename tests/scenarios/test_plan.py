@@ -8,10 +8,30 @@ import json
 import pytest
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, Context, InvalidPlan, Model, Plan, Step
+from scenarios.plan import (
+    DMA_HEAP,
+    DUP,
+    INPUT,
+    INTERNAL,
+    LOAD,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    InvalidPlan,
+    Model,
+    Plan,
+    Step,
+)
 from tests.support import make_plan
 
-_MODELS = (Model("a", "/models/a.onnx", "aa", "/cache/a"), Model("b", "/models/b.onnx", "bb"))
+_MODELS = (
+    Model("a", "/models/a.onnx", "aa", "/cache/a"),
+    Model("b", "/models/b.onnx", "bb", weightless="/models/b-weightless.onnx"),
+)
+#: Its internal memory is 7, on core 0, where its contexts run in turn.
+_IN_TURN = Context(0, 0, internal=7, core=0)
 
 
 def _plan(*contexts: Context, cores: int = 2, rounds: int = 3) -> Plan:
@@ -31,10 +51,34 @@ def test_json_keeps_what_a_scenario_leaves_empty() -> None:
         assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
+def test_json_keeps_everything_about_memory() -> None:
+    """Internal memory, outside memory with its allocator, tensors in place and the core survive, as tuples."""
+    outside = Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT, OUTPUT), core=1)
+    plan = _plan(_IN_TURN, outside, Context(1, 1, SHARED_WEIGHTS, 0, internal=7, core=0))
+    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_plans_that_were_stored_before_contexts_had_memory() -> None:
+    """They are read as what they were: everything allocated by the runtime, every tensor copied, on any core."""
+    contexts = (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1))
+    data = json.loads(json.dumps(_plan(*contexts).to_json()))
+    for context in data["contexts"]:
+        for name in ("internal", "outside", "allocator", "zero_copy", "core"):
+            del context[name]
+    for model in data["models"]:
+        del model["weightless"]
+    read = Plan.from_json(data)
+    assert read.contexts == contexts
+    assert [model.weightless for model in read.models] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("contexts", "words"),
     [
-        ([Context(0, 0, "clone")], ["context 0", "'mine'", "'clone'", "valid: load, dup, shared_context"]),
+        (
+            [Context(0, 0, "clone")],
+            ["context 0", "'mine'", "'clone'", "valid: load, dup, shared_context, shared_weights"],
+        ),
         ([Context(0, 2)], ["context 0", "model 2", "2 models"]),
         ([Context(0, -1)], ["context 0", "model -1"]),
         ([Context(0, 0), Context(0, 0, LOAD, 0)], ["context 1", "has no source", "make it a dup"]),
@@ -48,10 +92,56 @@ def test_json_keeps_what_a_scenario_leaves_empty() -> None:
             [Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0), Context(0, 0, SHARED_CONTEXT, 1)],
             ["context 2", "a loaded context", "not a shared_context"],
         ),
+        (
+            [Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0), Context(0, 0, SHARED_WEIGHTS, 1)],
+            ["context 2", "a loaded context", "not a shared_weights"],
+        ),
+        ([Context(0, 0), Context(0, 1, SHARED_WEIGHTS)], ["context 1", "made before it", "None"]),
     ],
 )
 def test_an_impossible_plan_is_refused(contexts: list[Context], words: list[str]) -> None:
     """The message names the context and what would be valid."""
+    with pytest.raises(InvalidPlan) as refusal:
+        _plan(*contexts)
+    assert [word for word in words if word not in str(refusal.value)] == []
+
+
+@pytest.mark.parametrize(
+    ("contexts", "words"),
+    [
+        ([Context(0, 0, outside=("registers",))], ["context 0", "outside: 'registers'", "valid: weights, internal"]),
+        ([Context(0, 0, zero_copy=("both",))], ["context 0", "zero_copy: 'both'", "valid: input, output"]),
+        (
+            [Context(0, 0), Context(0, 0, allocator="malloc")],
+            ["context 1", "allocator: 'malloc'", "valid: create_mem, dma_heap, physical, mmz"],
+        ),
+        (
+            [Context(0, 0), Context(0, 0, DUP, 0, outside=(WEIGHTS,))],
+            ["context 1", "weights are its source's", "only a loaded context's can be outside"],
+        ),
+        (
+            [Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0, outside=(INTERNAL, WEIGHTS))],
+            ["context 1", "weights are its source's"],
+        ),
+        (
+            [dataclasses.replace(_IN_TURN, outside=(INTERNAL,))],
+            ["context 0", "outside already", "leave 'internal' out of outside"],
+        ),
+        ([Context(0, 0, core=2)], ["context 0", "core 2", "the plan's 2 cores"]),
+        ([Context(0, 0, core=-1)], ["context 0", "core -1", "the plan's 2 cores"]),
+        ([Context(0, 0, core=0), Context(0, 0)], ["'mine'", "either every context has a core or none has"]),
+        (
+            [_IN_TURN, Context(0, 1, core=0), dataclasses.replace(_IN_TURN, core=1)],
+            ["contexts 0 and 2", "'mine'", "one would overwrite the other", "give both the same core"],
+        ),
+        (
+            [Context(0, 0, internal=0), Context(0, 0, internal=0)],
+            ["contexts 0 and 1", "may run at the same time", "or each its own memory"],
+        ),
+    ],
+)
+def test_memory_that_cannot_be_is_refused(contexts: list[Context], words: list[str]) -> None:
+    """The message names the context, or both of them, and what would be valid or what to change."""
     with pytest.raises(InvalidPlan) as refusal:
         _plan(*contexts)
     assert [word for word in words if word not in str(refusal.value)] == []
@@ -88,13 +178,41 @@ def test_the_steps_of_a_walk() -> None:
     assert list(_plan().steps()) == [Step("imported")]
 
 
+def test_internal_memory_is_given_between_making_and_running() -> None:
+    """Sizes are known when all contexts are made, and none can run before it has its memory; each memory once."""
+    other = Context(1, 1, internal=3, core=1)
+    plan = _plan(Context(0, 0, core=0), _IN_TURN, other, Context(0, 0, DUP, 1, internal=7, core=0))
+    assert plan.internal_memories() == {7: [1, 3], 3: [2]}
+    phases = [step.phase for step in plan.steps()]
+    made = [Step("context", index) for index in range(4)]
+    assert list(plan.steps())[1:7] == [*made, Step("internal_memory", 1), Step("internal_memory", 2)]
+    assert phases[7:] == ["first_inference"] * 4 + ["steady"] + ["destroy"] * 4
+
+
+@pytest.mark.parametrize(
+    ("cores", "of_contexts", "at_once"),
+    [(1, (None, None), False), (2, (None, None), True), (2, (0, 0), False), (2, (0, 1), True), (1, (0, 0), False)],
+)
+def test_who_may_run_at_once(cores: int, of_contexts: tuple[int | None, int | None], at_once: bool) -> None:
+    """Contexts of one core run in turn, and everything does where there is one core."""
+    plan = _plan(*(Context(0, 0, core=core) for core in of_contexts), cores=cores)
+    assert plan.may_run_at_once(0, 1) is at_once
+    assert plan.may_run_at_once(1, 0) is at_once
+
+
+def test_on_one_core_internal_memory_needs_no_binding() -> None:
+    """With one core everything runs in turn, so no context needs to be bound to it."""
+    plan = _plan(Context(0, 0, internal=0), Context(0, 1, internal=0), cores=1)
+    assert plan.internal_memories() == {0: [0, 1]}
+
+
 @pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
 def test_nothing_outlives_its_source(scenario: str) -> None:
     """Whatever reuses a context is made after it and destroyed before it."""
     plan = make_plan(scenario, "a", "b", streams=3, contexts=3)
     made = [step.context for step in plan.steps() if step.phase == "context"]
     destroyed = [step.context for step in plan.steps() if step.phase == "destroy"]
-    assert sorted(destroyed, key=str) == sorted(made, key=str) == sorted(range(9), key=str)
+    assert made == list(range(len(plan.contexts))) == list(reversed(destroyed))
     for index, context in enumerate(plan.contexts):
         if context.source is not None:
             assert made.index(context.source) < made.index(index)
@@ -102,15 +220,17 @@ def test_nothing_outlives_its_source(scenario: str) -> None:
 
 
 def test_who_shares_weights() -> None:
-    """A dup and its source share weights; a load without dups and a shared context are made from the model as it is."""
+    """A dup or another resolution shares weights with its source; a load without them and a shared context do not."""
     plan = _plan(
         Context(0, 0),
         Context(0, 0, DUP, 0),
         Context(1, 1),
         Context(1, 1, SHARED_CONTEXT, 2),
         Context(1, 0),
+        Context(1, 1),
+        Context(1, 0, SHARED_WEIGHTS, 5),
     )
-    assert [plan.shares_weights(index) for index in range(5)] == [True, True, False, False, False]
+    assert [plan.shares_weights(index) for index in range(7)] == [True, True, False, False, False, True, True]
 
 
 def test_a_plan_cannot_be_changed() -> None:

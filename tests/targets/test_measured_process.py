@@ -23,6 +23,7 @@ from scenarios.plan import Plan, Step
 from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import prepare_models, run_plan
 from targets.outcome import OUTCOMES, Failure
+from tests.scripted_driver import ACCOUNT
 from tests.support import CHECKOUT, SCRIPTED, TIME_LIMIT_S, Watcher, make_plan, walk
 
 #: Long enough for a process to start on a busy machine, short enough to wait for.
@@ -95,9 +96,10 @@ def test_each_barrier_tells_what_its_step_gave() -> None:
     """Versions, load times, latencies, digests and the runtime's own account arrive in the harness."""
     plan = make_plan("full_dup", "plain", contexts=2)
     data = {Step(each["phase"], each["context"]): each["data"] for each in walk(plan).phases}
-    assert data[Step("imported")] == {"runtime_version": "1.2.3", "python_version": sys.version.split()[0]}
+    versions = {"runtime_version": "1.2.3", "driver_version": None}
+    assert data[Step("imported")] == {**versions, "python_version": sys.version.split()[0]}
     assert data[Step("context", 1)]["load_ns"] > 0
-    assert data[Step("context", 1)]["account"] == {"weight_bytes": 1}
+    assert data[Step("context", 1)]["account"] == ACCOUNT
     first, steady = data[Step("first_inference", 0)], data[Step("steady")]
     assert first["latency_ns"] > 0
     assert steady["digests"] == [first["digest"]] * 2
