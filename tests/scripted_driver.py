@@ -5,7 +5,7 @@ A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup 
 a line to FILE for each operation, `told=FILE` a line of JSON for what each context was asked for and which contexts
 were inside an inference when another one began.
 
-`create-1-5000@load0` makes NPU buffer 1 of 5000 bytes in the ledger (accounting/ledger.py), `create-1-5000-internal@...`
+`create-1-5000@load0` makes NPU buffer 1 of 5000 bytes in the ledger (accounting/ledger.py), `create-1-5000-internal@..`
 one that the context says it allocated itself; `destroy-1@destroy0` gives it back. `submit-1-2-3@infer0` is a run whose
 task list is buffer 1 and whose register commands, in buffer 2, read weights in buffer 3; `submit-1-2-3-dead@infer0`
 one that reads them where buffer 3 was.
@@ -36,6 +36,8 @@ PLAIN = "plain"
 
 #: What every context says of itself, the same as Rockchip's library does.
 ACCOUNT = {"weights_bytes": 1000, "internal_bytes": 300, "dma_bytes": 1400}
+
+_ERRORS: dict[str, type[Exception]] = {"raise": RuntimeError, "memory": MemoryError, "not_supported": NotSupported}
 
 _PAGE_BYTES = 4096
 _MEETING_S = 30
@@ -106,12 +108,8 @@ class Script:
         self._meeting.wait(_MEETING_S)
 
     def _do(self, word: str) -> None:
-        if word == "raise":
-            raise RuntimeError("the script says so")
-        if word == "memory":
-            raise MemoryError("the script says so")
-        if word == "not_supported":
-            raise NotSupported("the script says so")
+        if word in _ERRORS:
+            raise _ERRORS[word]("the script says so")
         if word == "print":
             print("printed by the runtime")
             sys.stdout.flush()

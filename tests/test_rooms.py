@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +19,9 @@ _ARROWS = {
     "runtimes/__main__.py": {"runtimes", "samplers"},
     "scenarios": {"runtimes"},
     "targets": {"scenarios"},
+    "accounting": {"scenarios"},
     "storage": {"scenarios"},
-    "harness": {"models", "runtimes", "samplers", "scenarios", "storage", "targets"},
+    "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets"},
     "reports": {"scenarios", "storage"},
     "bench": set(),
     "conftest.py": {"harness", "models", "runtimes", "samplers", "scenarios", "storage", "targets"},
@@ -27,6 +29,7 @@ _ARROWS = {
 
 #: Where a room needs one module of another room and no more.
 _ONLY = {
+    ("accounting", "scenarios"): {"scenarios.plan"},
     ("storage", "scenarios"): {"scenarios.plan"},
     ("reports", "scenarios"): {"scenarios.catalogue"},
 }
@@ -43,6 +46,9 @@ _PACKAGES = {
     "jsonschema": {"storage"},
     "pytest": {"bench", "harness", "conftest.py"},
 }
+
+#: Places that import the rooms and the standard library, and no package at all.
+_STANDARD_LIBRARY_ALONE = ("accounting", "runtimes/__init__.py", "runtimes/base.py", "runtimes/rknn", "scenarios")
 
 _ROOMS = {place.partition("/")[0].partition(".")[0] for place in _ARROWS}
 _PARTS = [place for place in _ARROWS if (CHECKOUT / place).exists()]
@@ -102,6 +108,15 @@ def test_packages_stay_in_their_rooms(package: str) -> None:
     for place in _PARTS:
         users = [file for file in _files(place) if package in {_room_of(module) for module in _imports(file)}]
         assert place in _PACKAGES[package] or users == []
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="this Python does not say what its standard library has")
+@pytest.mark.parametrize("place", _STANDARD_LIBRARY_ALONE)
+def test_the_standard_library_is_enough(place: str) -> None:
+    """What a bare Python on a board or under an emulator runs needs nothing installed."""
+    for file in _files(place):
+        packages = {_room_of(module) for module in _imports(file)} - _ROOMS
+        assert packages <= set(sys.stdlib_module_names), file
 
 
 @pytest.mark.parametrize("file", _MEASURED, ids=lambda path: str(path.relative_to(CHECKOUT)))

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from runtimes import open_runtime
-from runtimes.base import Context, NotSupported, Runtime, input_pattern
+from runtimes.base import Context, Memory, NotSupported, Runtime, input_pattern
 from targets.base import THIS_INTERPRETER
 from targets.measured_process import prepare_models
 from targets.outcome import Failure
@@ -61,9 +61,9 @@ def _prepare(runtime: Runtime, model: Path, folder: Path) -> str:
 
 def test_every_mechanism_gives_the_same_outputs(runtime: Runtime, mobile_model: Path, tmp_path: Path) -> None:
     """A plain context, one with shared weights, its dup and a shared context are equal bit for bit."""
-    plain = runtime.load(str(mobile_model), None)
-    source = runtime.load(str(mobile_model), _prepare(runtime, mobile_model, tmp_path))
-    contexts = [source, runtime.dup(source), runtime.shared_context(plain), runtime.shared_context(source)]
+    plain = runtime.load(str(mobile_model), None, Memory())
+    source = runtime.load(str(mobile_model), _prepare(runtime, mobile_model, tmp_path), Memory())
+    contexts = [source, runtime.dup(source, Memory()), runtime.shared_context(plain), runtime.shared_context(source)]
     expected = _output(plain)
     assert len(expected) == 1000 * 4
     assert len(set(expected)) > 100, "outputs that are all alike would prove nothing"
@@ -72,14 +72,14 @@ def test_every_mechanism_gives_the_same_outputs(runtime: Runtime, mobile_model: 
 
 def test_other_weights_give_other_outputs(runtime: Runtime, tiny_models: tuple[Path, Path]) -> None:
     """Outputs depend on the weights, or comparing them would prove nothing."""
-    first, second = (_output(runtime.load(str(path), None)) for path in tiny_models)
+    first, second = (_output(runtime.load(str(path), None, Memory())) for path in tiny_models)
     assert first != second
 
 
 def test_a_dup_outlives_its_source(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
     """Destroying the source leaves the dup's weights alone."""
-    source = runtime.load(str(tiny_model), _prepare(runtime, tiny_model, tmp_path))
-    dup = runtime.dup(source)
+    source = runtime.load(str(tiny_model), _prepare(runtime, tiny_model, tmp_path), Memory())
+    dup = runtime.dup(source, Memory())
     before = _output(dup)
     source.destroy()
     assert _output(dup) == before
@@ -87,7 +87,7 @@ def test_a_dup_outlives_its_source(runtime: Runtime, tiny_model: Path, tmp_path:
 
 def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> None:
     """Nothing waits for the garbage collector, or for the context itself to be dropped."""
-    context: Any = runtime.load(str(tiny_model), None)
+    context: Any = runtime.load(str(tiny_model), None, Memory())
     session = weakref.ref(context.session)
     shared: Any = runtime.shared_context(context)
     context.infer()
@@ -100,13 +100,13 @@ def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> Non
 def test_a_dup_needs_a_prepared_source(runtime: Runtime, tiny_model: Path) -> None:
     """The weights of a plain session cannot be shared, and the adapter does not pretend that they are."""
     with pytest.raises(NotSupported, match="only between sessions of a prepared model"):
-        runtime.dup(runtime.load(str(tiny_model), None))
+        runtime.dup(runtime.load(str(tiny_model), None, Memory()), Memory())
 
 
 @pytest.mark.parametrize("name", _TYPES)
 def test_input_types(runtime: Runtime, tmp_path: Path, name: str) -> None:
     """Every type of input is filled with noise: floats in 0..1, indices 0 or 1, and the same on every machine."""
-    context = runtime.load(str(_identity(tmp_path, _TYPES[name], [1, 70000])), None)
+    context = runtime.load(str(_identity(tmp_path, _TYPES[name], [1, 70000])), None, Memory())
     values = np.frombuffer(_output(context), {"float": "float32", "double": "float64"}.get(name, name))
     assert values.size == 70000
     noise = np.frombuffer(input_pattern(), np.uint8)
@@ -132,7 +132,7 @@ def test_the_input_pattern_never_changes() -> None:
 
 def test_a_free_batch_size_is_one(runtime: Runtime, tmp_path: Path) -> None:
     """A model exported with a free batch size is measured with one frame at a time."""
-    context = runtime.load(str(_identity(tmp_path, onnx.TensorProto.FLOAT, ["batch", 3, 5])), None)
+    context = runtime.load(str(_identity(tmp_path, onnx.TensorProto.FLOAT, ["batch", 3, 5])), None, Memory())
     assert len(_output(context)) == 1 * 3 * 5 * 4
 
 
@@ -149,7 +149,7 @@ def test_what_the_adapter_cannot_feed(
     """The message names the input and what to do, or what is valid."""
     model = _identity(tmp_path, element, shape)
     with pytest.raises(NotSupported) as refusal:
-        runtime.load(str(model), None)
+        runtime.load(str(model), None, Memory())
     assert [word for word in [*words, str(model)] if word not in str(refusal.value)] == []
 
 

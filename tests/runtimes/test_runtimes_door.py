@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import onnxruntime
 import pytest
@@ -12,11 +14,13 @@ import pytest
 import runtimes
 import runtimes.__main__ as door
 from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime
+from runtimes.rknn import library
+from runtimes.rknn.library import LIBRARY_VARIABLE
 from tests.support import CHECKOUT
 
-_HERE = RuntimeEntry("here", "tests.scripted_driver", "json", "pip install here")
-_MISSING = RuntimeEntry("missing", "runtimes.missing", "no_such_package", "pip install missing==1")
-_BROKEN = RuntimeEntry("broken", "no_such_package.adapter", "json", "pip install broken")
+_HERE = RuntimeEntry("here", "tests.scripted_driver", lambda: True, "pip install here", "cpu", ("dup",))
+_MISSING = RuntimeEntry("missing", "runtimes.missing", lambda: False, "pip install missing==1", "cpu", ("dup",))
+_BROKEN = RuntimeEntry("broken", "no_such_package.adapter", lambda: True, "pip install broken", "npu", ("dup",))
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def test_a_runtime_that_is_not_installed(door_of: Callable[..., tuple[int, str]]
     """It is said with what to install, and does not spoil the others."""
     code, words = door_of(_MISSING, _HERE)
     assert code == 0, words
-    assert "not installed: pip install missing==1" in words
+    assert "not here: pip install missing==1" in words
     assert "version 1.2.3" in words
 
 
@@ -65,17 +69,47 @@ def test_a_runtime_that_cannot_be_imported(door_of: Callable[..., tuple[int, str
 
 def test_unknown_names() -> None:
     """The message names the valid ones and the door that shows them."""
-    assert find_runtime("onnxruntime") is RUNTIMES[0]
+    assert [find_runtime(entry.name) for entry in RUNTIMES] == list(RUNTIMES)
     with pytest.raises(UnknownRuntime) as refusal:
         find_runtime("onnx")
-    for word in ("'onnx'", "valid: onnxruntime", "python -m runtimes"):
+    for word in ("'onnx'", "valid: onnxruntime, rknn", "python -m runtimes"):
         assert word in str(refusal.value)
 
 
 def test_looking_for_a_runtime_does_not_import_it() -> None:
     """The harness would otherwise map libraries that the measured process maps, and halve their share there."""
-    code = "import sys, runtimes; print([runtimes.available(each) for each in runtimes.RUNTIMES]); "
-    code += "print({'numpy', 'onnxruntime'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:2] == ["[True]", "set()"]
+    code = "import sys, runtimes; print({each.name: runtimes.available(each) for each in runtimes.RUNTIMES}); "
+    code += "print({'numpy', 'onnxruntime', 'ctypes', 'runtimes.rknn.adapter'} & set(sys.modules))"
+    environment = {**os.environ, LIBRARY_VARIABLE: "/named/librknnrt.so"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.split("\n")[:2] == ["{'onnxruntime': True, 'rknn': True}", "set()"]
     assert not available(_MISSING)
+
+
+def test_rockchips_runtime_is_here_where_its_library_is(
+    door_of: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without a library the option is named; a file that is none is said in words, and there is no traceback."""
+    rknn = find_runtime("rknn")
+    monkeypatch.setattr(library, "_FOLDERS", ())
+    monkeypatch.delenv(LIBRARY_VARIABLE, raising=False)
+    code, words = door_of(rknn)
+    assert code == 1
+    assert "not here: give Rockchip's library with --rknn-library FILE" in words
+    text = tmp_path / "notes.txt"
+    text.write_text("no library")
+    monkeypatch.setenv(LIBRARY_VARIABLE, str(text))
+    code, words = door_of(rknn)
+    assert code == 1
+    assert f"{text} is no ELF library. Give librknnrt.so or librknnmrt.so of Rockchip's SDK" in words
+
+
+def test_every_runtime_answers_questions_that_are_asked() -> None:
+    """Each names files of bench/, and each has a kind of device that decides how many contexts run at once."""
+    questions = {path.stem.replace("test_", "") for path in (CHECKOUT / "bench").glob("test_*.py")}
+    for entry in RUNTIMES:
+        assert entry.device in ("cpu", "npu")
+        assert entry.questions
+        assert set(entry.questions) <= questions

@@ -106,7 +106,7 @@ def test_no_heavy_part_of_the_standard_library(walked: dict[str, str | None], ba
 
 
 def test_rockchips_adapter_needs_the_standard_library_alone(tmp_path: Path) -> None:
-    """Rockchip's API is bound by ctypes: no package comes with it, and no heavy part of the standard library but that."""
+    """Its API is bound by ctypes: no package comes with it, and no other heavy part of the standard library."""
     modules = _modules("import scenarios.driver, runtimes.rknn.adapter", tmp_path / "modules.json")
     bare = _modules("import json, zlib, threading", tmp_path / "bare.json")
     more = {name: file for name, file in modules.items() if name not in bare}

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from storage.files import FAILURES, BadFile, InvalidResult, StoredFile, check_result, read_storage
+from storage.files import WITHOUT_SPEED, BadFile, InvalidResult, StoredFile, check_result, read_storage
 from storage.result import Configuration, build_result
 from tests.support import make_plan
 
@@ -24,10 +24,12 @@ def _info() -> dict[str, Any]:
 
 
 def _file(
-    benchmarks: list[dict[str, Any]], failures: list[dict[str, Any]] | None = None, when: str = "2026-11-21T10:00:00"
+    benchmarks: list[dict[str, Any]],
+    without_speed: list[dict[str, Any]] | None = None,
+    when: str = "2026-11-21T10:00:00",
 ) -> dict[str, Any]:
     common = {"machine_info": {"node": "board"}, "commit_info": {"id": "abc"}, "datetime": when, "version": "5.3.1"}
-    return {**common, "benchmarks": benchmarks, **({FAILURES: failures} if failures else {})}
+    return {**common, "benchmarks": benchmarks, **({WITHOUT_SPEED: without_speed} if without_speed else {})}
 
 
 def _measured(info: dict[str, Any]) -> dict[str, Any]:
