@@ -22,6 +22,9 @@ __all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
 
 _MINI_RUNTIME = "librknnmrt"
 
+#: Makes the inputs, or the outputs, of the context of that handle.
+_MakeTensors = Callable[[int], Tensors]
+
 
 class LibraryMissing(AdapterError):
     """There is no library to load."""
@@ -41,16 +44,20 @@ class LibraryUnloadable(AdapterError):
 
 
 class RknnRuntimeContext(Context):
-    """One rknn_context with its tensors and what was allocated for it outside the library."""
+    """One rknn_context with its tensors and what was allocated for it outside the library.
 
-    def __init__(self, binding: Binding, handle: int) -> None:
+    Tensors are made at the first inference: the mini runtime wants them after the internal memory, which may be given
+    when all contexts are there; and the library itself makes its own no sooner.
+    """
+
+    def __init__(self, binding: Binding, handle: int, make_input: _MakeTensors, make_output: _MakeTensors) -> None:
         self.binding = binding
         self.handle = handle
+        self._make_input, self._make_output = make_input, make_output
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
-        #: Set once they are made; what was made by then is released where making the rest fails.
-        self.input: Optional[Tensors] = None
-        self.output: Optional[Tensors] = None
+        self._input: Optional[Tensors] = None
+        self._output: Optional[Tensors] = None
 
     def add_piece(self, piece: Piece, kind: Optional[str] = None) -> None:
         """Keep memory for as long as the context lives; `kind` where it is new, and not a further name of a piece."""
@@ -60,15 +67,17 @@ class RknnRuntimeContext(Context):
 
     def infer(self) -> None:
         """Take the input in, run, take the output out."""
-        assert self.input is not None
-        assert self.output is not None
-        self.input.move()
+        if self._input is None:
+            self._input = self._make_input(self.handle)
+        if self._output is None:
+            self._output = self._make_output(self.handle)
+        self._input.move()
         self.binding.run(self.handle)
-        self.output.move()
+        self._output.move()
 
     def outputs(self) -> Sequence[memoryview]:
         """Return the application's output buffers."""
-        return self.output.views() if self.output else []
+        return self._output.views() if self._output else []
 
     def account(self) -> Dict[str, int]:
         """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the shared weights."""
@@ -81,15 +90,15 @@ class RknnRuntimeContext(Context):
 
     def allocations(self) -> List[Allocation]:
         """Return the outside memory and the bound tensors."""
-        tensors = [each for each in (self.input, self.output) if each is not None]
+        tensors = [each for each in (self._input, self._output) if each is not None]
         return [*self._allocations, *(one for each in tensors for one in each.allocations())]
 
     def destroy(self) -> None:
         """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
-        for tensors in (self.output, self.input):
+        for tensors in (self._output, self._input):
             if tensors is not None:
                 tensors.release()
-        self.input = self.output = None
+        self._input = self._output = None
         while self._pieces:
             self._pieces.pop().release()
         self.binding.destroy(self.handle)
@@ -157,13 +166,14 @@ class Rknn(Runtime):
 
     def _furnish(self, handle: int, memory: Memory, *, loaded: bool) -> RknnRuntimeContext:
         """Give a new context all that the application owes it."""
-        context = RknnRuntimeContext(self._binding, handle)
+        context = RknnRuntimeContext(
+            self._binding, handle, lambda own: self._input(own, memory), lambda own: self._output(own, memory)
+        )
         try:
             self._note_driver(handle)
             if memory.core is not None:
                 self._binding.set_core_mask(handle, 1 << memory.core)
             self._give_memory(context, memory, loaded)
-            self._bind_tensors(context, memory)
         except AdapterError:
             context.destroy()
             raise
@@ -180,19 +190,14 @@ class Rknn(Runtime):
             context.add_piece(piece, "internal")
             self._binding.set_internal_mem(context.handle, piece.memory)
 
-    def _bind_tensors(self, context: RknnRuntimeContext, memory: Memory) -> None:
-        numbers = self._binding.numbers(context.handle)
-        context.input = self._input(context.handle, numbers.n_input, memory)
-        context.output = self._output(context.handle, numbers.n_output, memory)
-
-    def _input(self, handle: int, count: int, memory: Memory) -> Tensors:
-        copied = "input" not in memory.zero_copy
+    def _input(self, handle: int, memory: Memory) -> Tensors:
+        copied, count = "input" not in memory.zero_copy, self._binding.numbers(handle).n_input
         if copied and not self._mini:
             return CopiedInputs(self._binding, handle, count)
         return BoundInputs(self._binding, handle, count, memory.allocator, native=self._mini, staged=copied)
 
-    def _output(self, handle: int, count: int, memory: Memory) -> Tensors:
-        copied = "output" not in memory.zero_copy
+    def _output(self, handle: int, memory: Memory) -> Tensors:
+        copied, count = "output" not in memory.zero_copy, self._binding.numbers(handle).n_output
         if copied and not self._mini:
             return CopiedOutputs(self._binding, handle, count)
         return BoundOutputs(self._binding, handle, count, memory.allocator, native=self._mini, staged=copied)

@@ -27,6 +27,9 @@ _HEAPS = (
 _HEAP_DATA = "=QIIQ"
 _HEAP_ALLOC = {"dma_heap": 0xC0184800, "rk_dma_heap": 0xC0185200}
 
+#: RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE (rknn_api.h): rknn_destroy_mem frees the rknn_tensor_mem itself.
+_ALLOC_INSIDE = 1
+
 #: Rockchip's media memory zone, as its SDK and its camera images name the library.
 _MMZ_LIBRARIES = ("libmpimmz.so", "librockit.so")
 #: RK_MMZ_ALLOC_TYPE_CMA | RK_MMZ_ALLOC_UNCACHEABLE (rk_mpi_mmz.h).
@@ -71,17 +74,17 @@ def _from_dma_heap(binding: Binding, context: int, size: int) -> Piece:
     fd = _open_heap_buffer(size)
     mapping = mmap.mmap(fd, size)
     view = ctypes.c_char.from_buffer(mapping)
-    memory = binding.create_mem_from_fd(context, fd, ctypes.addressof(view), size)
+    piece = _from_foreign_fd(binding, context, fd, ctypes.addressof(view), size)
     held: List[Any] = [view]
 
     def release() -> None:
-        binding.destroy_mem(context, memory)
+        piece.release()
         held.clear()
         mapping.close()
         os.close(fd)
 
     del view
-    return Piece(memory, release)
+    return Piece(piece.memory, release)
 
 
 def _from_physical_address(binding: Binding, context: int, size: int) -> Piece:
@@ -105,11 +108,28 @@ def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
         raise NotSupported(f"RK_MPI_MMZ_Alloc of {size} bytes returned {code}")
     library.RK_MPI_MMZ_Handle2VirAddr.restype = ctypes.c_void_p
     address = library.RK_MPI_MMZ_Handle2VirAddr(block)
-    memory = binding.create_mem_from_fd(context, library.RK_MPI_MMZ_Handle2Fd(block), address, size)
+    piece = _from_foreign_fd(binding, context, library.RK_MPI_MMZ_Handle2Fd(block), address, size)
 
     def release() -> None:
-        binding.destroy_mem(context, memory)
+        piece.release()
         library.RK_MPI_MMZ_Free(block)
+
+    return Piece(piece.memory, release)
+
+
+def _from_foreign_fd(binding: Binding, context: int, fd: int, address: int, size: int) -> Piece:
+    """Name memory by a file descriptor that the library did not make.
+
+    With this flag set librknnrt 1.5.2 and 1.6.0 hang in every rknn_set_*_mem of such memory, by taking their own lock
+    twice; without it rknn_destroy_mem would not free the struct.
+    """
+    memory = binding.create_mem_from_fd(context, fd, address, size)
+    struct_is_librarys = memory.contents.flags & _ALLOC_INSIDE
+    memory.contents.flags &= ~_ALLOC_INSIDE
+
+    def release() -> None:
+        memory.contents.flags |= struct_is_librarys
+        binding.destroy_mem(context, memory)
 
     return Piece(memory, release)
 
