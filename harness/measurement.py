@@ -119,7 +119,10 @@ class Bench:
             path = Path(folder) / "ledger.jsonl"
             target = replace(self.target, environment={**self.target.environment, LEDGER_VARIABLE: str(path)})
             run = run_plan(target, plan, observer, limit_s, on_step)
-            return run, read_ledger(path)
+            ledger = read_ledger(path)
+        for record in run.phases:
+            record["npu_live_bytes"] = ledger.live_bytes(record["at_ns"])
+        return run, ledger
 
     def _reporter(self, number: int, steps: int) -> Callable[[Any], None]:
         done = iter(range(steps))

@@ -75,6 +75,9 @@ class Repeat:
         return sorted((each for each in self.barriers if each["phase"] == phase), key=lambda each: each["context"])
 
 
+#: What is stored of a barrier; the last two where there is an NPU, and a ledger.
+_OF_A_PHASE = ("malloc_trimmed", "process", "system", "npu", "npu_live_bytes")
+
 #: Phases whose steps are of one context and add memory to it.
 _OF_A_CONTEXT = ("context", "internal_memory", "first_inference")
 
@@ -240,4 +243,4 @@ def _stored_repeat(repeat: Repeat) -> dict[str, Any]:
 def _stored_phase(repeat: Repeat, phase: str) -> dict[str, Any]:
     last = repeat.last(phase)
     assert last is not None
-    return {key: last[key] for key in ("malloc_trimmed", "process", "system", "npu") if key in last}
+    return {key: last[key] for key in _OF_A_PHASE if key in last}
