@@ -98,10 +98,26 @@ class Ledger:
 
 def read_ledger(path: Path) -> Ledger:
     """Return what the file holds; a last line cut short, by a process that was killed, is left out."""
-    ledger = Ledger()
+    buffers: dict[int, Buffer] = {}
+    submits: list[Submit] = []
+    refused: dict[str, None] = {}
+    mode: str | None = None
     for event in _events(path):
-        ledger = _with(ledger, event)
-    return ledger
+        kind: str = event["event"]
+        number: int = event.get("buffer", 0)
+        if kind == "start":
+            mode = event["mode"]
+        elif kind == "create":
+            buffers[number] = _buffer(event)
+        elif kind == "inode":
+            buffers[number] = replace(buffers[number], inode=event["inode"])
+        elif kind == "destroy":
+            buffers[number] = replace(buffers[number], died_ns=event["at_ns"])
+        elif kind == "submit":
+            submits.append(_submit(event))
+        elif kind == "refused":
+            refused[event["path"]] = None
+    return Ledger(buffers, tuple(submits), mode, tuple(refused))
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:
@@ -109,23 +125,6 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
         return
     for line in path.read_bytes().split(b"\n")[:-1]:
         yield json.loads(line)
-
-
-def _with(ledger: Ledger, event: dict[str, Any]) -> Ledger:
-    kind = event["event"]
-    if kind == "start":
-        return replace(ledger, mode=event["mode"])
-    if kind == "create":
-        ledger.buffers[event["buffer"]] = _buffer(event)
-    elif kind == "inode":
-        ledger.buffers[event["buffer"]] = replace(ledger.buffers[event["buffer"]], inode=event["inode"])
-    elif kind == "destroy":
-        ledger.buffers[event["buffer"]] = replace(ledger.buffers[event["buffer"]], died_ns=event["at_ns"])
-    elif kind == "submit":
-        return replace(ledger, submits=(*ledger.submits, _submit(event)))
-    elif kind == "refused" and event["path"] not in ledger.refused:
-        return replace(ledger, refused=(*ledger.refused, event["path"]))
-    return ledger
 
 
 def _buffer(event: dict[str, Any]) -> Buffer:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from targets.chips import find_chip
+from targets.chips import CHIPS
 from targets.choose import parse_target
 from targets.errors import TargetError
 
@@ -195,7 +195,7 @@ def resolve_settings(config: pytest.Config, target: Target) -> Settings:
         time_limit_s=option.time_limit,
         idle_s=effort.idle_s,
         cpus=len(os.sched_getaffinity(0)),
-        npu_cores=find_chip(target.chip).npu_cores if target.chip else 1,
+        npu_cores=CHIPS[target.chip].npu_cores if target.chip else 1,
     )
 
 
