@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 __all__ = [
+    "ChipUnknown",
     "ModelFileEmpty",
     "ModelFileMissing",
     "ModelNotBuilt",
@@ -24,19 +25,29 @@ class UserError(Exception):
     """The user can put it right; conftest.py shows it as pytest's usage error, without a traceback."""
 
 
-class ModelFileMissing(UserError):
-    """--model names no file."""
+class ChipUnknown(UserError):
+    """Built-in models are wanted for the NPU of a machine that is no known Rockchip board."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self) -> None:
+        super().__init__(
+            "the built-in models are made for one chip, and this machine's is not known. Give your own with --model "
+            "FILE, or choose a chip with --target vboard:CHIP"
+        )
+
+
+class ModelFileMissing(UserError):
+    """--model or --resolution names no file."""
+
+    def __init__(self, option: str, path: Path) -> None:
         what = "is a folder" if path.is_dir() else "does not exist"
-        super().__init__(f"--model {path}: {what}. Give a model file, or leave --model out for the built-in set")
+        super().__init__(f"{option} {path}: {what}. Give a model file, or leave {option} out for the built-in set")
 
 
 class ModelFileEmpty(UserError):
-    """--model names a file without content."""
+    """--model or --resolution names a file without content."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"--model {path}: the file is empty. Export or copy it again")
+    def __init__(self, option: str, path: Path) -> None:
+        super().__init__(f"{option} {path}: the file is empty. Export or copy it again")
 
 
 class ModelNotBuilt(UserError):

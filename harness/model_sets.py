@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
-import models
-from harness.errors import ModelFileEmpty, ModelFileMissing, ModelNotBuilt, ResolutionsMissing
+from harness.errors import ChipUnknown, ModelFileEmpty, ModelFileMissing, ModelNotBuilt, ResolutionsMissing
+from models import ModelError, Recipe, RknnRecipe, ensure, ensure_rknn_all
+from models.rknn_platforms import find_platform
 from scenarios.catalogue import IN_TURN, RESOLUTIONS
 from scenarios.plan import Model
 
@@ -63,50 +65,57 @@ class ModelSets:
         if self.files:
             return tuple(_model(path) for path in self.files)
         if model_set == IN_TURN:
-            return tuple(_model(self._build(runtime, name, size, 1)) for name, size in self.built_in.in_turn)
-        name, size = self.built_in.stream
-        return tuple(_model(self._build(runtime, name, size, seed)) for seed in range(1, self.streams + 1))
+            recipes = [Recipe(name, size, seed=1) for name, size in self.built_in.in_turn]
+        else:
+            name, size = self.built_in.stream
+            recipes = [Recipe(name, size, seed) for seed in range(1, self.streams + 1)]
+        return tuple(map(_model, self._build(runtime, recipes)))
 
     def _resolutions(self, runtime: str) -> tuple[Model, ...]:
         if self.resolutions:
-            return tuple(_model(each.file, each.weightless) for each in self.resolutions)
+            return tuple(_model(each.file, each.weightless, option="--resolution") for each in self.resolutions)
         if self.files:
             raise ResolutionsMissing
-        found: list[Model] = []
-        for name, size in self.built_in.resolutions:
-            # The first has the weights that the others share.
-            weightless = self._weightless(runtime, name, size) if found else None
-            found.append(_model(self._build(runtime, name, size, 1), weightless))
-        return tuple(found)
+        recipes = [Recipe(name, size, seed=1) for name, size in self.built_in.resolutions]
+        files = self._build(runtime, recipes)
+        # The first has the weights that the others share.
+        weightless = [None, *self._build(runtime, recipes[1:], weightless=True)] if self._removes(runtime) else []
+        return tuple(_model(*each) for each in zip_longest(files, weightless))
 
-    def _build(self, runtime: str, name: str, size: int, seed: int) -> Path:
+    def _build(self, runtime: str, recipes: Sequence[Recipe], weightless: bool = False) -> list[Path]:
         try:
             if runtime == _RKNN:
-                return models.ensure_rknn(name, size, seed, self.chip)
-            return models.ensure(name, size, seed)
-        except models.ModelError as error:
+                return ensure_rknn_all([RknnRecipe(each, self._known_chip(), weightless) for each in recipes])
+            return [ensure(each.name, each.size, each.seed) for each in recipes]
+        except ModelError as error:
             raise ModelNotBuilt(error) from None
 
-    def _weightless(self, runtime: str, name: str, size: int) -> Path | None:
-        if runtime != _RKNN or not models.can_remove_weights(self.chip):
-            return None
+    def _removes(self, runtime: str) -> bool:
+        """Whether there are files without weights for the runtime."""
         try:
-            return models.ensure_rknn(name, size, 1, self.chip, weightless=True)
-        except models.ModelError as error:
+            return runtime == _RKNN and find_platform(self._known_chip()).removes_weights
+        except ModelError as error:
             raise ModelNotBuilt(error) from None
 
+    def _known_chip(self) -> str:
+        if self.chip is None:
+            raise ChipUnknown
+        return self.chip
 
-def _model(path: Path, weightless: Path | None = None) -> Model:
-    path = _checked(path)
-    return Model(path.stem, str(path), _digest(path), weightless=str(_checked(weightless)) if weightless else None)
+
+def _model(path: Path, weightless: Path | None = None, option: str = "--model") -> Model:
+    """Return the model; `option` is the one that gave it, which an error names."""
+    path = _checked(path, option)
+    without_weights = str(_checked(weightless, option)) if weightless else None
+    return Model(path.stem, str(path), _digest(path), weightless=without_weights)
 
 
-def _checked(path: Path) -> Path:
+def _checked(path: Path, option: str) -> Path:
     path = path.resolve()
     if not path.is_file():
-        raise ModelFileMissing(path)
+        raise ModelFileMissing(option, path)
     if path.stat().st_size == 0:
-        raise ModelFileEmpty(path)
+        raise ModelFileEmpty(option, path)
     return path
 
 

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from targets.chips import CHIPS
 from targets.choose import parse_target
-from targets.errors import TargetError
 
 from harness.errors import NoRuntime, PssUnreadable, RuntimeNotInstalled, RuntimeNotOnTarget, TargetInvalid
 from harness.model_sets import BuiltIn, ModelSets, Resolution
@@ -20,6 +18,8 @@ from samplers.process import pss_readable
 from scenarios.catalogue import Parameters
 from scenarios.plan import Model
 from targets.base import Target
+from targets.chips import CHIPS
+from targets.errors import TargetError
 
 if TYPE_CHECKING:
     import pytest
