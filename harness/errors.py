@@ -78,10 +78,7 @@ class RuntimeNotOnTarget(UserError):
 
 
 class TargetInvalid(UserError):
-    """--target or --rknn-library cannot be used."""
-
-    def __init__(self, reason: object) -> None:
-        super().__init__(f"--target: {reason}")
+    """--target or --rknn-library cannot be used; targets.errors has the sentences, which name the option."""
 
 
 class PssUnreadable(UserError):

@@ -180,7 +180,7 @@ def resolve_target(config: pytest.Config) -> Target:
     try:
         return parse_target(config.option.target, config.option.rknn_library)
     except TargetError as error:
-        raise TargetInvalid(error) from None
+        raise TargetInvalid(str(error)) from None
 
 
 def resolve_settings(config: pytest.Config, target: Target) -> Settings:

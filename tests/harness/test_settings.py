@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,31 +10,34 @@ from typing import Any
 
 import pytest
 
-import models
-from harness import settings
+from harness import errors, settings
 from harness.errors import (
-    ModelFileEmpty,
-    ModelFileMissing,
-    ModelNotBuilt,
     NoRuntime,
     PssUnreadable,
     RuntimeNotInstalled,
-    StorageNotLocal,
-    StorageNotWritable,
+    RuntimeNotOnTarget,
+    TargetInvalid,
     UserError,
 )
+from harness.model_sets import Resolution
 from harness.session import choose_board_storage, storage_folder
 from harness.settings import (
     add_options,
     check_kernel,
     check_runtimes,
     chosen_runtimes,
-    resolve_models,
+    question_of,
+    resolve_model_sets,
     resolve_settings,
+    resolve_target,
 )
-from runtimes import RUNTIMES
+from runtimes import find_runtime
 from samplers import process as process_module
 from storage.board import board_storage
+from targets.base import THIS_INTERPRETER, Target
+from targets.errors import TargetError
+
+_RK3588 = Target("vboard:rk3588", ("true",), chip="rk3588")
 
 
 class Group:
@@ -65,17 +67,26 @@ def _config(*arguments: object, **options: object) -> Any:
 
 def test_defaults() -> None:
     """Four streams with three contexts each, in three processes, on all usable CPUs."""
-    found = resolve_settings(_config())
+    found = resolve_settings(_config(), THIS_INTERPRETER)
     assert (found.streams, found.contexts, found.repeats, found.sample_hz) == (4, 3, 3, 200)
-    assert found.cores == len(os.sched_getaffinity(0))
+    assert found.cpus == len(os.sched_getaffinity(0))
+
+
+def test_as_many_infer_at_once_as_there_are_cores_of_what_infers() -> None:
+    """On a CPU its usable CPUs, on an NPU its cores; of an NPU that is not known, one."""
+    on_chip, elsewhere = (resolve_settings(_config(), target) for target in (_RK3588, THIS_INTERPRETER))
+    cpus = len(os.sched_getaffinity(0))
+    assert on_chip.parameters("onnxruntime", ()).cores == cpus
+    assert on_chip.parameters("rknn", ()).cores == 3
+    assert elsewhere.parameters("rknn", ()).cores == 1
 
 
 def test_quick_gives_way_to_what_is_given_beside_it() -> None:
     """--quick means less effort, but only where no option says otherwise."""
-    default, quick = resolve_settings(_config()), resolve_settings(_config("--quick"))
+    default, quick = (resolve_settings(_config(*options), THIS_INTERPRETER) for options in ((), ("--quick",)))
     assert quick.repeats < default.repeats
     assert quick.rounds < default.rounds
-    given = resolve_settings(_config("--quick", "--repeats", 7, "--rounds", 9, "--streams", 2))
+    given = resolve_settings(_config("--quick", "--repeats", 7, "--rounds", 9, "--streams", 2), THIS_INTERPRETER)
     assert (given.repeats, given.rounds, given.streams) == (7, 9, 2)
 
 
@@ -97,11 +108,13 @@ def test_rates_are_above_0(option: str, value: str) -> None:
     assert f"{option}: {value!r} is not valid; valid: a number above 0" in str(refusal.value)
 
 
-def test_runtimes_by_name() -> None:
-    """Without a name all that are installed are measured; a name given twice counts once."""
+def test_runtimes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a name all that are here are measured; a name given twice counts once."""
+    monkeypatch.setattr(settings, "available", lambda entry: entry.name == "onnxruntime")
     assert chosen_runtimes(_config()) == ["onnxruntime"]
     assert chosen_runtimes(_config("--runtime", "onnxruntime", "--runtime", "onnxruntime")) == ["onnxruntime"]
-    with pytest.raises(argparse.ArgumentError, match="unknown runtime 'onnx'; valid: onnxruntime"):
+    assert chosen_runtimes(_config("--runtime", "rknn", "--runtime", "onnxruntime")) == ["rknn", "onnxruntime"]
+    with pytest.raises(argparse.ArgumentError, match="unknown runtime 'onnx'; valid: onnxruntime, rknn"):
         _config("--runtime", "onnx")
     check_runtimes(_config())
 
@@ -109,11 +122,49 @@ def test_runtimes_by_name() -> None:
 def test_runtimes_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was asked for is an error that says what to install; none at all is an error too."""
     monkeypatch.setattr(settings, "available", lambda _: False)
-    with pytest.raises(RuntimeNotInstalled, match=f"--runtime onnxruntime: .* Install it: {RUNTIMES[0].install}"):
-        check_runtimes(_config("--runtime", "onnxruntime"))
+    for name in ("onnxruntime", "rknn"):
+        with pytest.raises(RuntimeNotInstalled) as refusal:
+            check_runtimes(_config("--runtime", name))
+        assert str(refusal.value) == f"--runtime {name} is not here: {find_runtime(name).install}"
     assert chosen_runtimes(_config()) == []
     with pytest.raises(NoRuntime, match="python -m runtimes"):
         check_runtimes(_config())
+
+
+def test_a_library_that_is_given_brings_its_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --rknn-library Rockchip's runtime is here, wherever the usual places are."""
+    monkeypatch.setattr(settings, "available", lambda _: False)
+    config = _config("--rknn-library", "librknnrt.so")
+    assert chosen_runtimes(config) == ["rknn"]
+    check_runtimes(config)
+
+
+def test_the_virtual_board_has_one_runtime() -> None:
+    """There Rockchip's is measured without being named, and another one cannot be."""
+    target = ("--target", "vboard:rk3588", "--rknn-library", "librknnrt.so")
+    assert chosen_runtimes(_config(*target)) == ["rknn"]
+    check_runtimes(_config(*target))
+    with pytest.raises(RuntimeNotOnTarget) as refusal:
+        check_runtimes(_config(*target, "--runtime", "onnxruntime"))
+    words = ("--runtime onnxruntime", "vboard:rk3588 has Rockchip's runtime alone", "Leave --runtime out")
+    assert [word for word in words if word not in str(refusal.value)] == []
+
+
+def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the targets say of it is said as a mistake of the user, with the option."""
+
+    def refuse(text: str, library: Path | None) -> Target:
+        raise TargetError(f"--target {text}: not with {library}")
+
+    monkeypatch.setattr(settings, "parse_target", refuse)
+    with pytest.raises(TargetInvalid, match=r"--target vboard:rk1: not with librknnrt\.so") as refusal:
+        resolve_target(_config("--target", "vboard:rk1", "--rknn-library", "librknnrt.so"))
+    assert str(refusal.value).count("--target") == 1
+
+
+def test_the_target_is_this_interpreter_where_nothing_is_said() -> None:
+    """An ordinary run stays where it is."""
+    assert resolve_target(_config()).command == THIS_INTERPRETER.command
 
 
 def test_a_kernel_without_pss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,81 +175,34 @@ def test_a_kernel_without_pss(monkeypatch: pytest.MonkeyPatch) -> None:
         check_kernel()
 
 
-def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They keep their order; each has its file's name, its absolute path and its digest."""
-    for name in ("b.onnx", "a.onnx"):
-        (tmp_path / name).write_bytes(name.encode())
-    monkeypatch.chdir(tmp_path)
-    found = resolve_models(_config("--model", "b.onnx", "--model", tmp_path / "a.onnx"))
-    assert [(model.name, model.path) for model in found] == [
-        ("b", str(tmp_path / "b.onnx")),
-        ("a", str(tmp_path / "a.onnx")),
+def test_models_of_the_options(tmp_path: Path) -> None:
+    """--model and --resolution arrive with the target's chip; --quick takes other built-in networks."""
+    resolutions = ("--resolution", "a.rknn", "--resolution", f"{tmp_path}/b.rknn,{tmp_path}/b-weightless.rknn")
+    found = resolve_model_sets(_config("--model", "m.rknn", *resolutions, "--streams", 2), _RK3588)
+    assert (found.streams, found.chip) == (2, "rk3588")
+    assert list(found.files) == [Path("m.rknn")]
+    assert list(found.resolutions) == [
+        Resolution(Path("a.rknn"), None),
+        Resolution(tmp_path / "b.rknn", tmp_path / "b-weightless.rknn"),
     ]
-    assert [model.digest for model in found] == [hashlib.sha256(name).hexdigest() for name in (b"b.onnx", b"a.onnx")]
+    default, quick = (resolve_model_sets(_config(*options), THIS_INTERPRETER) for options in ((), ("--quick",)))
+    assert default.chip is None
+    assert default.built_in != quick.built_in
+    for sets in (default, quick):
+        assert len(sets.built_in.in_turn) > 1
+        assert len({name for name, _ in sets.built_in.resolutions}) == 1
 
 
-def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
-    """A file that the model names changes what the model is; its other neighbours do not."""
-    model = tmp_path / "model.onnx"
-    model.write_bytes(b"... location weights.bin ...")
-
-    def digest() -> str:
-        return resolve_models(_config("--model", model))[0].digest
-
-    digests = [digest()]
-    for name, content in (("weights.bin", b"1"), ("weights.bin", b"2"), ("other.bin", b"3")):
-        (tmp_path / name).write_bytes(content)
-        digests.append(digest())
-    assert len(set(digests[:3])) == 3
-    assert digests[3] == digests[2]
-
-
-def test_the_built_in_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without --model each stream has the same network with other weights; --quick takes another network."""
-    built = []
-
-    def ensure(network: str, size: int, seed: int) -> Path:
-        built.append((network, size, seed))
-        path = tmp_path / f"{network}-{seed}.onnx"
-        path.write_bytes(str(seed).encode())
-        return path
-
-    monkeypatch.setattr(models, "ensure", ensure)
-    assert len({model.digest for model in resolve_models(_config("--streams", 3))}) == 3
-    resolve_models(_config("--quick", "--streams", 1))
-    assert built == [("yolov5s", 320, 1), ("yolov5s", 320, 2), ("yolov5s", 320, 3), ("mobilenet_v2", 224, 1)]
-
-
-def test_files_that_are_no_models(tmp_path: Path) -> None:
-    """Missing, a folder, empty: each is named with what is wrong and what to do."""
-    empty = tmp_path / "empty.onnx"
-    empty.touch()
-    cases = [
-        (tmp_path / "none.onnx", ModelFileMissing, "does not exist. Give a model file"),
-        (tmp_path, ModelFileMissing, "is a folder. Give a model file"),
-        (empty, ModelFileEmpty, "the file is empty. Export or copy it again"),
-    ]
-    for path, error, words in cases:
-        with pytest.raises(error) as refusal:
-            resolve_models(_config("--model", path))
-        assert str(refusal.value).startswith(f"--model {path}: {words}")
-
-
-def test_a_built_in_model_that_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason is passed on with a way around it."""
-
-    def fail(*_: object) -> None:
-        raise models.ModelError("no space left")
-
-    monkeypatch.setattr(models, "ensure", fail)
-    with pytest.raises(ModelNotBuilt, match=r"no space left\. Give your own with --model FILE"):
-        resolve_models(_config())
+def test_questions_by_their_files() -> None:
+    """A file's name without what pytest wants of it is what a runtime's row names."""
+    assert question_of(Path("bench/test_internal_reuse.py")) == "internal_reuse"
 
 
 def test_every_mistake_is_a_user_error() -> None:
     """conftest.py catches one class."""
-    errors = (ModelFileEmpty, ModelFileMissing, ModelNotBuilt, NoRuntime, RuntimeNotInstalled)
-    assert all(issubclass(error, UserError) for error in (*errors, StorageNotLocal, StorageNotWritable))
+    found = [getattr(errors, name) for name in errors.__all__]
+    assert len(found) > 8
+    assert all(issubclass(error, UserError) for error in found)
 
 
 @pytest.mark.parametrize("uri", ["file:///data/store", "/data/store"])
