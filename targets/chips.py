@@ -1,0 +1,68 @@
+"""Rockchip's chips with an NPU of this kind: what a target must know of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["CHIPS", "MINI_RUNTIME", "RUNTIME", "Chip", "chip_of_this_machine", "playable_chips"]
+
+RUNTIME = "librknnrt"
+MINI_RUNTIME = "librknnmrt"
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One chip."""
+
+    name: str
+    npu_cores: int
+    #: The library that runs its models.
+    runtime: str
+    #: Architectures of the Linux systems on it, the usual one first.
+    architectures: tuple[str, ...]
+    #: Whether its NPU has an IOMMU; without one, buffers are physically contiguous.
+    iommu: bool
+    #: What its NPU's driver answers when asked for the hardware's version, by which librknnrt knows the chip; None
+    #: where that was not seen, and the virtual board cannot play the chip.
+    hardware_version: int | None
+
+
+_64_BIT = ("aarch64", "armhf")
+_32_BIT = ("armhf",)
+
+#: Cores and IOMMU: the kernel's rknpu_drv.c (num_irqs of each chip's configuration) and device trees (iommus of the
+#: NPU's node). Runtimes: Rockchip's RKNN SDK. Hardware versions: found with librknnrt 1.4.0 to 1.6.0, which take a
+#: model of each chip at that version alone; the C source targets/preload/settings.c has the same ones. RK3576 and
+#: RV1126B need a librknnrt of 2.0 or later, which was not at hand.
+CHIPS: dict[str, Chip] = {
+    chip.name: chip
+    for chip in (
+        Chip("rk3562", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=0x54524549),
+        Chip("rk3566", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=0),
+        Chip("rk3568", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=0),
+        Chip("rk3576", 2, RUNTIME, _64_BIT, iommu=True, hardware_version=None),
+        Chip("rk3588", 3, RUNTIME, _64_BIT, iommu=True, hardware_version=0x46495245),
+        Chip("rv1103", 1, MINI_RUNTIME, _32_BIT, iommu=False, hardware_version=0x54524548),
+        Chip("rv1106", 1, MINI_RUNTIME, _32_BIT, iommu=False, hardware_version=0x54524548),
+        Chip("rv1126b", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=None),
+    )
+}
+
+_COMPATIBLE = Path("/proc/device-tree/compatible")
+
+
+def playable_chips() -> list[str]:
+    """Return the names of the chips that the virtual board can play."""
+    return [chip.name for chip in CHIPS.values() if chip.hardware_version is not None]
+
+
+def chip_of_this_machine(compatible: Path = _COMPATIBLE) -> str | None:
+    """Return the name of the chip that Linux says it runs on, or None where that is none of these."""
+    try:
+        names = compatible.read_bytes().split(b"\0")
+    except OSError:
+        return None
+    # RK3588S and the like have the NPU of the chip without the letter, and are named after it.
+    chips = (name.rpartition(b",")[2].decode("ascii", "replace") for name in names)
+    return next((chip for name in chips for chip in (name, name[:-1]) if chip in CHIPS), None)

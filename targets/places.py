@@ -1,0 +1,51 @@
+"""Where the parts of virtual boards lie: in the user's cache, since all of them can be made again."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from models.cache import cache_root
+from targets.errors import CacheNotUsable
+
+__all__ = ["check_usable", "fetched_emulator", "locked", "pycache", "root", "sysroot"]
+
+#: Paths are separated by these in the variables of the dynamic loader and in qemu's options.
+_SEPARATORS = set(" ,:;")
+
+
+def root() -> Path:
+    """Return the folder of all virtual boards."""
+    return cache_root() / "vboard"
+
+
+def sysroot(architecture: str) -> Path:
+    """Return the small Linux system of that architecture."""
+    return root() / f"system-{architecture}"
+
+
+def pycache(architecture: str) -> Path:
+    """Return where that system's Python keeps what it has compiled: never in the checkout."""
+    return root() / f"pycache-{architecture}"
+
+
+def fetched_emulator(name: str) -> Path:
+    """Return where an emulator is that this machine did not have."""
+    return root() / "qemu" / name
+
+
+def check_usable() -> None:
+    """Raise CacheNotUsable where the loader would not understand the cache's path."""
+    if _SEPARATORS & set(str(root())):
+        raise CacheNotUsable(root())
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Let one installation at a time work in the folder; the lock is gone with the process, however it ends."""
+    root().mkdir(parents=True, exist_ok=True)
+    with (root() / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,96 @@
+"""Where the compiled preload library lies, and how it is made: again whenever a source has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from targets.places import locked, root
+from targets.preload.compilers import ARCHITECTURES, Compiler, fetch_compiler, find_compiler
+
+__all__ = ["compile_preload", "ensure_preload", "is_built", "preload_library", "uclibc_folder"]
+
+_SOURCES = Path(__file__).resolve().parent
+#: Not part of the library: the stand-in for uClibc that librknnmrt needs beside it.
+_UCLIBC = "uclibc.c"
+_NAME = "reusebench_preload.so"
+_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared", "-s")
+#: Only hooks are seen from outside.
+_HIDDEN = "-fvisibility=hidden"
+#: librknnmrt was made for this architecture alone.
+_UCLIBC_ARCHITECTURES = ("armhf",)
+
+
+def preload_library(architecture: str) -> Path:
+    """Return where the library of these sources is, or would be."""
+    return _folder(architecture) / _NAME
+
+
+def uclibc_folder(architecture: str) -> Path:
+    """Return the folder with the libc.so.0 that librknnmrt asks for."""
+    return _folder(architecture) / "uclibc"
+
+
+def is_built(architecture: str) -> bool:
+    """Whether the library is there, compiled from the sources as they are."""
+    return preload_library(architecture).is_file()
+
+
+def ensure_preload(architecture: str, say: Callable[[str], None]) -> None:
+    """Compile the library for the architecture where it is missing.
+
+    A compiler that had to be fetched compiles for all architectures, so that it is fetched once.
+    """
+    with locked(), tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space:
+        if is_built(architecture):
+            return
+        own = find_compiler(architecture)
+        if own is not None:
+            _install(architecture, own, Path(space), say)
+            return
+        fetched = fetch_compiler(Path(space), say)
+        for each in ARCHITECTURES:
+            if not is_built(each):
+                _install(each, fetched(each), Path(space), say)
+
+
+def compile_preload(compiler: Compiler, library: Path, *definitions: str) -> None:
+    """Compile the library to that path; `definitions` are further arguments, such as -DVARIABLES='"OTHER"'."""
+    sources = [str(path) for path in sorted(_SOURCES.glob("*.c")) if path.name != _UCLIBC]
+    compiler.compile([*_FLAGS, _HIDDEN, *definitions, "-o", str(library), *sources, "-ldl", "-lpthread"])
+
+
+def _install(architecture: str, compiler: Compiler, space: Path, say: Callable[[str], None]) -> None:
+    say(f"compiling the preload library for {architecture}")
+    new, folder = space / architecture, _folder(architecture)
+    new.mkdir()
+    compile_preload(compiler, new / _NAME)
+    if architecture in _UCLIBC_ARCHITECTURES:
+        (new / "uclibc").mkdir()
+        _compile_uclibc(compiler, new / "uclibc" / "libc.so.0")
+    folder.parent.mkdir(exist_ok=True)
+    for older in folder.parent.glob(f"{architecture}-*"):
+        shutil.rmtree(older)
+    new.rename(folder)
+
+
+def _compile_uclibc(compiler: Compiler, library: Path) -> None:
+    name = f"-Wl,-soname,{library.name}"
+    compiler.compile([*_FLAGS, name, "-o", str(library), str(_SOURCES / _UCLIBC), "-lm"])
+
+
+def _folder(architecture: str) -> Path:
+    return root() / "preload" / f"{architecture}-{_digest()}"
+
+
+@lru_cache(maxsize=1)
+def _digest() -> str:
+    """Return what tells these sources from changed ones."""
+    digest = hashlib.sha256(" ".join(_FLAGS).encode())
+    for path in sorted(_SOURCES.glob("*.[ch]")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]

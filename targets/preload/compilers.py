@@ -1,0 +1,77 @@
+"""C compilers: found on this machine, else fetched from PyPI for as long as they are needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from targets.errors import CompilationFailed, NoCompiler
+from targets.rknn_library import architecture_of_this_python
+
+__all__ = ["ARCHITECTURES", "Compiler", "fetch_compiler", "find_compiler", "missing_package"]
+
+_TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
+ARCHITECTURES = tuple(_TRIPLES)
+#: The oldest C library that what is compiled runs on: Debian 10's. It is also the first with all that is used.
+_GLIBC = "2.28"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A command that compiles C for one architecture."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def compile(self, arguments: list[str]) -> None:
+        """Run it; raise CompilationFailed with its last line where it fails."""
+        done = subprocess.run(
+            [*self.command, *arguments],
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise CompilationFailed(Path(self.command[0]).name, done.stderr.strip().rpartition("\n")[2])
+
+
+def find_compiler(architecture: str) -> Compiler | None:
+    """Return a compiler for the architecture that this machine has, or None."""
+    names = [f"{_TRIPLES[architecture]}-gcc"]
+    if architecture == architecture_of_this_python():
+        names = ["cc", "gcc", "clang", *names]
+    found = next(filter(None, map(shutil.which, names)), None)
+    return Compiler((found,)) if found else None
+
+
+def missing_package(architecture: str) -> str:
+    """Return the Debian package that would bring a compiler."""
+    return "gcc" if architecture == architecture_of_this_python() else f"gcc-{_TRIPLES[architecture]}"
+
+
+def fetch_compiler(folder: Path, say: Callable[[str], None]) -> Callable[[str], Compiler]:
+    """Install the Zig compiler's package into the folder; return what gives its C compiler for an architecture.
+
+    It takes 400 MB, and is removed with the folder.
+    """
+    say("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
+    package = folder / "ziglang"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    done = subprocess.run([*command, "--target", str(package), "ziglang"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = f"pip could not install ziglang ({done.stderr.strip().rpartition(chr(10))[2]})"
+        raise NoCompiler(missing_package("armhf"), reason)
+
+    def compiler(architecture: str) -> Compiler:
+        target = f"{_TRIPLES[architecture]}.{_GLIBC}"
+        caches = {name: str(folder / "zig-cache") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
+        command = (sys.executable, "-m", "ziglang", "cc", "-target", target)
+        return Compiler(command, {"PYTHONPATH": str(package), **caches})
+
+    return compiler

@@ -1,0 +1,65 @@
+"""How a Python program is started on the virtual board."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from targets.places import pycache
+from targets.preload.build import is_built, preload_library, uclibc_folder
+from targets.rknn_library import Library
+from targets.vboard.emulator import find_emulator, is_needed
+from targets.vboard.system import is_installed, library_folders, python_of
+
+__all__ = ["LIBRARY_VARIABLE", "Guest", "guest", "missing_parts"]
+
+#: Names Rockchip's library to the measured process.
+LIBRARY_VARIABLE = "REUSEBENCH_RKNN_LIBRARY"
+#: Names to the preload library the chip that it plays.
+_BOARD_VARIABLE = "REUSEBENCH_BOARD"
+
+#: No site-packages, and no variables of the host's Python: they are another Python's.
+_PYTHON_OPTIONS = ("-S", "-s", "-E")
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A Python on the virtual board: its command without arguments, and what is added to its environment."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+
+
+def missing_parts(library: Library) -> list[str]:
+    """Return what the virtual board still lacks for the library, in words."""
+    architecture = library.architecture
+    parts = {f"the preload library for {architecture}": is_built(architecture)}
+    if is_needed(architecture):
+        parts[f"the {architecture} system"] = is_installed(architecture)
+        parts["qemu"] = find_emulator(architecture) is not None
+    return [part for part, is_there in parts.items() if not is_there]
+
+
+def guest(chip: str, library: Library) -> Guest:
+    """Return the Python that runs the library on that chip; nothing may be missing."""
+    environment = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
+    loader = _loader(library)
+    if not is_needed(library.architecture):
+        return Guest((sys.executable,), {**environment, **loader})
+    python = python_of(library.architecture)
+    emulator = find_emulator(library.architecture)
+    options = [option for name, value in loader.items() for option in ("-E", f"{name}={value}")]
+    command = [str(emulator), "-L", str(python.parent.parent.parent), *options, str(python), *_PYTHON_OPTIONS]
+    return Guest((*command, "-X", f"pycache_prefix={pycache(library.architecture)}"), environment)
+
+
+def _loader(library: Library) -> dict[str, str]:
+    """Return what the guest's loader needs, and only the guest's: qemu's own would take it for itself."""
+    folders: list[Path] = library_folders(library.architecture) if is_needed(library.architecture) else []
+    if uclibc_folder(library.architecture).is_dir():
+        folders = [uclibc_folder(library.architecture), *folders]
+    variables = {"LD_PRELOAD": str(preload_library(library.architecture))}
+    if folders:
+        variables["LD_LIBRARY_PATH"] = ":".join(map(str, folders))
+    return variables

@@ -1,0 +1,53 @@
+"""Everything that the virtual board needs for a library, made once; done before in no time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from targets.base import CHECKOUT
+from targets.chips import playable_chips
+from targets.errors import NotReadyOnBoard
+from targets.places import check_usable
+from targets.preload.build import ensure_preload
+from targets.rknn_library import Library
+from targets.vboard.emulator import ensure_emulator, is_needed
+from targets.vboard.guest import LIBRARY_VARIABLE, guest
+from targets.vboard.system import ensure_system
+
+__all__ = ["install"]
+
+#: Loads the library, and with it what the driver imports, so that both are known to work and Python has it compiled.
+_TRIAL = f"import ctypes, os, scenarios.driver; ctypes.CDLL(os.environ['{LIBRARY_VARIABLE}'])"
+_TRIAL_TIME_LIMIT_S = 60
+
+
+def install(library: Library, sources: Path | None, say: Callable[[str], None]) -> None:
+    """Make what is missing; raise a TargetError that says what cannot be had, and how to get it."""
+    check_usable()
+    ensure_preload(library.architecture, say)
+    if is_needed(library.architecture):
+        ensure_system(library.architecture, sources, say)
+        ensure_emulator(library.architecture, say)
+    _try(library)
+
+
+def _try(library: Library) -> None:
+    chip = next(name for name in library.chips() if name in playable_chips())
+    board = guest(chip, library)
+    try:
+        done = subprocess.run(
+            [*board.command, "-c", _TRIAL],
+            cwd=CHECKOUT,
+            env={**os.environ, **board.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_TRIAL_TIME_LIMIT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotReadyOnBoard(library.path, str(error)) from error
+    if done.returncode:
+        raise NotReadyOnBoard(library.path, done.stderr.strip().rpartition("\n")[2])

@@ -1,0 +1,89 @@
+"""Debian packages of any architecture, fetched from the host's own sources by an ordinary user and unpacked."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from targets.errors import NoPackageManager, NoPackages
+
+__all__ = ["PackageSource", "unpack"]
+
+_COMMANDS = ("apt-get", "apt-cache", "dpkg-deb")
+#: As Debian calls them.
+_DEBIAN = {"armhf": "armhf", "aarch64": "arm64", "x86_64": "amd64"}
+
+#: State, lists and cache of its own, so that nothing of the host's is read or changed but its sources and their keys.
+#: No sandbox user: root would hand the download to one that cannot write here.
+_CONFIGURATION = """\
+Dir::State "{folder}/state";
+Dir::State::lists "{folder}/state/lists";
+Dir::State::status "{folder}/state/status";
+Dir::Cache "{folder}/cache";
+Dir::Log "{folder}/log";
+APT::Architecture "{architecture}";
+APT::Architectures {{ "{architecture}"; }};
+APT::Sandbox::User "";
+Acquire::Languages "none";
+"""
+_OWN_SOURCES = """\
+Dir::Etc::sourcelist "{sources}";
+Dir::Etc::sourceparts "-";
+"""
+
+
+class PackageSource:
+    """The packages of one architecture, seen through an apt of its own in a folder."""
+
+    def __init__(self, architecture: str, folder: Path, sources: Path | None = None) -> None:
+        """Take the architecture, a folder to work in, and a sources file in place of the host's where given."""
+        missing = [name for name in _COMMANDS if shutil.which(name) is None]
+        if missing:
+            raise NoPackageManager(missing)
+        self.architecture = architecture
+        self._folder = folder
+        for name in ("state/lists/partial", "cache/archives/partial", "log", "packages"):
+            (folder / name).mkdir(parents=True)
+        (folder / "state/status").touch()
+        text = _CONFIGURATION.format(folder=folder, architecture=_DEBIAN[architecture])
+        if sources is not None:
+            text += _OWN_SOURCES.format(sources=sources.absolute())
+        self._configuration = folder / "apt.conf"
+        self._configuration.write_text(text, encoding="utf-8")
+        # Some of the host's sources may not have this architecture, or be out of reach: what counts is what can be
+        # fetched in the end.
+        self._update = self._run("apt-get", "update")
+
+    def dependencies(self, package: str) -> list[str]:
+        """Return the names of the packages that the package depends on; none where there is no such package."""
+        shown = self._run("apt-cache", "depends", "--important", package).stdout
+        return re.findall(r"^ *\|?(?:Pre)?Depends: ([a-z0-9][a-z0-9.+-]*)", shown, re.MULTILINE)
+
+    def fetch(self, names: Sequence[str]) -> list[Path]:
+        """Return the files of the packages."""
+        folder = self._folder / "packages"
+        before = set(folder.iterdir())
+        done = self._run("apt-get", "download", *names, folder=folder)
+        if done.returncode:
+            raise NoPackages(self.architecture, ", ".join(names), self.last_words(done))
+        return sorted(set(folder.iterdir()) - before)
+
+    def last_words(self, done: subprocess.CompletedProcess[str] | None = None) -> str:
+        """Return the first error of apt: that of the command, else that of the update before it."""
+        said = (done.stderr if done else "") + self._update.stderr
+        return next((line[3:] for line in said.splitlines() if line.startswith("E: ")), "")
+
+    def _run(self, *command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "APT_CONFIG": str(self._configuration), "LC_ALL": "C"}
+        return subprocess.run(
+            command, cwd=folder or self._folder, env=environment, capture_output=True, text=True, check=False
+        )
+
+
+def unpack(package: Path, folder: Path) -> None:
+    """Unpack a package's files into the folder."""
+    subprocess.run(["dpkg-deb", "-x", str(package), str(folder)], check=True, capture_output=True)
