@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+import runtimes
 from harness import measurement
 from harness.measurement import Bench
 from harness.settings import Settings
 from storage.files import check_result
 from storage.trace import read_trace
 from targets.base import Target
+from tests.scripted_driver import ACCOUNT, ENTRY
 from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
 
 _SETTINGS = Settings(
@@ -26,8 +28,13 @@ _SETTINGS = Settings(
     sample_hz=500,
     time_limit_s=TIME_LIMIT_S,
     idle_s=0,
-    cores=2,
+    cpus=2,
+    npu_cores=1,
 )
+#: As the virtual board: it keeps a ledger, and computes nothing.
+_VIRTUAL = dataclasses.replace(SCRIPTED, name="virtual", chip="rk3588", keeps_ledger=True, computes=False)
+#: As a board with the preload library: it keeps a ledger, and computes.
+_BOARD = dataclasses.replace(SCRIPTED, name="board", keeps_ledger=True)
 
 
 class Told:
@@ -49,15 +56,35 @@ class Told:
         self.calls.append(("end",))
 
 
+class Scripts:
+    """Model sets that are the same scripts for every set."""
+
+    def __init__(self, *scripts: str) -> None:
+        self._models = models_of(*scripts)
+
+    def of(self, *_: str) -> Any:
+        """Return them."""
+        return self._models
+
+
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the user's cache out of it."""
+    """Keep the user's cache out of it, and have the scripted runtime in the list."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(runtimes, "RUNTIMES", (*runtimes.RUNTIMES, ENTRY))
 
 
 def _bench(storage: Path, *scripts: str, target: Target = SCRIPTED) -> Bench:
     progress: Any = Told()
-    return Bench(_SETTINGS, models_of(*scripts), target, storage, progress)
+    models: Any = Scripts(*scripts)
+    return Bench(_SETTINGS, models, target, storage, progress)
+
+
+def _checked(bench: Bench, scenario: str) -> dict[str, Any]:
+    """Return the result, which is of the schema."""
+    info: dict[str, Any] = json.loads(json.dumps(bench.measure("scripted", scenario).info))
+    check_result(info)
+    return info
 
 
 def test_a_configuration_that_succeeds(tmp_path: Path) -> None:
@@ -219,3 +246,135 @@ def test_results_of_one_session_have_one_name(tmp_path: Path) -> None:
     assert infos[0]["run"] == infos[1]["run"] == first.run != second.run
     folders = {Path(repeat["trace"]).parent.name for info in infos for repeat in info["repeats"]}
     assert folders == {first.run}
+
+
+# NPU memory
+
+#: Buffers of two loaded contexts of one model, each with a task list and weights with register commands, given back.
+_TWO_LOADS = (
+    "create-1-100@load0;create-2-9000@load0;create-3-100@load1;create-4-9000@load1;"
+    "submit-1-2-2@infer0;destroy-3@destroy0;destroy-4@destroy0;destroy-1@destroy1"
+)
+_PAGE = 4096
+
+
+def test_a_target_without_a_ledger_gives_the_runtimes_own_words(tmp_path: Path) -> None:
+    """The account is the runtime's; what only a ledger knows is not there."""
+    info = _checked(_bench(tmp_path, "plain"), "full_dup")
+    for repeat in info["repeats"]:
+        assert repeat["npu"]["source"] == "runtime"
+        assert repeat["npu"]["contexts"][0]["weights_bytes"] == ACCOUNT["weights_bytes"]
+        assert (repeat["npu"]["peak_bytes"], repeat["npu"]["left_bytes"]) == (None, None)
+        assert "npu_live_bytes" not in repeat["phases"]["steady"]
+    total = info["repeats"][0]["npu"]["total_bytes"]
+    assert info["memory"]["npu_memory_bytes"] == [total, total]
+    assert info["memory"]["npu_peak_bytes"] == info["memory"]["npu_left_bytes"] == [None, None]
+
+
+def test_a_target_with_a_ledger_gives_every_buffer(tmp_path: Path) -> None:
+    """Total, peak and what is left are the ledger's, at each barrier its live bytes, and the trace has it all."""
+    info = _checked(_bench(tmp_path, f"{_TWO_LOADS};destroy-2@destroy1", target=_BOARD), "no_reuse_one_model")
+    assert info["outcome"] == "ok"
+    assert info["memory"]["npu_memory_bytes"] == info["memory"]["npu_peak_bytes"] == [8 * _PAGE] * 2
+    assert info["memory"]["npu_left_bytes"] == [0, 0]
+    for repeat in info["repeats"]:
+        assert (repeat["npu"]["source"], repeat["npu"]["total_bytes"]) == ("ledger", 8 * _PAGE)
+        assert repeat["npu"]["findings"] == []
+        live = {phase: reading["npu_live_bytes"] for phase, reading in repeat["phases"].items()}
+        assert (live["imported"], live["context"], live["steady"], live["destroy"]) == (0, 8 * _PAGE, 8 * _PAGE, 0)
+        trace = read_trace(tmp_path, repeat["trace"])
+        assert trace is not None
+        sizes = (1, 4, 5, 8, 7, 4, 3, 0)
+        assert trace["npu"]["live_bytes"] == [size * _PAGE for size in sizes]
+        assert trace["npu"]["times_ns"] == sorted(trace["npu"]["times_ns"])
+        assert list(trace["npu"]["ledger"]["buffers"]) == ["1", "2", "3", "4"]
+
+
+def test_each_process_has_a_ledger_of_its_own(tmp_path: Path) -> None:
+    """A second repeat does not find the first one's buffers; a process without buffers has an empty ledger."""
+    bench = _bench(tmp_path, "create-1-100@load0", target=_BOARD)
+    assert _checked(bench, "no_reuse_one_model")["memory"]["npu_memory_bytes"] == [_PAGE, _PAGE]
+    empty = _checked(_bench(tmp_path, "plain", target=_BOARD), "no_reuse_one_model")
+    assert empty["memory"]["npu_memory_bytes"] == [0, 0]
+    assert [repeat["npu"]["source"] for repeat in empty["repeats"]] == ["ledger", "ledger"]
+
+
+def test_memory_that_is_not_given_back_is_a_leak(tmp_path: Path) -> None:
+    """It is a finding with its size, and the configuration was measured all the same."""
+    info = _checked(_bench(tmp_path, _TWO_LOADS, target=_BOARD), "no_reuse_one_model")
+    assert info["outcome"] == "ok"
+    assert info["memory"]["npu_left_bytes"] == [3 * _PAGE] * 2
+    leak = {"kind": "leak", "context": None, "buffer": None, "owner": None, "amount": 3 * _PAGE}
+    assert [repeat["npu"]["findings"] for repeat in info["repeats"]] == [[leak], [leak]]
+
+
+@pytest.mark.parametrize(
+    ("read", "kind", "words"),
+    [
+        ("submit-3-4-2-dead@infer1", "reads_freed", "freed memory of context 0"),
+        ("submit-3-4-2@infer1", "reads_foreign", "memory that the plan does not share of context 0"),
+    ],
+)
+@pytest.mark.parametrize("target", [_VIRTUAL, _BOARD])
+def test_a_context_that_reads_foreign_memory(tmp_path: Path, target: Target, read: str, kind: str, words: str) -> None:
+    """Its figures are worth nothing: an outcome of its own, with the context and the owner, and no latencies."""
+    measured = _bench(tmp_path, f"{_TWO_LOADS};{read}", target=target).measure("scripted", "no_reuse_one_model")
+    info = json.loads(json.dumps(measured.info))
+    check_result(info)
+    assert measured.latencies_ns == []
+    assert info["outcome"] == "wrong_memory"
+    assert (info["failure"]["phase"], info["failure"]["context"]) == ("steady", 1)
+    assert words in info["failure"]["message"]
+    findings = [(each["kind"], each["context"], each["owner"]) for each in info["repeats"][0]["npu"]["findings"]]
+    assert (kind, 1, 0) in findings
+    assert len(info["repeats"]) == 2
+
+
+def test_memory_that_the_plan_shares_is_not_foreign(tmp_path: Path) -> None:
+    """A dup that reads its source's weights does what it is for, and the account says that they are shared."""
+    script = _TWO_LOADS.replace("@load0", "@load_prepared0").replace("@load1", "@dup0")
+    info = _checked(_bench(tmp_path, f"{script};submit-3-4-2@infer1", target=_BOARD), "full_dup")
+    assert info["outcome"] == "ok"
+    assert [repeat["npu"]["shared"] for repeat in info["repeats"]] == [[{"buffer": 2, "owner": 0, "readers": [1]}]] * 2
+
+
+def test_a_process_that_dies_has_no_account(tmp_path: Path) -> None:
+    """A last line of the ledger that was cut does not matter, and the crash is what is told."""
+    measured = _bench(tmp_path, f"{_TWO_LOADS};abort@infer1", target=_BOARD).measure("scripted", "no_reuse_one_model")
+    info = json.loads(json.dumps(measured.info))
+    check_result(info)
+    assert info["outcome"] == "crashed"
+    assert [repeat["npu"] for repeat in info["repeats"]] == [None]
+    assert info["memory"]["npu_memory_bytes"] == [None]
+    assert info["repeats"][0]["phases"]["context"]["npu_live_bytes"] == 8 * _PAGE
+
+
+# Where nothing computes
+
+
+def test_no_speed_where_nothing_computes(tmp_path: Path) -> None:
+    """The result says so, has memory and no figure of speed, and gives no latency to whoever asks."""
+    measured = _bench(tmp_path, "plain", target=_VIRTUAL).measure("scripted", "full_dup")
+    info = json.loads(json.dumps(measured.info))
+    check_result(info)
+    assert measured.latencies_ns == []
+    assert (info["outcome"], info["computes"], info["chip"], info["target"]) == ("ok", False, "rk3588", "virtual")
+    assert info["speed"]["latency_median_ns"] == info["speed"]["throughput_per_s"] == [None, None]
+    assert info["speed"]["context_load_ns"] == info["speed"]["first_inference_ns"] == [[], []]
+    assert all(value > 0 for value in info["memory"]["application_memory_bytes"])
+
+
+def test_outputs_are_not_compared_where_nothing_computes(tmp_path: Path) -> None:
+    """They mean nothing there; elsewhere they have to be equal."""
+    assert _checked(_bench(tmp_path, "differ@dup", target=_VIRTUAL), "full_dup")["outcome"] == "ok"
+    assert _checked(_bench(tmp_path, "differ@dup", target=_BOARD), "full_dup")["outcome"] == "outputs_differ"
+
+
+def test_versions_are_kept_from_the_last_that_knew_them(tmp_path: Path) -> None:
+    """The driver's version comes with the first context, and stands in later results too that had none."""
+    bench = _bench(tmp_path, "driver=0.9.8;raise@dup0")
+    info = _checked(bench, "no_reuse_one_model")
+    assert (info["runtime_version"], info["driver_version"], info["chip"]) == ("1.2.3", "0.9.8", None)
+    failed = _checked(bench, "full_dup")
+    assert (failed["outcome"], failed["driver_version"]) == ("failed", "0.9.8")
+    assert info["computes"] is True
