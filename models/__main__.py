@@ -1,4 +1,4 @@
-"""The door to the models: `python -m models build NAME` and `python -m models list`."""
+"""The door to the models: `python -m models build NAME`, `toolkit install` and `list`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from models.commands import COMMANDS
 from models.errors import ModelError
 
 _BAD_INPUT = 2
+#: As shells give it for a command that SIGINT ended.
+_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command named in argv and return the exit code: 0, or 2 after a sentence on standard error."""
+    """Run the command named in argv; return 0, 130 after Ctrl-C, or 2 after a sentence on standard error."""
     parser = argparse.ArgumentParser(prog="python -m models", description="Model files made from code.")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
@@ -26,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModelError as error:
         print(f"error: {error}", file=sys.stderr)
         return _BAD_INPUT
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return 0
 
 

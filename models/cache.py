@@ -16,14 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from models.errors import BuildFailed, CannotWrite
-from models.recipe import Recipe
+from models.recipe import Recipe, RknnRecipe
 
-__all__ = ["cache_root", "cached_path", "ensure", "fill", "is_intact", "written_whole"]
+__all__ = ["UNFINISHED", "cache_root", "cached_path", "ensure", "fill", "is_intact", "locked", "written_whole"]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
-#: How the names of temporary files end.
-_UNFINISHED = ".unfinished"
+#: How the names of temporary files and folders end.
+UNFINISHED = ".unfinished"
 
 
 def cache_root() -> Path:
@@ -35,7 +35,7 @@ def cache_root() -> Path:
     return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "reusebench"
 
 
-def cached_path(recipe: Recipe) -> Path:
+def cached_path(recipe: Recipe | RknnRecipe) -> Path:
     """Return where the recipe's file is, or would be, in the cache."""
     return cache_root() / "models" / recipe.file_name
 
@@ -49,7 +49,7 @@ def is_intact(path: Path) -> bool:
 
 
 def ensure(name: str, size: int, seed: int) -> Path:
-    """Return the model file from the cache, built first where it is missing or damaged.
+    """Return the ONNX file from the cache, built first where it is missing or damaged.
 
     Building takes seconds and runs in a process of its own, since it imports numpy and onnx. Two callers at
     once get the same file, built once. Raises ModelError for an invalid recipe, and if the build fails.
@@ -61,13 +61,13 @@ def ensure(name: str, size: int, seed: int) -> Path:
     return path
 
 
-def fill(recipe: Recipe, build: Callable[[Path], None]) -> Path:
+def fill(recipe: Recipe | RknnRecipe, build: Callable[[Path], None]) -> Path:
     """Return the recipe's file in the cache, calling build(temporary path) where it is missing or damaged.
 
     Only one process fills the cache at a time: a second one waits, and finds the first one's file.
     """
     path = cached_path(recipe)
-    with _locked(path):
+    with locked(path):
         if not is_intact(path):
             _remove_unfinished(path)
             with written_whole(path) as temporary:
@@ -98,16 +98,8 @@ def written_whole(path: Path) -> Iterator[Path]:
         raise CannotWrite(path, error) from error
 
 
-def _build_in_another_process(recipe: Recipe) -> None:
-    command = [sys.executable, "-m", "models", "build", recipe.name]
-    command += ["--size", str(recipe.size), "--seed", str(recipe.seed)]
-    done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BuildFailed(command, done.returncode, done.stderr)
-
-
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold the lock of the folder that path is in; the kernel lets go of it when the process ends, however it ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,19 +111,27 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def _build_in_another_process(recipe: Recipe) -> None:
+    command = [sys.executable, "-m", "models", "build", recipe.name]
+    command += ["--size", str(recipe.size), "--seed", str(recipe.seed)]
+    done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildFailed(command, done.returncode, done.stderr)
+
+
 def _temporary_beside(path: Path) -> Path:
     """Make an empty file in the folder of path: one that cannot be written to shows here, before any work."""
     if path.exists() and not path.is_file():
         # Replacing it would make a plain file of a device such as /dev/null.
         raise OSError(errno.EEXIST, "it exists and is not a regular file")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
     temporary.touch()
     return temporary
 
 
 def _remove_unfinished(path: Path) -> None:
     """Remove what killed builds of this file left behind: a board's flash is small. Needs the lock."""
-    for leftover in path.parent.glob(f".{path.name}.*{_UNFINISHED}"):
+    for leftover in path.parent.glob(f".{path.name}.*{UNFINISHED}"):
         leftover.unlink()
 
 

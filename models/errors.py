@@ -9,11 +9,22 @@ from pathlib import Path
 __all__ = [
     "BuildFailed",
     "CannotWrite",
+    "ConversionFailed",
     "InvalidNetwork",
     "InvalidSeed",
     "InvalidSize",
     "ModelError",
+    "NeedsRknn",
+    "NoCpuTorch",
+    "NoPlatform",
+    "NoPythonForToolkit",
+    "ToolkitHasNoBuild",
+    "ToolkitInstallFailed",
+    "ToolkitMissing",
     "UnknownNetwork",
+    "UnknownPlatform",
+    "WeightsNotRemovable",
+    "end_of",
 ]
 
 
@@ -70,6 +81,110 @@ class BuildFailed(ModelError):
 
     def __init__(self, command: Sequence[str], return_code: int, stderr: str) -> None:
         """Take the command, its return code (negative: the signal that ended it) and its standard error."""
-        end = f"exit code {return_code}" if return_code >= 0 else f"killed by {signal.Signals(-return_code).name}"
         last_words = stderr.strip().rpartition("\n")[2] or "it said nothing"
-        super().__init__(f"`{' '.join(command)}` failed ({end}): {last_words}")
+        super().__init__(f"`{' '.join(command)}` failed ({end_of(return_code)}): {last_words}")
+
+
+class NoPlatform(ModelError):
+    """A `.rknn` file was asked for without the chip that it is for."""
+
+    def __init__(self, valid: Sequence[str]) -> None:
+        """Take every valid chip."""
+        super().__init__(f"a .rknn file is made for one chip; add --platform CHIP, one of {', '.join(valid)}")
+
+
+class NeedsRknn(ModelError):
+    """An option of `.rknn` files was given for a file of another kind."""
+
+    def __init__(self, option: str) -> None:
+        """Take the option."""
+        super().__init__(f"{option} is for .rknn files only; add --for rknn, or leave it out")
+
+
+class UnknownPlatform(ModelError):
+    """rknn-toolkit2 makes no file for a chip of that name."""
+
+    def __init__(self, name: str, valid: Sequence[str]) -> None:
+        """Take the name asked for and every valid one."""
+        super().__init__(f"unknown platform {name!r}; valid: {', '.join(valid)}")
+
+
+class WeightsNotRemovable(ModelError):
+    """A file without weights was asked for, for a chip where the toolkit leaves them in."""
+
+    def __init__(self, name: str, valid: Sequence[str]) -> None:
+        """Take the chip and those where it works."""
+        super().__init__(
+            f"no file without weights can be made for {name}: the toolkit ignores remove_weight there; "
+            f"valid: {', '.join(valid)}"
+        )
+
+
+class ToolkitMissing(ModelError):
+    """A `.rknn` file is to be made and the toolkit is not installed."""
+
+    def __init__(self, version: str, folder: Path) -> None:
+        """Take the version wanted and the folder where it would be."""
+        super().__init__(
+            f".rknn files are made by rknn-toolkit2 {version}, which is not in {folder}; "
+            "run `python -m models toolkit install` once (it takes about 1.5 GB there)"
+        )
+
+
+class ToolkitHasNoBuild(ModelError):
+    """The toolkit does not exist for this kind of machine."""
+
+    def __init__(self, system: str, machine: str) -> None:
+        """Take the operating system and the processor's architecture."""
+        super().__init__(
+            f"rknn-toolkit2 does not exist for {system} on {machine}; "
+            "make the .rknn files on Linux on x86-64 or 64-bit ARM, with --output, and copy them here"
+        )
+
+
+class NoPythonForToolkit(ModelError):
+    """No interpreter was found that the toolkit can run on."""
+
+    def __init__(self, version: str, tried: Sequence[str]) -> None:
+        """Take the toolkit's version and the interpreters that were looked at."""
+        super().__init__(
+            f"rknn-toolkit2 {version} needs a Python from 3.8 to 3.12 that has venv and pip, and none of "
+            f"{', '.join(tried)} is one; install one (Debian: apt install python3.11 python3.11-venv) "
+            "or name one with --python"
+        )
+
+
+class NoCpuTorch(ModelError):
+    """The toolkit needs PyTorch, and pip knows only the build that brings CUDA."""
+
+    def __init__(self) -> None:
+        """Take nothing."""
+        super().__init__(
+            "rknn-toolkit2 needs PyTorch, and pip finds no build of it for CPUs (a version that ends in +cpu), only "
+            "one that brings gigabytes of CUDA; add PyTorch's package index for CPUs to pip's configuration "
+            "(`pip config set global.extra-index-url URL`), or say with --torch what pip shall install"
+        )
+
+
+class ToolkitInstallFailed(ModelError):
+    """A step of the installation failed; nothing of it is left."""
+
+    def __init__(self, step: str, return_code: int, last_words: str) -> None:
+        """Take what was being done, the return code (negative: the signal), and what was said last."""
+        super().__init__(
+            f"rknn-toolkit2 is not installed: {step} failed ({end_of(return_code)}): {last_words}; "
+            "look at pip's configuration, --torch and the free space (about 1.5 GB), then run it again"
+        )
+
+
+class ConversionFailed(ModelError):
+    """The toolkit made no file."""
+
+    def __init__(self, file_name: str, step: str, last_words: str) -> None:
+        """Take the file that was to be made, what the toolkit was doing, and what it said last."""
+        super().__init__(f"rknn-toolkit2 made no {file_name}: {step} failed: {last_words}")
+
+
+def end_of(return_code: int) -> str:
+    """Say in words how a process ended; a negative return code is the signal that ended it."""
+    return f"exit code {return_code}" if return_code >= 0 else f"killed by {signal.Signals(-return_code).name}"

@@ -1,4 +1,4 @@
-"""What makes one model file: network, input size and seed."""
+"""What makes one model file: network, input size and seed; for a `.rknn` also the chip, and whether it has weights."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from models.errors import InvalidSeed
 from models.network import Network
 from models.networks import find_network
+from models.rknn_platforms import TOOLKIT_VERSION, find_platform
 
-__all__ = ["EMISSION_VERSION", "Recipe"]
+__all__ = ["CONVERSION_VERSION", "EMISSION_VERSION", "Recipe", "RknnRecipe"]
 
 #: Stands in every cached file's name: raise it whenever a recipe would give other bytes than before, be it
 #: by a description, the weights or the emitter, so that no stale file is measured.
 #: v1: the first.
 EMISSION_VERSION = 1
+
+#: Stands in the name of every cached .rknn file besides: raise it when the options or the calibration of the
+#: conversion change.
+#: v1: the first.
+CONVERSION_VERSION = 1
 
 #: Seeds are 32 bits wide: more than anybody has models, and file names stay short.
 _LARGEST_SEED = 2**32 - 1
@@ -43,3 +49,29 @@ class Recipe:
     def file_name(self) -> str:
         """Name of the ONNX file in the cache."""
         return f"{self.name}-{self.size}-seed{self.seed}-v{EMISSION_VERSION}.onnx"
+
+
+@dataclass(frozen=True)
+class RknnRecipe:
+    """A valid choice of a `.rknn` file; making an invalid one raises a ModelError that says what is valid."""
+
+    #: The ONNX file that is converted.
+    source: Recipe
+    #: The chip as rknn-toolkit2 names it.
+    platform: str
+    #: Without weights: a slave, which runs on the weights of a master with equal ones.
+    weightless: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UnknownPlatform or WeightsNotRemovable."""
+        platform = find_platform(self.platform)
+        if self.weightless:
+            platform.check_weightless()
+
+    @property
+    def file_name(self) -> str:
+        """Name of the `.rknn` file in the cache."""
+        parts = [self.source.name, str(self.source.size), f"seed{self.source.seed}", self.platform]
+        parts += ["weightless"] if self.weightless else []
+        parts += [f"toolkit{TOOLKIT_VERSION}", f"v{EMISSION_VERSION}.{CONVERSION_VERSION}"]
+        return "-".join(parts) + ".rknn"

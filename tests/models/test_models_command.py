@@ -12,7 +12,8 @@ import pytest
 import models
 from models.__main__ import main
 from models.cache import cached_path, is_intact
-from models.recipe import Recipe
+from models.recipe import Recipe, RknnRecipe
+from tests.models.scripted_toolkit import install_scripted_toolkit
 
 _ROOT = Path(models.__file__).parent.parent
 
@@ -41,6 +42,45 @@ def test_build_with_output_writes_there_and_nowhere_else(tmp_path: Path, capsys:
     assert list(tmp_path.iterdir()) == [output]
 
 
+_RK3588 = RknnRecipe(Recipe("tiny", 64, 0), "rk3588")
+
+
+def test_build_for_rknn_goes_into_the_cache(capsys: pytest.CaptureFixture[str]) -> None:
+    """The chip may be written as Rockchip does; --remove-weight makes another file than without."""
+    install_scripted_toolkit()
+    for arguments, recipe in (
+        (["--platform", "RK3588"], _RK3588),
+        (["--platform", "rk3588", "--remove-weight"], RknnRecipe(_RK3588.source, "rk3588", weightless=True)),
+    ):
+        assert main(["build", "tiny", "--for", "rknn", *arguments]) == 0
+        assert capsys.readouterr().out == f"{cached_path(recipe)}\n"
+        assert is_intact(cached_path(recipe))
+
+
+def test_build_for_rknn_with_output_writes_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--output gets the `.rknn` file; of the two only the ONNX file, which is its source, is in the cache."""
+    install_scripted_toolkit()
+    output = tmp_path / "model.rknn"
+    assert main(["build", "tiny", "--for", "rknn", "--platform", "rk3588", "--output", str(output)]) == 0
+    assert capsys.readouterr().out == f"{output}\n"
+    assert output.stat().st_size
+    assert is_intact(cached_path(_RK3588.source))
+    assert not cached_path(_RK3588).exists()
+
+
+def test_a_failed_conversion_leaves_the_old_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When the toolkit fails, --output's file is as it was before."""
+    install_scripted_toolkit()
+    monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
+    output = tmp_path / "model.rknn"
+    output.write_bytes(b"old")
+    assert main(["build", "tiny", "--for", "rknn", "--platform", "rk3588", "--output", str(output)]) == 2
+    assert "build failed: build: rv9999 cannot do that!" in capsys.readouterr().err
+    assert output.read_bytes() == b"old"
+
+
 def test_list_shows_every_network(capsys: pytest.CaptureFixture[str]) -> None:
     """Each network has a line with its parameters, fp32 MiB and default size."""
     assert main(["list"]) == 0
@@ -64,6 +104,18 @@ def test_list_shows_every_network(capsys: pytest.CaptureFixture[str]) -> None:
             ["build", "tiny", "--output", "/nowhere/at/all.onnx"],
             "error: cannot write /nowhere/at/all.onnx: No such file",
         ),
+        (["build", "tiny", "--for", "rknn"], "add --platform CHIP, one of rk3588, rk3576, "),
+        (
+            ["build", "tiny", "--for", "rknn", "--platform", "rk1"],
+            "error: unknown platform 'rk1'; valid: rk3588, rk3576",
+        ),
+        (
+            ["build", "tiny", "--for", "rknn", "--platform", "rv1106", "--remove-weight"],
+            "error: no file without weights can be made for rv1106: the toolkit ignores remove_weight there; valid: rk",
+        ),
+        (["build", "tiny", "--for", "rknn", "--platform", "rk3588"], "run `python -m models toolkit install` once"),
+        (["build", "tiny", "--for", "onnx", "--platform", "rk3588"], "error: --platform is for .rknn files only; add"),
+        (["build", "tiny", "--remove-weight"], "error: --remove-weight is for .rknn files only; add --for rknn"),
         (["build", "tiny", "--output", "."], "error: cannot write .: it exists and is not a regular file"),
         (["build", "tiny", "--output", "long" * 99], "File name too long"),
     ],
@@ -79,7 +131,7 @@ def test_bad_input_is_answered_with_a_sentence(
     assert sentence in captured.err
 
 
-@pytest.mark.parametrize("arguments", [[], ["bake"], ["build"], ["build", "tiny", "--size", "large"]])
+@pytest.mark.parametrize("arguments", [[], ["bake"], ["build"], ["build", "tiny", "--size", "large"], ["toolkit"]])
 def test_bad_usage_exits_with_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """What is no command line at all gets the usage and exit code 2."""
     with pytest.raises(SystemExit, match="2"):

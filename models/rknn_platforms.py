@@ -1,0 +1,50 @@
+"""The chips that rknn-toolkit2 makes `.rknn` files for, and what it can do for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.errors import UnknownPlatform, WeightsNotRemovable
+
+__all__ = ["RKNN_PLATFORMS", "TOOLKIT_VERSION", "RknnPlatform", "find_platform"]
+
+#: The one version that is installed and used, so that figures of two machines compare. It is the newest that was
+#: tried, and Rockchip's runtimes 1.5.2 and 1.6.0 take its files; it stands in the name of each.
+TOOLKIT_VERSION = "2.5.0"
+
+
+@dataclass(frozen=True)
+class RknnPlatform:
+    """One chip as the toolkit names it."""
+
+    name: str
+    #: Whether the toolkit heeds remove_weight. Where it does not it says nothing and leaves the weights in.
+    removes_weights: bool
+
+    def check_weightless(self) -> None:
+        """Raise WeightsNotRemovable if no file without weights can be made for the chip."""
+        if not self.removes_weights:
+            raise WeightsNotRemovable(self.name, [each.name for each in RKNN_PLATFORMS if each.removes_weights])
+
+
+#: Each was tried with TOOLKIT_VERSION. rk2118, which the toolkit knows too, takes no INT8 image: it aborts.
+RKNN_PLATFORMS: tuple[RknnPlatform, ...] = (
+    RknnPlatform("rk3588", removes_weights=True),
+    RknnPlatform("rk3576", removes_weights=True),
+    RknnPlatform("rk3568", removes_weights=True),
+    RknnPlatform("rk3566", removes_weights=True),
+    RknnPlatform("rk3562", removes_weights=True),
+    RknnPlatform("rv1126b", removes_weights=True),
+    RknnPlatform("rv1106", removes_weights=False),
+    RknnPlatform("rv1106b", removes_weights=False),
+    RknnPlatform("rv1103", removes_weights=False),
+    RknnPlatform("rv1103b", removes_weights=False),
+)
+
+
+def find_platform(name: str) -> RknnPlatform:
+    """Return the chip of that name; raise UnknownPlatform, which lists the valid ones."""
+    for platform in RKNN_PLATFORMS:
+        if platform.name == name:
+            return platform
+    raise UnknownPlatform(name, [platform.name for platform in RKNN_PLATFORMS])
