@@ -120,8 +120,8 @@ def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
 def _from_foreign_fd(binding: Binding, context: int, fd: int, address: int, size: int) -> Piece:
     """Name memory by a file descriptor that the library did not make.
 
-    With this flag set librknnrt 1.5.2 and 1.6.0 hang in every rknn_set_*_mem of such memory, by taking their own lock
-    twice; without it rknn_destroy_mem would not free the struct.
+    With this flag set librknnrt 1.5.2 and 1.6.0 were seen to hang in every rknn_set_*_mem of such memory, where the
+    driver is /dev/rknpu; rknn_destroy_mem needs it again, to free the struct.
     """
     memory = binding.create_mem_from_fd(context, fd, address, size)
     struct_is_librarys = memory.contents.flags & _ALLOC_INSIDE
