@@ -8,16 +8,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from reports.questions import OTHER, QUESTIONS, question_of
 from reports.summary import Figure, difference
-from scenarios.catalogue import SCENARIOS
+from scenarios.catalogue import SCENARIOS, STREAMS
 from storage.files import StoredFile, StoredResult
 
 __all__ = ["CONDITIONS", "Group", "Row", "compare"]
 
-#: What must be equal before two results stand in one table. A saving besides needs equal models.
-CONDITIONS = ("runtime", "runtime_version", "target", "python_version", "streams", "contexts", "cores")
+#: What must be equal before two results stand in one table. A saving besides needs equal models. Results that were
+#: stored before there was a `chip` have none.
+CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")
 
 _ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
+_MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +41,29 @@ class Row:
         """The scenario's name."""
         return str(self.info["scenario"])
 
+    @property
+    def question(self) -> str:
+        """The question that the scenario answers, a key of QUESTIONS or OTHER."""
+        return question_of(self.scenario, self.info["baseline"])
+
+    @property
+    def model_set(self) -> str:
+        """Which of the session's models the scenario uses: STREAMS, IN_TURN or RESOLUTIONS."""
+        return _MODEL_SETS.get(self.scenario, STREAMS)
+
+    @property
+    def computes(self) -> bool:
+        """Whether the NPU's arithmetic was there, so that speed and outputs mean something."""
+        return bool(self.info.get("computes", True))
+
     @cached_property
     def outcome(self) -> str:
         """The stored outcome; outputs that differ from the stored baseline's count as such too."""
         outcome = str(self.info["outcome"])
         if outcome == "ok" and self.baseline and self.baseline.info["outcome"] == "ok":
             same = self.info["output_digests"] == self.baseline.info["output_digests"]
-            return "ok" if same else "outputs_differ"
+            comparable = self.computes and self.baseline.computes
+            return "ok" if same or not comparable else "outputs_differ"
         return outcome
 
     @property
@@ -53,8 +72,13 @@ class Row:
         return self.outcome == "ok"
 
     def memory(self, name: str) -> Figure | None:
-        """Return a figure of extra_info["memory"] over the repeats; None where it was not measured."""
-        return Figure.of(self.info["memory"][name]) if self.measured else None
+        """Return a figure of extra_info["memory"] over the repeats; None where it was not measured, or not stored."""
+        return Figure.of(self.info["memory"].get(name, ())) if self.measured else None
+
+    @property
+    def accounts(self) -> list[dict[str, Any]]:
+        """The accounts of NPU memory, one per repeat that has one, whatever the outcome."""
+        return [repeat["npu"] for repeat in self.info["repeats"] if repeat.get("npu")]
 
     @property
     def latency(self) -> Figure | None:
@@ -84,6 +108,16 @@ class Row:
         """Saved, of what the baseline takes over a process that only imported the runtime."""
         return self._percent("application_memory_over_baseline_bytes")
 
+    @cached_property
+    def npu_saved(self) -> Figure | None:
+        """NPU memory in bytes that the baseline takes more than this."""
+        return self._saved("npu_memory_bytes")
+
+    @property
+    def npu_saved_percent(self) -> float | None:
+        """Saved NPU memory, of the baseline's NPU memory."""
+        return self._percent("npu_memory_bytes")
+
     def _saved(self, name: str) -> Figure | None:
         return difference(self.baseline.memory(name), self.memory(name)) if self.baseline else None
 
@@ -103,7 +137,8 @@ class Row:
     def models_in_turn(self) -> bool:
         """Whether there were fewer files than streams, so that some serve several."""
         files = self.info["model_files"]
-        return bool(files < self.info["streams"] and len(self.info["models"]) == files)
+        every_stream_has_one = self.model_set == STREAMS and len(self.info["models"]) == files
+        return bool(every_stream_has_one and files < self.info["streams"])
 
 
 @dataclass(frozen=True)
@@ -116,6 +151,22 @@ class Group:
     def info(self) -> dict[str, Any]:
         """The conditions, as every row has them."""
         return self.rows[0].info
+
+    @property
+    def computes(self) -> bool:
+        """Whether speed and outputs mean something; all rows are of one target."""
+        return all(row.computes for row in self.rows)
+
+    @property
+    def has_npu_memory(self) -> bool:
+        """Whether a row has a figure of NPU memory."""
+        return any(row.memory("npu_memory_bytes") for row in self.rows)
+
+    @property
+    def questions(self) -> dict[str, list[Row]]:
+        """The rows by the question that they answer, in the order of QUESTIONS."""
+        parts = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER)}
+        return {name: rows for name, rows in parts.items() if rows}
 
     @property
     def newest(self) -> StoredFile:
@@ -156,7 +207,7 @@ def _rows(members: list[tuple[StoredResult, StoredFile]]) -> list[Row]:
 
 def _group_key(result: StoredResult) -> tuple[Any, ...]:
     # Scenarios of one session use one model per stream, or the first of them for all.
-    return (*(result.info[name] for name in CONDITIONS), _models(result)[0])
+    return (*(result.info.get(name) for name in CONDITIONS), _models(result)[0])
 
 
 def _models(result: StoredResult) -> tuple[str, ...]:

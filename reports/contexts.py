@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from reports.comparison import Row
 from reports.summary import Figure
 
-__all__ = ["ContextCost", "FurtherCost", "context_costs", "further_costs"]
+__all__ = ["ContextCost", "FurtherCost", "context_costs", "further_costs", "npu_totals"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class ContextCost:
 
     #: Counted from 1, in the order of making.
     number: int
-    #: How it was made: "load", "dup" or "shared_context".
+    #: How it was made: "load", "dup", "shared_weights" or "shared_context".
     mechanism: str
     #: PSS that it added.
     added: Figure
@@ -33,10 +33,12 @@ class FurtherCost:
     """What one more context of a mechanism costs, once there is a first."""
 
     mechanism: str
-    #: How many contexts the slope is taken over.
+    #: How many contexts the slopes are taken over.
     count: int
-    #: Bytes per context: the mean within a repeat, median and spread over the repeats.
+    #: Bytes of PSS per context: the mean within a repeat, median and spread over the repeats.
     slope: Figure
+    #: Bytes of NPU memory per context, by the account.
+    npu_slope: Figure | None
 
 
 def context_costs(row: Row) -> list[ContextCost]:
@@ -59,19 +61,35 @@ def context_costs(row: Row) -> list[ContextCost]:
 
 def further_costs(row: Row) -> list[FurtherCost]:
     """Return a cost for each mechanism that makes contexts after the first."""
-    repeats, mechanisms = _added(row), _mechanisms(row)
+    repeats, npu_repeats, mechanisms = _added(row), _npu_added(row), _mechanisms(row)
     costs = []
     for mechanism in dict.fromkeys(mechanisms[1:]):
         places = [place for place in range(1, len(mechanisms)) if mechanisms[place] == mechanism]
-        slope = Figure.of(statistics.fmean(added[place] for place in places) for added in repeats)
+        slope, npu_slope = _slope(repeats, places), _slope(npu_repeats, places)
         if slope:
-            costs.append(FurtherCost(mechanism, len(places), slope))
+            costs.append(FurtherCost(mechanism, len(places), slope, npu_slope))
     return costs
+
+
+def npu_totals(row: Row) -> list[Figure]:
+    """Return the NPU memory of the first context, of the first two, and so on; none without an account."""
+    totals = [list(itertools.accumulate(added)) for added in _npu_added(row)]
+    return [_figure(totals, index) for index in range(len(_mechanisms(row))) if totals]
 
 
 def _added(row: Row) -> list[list[int]]:
     """Return the bytes that each context added, a list per repeat."""
     return [added for added in row.info["memory"]["context_memory_bytes"] if added] if row.measured else []
+
+
+def _npu_added(row: Row) -> list[list[int]]:
+    """Return the bytes of NPU memory that belong to each context, a list per repeat."""
+    accounts = row.accounts if row.measured else []
+    return [[sum(size or 0 for size in context.values()) for context in each["contexts"]] for each in accounts]
+
+
+def _slope(repeats: Sequence[Sequence[int]], places: Sequence[int]) -> Figure | None:
+    return Figure.of(statistics.fmean(added[place] for place in places) for added in repeats)
 
 
 def _mechanisms(row: Row) -> list[str]:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reports.summary import Figure
 
-__all__ = ["EMPTY", "mib", "milliseconds", "per_second", "percent", "plus_minus"]
+__all__ = [
+    "EMPTY",
+    "component_mib",
+    "mib",
+    "milliseconds",
+    "npu_mib",
+    "npu_plus_minus",
+    "numbers",
+    "per_second",
+    "percent",
+    "plus_minus",
+]
 
 MIB = 2**20
 #: Where nothing was measured.
@@ -14,6 +27,18 @@ EMPTY = "-"
 def mib(figure: Figure | None, spread: bool = True) -> str:
     """Return bytes as MiB with one decimal."""
     return _number(figure, MIB, 1, spread)
+
+
+def npu_mib(figure: Figure | None, spread: bool = True) -> str:
+    """Return bytes as MiB with two decimals: a ledger is exact, and a page of the NPU's memory is a page."""
+    return _number(figure, MIB, 2, spread)
+
+
+def component_mib(figure: Figure | None) -> str:
+    """Return bytes as MiB with two decimals, and the spread only where the repeats differ."""
+    if figure is not None and 0 < figure.median < 0.005 * MIB:
+        return "<0.01"
+    return _number(figure, MIB, 2, spread=bool(figure and figure.spread))
 
 
 def milliseconds(figure: Figure | None, spread: bool = True) -> str:
@@ -33,13 +58,32 @@ def percent(value: float | None) -> str:
 
 def plus_minus(figure: Figure | None) -> str:
     """Return the spread alone in MiB, with a space before it; nothing where there is none."""
-    return f" ±{figure.spread / MIB:,.1f}" if figure and figure.spread is not None else ""
+    return _spread(figure, MIB, 1)
+
+
+def npu_plus_minus(figure: Figure | None) -> str:
+    """Return the spread as plus_minus does, with the two decimals of NPU memory."""
+    return _spread(figure, MIB, 2)
+
+
+def numbers(values: Sequence[int]) -> str:
+    """Return rising whole numbers with their runs drawn together: 1, 2, 3, 7 as 1-3, 7."""
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _number(figure: Figure | None, unit: float, decimals: int, spread: bool) -> str:
     if figure is None:
         return EMPTY
-    text = f"{figure.median / unit:,.{decimals}f}"
-    if spread and figure.spread is not None:
-        text += f" ±{figure.spread / unit:,.{decimals}f}"
-    return text
+    # A zero has no sign, also where it was rounded to.
+    text = f"{round(figure.median / unit, decimals) + 0.0:,.{decimals}f}"
+    return text + _spread(figure, unit, decimals) if spread else text
+
+
+def _spread(figure: Figure | None, unit: float, decimals: int) -> str:
+    return f" ±{figure.spread / unit:,.{decimals}f}" if figure and figure.spread is not None else ""

@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from reports import figures
+from reports import figures, page_tables
 from reports.answers import answers, warnings
+from reports.colours import COMPONENT_COLOURS, OTHER_COLOUR, PHASE_COLOURS, SCENARIO_COLOURS
 from reports.comparison import Group, Row
-from reports.contexts import further_costs
-from reports.format import EMPTY, mib, milliseconds, per_second, percent
+from reports.drawing import Drawing, unique_ids
+from reports.format import EMPTY
+from reports.npu import npu_source
 from reports.published import PublishedRow
-from reports.summary import Figure
+from reports.questions import QUESTIONS
 from reports.texts import LANGUAGES, Texts, texts_of
+from reports.timeline import timeline
+from scenarios.catalogue import IN_TURN, RESOLUTIONS, STREAMS
 from storage.files import BadFile
 
 __all__ = ["page_name", "write_pages"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table."""
-
-    text: str
-    #: Aligned and set as a number.
-    number: bool = True
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: its heads, and rows of as many cells, each with a class for its look."""
-
-    heads: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[Cell]]]
+#: The question that the published figures answer.
+_PUBLISHED_QUESTION = next(iter(QUESTIONS))
+_MODEL_SETS = {STREAMS: "models_of", IN_TURN: "models_of_in_turn", RESOLUTIONS: "models_of_resolutions"}
 
 
 def write_pages(
@@ -62,22 +51,23 @@ def page_name(language: str) -> str:
 def _render(
     groups: Sequence[Group], published: Sequence[PublishedRow], bad_files: Sequence[BadFile], texts: Texts
 ) -> str:
-    environment = jinja2.Environment(
+    template = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("page.html.j2").render(
+    ).get_template("page.html.j2")
+    return template.render(
         t=texts,
         languages=[(language, page_name(language), texts_of(language)("language_name")) for language in LANGUAGES],
         lead=_lead(groups[0], texts),
         groups=[_group(group, number, published, texts) for number, group in enumerate(groups)],
-        environment=_environment(groups[0], texts),
+        scenarios=_scenarios(groups, texts),
+        environment=page_tables.environment(groups[0], texts),
+        memory_sources=page_tables.memory_sources(groups[0], texts),
         bad_files=[str(each) for each in bad_files],
-        scenario_colours={texts.scenario(name): value for name, value in figures.SCENARIO_COLOURS.items()},
-        phase_colours={texts(f"phase_{name}"): value for name, value in figures.PHASE_COLOURS.items()},
+        component_colours={texts(f"component_{name}"): value for name, value in COMPONENT_COLOURS.items()},
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),
     )
 
@@ -94,120 +84,129 @@ def _lead(group: Group, texts: Texts) -> str:
 
 
 def _group(group: Group, number: int, published: Sequence[PublishedRow], texts: Texts) -> dict[str, Any]:
-    info = group.info
-    # The rows that use most models name them all; the others use the first of these.
-    models = max((row.models for row in group.rows), key=len)
+    questions = group.questions
+    # Lines of more scenarios than have colours would not be told apart: those of one question are drawn.
+    drawn = next((rows for rows in questions.values() if any(row.measured for row in rows)), [])
     drawings = {
-        "bars": figures.bars(group, texts) if any(row.measured for row in group.rows) else None,
-        "contexts": figures.contexts(group, texts) if any(row.measured for row in group.rows) else None,
-        "timeline": figures.timeline(group, texts),
+        "contexts": figures.contexts(drawn, texts) if group.computes else None,
+        "npu_contexts": figures.npu_contexts(drawn, texts),
+        "timeline": timeline(drawn, group.storage, texts),
     }
-    conditions = {key: info[key] for key in ("runtime", "target", "streams", "contexts", "cores")}
-    versions = {"version": info["runtime_version"] or EMPTY, "python": info["python_version"] or EMPTY}
     return {
-        "heading": texts("heading", **conditions, **versions),
-        "conditions": texts("conditions", **conditions, **versions),
-        "models": texts("models_of", models=models),
-        "answers": answers(group, texts),
+        "heading": _heading(group, texts),
+        "conditions": _conditions(group, texts),
+        "notes": _notes(group, texts),
         "warnings": warnings(group, texts),
-        "comparison": _comparison(group, published, texts),
-        "details": _details(group, texts),
-        "slopes": _slopes(group, texts),
-        "failures": _failures(group, texts),
+        "computes": group.computes,
+        "questions": [
+            _question(group, name, rows, f"g{number}-{name}", published, texts) for name, rows in questions.items()
+        ],
         "published_note": texts("published_note", **_published_conditions(published)),
+        "failures": _failures(group, texts),
+        "sharing": page_tables.sharing(group, texts),
+        "measured": bool(drawn),
+        "scenario_colours": _scenario_colours(drawn, texts),
+        "phase_colours": _phase_colours(drawn, texts),
+        "slopes": page_tables.slopes(group, texts),
+        "details": page_tables.details(group, texts),
+        "timeline_note": _timeline_note(group, texts),
         **{name: _inline(drawing, f"g{number}-{name}") for name, drawing in drawings.items()},
     }
 
 
-def _inline(drawing: figures.Drawing | None, prefix: str) -> dict[str, Markup] | None:
+def _question(
+    group: Group, name: str, rows: Sequence[Row], prefix: str, published: Sequence[PublishedRow], texts: Texts
+) -> dict[str, Any]:
+    """Return what the page says of one question; where nothing computes, its first figure is of NPU memory."""
+    is_published = name == _PUBLISHED_QUESTION
+    bars = figures.bars(rows, texts) if group.computes or not group.has_npu_memory else None
+    return {
+        "title": texts(f"question_{name}"),
+        "answers": answers(rows, texts),
+        "bars": _inline(bars, f"{prefix}-bars"),
+        "comparison": page_tables.comparison(group, rows, published if is_published else (), texts),
+        "is_published": is_published,
+        "component_bars": _inline(figures.component_bars(rows, texts), f"{prefix}-components"),
+        "components": page_tables.components(rows, texts),
+        "by_runtime": any(each["source"] == "runtime" for row in rows for each in row.accounts),
+    }
+
+
+def _inline(drawing: Drawing | None, prefix: str) -> dict[str, Markup] | None:
     if drawing is None:
         return None
     widths = dataclasses.asdict(drawing)
-    return {width: Markup(figures.unique_ids(svg, f"{prefix}-{width}")) for width, svg in widths.items()}
+    return {width: Markup(unique_ids(svg, f"{prefix}-{width}")) for width, svg in widths.items()}
 
 
-_COMPARISON: tuple[tuple[str, Callable[[Row], str]], ...] = (
-    ("column_application", lambda row: mib(row.memory("application_memory_bytes"))),
-    ("column_trimmed", lambda row: mib(row.memory("application_memory_trimmed_bytes"))),
-    ("column_saved", lambda row: mib(row.saved)),
-    ("column_saved_percent", lambda row: percent(row.saved_percent)),
-    ("column_saved_over", lambda row: percent(row.saved_over_baseline_percent)),
-    ("column_system", lambda row: mib(_with_noise(row))),
-    ("column_latency", lambda row: milliseconds(row.latency)),
-    ("column_throughput", lambda row: per_second(row.throughput)),
-)
-
-_DETAILS: tuple[tuple[str, Callable[[Row], str]], ...] = (
-    ("column_baseline_memory", lambda row: mib(row.memory("baseline_memory_bytes"))),
-    ("column_rss", lambda row: mib(row.memory("application_rss_bytes"))),
-    ("column_peak", lambda row: mib(row.memory("application_peak_rss_bytes"))),
-    ("column_npu", lambda row: mib(row.memory("npu_memory_bytes"))),
-    ("column_residue", lambda row: mib(row.memory("residue_memory_bytes"))),
-    ("column_load", lambda row: milliseconds(_load(row))),
-)
+def _heading(group: Group, texts: Texts) -> str:
+    info = group.info
+    of_streams = any(row.model_set == STREAMS for row in group.rows)
+    return texts(
+        "heading" if of_streams else "heading_one_each",
+        runtime=info["runtime"],
+        version=_short_version(group) or EMPTY,
+        streams=info["streams"],
+        contexts=info["contexts"],
+    )
 
 
-def _comparison(group: Group, published: Sequence[PublishedRow], texts: Texts) -> Table:
-    heads = ["column_scenario", "column_models", *(head for head, _ in _COMPARISON), "column_against", "column_outcome"]
-    rows = [
-        (
-            row.outcome,
-            [
-                Cell(texts.scenario(row.scenario), False),
-                Cell(_model_count(row, texts), False),
-                *(Cell(show(row)) for _, show in _COMPARISON),
-                Cell(texts.scenario(row.info["baseline"]) if row.info["baseline"] else EMPTY, False),
-                Cell(texts(f"outcome_{row.outcome}"), False),
-            ],
-        )
-        for row in group.rows
-    ]
-    return Table([texts(head) for head in heads], rows + [_published(row, texts) for row in published])
-
-
-def _published(row: PublishedRow, texts: Texts) -> tuple[str, list[Cell]]:
-    """Return a published row in the heads of the comparison; its own units are part of its figures."""
-    shown = {
-        "column_application": f"{row.application_memory_bytes / 1e6:,.0f} MB",
-        "column_saved": f"{row.saved_bytes / 1e6:,.0f} MB" if row.saved_bytes else EMPTY,
-        "column_saved_percent": percent(row.saved_percent),
-        "column_system": f"{row.system_memory_bytes / 1e9:,.2f} GB",
+def _conditions(group: Group, texts: Texts) -> str:
+    """Return under what the group was measured, and with which models."""
+    info, version = group.info, group.info["runtime_version"]
+    known = {
+        "condition_chip": {"chip": info.get("chip")},
+        "condition_driver": {"driver": info.get("driver_version")},
+        "condition_library": {"version": version if version != _short_version(group) else None},
     }
-    cells = [
-        Cell(f"{texts.scenario(row.scenario)} ({row.target})", False),
-        Cell(EMPTY, False),
-        *(Cell(shown.get(head, EMPTY)) for head, _ in _COMPARISON),
-        Cell(texts.scenario(row.baseline) if row.baseline else EMPTY, False),
-        Cell(texts("outcome_published"), False),
-    ]
-    return "published", cells
+    python = info["python_version"] or EMPTY
+    parts = [texts("conditions", target=info["target"], python=python, cores=info["cores"])]
+    parts += [texts(key, **values) for key, values in known.items() if all(values.values())]
+    return texts("sentence_separator").join(parts + _models(group, texts))
 
 
-def _details(group: Group, texts: Texts) -> Table:
-    rows = [
-        (row.outcome, [Cell(texts.scenario(row.scenario), False), *(Cell(show(row)) for _, show in _DETAILS)])
-        for row in group.rows
-        if row.measured
-    ]
-    return Table([texts("column_scenario"), *(texts(head) for head, _ in _DETAILS)], rows)
+def _models(group: Group, texts: Texts) -> list[str]:
+    """Return the models by set; of rows with one set, those with most models name them all."""
+    of_set = {key: [row.models for row in group.rows if row.model_set == name] for name, key in _MODEL_SETS.items()}
+    return [texts(key, models=max(models, key=len)) for key, models in of_set.items() if models]
 
 
-def _slopes(group: Group, texts: Texts) -> Table:
-    rows = [
-        (
-            row.outcome,
-            [
-                Cell(texts.scenario(row.scenario), False),
-                Cell(texts.words.get(f"mechanism_{cost.mechanism}", cost.mechanism), False),
-                Cell(mib(cost.slope)),
-                Cell(str(cost.count)),
-            ],
-        )
-        for row in group.rows
-        for cost in further_costs(row)
-    ]
-    heads = ("column_scenario", "column_mechanism", "column_slope", "column_count")
-    return Table([texts(head) for head in heads], rows)
+def _short_version(group: Group) -> str | None:
+    """Return the version without the build that Rockchip's libraries name after it."""
+    version: str | None = group.info["runtime_version"]
+    return version.partition(" ")[0] if version else None
+
+
+def _notes(group: Group, texts: Texts) -> list[str]:
+    """Return what must be known before the figures are read."""
+    virtual = [] if group.computes else [texts("note_virtual")]
+    return virtual + [texts(f"npu_source_{source}") for source in _npu_sources(group)]
+
+
+def _npu_sources(group: Group) -> list[str]:
+    return list(dict.fromkeys(source for row in group.rows if (source := npu_source(row))))
+
+
+def _timeline_note(group: Group, texts: Texts) -> str:
+    keys = ["timeline_note", *(["timeline_npu_note"] if "ledger" in _npu_sources(group) else [])]
+    return texts("sentence_separator").join(map(texts, keys))
+
+
+def _scenario_colours(rows: Sequence[Row], texts: Texts) -> dict[str, str]:
+    names = [row.scenario for row in rows if row.measured]
+    return {texts.scenario(name): SCENARIO_COLOURS.get(name, OTHER_COLOUR) for name in names}
+
+
+def _phase_colours(rows: Sequence[Row], texts: Texts) -> dict[str, str]:
+    """Return the phases that these rows went through."""
+    phases = {phase for row in rows for repeat in row.info["repeats"] for phase in repeat["phases"]}
+    return {texts(f"phase_{name}"): value for name, value in PHASE_COLOURS.items() if name in phases}
+
+
+def _scenarios(groups: Sequence[Group], texts: Texts) -> dict[str, str]:
+    """Return what each scenario of the page is."""
+    names = {row.scenario for group in groups for row in group.rows}
+    return {texts.scenario(name): text for name, text in texts.some("about_").items() if name in names}
 
 
 def _failures(group: Group, texts: Texts) -> list[dict[str, str]]:
@@ -231,53 +230,6 @@ def _what_happened(row: Row, texts: Texts) -> dict[str, str]:
     return {"phase": place, "message": failure["message"], "last_words": failure["last_words"]}
 
 
-def _model_count(row: Row, texts: Texts) -> str:
-    if row.models_in_turn:
-        return texts("models_in_turn", files=row.info["model_files"], streams=row.info["streams"])
-    return str(len(row.info["models"]))
-
-
-def _with_noise(row: Row) -> Figure | None:
-    """Return the system memory with the idle noise as its spread, which is mostly the larger."""
-    system, noise = row.memory("system_memory_bytes"), row.memory("system_memory_noise_bytes")
-    return Figure(system.median, noise.median) if system and noise else None
-
-
-def _load(row: Row) -> Figure | None:
-    medians = [Figure.of(repeat) for repeat in row.info["speed"]["context_load_ns"]]
-    return Figure.of(figure.median for figure in medians if figure)
-
-
 def _published_conditions(published: Sequence[PublishedRow]) -> dict[str, object]:
     row = published[0]
     return {"target": row.target, "streams": row.streams, "contexts": row.contexts, "source": row.source}
-
-
-def _environment(group: Group, texts: Texts) -> Table:
-    file = group.newest
-    machine, own = file.machine, file.machine["reusebench"]
-    variables = " ".join(f"{key}={value}" for key, value in own["variables"].items())
-    facts = {
-        "board": own["board"],
-        "board_model": own["board_model"],
-        "cpu": machine.get("cpu", {}).get("brand_raw"),
-        "usable_cpus": own["usable_cpus"],
-        "cpu_governor": own["cpu_governor"],
-        "cpu_max_khz": own["cpu_max_khz"],
-        "memory_total": f"{own['memory_total_bytes'] / 2**20:,.0f}",
-        "cma_total": f"{own['cma_total_bytes'] / 2**20:,.0f}" if own["cma_total_bytes"] else None,
-        "page_size_bytes": own["page_size_bytes"],
-        "transparent_hugepages": own["transparent_hugepages"],
-        "overcommit_memory": own["overcommit_memory"],
-        "address_randomisation": own["address_randomisation"],
-        "swaps": own["swaps"],
-        "kernel": f"{machine['system']} {machine['release']} {machine['machine']}",
-        "python": machine["python_version"],
-        "variables": variables,
-    }
-    unknown = texts("environment_unknown")
-    rows = [
-        ("ok", [Cell(texts(f"environment_{key}"), False), Cell(unknown if value in (None, "") else str(value), False)])
-        for key, value in facts.items()
-    ]
-    return Table((), rows)

@@ -13,11 +13,20 @@ import pandas as pd
 
 from reports.comparison import Group, Row
 from reports.contexts import context_costs, further_costs
+from reports.npu import context_components
 from reports.published import PublishedRow
 from reports.summary import Figure
 
-__all__ = ["COMPARISON_COLUMNS", "comparison_table", "contexts_table", "slopes_table", "write_tables"]
+__all__ = [
+    "COMPARISON_COLUMNS",
+    "comparison_table",
+    "contexts_table",
+    "npu_components_table",
+    "slopes_table",
+    "write_tables",
+]
 
+#: New columns come at the end: scripts may read the others by their place.
 COMPARISON_COLUMNS = (
     "runtime",
     "runtime_version",
@@ -40,6 +49,10 @@ COMPARISON_COLUMNS = (
     "saved_over_baseline_percent",
     "latency_ns",
     "throughput_per_s",
+    "npu_saved_bytes",
+    "npu_saved_percent",
+    "npu_peak_bytes",
+    "npu_left_bytes",
 )
 #: Identity of a configuration in every other table.
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
@@ -72,11 +85,24 @@ def slopes_table(groups: Iterable[Group]) -> pd.DataFrame:
     rows = [
         {**_identity(row), "mechanism": cost.mechanism, "further_contexts": cost.count}
         | {"slope_bytes": _median(cost.slope), "slope_spread_bytes": _spread(cost.slope)}
+        | {"npu_slope_bytes": _median(cost.npu_slope), "npu_slope_spread_bytes": _spread(cost.npu_slope)}
         for group in groups
         for row in group.rows
         for cost in further_costs(row)
     ]
-    return _frame(rows, (*_IDENTITY, "mechanism", "further_contexts", "slope_bytes", "slope_spread_bytes"))
+    columns = ("mechanism", "further_contexts", "slope_bytes", "slope_spread_bytes")
+    return _frame(rows, (*_IDENTITY, *columns, "npu_slope_bytes", "npu_slope_spread_bytes"))
+
+
+def npu_components_table(groups: Iterable[Group]) -> pd.DataFrame:
+    """Return a row for each component of each context's NPU memory; no context: made in no context's step."""
+    rows = [
+        {**_identity(row), "context": context, "component": component, "bytes": _median(size)}
+        for group in groups
+        for row in group.rows
+        for context, component, size in context_components(row)
+    ]
+    return _frame(rows, (*_IDENTITY, "context", "component", "bytes"))
 
 
 def write_tables(groups: Sequence[Group], published: Sequence[PublishedRow], folder: Path) -> None:
@@ -86,6 +112,7 @@ def write_tables(groups: Sequence[Group], published: Sequence[PublishedRow], fol
         "comparison": comparison_table(groups, published),
         "contexts": contexts_table(groups),
         "slopes": slopes_table(groups),
+        "npu_components": npu_components_table(groups),
     }
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
@@ -110,6 +137,10 @@ def _comparison_row(row: Row) -> dict[str, Any]:
         "saved_over_baseline_percent": _rounded(row.saved_over_baseline_percent),
         "latency_ns": _median(row.latency),
         "throughput_per_s": _rounded(row.throughput.median if row.throughput else None),
+        "npu_saved_bytes": _median(row.npu_saved),
+        "npu_saved_percent": _rounded(row.npu_saved_percent),
+        "npu_peak_bytes": _median(row.memory("npu_peak_bytes")),
+        "npu_left_bytes": _median(row.memory("npu_left_bytes")),
     }
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from scenarios.catalogue import Parameters, build_plan, find_scenario
+from scenarios.catalogue import SCENARIOS, Parameters, build_plan, find_scenario
 from scenarios.plan import Model, Plan
-from storage.files import FAILURES, check_result
+from storage.files import WITHOUT_SPEED, check_result
 from storage.result import Configuration, Repeat, build_result
 from storage.trace import write_trace
 
@@ -51,6 +51,58 @@ def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -
     return records
 
 
+#: What a context of the stored runs has in NPU memory, where it shares nothing: 10 MiB in all.
+NPU_SIZES = {
+    "weights": 6 * MIB,
+    "internal": 2 * MIB,
+    "register_commands": MIB,
+    "task_list": MIB // 16,
+    "io": 15 * MIB // 16,
+    "other": 0,
+}
+
+
+def npu_account(plan: Plan, **changes: Any) -> dict[str, Any]:
+    """Return the account of a ledger in which all that the plan shares is shared, and seen to be."""
+    memories = plan.internal_memories()
+    lenders = {member: members[0] for members in memories.values() for member in members[1:]}
+    contexts, shared = [], []
+    for index, context in enumerate(plan.contexts):
+        sizes = dict(NPU_SIZES)
+        sizes["weights"] *= context.mechanism == "load"
+        sizes["internal"] *= index not in lenders
+        contexts.append({f"{name}_bytes": size for name, size in sizes.items()})
+        weights_of = [place for place, other in enumerate(plan.contexts) if other.source == index]
+        internal_of = [member for member, owner in lenders.items() if owner == index]
+        for buffer, readers in ((3 * index + 2, weights_of), (1000 + index, internal_of)):
+            shared += [{"buffer": buffer, "owner": index, "readers": readers}] if readers else []
+    total = sum(sum(context.values()) for context in contexts)
+    account = {"source": "ledger", "contexts": contexts, "unattributed_bytes": 0, "total_bytes": total}
+    return {**account, "peak_bytes": total + MIB, "left_bytes": 0, "shared": shared, "findings": [], **changes}
+
+
+def runtime_account(plan: Plan) -> dict[str, Any]:
+    """Return an account in the runtime's own words: it tells only weights and internal memory apart."""
+    account = npu_account(plan, source="runtime", peak_bytes=None, left_bytes=None, shared=[])
+    for context in account["contexts"]:
+        context["other_bytes"] = context["register_commands_bytes"] + context["task_list_bytes"]
+        account["total_bytes"] -= context["io_bytes"]
+        context.update(dict.fromkeys(("register_commands_bytes", "task_list_bytes", "io_bytes")))
+    return account
+
+
+def _npu_steps(walk: Sequence[dict[str, Any]], account: dict[str, Any]) -> dict[str, Any]:
+    """Return what the ledger's timeline is when contexts come and go at their barriers."""
+    times_ns, live_bytes, live = [], [], 0
+    for record in walk:
+        if record["phase"] in ("context", "destroy"):
+            size = sum(account["contexts"][record["context"]].values())
+            live += size if record["phase"] == "context" else -size
+            times_ns.append(record["at_ns"])
+            live_bytes.append(live)
+    return {"times_ns": times_ns, "live_bytes": live_bytes, "ledger": {}}
+
+
 def _record(phase: str, context: int | None, at_ns: int, level: int, data: dict[str, Any]) -> dict[str, Any]:
     process = dict.fromkeys(
         ("rss_bytes", "pss_bytes", "uss_bytes", "pss_anon_bytes", "rss_anon_bytes", "peak_rss_bytes"), level
@@ -77,9 +129,16 @@ def result(
     run: str = "run1",
     digest: str = "00000001",
     idle_cpu_percent: float = 1.0,
+    npu: Callable[[Plan], dict[str, Any]] | None = None,
+    computes: bool = True,
 ) -> dict[str, Any]:
-    """Return a schema-valid result with one repeat per entry of per_context, and write its traces."""
-    plan = build_plan(scenario, Parameters("onnxruntime", tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2))
+    """Return a schema-valid result with one repeat per entry of per_context, and write its traces.
+
+    With an account of NPU memory it is a result of the runtime rknn.
+    """
+    runtime = "rknn" if npu else "onnxruntime"
+    plan = build_plan(scenario, Parameters(runtime, tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2))
+    account = npu(plan) if npu else None
     repeats = []
     for number, costs in enumerate(per_context, start=1):
         walk = barriers(plan, costs, digest)
@@ -89,9 +148,23 @@ def result(
             "rss_bytes": [record["process"]["rss_bytes"] for record in walk],
             "system_memory_bytes": [1000 * MIB] * len(times),
         }
-        trace = write_trace(storage, run, f"{scenario}-{number}", {"barriers": walk, "timeline": timeline})
-        repeats.append(Repeat(walk, None, 1.0, MIB, idle_cpu_percent, trace))
-    configuration = Configuration(plan, "python", STREAMS, CONTEXTS, len(models), run, "1.2.3", "3.11.7")
+        ledger = {"npu": _npu_steps(walk, account)} if account and account["source"] == "ledger" else {}
+        trace = write_trace(storage, run, f"{scenario}-{number}", {"barriers": walk, "timeline": timeline, **ledger})
+        repeats.append(Repeat(walk, None, 1.0, MIB, idle_cpu_percent, trace, account))
+    version = "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)" if npu else "1.2.3"
+    configuration = Configuration(
+        plan,
+        "python" if computes else "vboard:rk3588",
+        STREAMS,
+        CONTEXTS,
+        len(models),
+        run,
+        version,
+        "3.11.7",
+        driver_version="0.9.8" if npu else None,
+        chip="rk3588" if npu else None,
+        computes=computes,
+    )
     info = build_result(configuration, repeats, failure)
     check_result(info)
     return info
@@ -117,17 +190,26 @@ FAILED = {
 }
 
 
+NOT_SUPPORTED = {
+    "kind": "not_supported",
+    "phase": "context",
+    "context": 1,
+    "message": "the runtime runs a context from one thread at a time",
+    "last_words": "",
+}
+
+
 def write_run(storage: Path, infos: Sequence[dict[str, Any]], number: int = 1, at: str = "2026-01-02T03:04:05") -> Path:
     """Write one run's file as pytest-benchmark lays it out, and return its path."""
-    measured = [info for info in infos if info["outcome"] == "ok"]
-    failed = [info for info in infos if info["outcome"] != "ok"]
+    measured = [info for info in infos if info["outcome"] == "ok" and info["computes"]]
+    others = [info for info in infos if info not in measured]
     data = {
         "machine_info": MACHINE,
         "commit_info": {},
         "benchmarks": [{"name": info["scenario"], "extra_info": info, "stats": _stats()} for info in measured],
         "datetime": f"{at}+00:00",
         "version": "5.3.1",
-        FAILURES: [{"name": info["scenario"], "extra_info": info} for info in failed],
+        WITHOUT_SPEED: [{"name": info["scenario"], "extra_info": info} for info in others],
     }
     path = storage / "Linux-CPython-3.11-64bit" / f"{number:04}_run.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,6 +230,16 @@ def full_run(storage: Path) -> Path:
             result(storage, "shared_context", [], failure=FAILED),
         ],
     )
+
+
+def npu_run(storage: Path, *, computes: bool = False, account: Callable[[Plan], dict[str, Any]] = npu_account) -> Path:
+    """Write a run of every scenario on the NPU, where a context shared from one thread is not supported."""
+    infos = []
+    for scenario in SCENARIOS:
+        failure = NOT_SUPPORTED if scenario.name == "shared_context" else None
+        costs = even(3) if failure is None else []
+        infos.append(result(storage, scenario.name, costs, failure=failure, npu=account, computes=computes))
+    return write_run(storage, infos)
 
 
 def _stats() -> dict[str, Any]:
@@ -175,5 +267,9 @@ MACHINE = {
         "address_randomisation": "2",
         "swaps": 0,
         "variables": {},
+        "memory_sources": [
+            {"name": "PSS", "readable": True, "remark": "memory of the process"},
+            {"name": "/sys/kernel/debug/dma_buf/bufinfo", "readable": False, "remark": "needs root"},
+        ],
     },
 }

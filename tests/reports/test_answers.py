@@ -11,7 +11,7 @@ ENGLISH = texts_of("en")
 
 
 def answer(storage: Path) -> str:
-    (sentence,) = answers(groups_of(storage)[0], ENGLISH)
+    (sentence,) = answers(groups_of(storage)[0].rows, ENGLISH)
     return sentence
 
 

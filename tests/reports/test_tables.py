@@ -12,7 +12,8 @@ DOCUMENTED = (
     "runtime, runtime_version, target, scenario, baseline, streams, contexts, models, outcome, "
     "application_memory_bytes, application_memory_spread_bytes, application_memory_trimmed_bytes, "
     "application_memory_over_baseline_bytes, system_memory_bytes, system_memory_noise_bytes, npu_memory_bytes, "
-    "saved_bytes, saved_percent, saved_over_baseline_percent, latency_ns, throughput_per_s"
+    "saved_bytes, saved_percent, saved_over_baseline_percent, latency_ns, throughput_per_s, "
+    "npu_saved_bytes, npu_saved_percent, npu_peak_bytes, npu_left_bytes"
 )
 
 

@@ -1,0 +1,84 @@
+"""How a figure is drawn: as SVG to stand inside the page, once for wide screens and once for narrow ones.
+
+Text and lines of the axes take the page's own colour, so one figure serves light and dark.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+
+__all__ = ["INK", "Canvas", "Drawing", "drawing", "unique_ids"]
+
+#: Drawn in this colour, which stands nowhere else, and then replaced by the page's text colour.
+INK = "#010203"
+_WIDE_PX, _NARROW_PX = 860, 360
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "reusebench",
+    "figure.dpi": 72,
+    "font.size": 12,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 12,
+    "xtick.major.pad": 6,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": INK,
+    "grid.alpha": 0.15,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One figure in its two widths, as SVG elements."""
+
+    wide: str
+    narrow: str
+
+
+def drawing(draw: Callable[[Canvas, bool], None], height_px: Callable[[bool], int]) -> Drawing:
+    """Return the figure that draw(canvas, narrow) draws, as high as height_px(narrow) says."""
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        # The browser draws the text with its own fonts; matplotlib's need not have Chinese glyphs.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        return Drawing(*(_svg(draw, narrow, height_px(narrow)) for narrow in (False, True)))
+
+
+def unique_ids(svg: str, prefix: str) -> str:
+    """Return the element with its ids prefixed, so that several may stand in one page."""
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", svg)
+
+
+def _svg(draw: Callable[[Canvas, bool], None], narrow: bool, height_px: int) -> str:
+    width_px = _NARROW_PX if narrow else _WIDE_PX
+    canvas = Canvas(figsize=(width_px / 72, height_px / 72), layout="constrained")
+    canvas.patch.set_alpha(0)
+    draw(canvas, narrow)
+    for axes in canvas.axes:
+        axes.patch.set_alpha(0)
+    file = io.StringIO()
+    FigureCanvasSVG(canvas)
+    canvas.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return _for_page(file.getvalue())
+
+
+def _for_page(svg: str) -> str:
+    """Return the svg element alone, in the page's colours."""
+    element = svg[svg.index("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    return element.replace(INK, "currentColor").strip()

@@ -1,0 +1,30 @@
+"""The questions that scenarios answer: a page has a part, and each figure a colour scheme, for one question."""
+
+from __future__ import annotations
+
+from scenarios.catalogue import SCENARIOS
+
+__all__ = ["OTHER", "QUESTIONS", "question_of", "scenarios_of"]
+
+#: Each question by the baselines of its scenarios, in the order of the page. Its title is a text `question_NAME`.
+QUESTIONS = {
+    "dup": ("no_reuse", "no_reuse_one_model"),
+    "internal_reuse": ("in_turn",),
+    "shared_weights": ("resolutions",),
+    "external_memory": ("runtime_memory",),
+    "io_copies": ("copied_io",),
+}
+#: What stored scenarios answer that this version does not know.
+OTHER = "other"
+
+_QUESTION_OF = {baseline: question for question, baselines in QUESTIONS.items() for baseline in baselines}
+
+
+def question_of(scenario: str, baseline: str | None) -> str:
+    """Return the question that a scenario answers, which is that of its baseline."""
+    return _QUESTION_OF.get(baseline or scenario, OTHER)
+
+
+def scenarios_of(question: str) -> list[str]:
+    """Return the names of a question's scenarios, in the order in which they run."""
+    return [each.name for each in SCENARIOS if question_of(each.name, each.baseline) == question]
