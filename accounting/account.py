@@ -9,7 +9,7 @@ from typing import Any
 from accounting.attribution import COMPONENTS, Part, attribute
 from accounting.ledger import Ledger
 from accounting.sharing import Finding, find_wrong_reads, shared_parts
-from scenarios.plan import DUP, LOAD, Context, Plan
+from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, Context, Plan
 
 __all__ = ["account_of_ledger", "account_of_runtime"]
 
@@ -23,7 +23,7 @@ def account_of_ledger(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Le
     if steady is None:
         return None
     parts = attribute(plan, barriers, ledger, steady["at_ns"])
-    left = ledger.live_bytes(barriers[-1]["at_ns"]) if barriers[-1]["phase"] == "destroy" else None
+    left = ledger.live_bytes(barriers[-1]["at_ns"]) if _all_destroyed(plan, barriers) else None
     findings = find_wrong_reads(plan, barriers, ledger)
     if left:
         findings.append(Finding("leak", None, None, None, left))
@@ -67,6 +67,11 @@ def _steady(barriers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return next((barrier for barrier in barriers if barrier["phase"] == "steady"), None)
 
 
+def _all_destroyed(plan: Plan, barriers: Sequence[dict[str, Any]]) -> bool:
+    destroyed = [barrier for barrier in barriers if barrier["phase"] == "destroy"]
+    return len(destroyed) == len(plan.contexts)
+
+
 def _row(parts: Sequence[Part], context: int) -> dict[str, int | None]:
     sizes = dict.fromkeys(COMPONENTS, 0)
     for part in parts:
@@ -79,6 +84,8 @@ def _reported_row(plan: Plan, context: int, accounts: dict[int, dict[str, int]])
     spec, account = plan.contexts[context], accounts[context]
     borrows_internal = spec.internal is not None and plan.internal_memories()[spec.internal][0] != context
     row: dict[str, int | None] = dict.fromkeys((f"{component}_bytes" for component in COMPONENTS), None)
+    if spec.mechanism == SHARED_CONTEXT:  # its account is that of its source, which it is
+        return {**row, "weights_bytes": 0, "internal_bytes": 0, "other_bytes": 0}
     row["weights_bytes"] = account["weights_bytes"] if spec.mechanism == LOAD else 0
     row["internal_bytes"] = 0 if borrows_internal else account["internal_bytes"]
     row["other_bytes"] = max(0, _reported_rest(spec, account, accounts))

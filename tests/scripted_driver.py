@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -152,7 +152,11 @@ class Script:
         _append("submit", task_buffer=int(tasks), registers=[int(registers)], reads=[read])
 
 
-_LEDGER_EVENTS = {"create": Script._create, "destroy": Script._destroy, "submit": Script._submit}
+_LEDGER_EVENTS: dict[str, Callable[..., None]] = {
+    "create": Script._create,
+    "destroy": Script._destroy,
+    "submit": Script._submit,
+}
 
 
 def _append(event: str, **fields: Any) -> None:

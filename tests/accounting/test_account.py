@@ -1,0 +1,261 @@
+"""The account of one repeat, by a ledger and by the runtime's own words."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from accounting.account import account_of_ledger, account_of_runtime
+from accounting.attribution import COMPONENTS
+from accounting.ledger import Buffer, Ledger, Read, Submit
+from scenarios.catalogue import SCENARIOS
+from scenarios.plan import DUP, SHARED_CONTEXT, SHARED_WEIGHTS, Context, Plan, Step
+from tests.accounting.hand_made import (
+    ACCOUNT,
+    KERNEL_MAPPING,
+    PAGE,
+    during,
+    make_barriers,
+    make_buffer,
+    make_ledger,
+    make_plan,
+    make_submit,
+    tensors_in,
+    weights_in,
+)
+from tests.support import make_plan as make_scenario
+
+_DUP = make_plan(Context(0, 0), Context(0, 0, DUP, 0))
+
+
+def _row(**pages: int) -> dict[str, int]:
+    return {f"{component}_bytes": pages.get(component, 0) * PAGE for component in COMPONENTS}
+
+
+def _dup_ledger(barriers: list[dict[str, Any]]) -> Ledger:
+    """Return the ledger of a context and its dup, as librknnrt makes it: all given back in the end."""
+    buffers: list[Buffer] = []
+    for context, size in ((0, 10 * PAGE), (1, 2 * PAGE)):
+        made, ran = during(barriers, "context", context), during(barriers, "first_inference", context)
+        gone = {"died_ns": during(barriers, "destroy", context)}
+        first = 10 * context
+        buffers += [
+            make_buffer(first + 1, 100, made, flags=KERNEL_MAPPING, **gone),
+            make_buffer(first + 2, size, made, **gone),
+            make_buffer(first + 3, 3 * PAGE, made, **gone),
+            make_buffer(first + 4, 5000, ran, **gone),
+        ]
+    submits = [make_submit(1, 2, weights_in(2), tensors_in(3)), make_submit(11, 12, weights_in(2), tensors_in(13))]
+    return make_ledger(*buffers, submits=submits)
+
+
+def _account(plan: Plan, barriers: list[dict[str, Any]], ledger: Ledger) -> dict[str, Any]:
+    account = account_of_ledger(plan, barriers, ledger)
+    assert account is not None
+    written: dict[str, Any] = json.loads(json.dumps(account))
+    return written
+
+
+# By a ledger
+
+
+def test_a_dup_to_the_byte() -> None:
+    """Every buffer is in its context's row, shared weights once, and the rows add up to the total."""
+    barriers = make_barriers(_DUP)
+    assert _account(_DUP, barriers, _dup_ledger(barriers)) == {
+        "source": "ledger",
+        "contexts": [
+            _row(weights=8, internal=3, register_commands=2, task_list=1, io=2),
+            _row(internal=3, register_commands=2, task_list=1, io=2),
+        ],
+        "unattributed_bytes": 0,
+        "total_bytes": 24 * PAGE,
+        "peak_bytes": 24 * PAGE,
+        "left_bytes": 0,
+        "shared": [{"buffer": 2, "owner": 0, "readers": [1]}],
+        "findings": [],
+    }
+
+
+def test_what_belongs_to_no_context_stands_apart() -> None:
+    """It is in the total and in no row."""
+    barriers = make_barriers(_DUP)
+    ledger = make_ledger(make_buffer(1, 5 * PAGE, during(barriers, "imported"), died_ns=10**9))
+    account = _account(_DUP, barriers, ledger)
+    assert account["contexts"] == [_row(), _row()]
+    assert (account["unattributed_bytes"], account["total_bytes"]) == (5 * PAGE, 5 * PAGE)
+
+
+def test_the_peak_may_be_before_the_steady_phase() -> None:
+    """A buffer that an init needs for a moment is in the peak alone."""
+    barriers = make_barriers(_DUP)
+    made = during(barriers, "context", 0)
+    ledger = make_ledger(make_buffer(1, 9 * PAGE, made, died_ns=made + 1), make_buffer(2, PAGE, made + 2))
+    account = _account(_DUP, barriers, ledger)
+    assert (account["total_bytes"], account["peak_bytes"]) == (PAGE, 9 * PAGE)
+
+
+def test_what_is_left_is_a_leak() -> None:
+    """When all contexts have been destroyed every byte that is still there is told."""
+    barriers = make_barriers(_DUP)
+    left = make_buffer(99, 3 * PAGE, during(barriers, "steady"))
+    ledger = make_ledger(*_dup_ledger(barriers).buffers.values(), left)
+    account = _account(_DUP, barriers, ledger)
+    assert account["left_bytes"] == 3 * PAGE
+    leak = {"kind": "leak", "context": None, "buffer": None, "owner": None, "amount": 3 * PAGE}
+    assert leak in account["findings"]
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_process_that_did_not_destroy_all_has_no_leak(missing: int) -> None:
+    """It died while it destroyed its contexts: what is there belongs to those that are left."""
+    barriers = make_barriers(_DUP)
+    account = _account(_DUP, barriers[:-missing], _dup_ledger(barriers))
+    assert account["left_bytes"] is None
+    assert account["findings"] == []
+    assert account["total_bytes"] == 24 * PAGE
+
+
+def test_a_process_that_did_not_get_through_has_no_account() -> None:
+    """Before the end of the steady phase there is nothing to compare."""
+    barriers = make_barriers(_DUP)
+    before = next(position for position, each in enumerate(barriers) if each["phase"] == "steady")
+    assert account_of_ledger(_DUP, barriers[:before], _dup_ledger(barriers)) is None
+    assert account_of_runtime(_DUP, barriers[:before]) is None
+    assert account_of_ledger(_DUP, [], make_ledger()) is None
+
+
+def test_internal_memory_of_a_group_is_its_first_contexts() -> None:
+    """The others have none of their own, and are told as its readers."""
+    plan = make_plan(Context(0, 0, internal=0), Context(0, 1, internal=0))
+    allocation = {"kind": "internal", "asked_bytes": 7 * PAGE, "inode": 55}
+    barriers = make_barriers(plan, allocations={Step("internal_memory", 0): [allocation]})
+    buffers = [make_buffer(10 + each, PAGE, during(barriers, "context", each), flags=8) for each in (0, 1)]
+    shared = make_buffer(1, 7 * PAGE, during(barriers, "internal_memory", 0), inode=55)
+    ledger = make_ledger(*buffers, shared, submits=[make_submit(10 + each, 0, tensors_in(1)) for each in (0, 1)])
+    account = _account(plan, barriers, ledger)
+    assert account["contexts"] == [_row(internal=7, task_list=1), _row(task_list=1)]
+    assert account["shared"] == [{"buffer": 1, "owner": 0, "readers": [1]}]
+    assert [each["kind"] for each in account["findings"]] == ["leak"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_parts_add_up_to_the_ledger_whatever_is_in_it(seed: int) -> None:
+    """Every byte that lives is in one row or in none's, for any plan, any buffers and any runs."""
+    chance = random.Random(seed)
+    scenario = SCENARIOS[seed % len(SCENARIOS)].name
+    plan = make_scenario(scenario, "a", "b", "c", streams=2, contexts=2, cores=chance.choice((1, 2)))
+    barriers, ledger = _any_run(plan, chance)
+    account = _account(plan, barriers, ledger)
+    at_ns = next(each["at_ns"] for each in barriers if each["phase"] == "steady")
+    rows = [size for row in account["contexts"] for size in row.values()]
+    assert len(account["contexts"]) == len(plan.contexts)
+    assert min(rows) >= 0
+    assert sum(rows) + account["unattributed_bytes"] == account["total_bytes"] == ledger.live_bytes(at_ns)
+    assert account["peak_bytes"] >= account["total_bytes"]
+    assert account["left_bytes"] == ledger.live_bytes(barriers[-1]["at_ns"])
+    for shared in account["shared"]:
+        assert shared["owner"] not in shared["readers"]
+        assert shared["readers"]
+
+
+def _any_run(plan: Plan, chance: random.Random) -> tuple[list[dict[str, Any]], Ledger]:
+    """Return a walk with arbitrary buffers: of any size, life, flags and kind, and arbitrary runs over them."""
+    sizes = [chance.randrange(0, 9 * PAGE) for _ in range(6)]
+    accounts = {
+        index: {"weights_bytes": chance.choice(sizes), "internal_bytes": chance.choice(sizes), "dma_bytes": 0}
+        for index in range(len(plan.contexts))
+    }
+    steps = [step for step in plan.steps() if step.phase in ("context", "internal_memory", "first_inference")]
+    allocations = {
+        step: [
+            {"kind": chance.choice(("weights", "internal", "input", "output")), "asked_bytes": 1, "inode": inode}
+            for inode in chance.sample(range(30), chance.randrange(3))
+        ]
+        for step in steps
+    }
+    barriers = make_barriers(plan, accounts, allocations)
+    end = barriers[-1]["at_ns"] + 50
+    buffers = []
+    for number in range(1, 40):
+        born = chance.randrange(end)
+        size = max(1, chance.choice((*sizes, chance.randrange(20 * PAGE))))
+        died = chance.choice((None, born + chance.randrange(1, end)))
+        common = {"flags": chance.randrange(16), "inode": chance.choice((0, number)), "died_ns": died}
+        buffers.append(make_buffer(number, size, born, **common))
+    return barriers, make_ledger(*buffers, submits=[_any_submit(chance) for _ in range(12)])
+
+
+def _any_submit(chance: random.Random) -> Submit:
+    states = [(chance.choice(("0x1070", "0x1110", "0x4020")), chance.randrange(40)) for _ in range(6)]
+    reads = [Read(register, buffer, "live" if buffer % 3 else "dead", 1) for register, buffer in states]
+    return make_submit(chance.randrange(40), chance.randrange(40), *reads)
+
+
+# By the runtime's own words
+
+
+def _of_runtime(plan: Plan, accounts: dict[int, dict[str, int]] | None = None) -> dict[str, Any]:
+    account = account_of_runtime(plan, make_barriers(plan, accounts))
+    assert account is not None
+    return account
+
+
+def test_a_runtimes_words_about_loaded_contexts() -> None:
+    """Weights and internal memory, and the rest of its total as other; what it does not tell is not told."""
+    account = _of_runtime(make_plan(Context(0, 0), Context(0, 0)))
+    row = {"weights_bytes": 8 * PAGE, "internal_bytes": 3 * PAGE, "other_bytes": 3 * PAGE}
+    unknown = {f"{component}_bytes": None for component in ("register_commands", "task_list", "io")}
+    assert account["contexts"] == [{**unknown, **row}] * 2
+    assert account["total_bytes"] == 2 * ACCOUNT["dma_bytes"]
+    assert (account["source"], account["peak_bytes"], account["left_bytes"]) == ("runtime", None, None)
+
+
+@pytest.mark.parametrize("dups", [1, 3, 11])
+def test_a_dups_weights_are_never_summed_again(dups: int) -> None:
+    """The total of a dup has the weights and register commands of its source: what it adds is the difference."""
+    plan = make_plan(Context(0, 0), *[Context(0, 0, DUP, 0)] * dups)
+    dup = {**ACCOUNT, "dma_bytes": ACCOUNT["dma_bytes"] + 2 * PAGE}
+    account = _of_runtime(plan, {index + 1: dup for index in range(dups)})
+    assert sum(row["weights_bytes"] for row in account["contexts"]) == 8 * PAGE
+    assert account["contexts"][-1]["internal_bytes"] == 3 * PAGE
+    assert account["contexts"][-1]["other_bytes"] == 2 * PAGE
+    assert account["total_bytes"] == ACCOUNT["dma_bytes"] + dups * (3 + 2) * PAGE
+
+
+def test_a_slaves_weights_are_its_masters() -> None:
+    """It says its full weights, which are not in its total."""
+    plan = make_plan(Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0))
+    account = _of_runtime(plan, {1: {**ACCOUNT, "dma_bytes": 5 * PAGE}})
+    slave = account["contexts"][1]
+    assert (slave["weights_bytes"], slave["internal_bytes"], slave["other_bytes"]) == (0, 3 * PAGE, 2 * PAGE)
+    assert account["total_bytes"] == ACCOUNT["dma_bytes"] + 5 * PAGE
+
+
+def test_internal_memory_of_a_group_counts_once() -> None:
+    """Each member says its own size; the first has the memory."""
+    contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0, 1)]
+    account = _of_runtime(make_plan(*contexts, cores=2))
+    assert [row["internal_bytes"] for row in account["contexts"]] == [3 * PAGE, 3 * PAGE, 0, 0]
+
+
+def test_a_shared_context_adds_nothing() -> None:
+    """It is its source, run from another thread: its words are its source's."""
+    account = _of_runtime(make_plan(Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0)))
+    assert account["total_bytes"] == ACCOUNT["dma_bytes"]
+    assert sum(size or 0 for size in account["contexts"][1].values()) == 0
+
+
+def test_a_total_that_is_less_than_its_parts() -> None:
+    """Where memory is outside of the runtime its total has it not; nothing becomes negative."""
+    account = _of_runtime(make_plan(Context(0, 0)), {0: {**ACCOUNT, "dma_bytes": PAGE}})
+    assert account["contexts"][0]["other_bytes"] == 0
+
+
+def test_a_runtime_without_words() -> None:
+    """One context without an account is enough: a sum over the others would be too small."""
+    plan = make_plan(Context(0, 0), Context(0, 0))
+    assert account_of_runtime(plan, make_barriers(plan, {1: {}})) is None

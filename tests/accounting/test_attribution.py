@@ -1,0 +1,198 @@
+"""Whose each NPU buffer is, and which component of that context's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounting.attribution import Part, attribute
+from accounting.ledger import Ledger
+from scenarios.plan import DUP, INTERNAL, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
+from tests.accounting.hand_made import (
+    ACCOUNT,
+    KERNEL_MAPPING,
+    PAGE,
+    during,
+    make_barriers,
+    make_buffer,
+    make_ledger,
+    make_plan,
+    make_submit,
+    tensors_in,
+    weights_in,
+)
+
+_LOADS = make_plan(Context(0, 0), Context(0, 0))
+_DUP = make_plan(Context(0, 0), Context(0, 0, DUP, 0))
+
+
+def _parts(plan: Plan, ledger: Ledger, **options: Any) -> list[tuple[int, int | None, str, int]]:
+    """Return the parts at the end of the steady phase, in pages."""
+    barriers = make_barriers(plan, **options)
+    steady = next(each for each in barriers if each["phase"] == "steady")
+    return [
+        (part.buffer, part.context, part.component, part.size_bytes // PAGE)
+        for part in attribute(plan, barriers, ledger, steady["at_ns"])
+    ]
+
+
+# Whose
+
+
+def test_a_buffer_belongs_to_the_context_whose_step_it_was_made_in() -> None:
+    """Made while the context was, while it first ran, or while it got its internal memory."""
+    plan = make_plan(Context(0, 0, internal=0), Context(0, 1, internal=0))
+    barriers = make_barriers(plan)
+    steps = [step for step in plan.steps() if step.context is not None and step.phase != "destroy"]
+    assert [step.phase for step in steps] == [*["context"] * 2, "internal_memory", *["first_inference"] * 2]
+    buffers = [make_buffer(number, PAGE, during(barriers, *step)) for number, step in enumerate(steps, start=1)]
+    assert [part[1] for part in _parts(plan, make_ledger(*buffers))] == [step.context for step in steps]
+
+
+@pytest.mark.parametrize("place", [Step("imported"), Step("steady")])
+def test_a_buffer_of_no_context(place: Step) -> None:
+    """What the runtime makes on import, or while all run, belongs to none of them."""
+    barriers = make_barriers(_LOADS)
+    assert _parts(_LOADS, make_ledger(make_buffer(1, PAGE, during(barriers, *place)))) == [(1, None, "other", 1)]
+
+
+def test_only_what_lives_is_attributed() -> None:
+    """A buffer that was given back, or is not made yet, is no part."""
+    barriers = make_barriers(_LOADS)
+    made = during(barriers, "context", 0)
+    gone = make_buffer(1, PAGE, made, died_ns=during(barriers, "first_inference", 0))
+    later = make_buffer(2, PAGE, during(barriers, "destroy", 1))
+    assert _parts(_LOADS, make_ledger(gone, later, make_buffer(3, PAGE, made))) == [(3, 0, "register_commands", 1)]
+
+
+# Which component
+
+
+def test_the_three_buffers_of_an_init() -> None:
+    """Task list by the driver's flag, internal memory by its size, the rest is weights and register commands."""
+    made = during(make_barriers(_LOADS), "context", 1)
+    ledger = make_ledger(
+        make_buffer(1, 100, made, flags=3 | KERNEL_MAPPING),
+        make_buffer(2, 10 * PAGE, made),
+        make_buffer(3, ACCOUNT["internal_bytes"], made),
+    )
+    assert _parts(_LOADS, ledger) == [
+        (1, 1, "task_list", 1),
+        (2, 1, "weights", 8),
+        (2, 1, "register_commands", 2),
+        (3, 1, "internal", 3),
+    ]
+
+
+def test_submits_tell_what_sizes_do_not() -> None:
+    """A task list without the flag, and register commands beside weights, are known by what a run does with them."""
+    made = during(make_barriers(_LOADS), "context", 0)
+    ledger = make_ledger(
+        make_buffer(1, PAGE, made),
+        make_buffer(2, 10 * PAGE, made),
+        make_buffer(3, PAGE, made),
+        submits=[make_submit(1, 2, weights_in(2), tensors_in(3))],
+    )
+    assert _parts(_LOADS, ledger) == [
+        (1, 0, "task_list", 1),
+        (2, 0, "weights", 8),
+        (2, 0, "register_commands", 2),
+        (3, 0, "other", 1),
+    ]
+
+
+def test_weights_stand_apart_where_a_run_reads_them_elsewhere() -> None:
+    """Register commands in a buffer of their own are no weights, however large."""
+    made = during(make_barriers(_LOADS), "context", 0)
+    ledger = make_ledger(
+        make_buffer(1, PAGE, made, flags=KERNEL_MAPPING),
+        make_buffer(2, 10 * PAGE, made),
+        make_buffer(3, 9 * PAGE, made),
+        submits=[make_submit(1, 2, weights_in(3))],
+    )
+    assert (2, 0, "register_commands", 10) in _parts(_LOADS, ledger)
+
+
+@pytest.mark.parametrize("walked", [True, False])
+@pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
+def test_shared_weights_count_once(mechanism: str, walked: bool) -> None:
+    """The library says the weights of a dup and a slave again; they are in the source's buffer, and only there."""
+    plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
+    barriers = make_barriers(plan)
+    source, further = (during(barriers, "context", index) for index in (0, 1))
+    ledger = make_ledger(
+        make_buffer(1, PAGE, source, flags=KERNEL_MAPPING),
+        make_buffer(2, 10 * PAGE, source),
+        make_buffer(3, PAGE, further, flags=KERNEL_MAPPING),
+        make_buffer(4, 9 * PAGE, further),
+        submits=[make_submit(1, 2, weights_in(2)), make_submit(3, 4, weights_in(2))] if walked else [],
+    )
+    assert _parts(plan, ledger) == [
+        (1, 0, "task_list", 1),
+        (2, 0, "weights", 8),
+        (2, 0, "register_commands", 2),
+        (3, 1, "task_list", 1),
+        (4, 1, "register_commands", 9),
+    ]
+
+
+def test_what_the_first_inference_makes_is_input_and_output() -> None:
+    """The library makes its own no sooner."""
+    barriers = make_barriers(_LOADS)
+    ledger = make_ledger(make_buffer(1, 2 * PAGE, during(barriers, "first_inference", 1)))
+    assert _parts(_LOADS, ledger) == [(1, 1, "io", 2)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "component"), [("weights", "weights"), ("internal", "internal"), ("input", "io"), ("output", "io")]
+)
+@pytest.mark.parametrize("flags", [3, KERNEL_MAPPING])
+def test_what_the_adapter_allocated_is_what_it_says(kind: str, component: str, flags: int) -> None:
+    """By its inode, whatever its size and flags; it is told at any later barrier."""
+    plan = make_plan(Context(0, 0, outside=(WEIGHTS, INTERNAL)))
+    made = during(make_barriers(plan), "context", 0)
+    allocation = {"kind": kind, "asked_bytes": 10 * PAGE, "inode": 77}
+    ledger = make_ledger(make_buffer(1, 10 * PAGE, made, inode=77, flags=flags))
+    for step in (Step("context", 0), Step("first_inference", 0)):
+        assert _parts(plan, ledger, allocations={step: [allocation]}) == [(1, 0, component, 10)]
+
+
+def test_a_buffer_without_an_inode_is_not_the_adapters() -> None:
+    """Memory that has no file descriptor says inode 0, and so does a buffer that never had one: no match."""
+    made = during(make_barriers(_LOADS), "context", 0)
+    allocation = {"kind": "input", "asked_bytes": PAGE, "inode": 0}
+    parts = _parts(_LOADS, make_ledger(make_buffer(1, PAGE, made)), allocations={Step("context", 0): [allocation]})
+    assert parts == [(1, 0, "register_commands", 1)]
+
+
+@pytest.mark.parametrize(
+    ("size", "component"),
+    [(3 * PAGE - 100, "internal"), (4 * PAGE, "register_commands"), (2 * PAGE, "register_commands")],
+)
+def test_internal_memory_is_told_by_its_size(size: int, component: str) -> None:
+    """It is the library's, rounded up to a page and no further."""
+    made = during(make_barriers(_LOADS), "context", 0)
+    account = {**ACCOUNT, "internal_bytes": 3 * PAGE - 100}
+    ((_, _, found, _),) = _parts(_LOADS, make_ledger(make_buffer(1, size, made)), accounts={0: account})
+    assert found == component
+
+
+def test_a_model_without_internal_memory() -> None:
+    """An account of zero bytes matches no buffer."""
+    made = during(make_barriers(_LOADS), "context", 0)
+    account = {**ACCOUNT, "internal_bytes": 0}
+    assert _parts(_LOADS, make_ledger(make_buffer(1, 100, made)), accounts={0: account}) == [
+        (1, 0, "register_commands", 1)
+    ]
+
+
+def test_parts_keep_every_byte() -> None:
+    """Weights that fill no page leave the rest of their buffer to the register commands."""
+    barriers = make_barriers(_DUP, accounts={0: {**ACCOUNT, "weights_bytes": 8 * PAGE - 123}})
+    steady = next(each for each in barriers if each["phase"] == "steady")
+    ledger = make_ledger(make_buffer(1, 9 * PAGE - 7, during(barriers, "context", 0)))
+    assert attribute(_DUP, barriers, ledger, steady["at_ns"]) == [
+        Part(1, 0, "weights", 8 * PAGE - 123),
+        Part(1, 0, "register_commands", PAGE + 123),
+    ]

@@ -1,0 +1,107 @@
+"""The ledger's file, and what lives when."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from accounting.ledger import Ledger, Read, Submit, read_ledger
+from tests.accounting.hand_made import PAGE, make_buffer, make_ledger
+
+
+def _create(number: int, at_ns: int, asked: int = 5000) -> dict[str, Any]:
+    sizes = {"asked_bytes": asked, "bytes": -(-asked // PAGE) * PAGE, "sram_bytes": 0}
+    return {"event": "create", "at_ns": at_ns, "buffer": number, **sizes, "flags": 11, "source": "rknpu", "thread": 7}
+
+
+def _destroy(number: int, at_ns: int) -> dict[str, Any]:
+    return {"event": "destroy", "at_ns": at_ns, "buffer": number}
+
+
+def _write(path: Path, *events: dict[str, Any], end: str = "\n") -> Path:
+    path.write_text("\n".join(json.dumps(event) for event in events) + end)
+    return path
+
+
+def test_a_buffer_lives_from_its_birth_to_its_death(tmp_path: Path) -> None:
+    """At its birth it is there, at its death it is gone; without a death it stays."""
+    path = _write(tmp_path / "ledger", _create(1, at_ns=10), _create(2, at_ns=20, asked=PAGE), _destroy(1, at_ns=30))
+    ledger = read_ledger(path)
+    assert [ledger.live_bytes(at_ns) for at_ns in (9, 10, 20, 29, 30, 99)] == [
+        0,
+        2 * PAGE,
+        3 * PAGE,
+        3 * PAGE,
+        PAGE,
+        PAGE,
+    ]
+    assert [buffer.number for buffer in ledger.live(25)] == [1, 2]
+
+
+def test_all_that_is_said_of_a_buffer_is_kept(tmp_path: Path) -> None:
+    """What was asked for, what it takes in whole pages, flags, source, and the inode that is known later."""
+    inode = {"event": "inode", "at_ns": 11, "buffer": 1, "inode": 4242}
+    ledger = read_ledger(_write(tmp_path / "ledger", _create(1, at_ns=10), inode, _create(2, at_ns=12)))
+    buffer = ledger.buffers[1]
+    assert (buffer.asked_bytes, buffer.size_bytes, buffer.flags, buffer.source) == (5000, 2 * PAGE, 11, "rknpu")
+    assert (buffer.inode, buffer.born_ns, buffer.died_ns) == (4242, 10, None)
+    assert ledger.buffers[2].inode == 0
+
+
+def test_the_timeline_and_its_peak() -> None:
+    """Each birth and death is a step; the peak may lie between two barriers."""
+    ledger = make_ledger(
+        make_buffer(1, PAGE, 10, died_ns=40),
+        make_buffer(2, 2 * PAGE, 20, died_ns=30),
+        make_buffer(3, PAGE, 40),
+    )
+    assert ledger.timeline() == [(10, PAGE), (20, 3 * PAGE), (30, PAGE), (40, 0), (40, PAGE)]
+    assert ledger.peak_bytes() == 3 * PAGE
+    assert make_ledger().timeline() == []
+    assert make_ledger().peak_bytes() == 0
+
+
+def test_submits_are_read_with_all_their_reads(tmp_path: Path) -> None:
+    """Fields that nobody needs here are passed over."""
+    read = {"register": "0x1110", "buffer": 2, "state": "dead", "count": 3, "lowest": 0, "highest": 64}
+    event = {"event": "submit", "at_ns": 50, "thread": 7, "task_buffer": 1, "registers": [2, 3], "reads": [read]}
+    ledger = read_ledger(_write(tmp_path / "ledger", _create(1, at_ns=10), event))
+    assert ledger.submits == (Submit(50, 1, (2, 3), (Read("0x1110", 2, "dead", 3),)),)
+
+
+def test_other_events_make_no_buffer(tmp_path: Path) -> None:
+    """An import is a further name of a buffer; a start says the mode; what was refused is kept once."""
+    refused = {"event": "refused", "at_ns": 4, "call": "open", "path": "/dev/dri/card0"}
+    path = _write(
+        tmp_path / "ledger",
+        {"event": "start", "at_ns": 1, "mode": "pass-through", "chip": None, "pid": 1, "page_bytes": PAGE},
+        _create(1, at_ns=2),
+        {"event": "import", "at_ns": 3, "buffer": 1, "thread": 7},
+        {"event": "import", "at_ns": 3, "buffer": 0, "bytes": 12345, "thread": 7},
+        {"event": "fault", "at_ns": 4, "fault": "enomem"},
+        refused,
+        {**refused, "at_ns": 5},
+        {**refused, "path": "/dev/dri/renderD128"},
+    )
+    ledger = read_ledger(path)
+    assert ledger.mode == "pass-through"
+    assert ledger.live_bytes(99) == 2 * PAGE
+    assert ledger.refused == ("/dev/dri/card0", "/dev/dri/renderD128")
+
+
+def test_a_last_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
+    """A process that is killed while it writes leaves half a line; what stands before it counts."""
+    whole = _write(tmp_path / "ledger", _create(1, at_ns=10), _create(2, at_ns=20)).read_bytes()
+    first = whole.index(b"\n") + 1
+    for end in (first, first + 1, len(whole) - 2, len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:end])
+        assert list(read_ledger(tmp_path / "cut").buffers) == [1]
+    assert list(read_ledger(tmp_path / "ledger").buffers) == [1, 2]
+
+
+def test_a_process_without_buffers_has_an_empty_ledger(tmp_path: Path) -> None:
+    """Whether it wrote nothing, or not even made the file."""
+    (tmp_path / "empty").touch()
+    for name in ("empty", "missing"):
+        assert read_ledger(tmp_path / name) == Ledger()

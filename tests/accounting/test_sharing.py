@@ -1,0 +1,165 @@
+"""What runs really read, against what the plan says."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounting.attribution import attribute
+from accounting.ledger import Ledger, Submit
+from accounting.sharing import WRONG_READS, Finding, Shared, find_wrong_reads, shared_parts
+from scenarios.plan import DUP, SHARED_WEIGHTS, Context, Plan
+from tests.accounting.hand_made import (
+    PAGE,
+    during,
+    make_barriers,
+    make_buffer,
+    make_ledger,
+    make_plan,
+    make_submit,
+    tensors_in,
+    weights_in,
+)
+
+_LOADS = make_plan(Context(0, 0), Context(0, 0))
+_DUPS = make_plan(*[Context(0, 0), *[Context(0, 0, DUP, 0)] * 2])
+
+
+def _ledger(plan: Plan, *submits: Submit) -> Ledger:
+    """Return a ledger in which context C has task list 10 * C + 1, weights and registers ... + 2, internal ... + 3."""
+    barriers = make_barriers(plan)
+    buffers = [
+        make_buffer(10 * context + number, PAGE, during(barriers, "context", context))
+        for context in range(len(plan.contexts))
+        for number in (1, 2, 3)
+    ]
+    imported = make_buffer(99, PAGE, during(barriers, "imported"))
+    return make_ledger(*buffers, imported, submits=submits)
+
+
+def _findings(plan: Plan, *submits: Submit) -> list[Finding]:
+    return find_wrong_reads(plan, make_barriers(plan), _ledger(plan, *submits))
+
+
+def _shared(plan: Plan, *submits: Submit) -> list[Shared]:
+    barriers, ledger = make_barriers(plan), _ledger(plan, *submits)
+    steady = next(each for each in barriers if each["phase"] == "steady")
+    return shared_parts(attribute(plan, barriers, ledger, steady["at_ns"]), barriers, ledger)
+
+
+# Reads
+
+
+def test_own_memory_is_no_finding() -> None:
+    """Each context reads its own buffers, and those that belong to no context."""
+    runs = [make_submit(1, 2, weights_in(2), tensors_in(3)), make_submit(11, 12, weights_in(12), tensors_in(99))]
+    assert _findings(_LOADS, *runs) == []
+    assert _shared(_LOADS, *runs) == []
+
+
+def test_freed_memory() -> None:
+    """A read of a buffer that was given back names the buffer, its owner of then, and how many addresses."""
+    assert _findings(_LOADS, make_submit(11, 12, weights_in(2, "dead", 4))) == [Finding("reads_freed", 1, 2, 0, 4)]
+
+
+def test_own_freed_memory_is_freed_memory_too() -> None:
+    """It was the context's own, and is not any more."""
+    assert _findings(_LOADS, make_submit(1, 2, tensors_in(3, "dead"))) == [Finding("reads_freed", 0, 3, 0, 7)]
+
+
+def test_foreign_memory() -> None:
+    """Another context's buffer that the plan does not share."""
+    assert _findings(_LOADS, make_submit(1, 2, weights_in(12))) == [Finding("reads_foreign", 0, 12, 1, 5)]
+
+
+def test_addresses_of_no_buffer() -> None:
+    """They are counted together and belong to nobody; the run is not called wrong for them."""
+    runs = [make_submit(1, 2, weights_in(0, "unknown"), tensors_in(0, "unknown"))]
+    assert _findings(_LOADS, *runs) == [Finding("reads_unknown", 0, None, None, 12)]
+    assert "reads_unknown" not in WRONG_READS
+    assert set(WRONG_READS) == {"reads_freed", "reads_foreign"}
+
+
+def test_one_finding_for_all_reads_of_a_buffer() -> None:
+    """Over registers and over submits the addresses add up; another buffer, or another context, is another finding."""
+    runs = [
+        make_submit(1, 2, weights_in(12, count=1), tensors_in(12, count=2)),
+        make_submit(1, 2, tensors_in(12, count=4), tensors_in(13, count=8)),
+        make_submit(11, 12, tensors_in(3, count=16)),
+    ]
+    assert _findings(_LOADS, *runs) == [
+        Finding("reads_foreign", 0, 12, 1, 7),
+        Finding("reads_foreign", 0, 13, 1, 8),
+        Finding("reads_foreign", 1, 3, 0, 16),
+    ]
+
+
+def test_a_run_of_nobody_is_not_judged() -> None:
+    """A task list that belongs to no context says nothing of any."""
+    assert _findings(_LOADS, make_submit(99, 2, weights_in(2, "dead"))) == []
+
+
+# What plans share
+
+
+@pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
+def test_a_source_lends_its_weights(mechanism: str) -> None:
+    """Reading the source's weights is what the mechanism is for, and is told as shared."""
+    plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
+    runs = [make_submit(1, 2, weights_in(2)), make_submit(11, 12, weights_in(2))]
+    assert _findings(plan, *runs) == []
+    assert _shared(plan, *runs) == [Shared(2, 0, (1,))]
+
+
+def test_the_source_borrows_nothing_in_return() -> None:
+    """A source that reads its dup's buffers, or a dup another dup's, reads what is not its own."""
+    runs = [make_submit(1, 2, tensors_in(13)), make_submit(11, 12, weights_in(2), tensors_in(23))]
+    assert _findings(_DUPS, *runs) == [Finding("reads_foreign", 0, 13, 1, 7), Finding("reads_foreign", 1, 23, 2, 7)]
+
+
+def test_internal_memory_is_read_by_its_group_alone() -> None:
+    """The memory belongs to the group's first context; the other members read it, and nobody else."""
+    contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0)]
+    plan = make_plan(*contexts, cores=2)
+    members = [make_submit(1, 2, tensors_in(3)), make_submit(21, 22, tensors_in(3))]
+    assert _findings(plan, *members) == []
+    assert _shared(plan, *members) == [Shared(3, 0, (2,))]
+    assert _findings(plan, make_submit(11, 12, tensors_in(3))) == [Finding("reads_foreign", 1, 3, 0, 7)]
+
+
+def test_dups_in_one_internal_memory() -> None:
+    """A dup may read its source's weights and its group's internal memory, which may be another context's."""
+    contexts = [
+        Context(0, 0, internal=0, core=0),
+        Context(0, 0, DUP, 0, internal=1, core=1),
+        Context(0, 0, DUP, 0, internal=1, core=1),
+    ]
+    plan = make_plan(*contexts, cores=2)
+    assert _findings(plan, make_submit(21, 22, weights_in(2), tensors_in(13))) == []
+    assert _findings(plan, make_submit(11, 12, weights_in(2), tensors_in(23))) == [
+        Finding("reads_foreign", 1, 23, 2, 7)
+    ]
+
+
+@pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
+def test_weights_that_should_be_shared_and_are_not(mechanism: str) -> None:
+    """A dup or a slave that reads weights of its own saves nothing; that is told of the context and its source."""
+    plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
+    assert _findings(plan, make_submit(11, 12, weights_in(12))) == [Finding("not_shared", 1, None, 0, 0)]
+    # Tensors of the source are not its weights.
+    assert _findings(plan, make_submit(11, 12, tensors_in(2))) == [Finding("not_shared", 1, None, 0, 0)]
+
+
+def test_what_did_not_run_is_not_blamed() -> None:
+    """Without a walked submit of the context nothing is known of what it shares."""
+    assert _findings(_DUPS, make_submit(1, 2, weights_in(2))) == []
+
+
+def test_readers_of_a_buffer_are_told_once_and_in_order() -> None:
+    """However often, and in whichever order they ran; reads of freed memory are no sharing."""
+    runs = [
+        make_submit(21, 22, weights_in(2), tensors_in(2)),
+        make_submit(11, 12, weights_in(2)),
+        make_submit(21, 22, weights_in(2), tensors_in(12, "dead")),
+        make_submit(1, 2, weights_in(2)),
+    ]
+    assert _shared(_DUPS, *runs) == [Shared(2, 0, (1, 2))]
