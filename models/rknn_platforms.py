@@ -8,8 +8,8 @@ from models.errors import UnknownPlatform, WeightsNotRemovable
 
 __all__ = ["RKNN_PLATFORMS", "TOOLKIT_VERSION", "RknnPlatform", "find_platform"]
 
-#: The one version that is installed and used, so that figures of two machines compare. It is the newest that was
-#: tried, and Rockchip's runtimes 1.5.2 and 1.6.0 take its files; it stands in the name of each.
+#: The one version that is installed and used, so that figures of two machines compare; it stands in the name of
+#: each file. Tried: librknnrt 1.5.2 and 1.6.0 and librknnmrt 2.3.2 take its files, librknnrt 1.4.0 does not.
 TOOLKIT_VERSION = "2.5.0"
 
 
