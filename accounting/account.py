@@ -34,7 +34,7 @@ def account_of_ledger(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Le
         "total_bytes": ledger.live_bytes(steady["at_ns"]),
         "peak_bytes": ledger.peak_bytes(),
         "left_bytes": left,
-        "shared": [asdict(each) for each in shared_parts(parts, barriers, ledger)],
+        "shared": [{**asdict(each), "readers": list(each.readers)} for each in shared_parts(parts, barriers, ledger)],
         "findings": [asdict(each) for each in findings],
     }
 

@@ -59,7 +59,12 @@ def check_chip(name: str, library: Library | None) -> Library:
 
 
 def _this_interpreter(library: Library | None) -> Target:
-    return Target("python", THIS_INTERPRETER.command, environment=_environment(library, sys.executable))
+    return Target(
+        "python",
+        THIS_INTERPRETER.command,
+        environment=_environment(library, sys.executable),
+        chip=chip_of_this_machine(),
+    )
 
 
 def _other_interpreter(path: str, library: Library | None) -> Target:
@@ -69,8 +74,12 @@ def _other_interpreter(path: str, library: Library | None) -> Target:
     # Links are not followed: that of a virtual environment is what makes Python take its packages.
     interpreter = os.path.abspath(interpreter)  # noqa: PTH100  Path.absolute() leaves ".." in
     _check_version(path, interpreter)
-    environment = _environment(library, interpreter)
-    return Target(f"python:{path}", (interpreter, *_DRIVER), environment=environment)
+    return Target(
+        f"python:{path}",
+        (interpreter, *_DRIVER),
+        environment=_environment(library, interpreter),
+        chip=chip_of_this_machine(),
+    )
 
 
 def _check_version(path: str, interpreter: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List
 
 from runtimes.base import Allocation, NotSupported
 from runtimes.rknn.binding import Binding, Memory
+from runtimes.rknn.library import find_library
 
 __all__ = ["Piece", "allocate"]
 
@@ -30,7 +31,8 @@ _HEAP_ALLOC = {"dma_heap": 0xC0184800, "rk_dma_heap": 0xC0185200}
 #: RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE (rknn_api.h): rknn_destroy_mem frees the rknn_tensor_mem itself.
 _ALLOC_INSIDE = 1
 
-#: Rockchip's media memory zone, as its SDK and its camera images name the library.
+#: Rockchip's media memory zone, as its SDK and its camera images name the library, which is in the loader's path or
+#: beside the runtime's library.
 _MMZ_LIBRARIES = ("libmpimmz.so", "librockit.so")
 #: RK_MMZ_ALLOC_TYPE_CMA | RK_MMZ_ALLOC_UNCACHEABLE (rk_mpi_mmz.h).
 _MMZ_FLAGS = 0x11
@@ -156,8 +158,9 @@ def _heap_buffer(heap: str, size: int) -> int:
 
 
 def _mmz_library() -> ctypes.CDLL:
+    beside = os.path.dirname(find_library() or "")
     refusals = []
-    for name in _MMZ_LIBRARIES:
+    for name in (*_MMZ_LIBRARIES, *(os.path.join(beside, each) for each in _MMZ_LIBRARIES)):
         try:
             return ctypes.CDLL(name)
         except OSError as error:
