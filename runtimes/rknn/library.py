@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+import sys
 from typing import BinaryIO, Iterator, NamedTuple, Optional, Tuple
 
 from runtimes.base import AdapterError
@@ -30,9 +31,8 @@ _FOLDERS = (
     "/vendor/lib64",
     "/vendor/lib",
 )
-#: ELF e_machine by what `uname -m` calls it.
+#: By the ELF header's e_machine.
 _MACHINES = {40: "armhf", 183: "aarch64", 62: "x86-64"}
-_OWN = {"aarch64": "aarch64", "arm64": "aarch64", "armv7l": "armhf", "armv8l": "armhf", "x86_64": "x86-64"}
 #: As in "librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
 _VERSION = re.compile(rb"(librknnm?rt) version: (\d+\.\d+\.\d+[^)\x00]{0,60}\)?)")
 _PIECE_BYTES = 1 << 16
@@ -69,11 +69,9 @@ def find_library() -> Optional[str]:
     chosen = os.environ.get(LIBRARY_VARIABLE)
     if chosen:
         return chosen
-    own = _OWN.get(os.uname().machine)
-    for path in usual_places():
-        if os.path.exists(path) and _architecture(path) == own:
-            return path
-    return None
+    # Of the interpreter, not of the kernel: 32-bit systems run on 64-bit kernels too.
+    own = _architecture(sys.executable)
+    return next((path for path in usual_places() if _is_library_for(own, path)), None)
 
 
 def read_library(path: str) -> LibraryFile:
@@ -84,10 +82,19 @@ def read_library(path: str) -> LibraryFile:
     except OSError as error:
         raise NoLibraryFile(f"{path}: {error.strerror}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK") from None
     if architecture is None or found is None:
-        what = "is no ELF library" if architecture is None else f"is a {architecture} library without RKNN's version"
+        what = (
+            "is no ELF library" if architecture is None else f"is for {architecture} and has no version of RKNN's in it"
+        )
         raise NoLibraryFile(f"{path} {what}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK")
     kind, version = found
     return LibraryFile(path, kind, architecture, version.split()[0], version)
+
+
+def _is_library_for(architecture: Optional[str], path: str) -> bool:
+    try:
+        return architecture is not None and os.path.isfile(path) and _architecture(path) == architecture
+    except OSError:  # not for this user to read
+        return False
 
 
 def _architecture(path: str) -> Optional[str]:
@@ -101,12 +108,15 @@ def _architecture(path: str) -> Optional[str]:
 
 def _find_version(path: str) -> Optional[Tuple[str, str]]:
     """Search the file piece by piece: it has megabytes, and the measured process would be weighed with them."""
+    found = None
     with open(path, "rb") as file:
         for piece in _pieces(file):
             match = _VERSION.search(piece)
-            if match:
-                return match.group(1).decode(), match.group(2).decode(errors="replace")
-    return None
+            found = match or found
+            # One that ends with the piece may go on in the next, which begins with it.
+            if match and match.end() < len(piece):
+                break
+    return (found.group(1).decode(), found.group(2).decode(errors="replace")) if found else None
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:

@@ -1,0 +1,158 @@
+"""Rockchip's library as a file: where it is found, and what it says of itself without being loaded."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtimes.rknn import library
+from runtimes.rknn.library import LIBRARY_VARIABLE, NoLibraryFile, find_library, read_library, usual_places
+
+_MACHINES = {"armhf": 40, "aarch64": 183, "x86-64": 62}
+_VERSION = b"librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)"
+_PIECE = 1 << 16
+
+
+def _elf(machine: str, content: bytes = _VERSION, before: int = 500) -> bytes:
+    """Return a file that is an ELF header with this content so many bytes after its beginning."""
+    header = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HH", 3, _MACHINES[machine])
+    return header.ljust(before, b"\0") + content + b"\0" * 300
+
+
+def _write(path: Path, content: bytes) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return str(path)
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Return two usual places, the first searched first, on a machine that is armhf and names no library."""
+    folders = (tmp_path / "first", tmp_path / "second")
+    monkeypatch.setattr(library, "_FOLDERS", tuple(map(str, folders)))
+    monkeypatch.setattr(sys, "executable", _write(tmp_path / "python", _elf("armhf")))
+    monkeypatch.delenv(LIBRARY_VARIABLE, raising=False)
+    return folders
+
+
+# What it says
+
+
+@pytest.mark.parametrize("machine", list(_MACHINES))
+@pytest.mark.parametrize(
+    ("kind", "version", "build"),
+    [
+        ("librknnrt", "1.6.0", " (9a7b5d24c@2023-12-13T17:32:13)"),
+        ("librknnrt", "1.4.0", " (a10f100eb@2022-09-09T09:07:14)"),
+        ("librknnmrt", "2.3.2", " (@2025-04-03T08:26:16)"),
+        ("librknnrt", "10.20.30", ""),
+    ],
+)
+def test_any_file_says_what_it_is(tmp_path: Path, machine: str, kind: str, version: str, build: str) -> None:
+    """Kind, architecture and version are in the file, whatever its name."""
+    path = _write(tmp_path / "my download (2).bin", _elf(machine, f"{kind} version: {version}{build}".encode()))
+    assert read_library(path) == (path, kind, machine, version, f"{version}{build}")
+
+
+@pytest.mark.parametrize("inside", [0, 1, 10, 21, 25, 26, 40, len(_VERSION) - 1, len(_VERSION)])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_version_may_lie_across_two_pieces(tmp_path: Path, inside: int, pieces: int) -> None:
+    """The file is read piece by piece: a version with so many characters in the first of two is whole."""
+    path = _write(tmp_path / "library", _elf("armhf", before=pieces * _PIECE - inside))
+    assert read_library(path).full_version == "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)"
+
+
+def test_a_version_may_be_the_end_of_the_file(tmp_path: Path) -> None:
+    """Nothing need follow it."""
+    for before in (500, _PIECE - len(_VERSION), _PIECE - 30):
+        path = _write(tmp_path / "library", _elf("armhf", before=before)[: before + len(_VERSION)])
+        assert read_library(path).full_version == "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is no ELF library"),
+        (b"\x7fELF\x01\x01\x01", "is no ELF library"),
+        (_elf("armhf")[:19], "is no ELF library"),
+        (b"#!/bin/sh\n" + _VERSION, "is no ELF library"),
+        (_elf("aarch64", b"libc"), "is for aarch64 and has no version of RKNN's in it"),
+        (_elf("armhf")[:510], "is for armhf and has no version of RKNN's in it"),
+        (_elf("armhf", b"librknnrt version: unknown"), "is for armhf and has no version of RKNN's in it"),
+    ],
+)
+def test_a_file_that_is_no_library(tmp_path: Path, content: bytes, words: str) -> None:
+    """Foreign or cut short: it is named with what it is, and with what is wanted."""
+    path = _write(tmp_path / "file", content)
+    with pytest.raises(NoLibraryFile) as refusal:
+        read_library(path)
+    assert str(refusal.value) == f"{path} {words}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK"
+
+
+def test_a_path_that_is_no_file(tmp_path: Path) -> None:
+    """A missing file and a folder are said in the system's words."""
+    for path, words in ((tmp_path / "none.so", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(NoLibraryFile) as refusal:
+            read_library(str(path))
+        assert str(refusal.value).startswith(f"{path}: {words}. Give librknnrt.so")
+
+
+def test_an_architecture_without_a_name(tmp_path: Path) -> None:
+    """It is told by its number."""
+    content = bytearray(_elf("armhf"))
+    struct.pack_into("<H", content, 18, 243)
+    assert read_library(_write(tmp_path / "library", bytes(content))).architecture == "machine-243"
+
+
+# Where it is
+
+
+def test_the_environment_comes_first(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user names is taken, even where it does not exist: a later error says so, and no other one is used."""
+    _write(places[0] / "librknnrt.so", _elf("armhf"))
+    monkeypatch.setenv(LIBRARY_VARIABLE, "/nowhere/mine.so")
+    assert find_library() == "/nowhere/mine.so"
+    monkeypatch.setenv(LIBRARY_VARIABLE, "")
+    assert find_library() == str(places[0] / "librknnrt.so")
+
+
+def test_usual_places_are_searched_in_order(places: tuple[Path, Path]) -> None:
+    """Folder by folder, in each the full runtime before the mini one."""
+    assert find_library() is None
+    order = [folder / name for folder in reversed(places) for name in ("librknnmrt.so", "librknnrt.so")]
+    for path in order:
+        _write(path, _elf("armhf"))
+        assert find_library() == str(path)
+    assert list(usual_places()) == list(map(str, reversed(order)))
+
+
+def test_only_a_library_that_can_be_loaded_is_found(places: tuple[Path, Path]) -> None:
+    """One of another architecture, a text and a folder of that name are passed over."""
+    _write(places[0] / "librknnrt.so", _elf("aarch64"))
+    _write(places[0] / "librknnmrt.so", b"not a library at all")
+    (places[1] / "librknnrt.so").mkdir(parents=True)
+    assert find_library() is None
+    fitting = _write(places[1] / "librknnmrt.so", _elf("armhf"))
+    assert find_library() == fitting
+
+
+def test_the_interpreter_decides_and_not_the_kernel(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A 32-bit Python on a 64-bit kernel loads 32-bit libraries; one that is a script finds none by itself."""
+    first = _write(places[0] / "librknnrt.so", _elf("aarch64"))
+    second = _write(places[1] / "librknnrt.so", _elf("armhf"))
+    assert find_library() == second
+    monkeypatch.setattr(sys, "executable", _write(tmp_path / "python64", _elf("aarch64")))
+    assert find_library() == first
+    monkeypatch.setattr(sys, "executable", _write(tmp_path / "python.sh", b"#!/bin/sh\nexec python3 -u\n"))
+    assert find_library() is None
+
+
+def test_the_places_of_boards() -> None:
+    """Debian's and Buildroot's folders, and those of the camera images, are among them."""
+    for place in ("/usr/lib/librknnrt.so", "/usr/lib/aarch64-linux-gnu/librknnrt.so", "/oem/usr/lib/librknnmrt.so"):
+        assert place in usual_places()
