@@ -19,15 +19,17 @@ long thread_id(void)
     return NEXT(syscall)(SYS_gettid);
 }
 
-/* The file is opened for each line: a descriptor kept open could be closed and given out again by the process. */
+/*
+ * The file is opened for each line: a descriptor kept open could be closed and given out again by the process. System
+ * calls are made as such: the C library's functions may be hooked by other libraries, which may come back here.
+ */
 void append_line(const char *line, size_t bytes)
 {
     int saved = errno;
-    int fd = NEXT(open)(settings.ledger, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    long fd = NEXT(syscall)(SYS_openat, AT_FDCWD, settings.ledger, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (fd >= 0) {
-        ssize_t written = write(fd, line, bytes);
-        (void)written;
-        NEXT(close)(fd);
+        NEXT(syscall)(SYS_write, fd, line, bytes);
+        NEXT(syscall)(SYS_close, fd);
     }
     errno = saved;
 }

@@ -1,0 +1,140 @@
+"""Speaks the NPU driver's ioctls, as Rockchip's runtime does: what the tests of the preload library run under it.
+
+Every call goes through ctypes to the C library's symbol of that name, and so to the preload library where it has one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from typing import NamedTuple
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+LIBC.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
+
+ACTION, SUBMIT, CREATE, MAP, DESTROY, SYNC = range(6)
+TASK_BYTES = 40
+
+
+class Memory(NamedTuple):
+    """What the driver gave."""
+
+    handle: int
+    bytes: int
+    object: int
+    address: int
+    sram_bytes: int
+
+
+def call(fd: int, kind: str, number: int, data: bytes) -> bytes:
+    """Make an ioctl that reads and writes a structure, and return the structure; OSError where it fails."""
+    buffer = ctypes.create_string_buffer(data, len(data))
+    request = 3 << 30 | len(data) << 16 | ord(kind) << 8 | number
+    if LIBC.ioctl(fd, request, buffer) == -1:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return buffer.raw
+
+
+class Npu:
+    """An open device: /dev/rknpu, or the same driver as a DRM device."""
+
+    def __init__(self, path: str = "/dev/rknpu") -> None:
+        self.fd = os.open(path, os.O_RDWR)
+        self._kind, self._first = ("d", 0x40) if path.startswith("/dev/dri/") else ("r", 0)
+
+    def call(self, number: int, data: bytes) -> bytes:
+        """Make one of the driver's own calls."""
+        return call(self.fd, self._kind, self._first + number, data)
+
+    def action(self, number: int) -> int:
+        """Ask for a value."""
+        return struct.unpack("II", self.call(ACTION, struct.pack("II", number, 0)))[1]
+
+    def create(self, size: int, flags: int = 0, handle: int = 0, sram: int = 0, whole: bool = True) -> Memory:
+        """Make a buffer, or an object of the buffer with that handle; `whole`: with today's structure of 48 bytes."""
+        data = struct.pack("IIQQQQ", handle, flags, size, 0, 0, sram) + bytes(8 * whole)
+        handle, _, *rest = struct.unpack_from("IIQQQQ", self.call(CREATE, data))
+        return Memory(handle, *rest)
+
+    def destroy(self, memory: Memory) -> None:
+        """Give an object back."""
+        self.call(DESTROY, struct.pack("IIQ", memory.handle, 0, memory.object))
+
+    def free(self, memory: Memory) -> None:
+        """Give an object back and close the buffer's file descriptor, as the runtime does."""
+        self.destroy(memory)
+        os.close(memory.handle)
+
+    def submit(
+        self,
+        tasks: Memory,
+        start: int,
+        count: int,
+        base: int = 0,
+        mask: int = 0,
+        cores: tuple[tuple[int, int], ...] = (),
+    ) -> tuple[int, ...]:
+        """Run tasks."""
+        ranges = [*cores, *[(0, 0)] * (5 - len(cores))]
+        data = struct.pack("IIIIIiQQQqIi", 1, 6000, start, count, 0, 0, tasks.object, 0, base, 0, mask, -1)
+        data += b"".join(struct.pack("II", *each) for each in ranges)
+        return struct.unpack_from("IIIIIiQQQqIi", self.call(SUBMIT, data))
+
+
+class Heap:
+    """An open dma-heap."""
+
+    def __init__(self, name: str = "system") -> None:
+        self.fd = os.open(f"/dev/dma_heap/{name}", os.O_RDWR)
+
+    def allocate(self, size: int) -> int:
+        """Return the file descriptor of a new buffer."""
+        return struct.unpack("QIIQ", call(self.fd, "H", 0, struct.pack("QIIQ", size, 0, os.O_RDWR, 0)))[1]
+
+
+def mapped(fd: int, size: int, offset: int = 0) -> int:
+    """Map a buffer as the runtime does, by the C library's mmap, and return the address."""
+    address = LIBC.mmap(None, size, 3, 1, fd, offset)
+    if address in (None, ctypes.c_void_p(-1).value):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return address
+
+
+def write(address: int, data: bytes) -> None:
+    """Write into mapped memory."""
+    ctypes.memmove(address, data, len(data))
+
+
+def command(register: int, value: int, target: int = 0x0201) -> bytes:
+    """Return one register command."""
+    return struct.pack("<Q", target << 48 | value << 16 | register)
+
+
+def task(address: int, count: int) -> bytes:
+    """Return one entry of a task list."""
+    return struct.pack("<IIIIIIIIQ", 0, 1, 0x1D, 0x300, 0x1FFFF, 0, count, 0, address)
+
+
+class Job:
+    """A task list with one task, its commands in a buffer of their own, both mapped."""
+
+    def __init__(self, npu: Npu, commands: list[bytes]) -> None:
+        self.npu = npu
+        self.tasks = npu.create(10 * TASK_BYTES)
+        self.commands = npu.create(4096)
+        self.task_map = mapped(self.tasks.handle, 10 * TASK_BYTES)
+        self.command_map = mapped(self.commands.handle, 4096)
+        self.write(commands)
+
+    def write(self, commands: list[bytes]) -> None:
+        """Replace the commands."""
+        write(self.command_map, b"".join(commands) + bytes(32))
+        write(self.task_map, task(self.commands.address, len(commands)))
+
+    def run(self, **options: object) -> None:
+        """Submit the one task."""
+        self.npu.submit(self.tasks, 0, 1, **options)  # type: ignore[arg-type]

@@ -1,0 +1,76 @@
+"""What the tests of the preload library share: it is compiled, and a client is run under it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from tests.support import CHECKOUT
+
+_HEAD = "import os, sys, json, errno, threading\nfrom tests.targets.npu_client import *\n"
+_TIME_LIMIT_S = 60
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A client that has ended."""
+
+    code: int
+    output: str
+    errors: str
+    events: list[dict[str, Any]]
+
+    def named(self, *names: str) -> list[dict[str, Any]]:
+        """Return the events of these names."""
+        return [event for event in self.events if event["event"] in names]
+
+
+def run_client(script: str, preload: str | Path, ledger: Path | None, **variables: str) -> Ended:
+    """Run the script with npu_client's names; `variables` are added to the environment."""
+    environment = {**os.environ, "LD_PRELOAD": str(preload), **variables}
+    if ledger is not None:
+        environment["REUSEBENCH_LEDGER"] = str(ledger)
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-c", _HEAD + dedent(script)],
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_TIME_LIMIT_S,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr, read_ledger(ledger))
+
+
+def run_on_board(script: str, preload: Path, folder: Path, chip: str = "rk3588", **variables: str) -> Ended:
+    """Run the script on the virtual board; it must end well."""
+    ended = run_client(script, preload, folder / "ledger.jsonl", REUSEBENCH_BOARD=chip, **variables)
+    assert ended.code == 0, ended.errors
+    return ended
+
+
+def read_ledger(path: Path | None) -> list[dict[str, Any]]:
+    """Return the events of a ledger; every line must be whole."""
+    if path is None or not path.exists():
+        return []
+    text = path.read_text(encoding="ascii")
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def live_bytes(events: list[dict[str, Any]]) -> int:
+    """Return what is alive after these events."""
+    alive: dict[int, int] = {}
+    for event in events:
+        if event["event"] == "create":
+            assert event["buffer"] not in alive
+            alive[event["buffer"]] = event["bytes"]
+        elif event["event"] == "destroy":
+            del alive[event["buffer"]]
+    return sum(alive.values())
