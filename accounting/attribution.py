@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounting.ledger import Buffer, Ledger
-from scenarios.plan import LOAD, Plan
+from scenarios.plan import LOAD, Context, Plan
 
 __all__ = ["COMPONENTS", "WEIGHT_REGISTER", "Part", "attribute", "owners"]
 
@@ -22,6 +22,9 @@ WEIGHT_REGISTER = "0x1110"
 
 #: RKNPU_MEM_KERNEL_MAPPING of the kernel's rknpu_ioctl.h: the driver itself reads the buffer, as it does a task list.
 _KERNEL_MAPPING = 1 << 3
+
+#: The most that a size can be rounded by.
+_PAGE_BYTES = 4096
 
 _COMPONENT_OF = {"weights": "weights", "internal": "internal", "input": "io", "output": "io"}
 
@@ -49,40 +52,79 @@ def owners(barriers: Sequence[dict[str, Any]], ledger: Ledger) -> dict[int, dict
 def attribute(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> list[Part]:
     """Return the parts of all buffers that live at that time; they add up to the ledger's total."""
     made = owners(barriers, ledger)
-    return [
-        part for buffer in ledger.live(at_ns) for part in _parts(plan, buffer, made[buffer.number], ledger, barriers)
-    ]
+    of_context: dict[int | None, list[Buffer]] = {}
+    for buffer in ledger.live(at_ns):
+        barrier = made[buffer.number]
+        of_context.setdefault(barrier["context"] if barrier else None, []).append(buffer)
+    parts = [Part(buffer.number, None, "other", buffer.size_bytes) for buffer in of_context.pop(None, [])]
+    for context, buffers in of_context.items():
+        assert context is not None
+        own = _Own(context, plan.contexts[context], _account(barriers, context), ledger)
+        components = {
+            buffer: _allocated_component(buffer, barriers) or own.component(buffer, made[buffer.number])
+            for buffer in buffers
+        }
+        for buffer, component in components.items():
+            parts += own.split(buffer, component, separate=set(components.values()))
+    return sorted(parts, key=lambda part: part.buffer)
 
 
-def _parts(
-    plan: Plan, buffer: Buffer, barrier: dict[str, Any] | None, ledger: Ledger, barriers: Sequence[dict[str, Any]]
-) -> list[Part]:
-    context = barrier["context"] if barrier else None
-    if context is None:
-        return [Part(buffer.number, None, "other", buffer.size_bytes)]
-    known = _allocated_kind(buffer, barriers)
-    if known is not None:
-        return [Part(buffer.number, context, _COMPONENT_OF[known], buffer.size_bytes)]
-    account = _account(barriers, context)
-    component = _component(buffer, barrier, ledger, account)
-    weights = account.get("weights_bytes", 0)
-    if component == "register_commands" and _holds_weights(plan, buffer, context, ledger, weights):
-        return [
-            Part(buffer.number, context, "weights", weights),
-            Part(buffer.number, context, component, buffer.size_bytes - weights),
-        ]
-    return [Part(buffer.number, context, component, buffer.size_bytes)]
+@dataclass(frozen=True)
+class _Own:
+    """What is known of one context beyond its buffers."""
+
+    context: int
+    spec: Context
+    #: The library's own sizes.
+    account: dict[str, int]
+    ledger: Ledger
+
+    def component(self, buffer: Buffer, barrier: dict[str, Any] | None) -> str:
+        """Tell a buffer of the library's by what submits do with it, and where none has used it, by its size."""
+        submits, phase = self.ledger.submits, barrier["phase"] if barrier else None
+        if buffer.flags & _KERNEL_MAPPING or any(submit.task_buffer == buffer.number for submit in submits):
+            return "task_list"
+        if any(buffer.number in submit.registers for submit in submits):
+            return "register_commands"
+        if phase == "first_inference":
+            return "io"
+        internal = self.account.get("internal_bytes", 0)
+        if internal and 0 <= buffer.size_bytes - internal < _PAGE_BYTES + buffer.size_bytes - buffer.asked_bytes:
+            return "internal"
+        # Where no submit could be walked, what is left of an init is the register commands.
+        return "register_commands" if phase == "context" and not submits else "other"
+
+    def split(self, buffer: Buffer, component: str, separate: set[str]) -> list[Part]:
+        """Return the parts of a buffer: with the register commands the library may keep weights and internal tensors.
+
+        `separate` are the components that have buffers of their own. librknnrt keeps weights there, librknnmrt both.
+        """
+        parts, rest = [], buffer.size_bytes
+        if component == "register_commands" and "weights" not in separate and self._reads_weights_from(buffer):
+            for name in ("weights", "internal"):
+                size = self.account.get(f"{name}_bytes", 0)
+                if name in separate or size > rest:
+                    break
+                parts.append(Part(buffer.number, self.context, name, size))
+                rest -= size
+        return [*parts, Part(buffer.number, self.context, component, rest)]
+
+    def _reads_weights_from(self, buffer: Buffer) -> bool:
+        """Whether submits read weights there; where none was walked, a loaded context's weights are there."""
+        reads = [read for submit in self.ledger.submits for read in submit.reads if read.register == WEIGHT_REGISTER]
+        if reads:
+            return any(read.buffer == buffer.number for read in reads)
+        return self.spec.mechanism == LOAD
 
 
-def _allocated_kind(buffer: Buffer, barriers: Sequence[dict[str, Any]]) -> str | None:
+def _allocated_component(buffer: Buffer, barriers: Sequence[dict[str, Any]]) -> str | None:
     """Return what the adapter allocated the buffer for; None where the library made it."""
     if not buffer.inode:
         return None
     for barrier in barriers:
         for allocation in barrier["data"].get("allocations", ()):
             if allocation["inode"] == buffer.inode:
-                kind: str = allocation["kind"]
-                return kind
+                return _COMPONENT_OF[allocation["kind"]]
     return None
 
 
@@ -93,36 +135,3 @@ def _account(barriers: Sequence[dict[str, Any]], context: int) -> dict[str, int]
             account: dict[str, int] = barrier["data"]["account"]
             return account
     return {}
-
-
-def _component(buffer: Buffer, barrier: dict[str, Any] | None, ledger: Ledger, account: dict[str, int]) -> str:
-    """Tell a buffer of the library's by what submits do with it, and where none has used it, by its size."""
-    if buffer.flags & _KERNEL_MAPPING or any(submit.task_buffer == buffer.number for submit in ledger.submits):
-        return "task_list"
-    if any(buffer.number in submit.registers for submit in ledger.submits):
-        return "register_commands"
-    phase = barrier["phase"] if barrier else None
-    if phase == "first_inference":
-        return "io"
-    if account.get("internal_bytes") and 0 <= buffer.size_bytes - account["internal_bytes"] < _page(buffer):
-        return "internal"
-    # Where no submit could be walked, what is left of an init is the register commands, with or without weights.
-    return "register_commands" if phase == "context" and not ledger.submits else "other"
-
-
-def _holds_weights(plan: Plan, buffer: Buffer, context: int, ledger: Ledger, weights: int) -> bool:
-    """Whether the library keeps the context's weights in the buffer of its register commands.
-
-    Where a submit was walked it says so itself; else a loaded context's weights are there.
-    """
-    if buffer.size_bytes < weights:
-        return False
-    reads = [read for submit in ledger.submits for read in submit.reads if read.register == WEIGHT_REGISTER]
-    if reads:
-        return any(read.buffer == buffer.number for read in reads)
-    return plan.contexts[context].mechanism == LOAD
-
-
-def _page(buffer: Buffer) -> int:
-    """Return more than the rounding of this buffer can have added."""
-    return buffer.size_bytes - buffer.asked_bytes + 4096

@@ -130,6 +130,7 @@ void identify(unsigned number, int fd)
         buffer->device = status.st_dev;
         buffer->inode = status.st_ino;
         buffer->has_inode = true;
+        write_event("inode", ",\"buffer\":%u,\"inode\":%" PRIu64, number, (uint64_t)status.st_ino);
     }
 }
 
