@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
@@ -73,8 +72,7 @@ def _install(architecture: str, compiler: Compiler, space: Path, say: Callable[[
         (new / "uclibc").mkdir()
         _compile_uclibc(compiler, new / "uclibc" / "libc.so.0")
     folder.parent.mkdir(exist_ok=True)
-    for older in folder.parent.glob(f"{architecture}-*"):
-        shutil.rmtree(older)
+    # Older ones stay: a process that is being started may be about to load one, and without it would go unguarded.
     new.rename(folder)
 
 

@@ -24,7 +24,9 @@ class Ended:
     code: int
     output: str
     errors: str
+    #: All but those that only name the inode of a buffer.
     events: list[dict[str, Any]]
+    inodes: dict[int, int]
 
     def named(self, *names: str) -> list[dict[str, Any]]:
         """Return the events of these names."""
@@ -45,7 +47,10 @@ def run_client(script: str, preload: str | Path, ledger: Path | None, **variable
         check=False,
         timeout=_TIME_LIMIT_S,
     )
-    return Ended(done.returncode, done.stdout, done.stderr, read_ledger(ledger))
+    events = read_ledger(ledger)
+    inodes = {event["buffer"]: event["inode"] for event in events if event["event"] == "inode"}
+    events = [event for event in events if event["event"] != "inode"]
+    return Ended(done.returncode, done.stdout, done.stderr, events, inodes)
 
 
 def run_on_board(script: str, preload: Path, folder: Path, chip: str = "rk3588", **variables: str) -> Ended:

@@ -116,6 +116,16 @@ def test_closing_the_device_gives_its_objects_back(preload: Path, tmp_path: Path
     assert live_bytes(run_on_board(script, preload, tmp_path).events) == 0
 
 
+def test_buffers_are_known_by_their_inodes(preload: Path, tmp_path: Path) -> None:
+    """So that what the kernel tells of a process's file descriptors can be put together with the ledger."""
+    script = """
+        memory, fd = Npu().create(1), Heap().allocate(1)
+        print(os.fstat(memory.handle).st_ino, os.fstat(fd).st_ino)
+    """
+    ended = run_on_board(script, preload, tmp_path)
+    assert list(ended.inodes.items()) == list(enumerate(map(int, ended.output.split()), start=1))
+
+
 def test_dma_heap_buffers_are_counted_once(preload: Path, tmp_path: Path) -> None:
     """A buffer of a dma-heap counts from its allocation to its close, however often the NPU imports it."""
     script = """
