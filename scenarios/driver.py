@@ -135,7 +135,7 @@ def main() -> int:
     """Serve one command from the harness and return the exit code."""
     channel = _open_channel()
     command = json.loads(channel.command())
-    step = Step(command["command"])
+    step = Step("prepare" if command["command"] == "prepare" else "imported")
     try:
         runtime = open_runtime(command["runtime"])
         if command["command"] == "prepare":

@@ -1,0 +1,417 @@
+/*
+ * A double of Rockchip's runtime, to check the client's side alone: which calls the adapter makes, in which order, with
+ * which flags and sizes, and what it does about errors. It computes nothing and says nothing about Rockchip's library.
+ *
+ * A model is a text: bytes of weights and of internal memory, and the number of inputs, as in "9000 5000 1". What the
+ * real library punishes with a crash, the double punishes with abort() and a sentence on standard error: memory
+ * destroyed after its context, a context used after it was destroyed, a master destroyed before its slave, a run
+ * without the internal memory that it was to be given.
+ *
+ *   VERSION          (at compile time) the version text, whose first word decides whether this is the mini runtime
+ *   WITHOUT_...      (at compile time) leave functions out
+ *   DOUBLE_LOG       file to which each call is appended, one line each; that of rknn_destroy says what is left
+ *   DOUBLE_FAIL      "call=code[,...]": the call returns this code, and does nothing
+ *   DOUBLE_SAY       "call=words": the call writes the words, as a line on standard output, and goes on
+ *   DOUBLE_LEAVES    set: a failed rknn_init leaves a context behind
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MOST 64
+#define OK 0
+#define FAIL -1
+#define PARAM_INVALID -5
+#define MEM_ALLOC_OUTSIDE 0x10
+#define SHARE_WEIGHT_MEM 0x20
+#define INTERNAL_ALLOC_OUTSIDE 0x200
+#define ALLOC_INSIDE 1
+
+typedef uintptr_t rknn_context;
+
+struct tensor_mem {
+    void *virt_addr;
+    uint64_t phys_addr;
+    int32_t fd, offset;
+    uint32_t size, flags;
+    void *priv_data;
+};
+
+struct init_extend {
+    rknn_context ctx;
+};
+
+struct context {
+    bool alive, has_weights, has_internal;
+    uint32_t flags, weights, internal, inputs;
+    rknn_context master;
+    const void *model;
+    char text[MOST];
+};
+
+struct owned {
+    struct tensor_mem *mem;
+    rknn_context owner;
+};
+
+static const char version[] = VERSION;
+static struct context contexts[MOST];
+static struct owned owned[MOST];
+static rknn_context made;
+
+static void note(const char *format, ...)
+{
+    const char *path = getenv("DOUBLE_LOG");
+    FILE *log = path ? fopen(path, "a") : NULL;
+    if (!log)
+        return;
+    va_list values;
+    va_start(values, format);
+    vfprintf(log, format, values);
+    va_end(values);
+    fputc('\n', log);
+    fclose(log);
+}
+
+static void punish(const char *words)
+{
+    fprintf(stderr, "double: %s\n", words);
+    abort();
+}
+
+/* The value behind "call=" in a variable of the environment; NULL where the call is not named there. */
+static const char *told(const char *variable, const char *call)
+{
+    const char *text = getenv(variable);
+    const char *found = text ? strstr(text, call) : NULL;
+    return found && found[strlen(call)] == '=' ? found + strlen(call) + 1 : NULL;
+}
+
+static int code_of(const char *call)
+{
+    const char *words = told("DOUBLE_SAY", call);
+    if (words)
+        printf("%s\n", words);
+    const char *code = told("DOUBLE_FAIL", call);
+    return code ? atoi(code) : OK;
+}
+
+static bool is_mini(void)
+{
+    return !strncmp(version, "librknnmrt", strlen("librknnmrt"));
+}
+
+static struct context *alive(rknn_context handle)
+{
+    if (handle < 1 || handle > made || !contexts[handle].alive)
+        punish("a context that is not there");
+    return &contexts[handle];
+}
+
+static void check_mem(const struct tensor_mem *mem)
+{
+    for (int index = 0; index < MOST; index++)
+        if (owned[index].mem == mem)
+            return;
+    punish("memory that is not there");
+}
+
+static struct tensor_mem *own(rknn_context handle, struct tensor_mem mem)
+{
+    alive(handle);
+    for (int index = 0; index < MOST; index++)
+        if (!owned[index].mem) {
+            owned[index] = (struct owned){malloc(sizeof mem), handle};
+            *owned[index].mem = mem;
+            return owned[index].mem;
+        }
+    punish("too much memory");
+    return NULL;
+}
+
+static rknn_context make(struct context context)
+{
+    if (made + 1 == MOST)
+        punish("too many contexts");
+    context.alive = true;
+    contexts[++made] = context;
+    return made;
+}
+
+int rknn_init(rknn_context *handle, void *model, uint32_t size, uint32_t flags, struct init_extend *extend)
+{
+    rknn_context master = extend ? extend->ctx : 0;
+    note("rknn_init size=%u flags=0x%x master=%d", size, flags, (int)master);
+    struct context context = {.flags = flags, .master = master, .model = model};
+    int code = code_of("rknn_init");
+    if (code) {
+        if (getenv("DOUBLE_LEAVES"))
+            *handle = make(context);
+        return code;
+    }
+    if (size >= MOST)
+        return -6;
+    memcpy(context.text, model, size);
+    if (sscanf(context.text, "%u %u %u", &context.weights, &context.internal, &context.inputs) != 3)
+        return -6;
+    if (master)
+        alive(master);
+    *handle = make(context);
+    return OK;
+}
+
+#ifndef WITHOUT_DUP
+int rknn_dup_context(rknn_context *source, rknn_context *handle)
+{
+    note("rknn_dup_context source=%d", (int)*source);
+    int code = code_of("rknn_dup_context");
+    if (is_mini()) {
+        fprintf(stderr, "E RKNN: rknn_dup_context is not supported in mini runtime\n");
+        return FAIL;
+    }
+    if (code)
+        return code;
+    struct context context = *alive(*source);
+    context.has_internal = false;
+    context.has_weights = true;
+    *handle = make(context);
+    return OK;
+}
+#endif
+
+int rknn_destroy(rknn_context handle)
+{
+    int living = 0, mems = 0;
+    alive(handle)->alive = false;
+    for (rknn_context other = 1; other <= made; other++) {
+        living += contexts[other].alive;
+        if (contexts[other].alive && contexts[other].master == handle)
+            punish("a master destroyed before its slave");
+    }
+    for (int index = 0; index < MOST; index++)
+        mems += owned[index].mem != NULL;
+    note("rknn_destroy context=%d, left: %d contexts, %d memories", (int)handle, living, mems);
+    return code_of("rknn_destroy");
+}
+
+/* rknn_tensor_attr as far as it is filled here, and the same of the other answers. */
+static void describe(uint32_t *attr, uint32_t native)
+{
+    uint32_t *dims = attr + 2;
+    attr[1] = 4;
+    dims[0] = 1, dims[1] = 10, dims[2] = 10, dims[3] = 3;
+    attr[82] = 300;                          /* n_elems */
+    attr[83] = native ? 400 : 300;           /* size */
+    attr[85] = 2;                            /* type: int8 */
+    attr[91] = native ? 512 : 320;           /* size_with_stride */
+}
+
+int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
+{
+    const struct context *context = alive(handle);
+    note("rknn_query context=%d command=%d size=%u", (int)handle, command, size);
+    int code = code_of("rknn_query");
+    if (code)
+        return code;
+    uint32_t *words = info;
+    switch (command) {
+    case 0:
+        words[0] = context->inputs, words[1] = 1;
+        return OK;
+    case 1:
+    case 2:
+        describe(words, 0);
+        return OK;
+    case 5:
+        strcpy(info, version);
+        strcpy((char *)info + 256, "0.9.8");
+        return OK;
+    case 6:
+        words[0] = context->weights, words[1] = context->internal;
+        ((uint64_t *)info)[1] = context->weights + context->internal;
+        return OK;
+    case 8:
+    case 9:
+        describe(words, 1);
+        return OK;
+    }
+    return PARAM_INVALID;
+}
+
+int rknn_inputs_set(rknn_context handle, uint32_t count, void *inputs)
+{
+    note("rknn_inputs_set context=%d count=%u", (int)handle, count);
+    alive(handle);
+    return !inputs || is_mini() ? PARAM_INVALID : code_of("rknn_inputs_set");
+}
+
+int rknn_run(rknn_context handle, void *extend)
+{
+    struct context *context = alive(handle);
+    note("rknn_run context=%d", (int)handle);
+    if (extend)
+        return PARAM_INVALID;
+    if (context->flags & (MEM_ALLOC_OUTSIDE | INTERNAL_ALLOC_OUTSIDE) && !context->has_internal)
+        punish("a run without internal memory");
+    if (context->flags & MEM_ALLOC_OUTSIDE && !(context->flags & SHARE_WEIGHT_MEM) && !context->has_weights)
+        punish("a run without weights");
+    return code_of("rknn_run");
+}
+
+int rknn_outputs_get(rknn_context handle, uint32_t count, void *outputs, void *extend)
+{
+    note("rknn_outputs_get context=%d count=%u", (int)handle, count);
+    alive(handle);
+    return extend || !outputs || is_mini() ? PARAM_INVALID : code_of("rknn_outputs_get");
+}
+
+#ifndef WITHOUT_CORE_MASK
+int rknn_set_core_mask(rknn_context handle, int mask)
+{
+    note("rknn_set_core_mask context=%d mask=%d", (int)handle, mask);
+    alive(handle);
+    return code_of("rknn_set_core_mask");
+}
+#endif
+
+struct tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size)
+{
+    note("rknn_create_mem context=%d size=%u", (int)handle, size);
+    if (code_of("rknn_create_mem"))
+        return NULL;
+    int fd = memfd_create("double", 0);
+    if (fd < 0 || ftruncate(fd, size))
+        return NULL;
+    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return own(handle, (struct tensor_mem){address, 0x10000 + fd, fd, 0, size, ALLOC_INSIDE, address});
+}
+
+struct tensor_mem *rknn_create_mem_from_fd(rknn_context handle, int32_t fd, void *address, uint32_t size, int32_t offset)
+{
+    note("rknn_create_mem_from_fd context=%d size=%u offset=%d", (int)handle, size, offset);
+    if (fd < 0 || !address || code_of("rknn_create_mem_from_fd"))
+        return NULL;
+    return own(handle, (struct tensor_mem){address, 0x10000 + fd, fd, offset, size, ALLOC_INSIDE, NULL});
+}
+
+struct tensor_mem *rknn_create_mem_from_phys(rknn_context handle, uint64_t physical, void *address, uint32_t size)
+{
+    note("rknn_create_mem_from_phys context=%d size=%u", (int)handle, size);
+    if (!physical || !address || code_of("rknn_create_mem_from_phys"))
+        return NULL;
+    return own(handle, (struct tensor_mem){address, physical, -1, 0, size, ALLOC_INSIDE, NULL});
+}
+
+int rknn_destroy_mem(rknn_context handle, struct tensor_mem *mem)
+{
+    alive(handle);
+    for (int index = 0; index < MOST; index++) {
+        if (owned[index].mem != mem)
+            continue;
+        note("rknn_destroy_mem context=%d size=%u", (int)handle, mem->size);
+        if (owned[index].owner != handle)
+            punish("memory destroyed for another context than its own");
+        if (!(mem->flags & ALLOC_INSIDE))
+            punish("the struct of a memory would never be freed");
+        if (mem->priv_data) {
+            munmap(mem->priv_data, mem->size);
+            close(mem->fd);
+        }
+        owned[index].mem = NULL;
+        free(mem);
+        return code_of("rknn_destroy_mem");
+    }
+    punish("memory destroyed twice");
+    return FAIL;
+}
+
+int rknn_set_weight_mem(rknn_context handle, struct tensor_mem *mem)
+{
+    note("rknn_set_weight_mem context=%d size=%u", (int)handle, mem->size);
+    struct context *context = alive(handle);
+    check_mem(mem);
+    if (memcmp(context->model, context->text, strlen(context->text)))
+        punish("the model was dropped before its weights were taken from it");
+    if (mem->size < context->weights)
+        return PARAM_INVALID;
+    context->has_weights = true;
+    return code_of("rknn_set_weight_mem");
+}
+
+int rknn_set_internal_mem(rknn_context handle, struct tensor_mem *mem)
+{
+    note("rknn_set_internal_mem context=%d size=%u flags=%u", (int)handle, mem->size, mem->flags);
+    struct context *context = alive(handle);
+    check_mem(mem);
+    if (mem->size < context->internal)
+        return PARAM_INVALID;
+    context->has_internal = true;
+    return code_of("rknn_set_internal_mem");
+}
+
+int rknn_set_io_mem(rknn_context handle, struct tensor_mem *mem, void *attr)
+{
+    note("rknn_set_io_mem context=%d size=%u", (int)handle, mem->size);
+    check_mem(mem);
+    const struct context *context = alive(handle);
+    if (is_mini() && context->flags & MEM_ALLOC_OUTSIDE && !context->has_internal)
+        return PARAM_INVALID;
+    return attr ? code_of("rknn_set_io_mem") : PARAM_INVALID;
+}
+
+#ifndef WITHOUT_MEM_SYNC
+int rknn_mem_sync(rknn_context handle, struct tensor_mem *mem, int mode)
+{
+    note("rknn_mem_sync context=%d mode=%d", (int)handle, mode);
+    alive(handle);
+    check_mem(mem);
+    return code_of("rknn_mem_sync");
+}
+#endif
+
+/* Rockchip's media memory zone, where this double is loaded a second time under the name of that library. */
+struct block {
+    int fd;
+    uint32_t size;
+    void *address;
+};
+
+int RK_MPI_MMZ_Alloc(struct block **handle, uint32_t size, uint32_t flags)
+{
+    note("RK_MPI_MMZ_Alloc size=%u flags=0x%x", size, flags);
+    int code = code_of("RK_MPI_MMZ_Alloc");
+    if (code)
+        return code;
+    struct block block = {memfd_create("zone", 0), size, NULL};
+    if (ftruncate(block.fd, size))
+        return FAIL;
+    block.address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, block.fd, 0);
+    *handle = malloc(sizeof block);
+    **handle = block;
+    return OK;
+}
+
+void *RK_MPI_MMZ_Handle2VirAddr(const struct block *block)
+{
+    return block->address;
+}
+
+int RK_MPI_MMZ_Handle2Fd(const struct block *block)
+{
+    return block->fd;
+}
+
+int RK_MPI_MMZ_Free(struct block *block)
+{
+    note("RK_MPI_MMZ_Free size=%u", block->size);
+    munmap(block->address, block->size);
+    close(block->fd);
+    free(block);
+    return OK;
+}
