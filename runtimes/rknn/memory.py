@@ -7,7 +7,7 @@ import fcntl
 import mmap
 import os
 import struct
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from runtimes.base import Allocation, NotSupported
 from runtimes.rknn.binding import Binding, Memory
@@ -41,15 +41,12 @@ _MMZ_FLAGS = 0x11
 class Piece:
     """One piece of memory of one context; release() gives it back, whoever it came from."""
 
-    def __init__(self, memory: Memory, release: Callable[[], None]) -> None:
+    def __init__(self, memory: Memory, release: Callable[[], None], fd: Optional[int] = None) -> None:
         #: Pointer to rknn_tensor_mem.
         self.memory = memory
         self.release = release
-
-    @property
-    def fd(self) -> int:
-        """The file descriptor behind it; below 1 where there is none."""
-        return int(self.memory.contents.fd)
+        #: The file descriptor behind it; below 1 where there is none.
+        self.fd = int(memory.contents.fd) if fd is None else fd
 
     @property
     def address(self) -> int:
@@ -99,7 +96,7 @@ def _from_physical_address(binding: Binding, context: int, size: int) -> Piece:
         binding.destroy_mem(context, memory)
         whole.release()
 
-    return Piece(memory, release)
+    return Piece(memory, release, whole.fd)
 
 
 def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
