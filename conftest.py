@@ -33,20 +33,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Ask every question of every chosen runtime whose adapter can answer it."""
+    """Ask every question of every chosen runtime whose adapter can answer it; say so where none can."""
     if "runtime" in metafunc.fixturenames and "measure" in metafunc.fixturenames:
         question = question_of(metafunc.definition.path)
         names = chosen_runtimes(metafunc.config)
-        metafunc.parametrize("runtime", [name for name in names if question in find_runtime(name).questions])
+        able = [name for name in names if question in find_runtime(name).questions]
+        nobody = pytest.mark.skip(reason=f"not a question for {' and '.join(names) or 'no runtime'}")
+        metafunc.parametrize("runtime", able or [pytest.param(None, id="none", marks=nobody)])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin a measuring session where a test measures."""
     measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
-    # Where no runtime answers a file's question, pytest keeps one item without a runtime, which it skips.
     parameters = [item.callspec.params for item in measuring]  # type: ignore[attr-defined]
-    configurations = [(each["runtime"], each["scenario"]) for each in parameters if isinstance(each["runtime"], str)]
-    if configurations and not session.config.option.collectonly:
+    configurations = [(each["runtime"], each["scenario"]) for each in parameters if each["runtime"] is not None]
+    # Where there is no runtime at all a session says what to install.
+    begins = configurations or (measuring and not chosen_runtimes(session.config))
+    if begins and not session.config.option.collectonly:
         try:
             session.config.stash[_SESSION] = Session(session.config, configurations)
         except UserError as error:

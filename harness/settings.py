@@ -220,9 +220,10 @@ def check_runtimes(config: pytest.Config) -> None:
     if not names:
         raise NoRuntime
     for entry in map(find_runtime, names):
-        if _is_virtual(config) and entry.name != _RKNN:
-            raise RuntimeNotOnTarget(entry.name, config.option.target)
-        if not _is_here(entry, config):
+        if _is_virtual(config):
+            if entry.name != _RKNN:
+                raise RuntimeNotOnTarget(entry.name, config.option.target)
+        elif not _is_here(entry, config):
             raise RuntimeNotInstalled(entry.name, entry.install)
 
 
