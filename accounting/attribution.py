@@ -5,11 +5,11 @@ A buffer belongs to the context whose step was under way when it was made: at ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accounting.ledger import Buffer, Ledger
+from accounting.ledger import Buffer, Ledger, Read
 from scenarios.plan import LOAD, Context, Plan
 
 __all__ = ["COMPONENTS", "WEIGHT_REGISTER", "Part", "attribute", "owners"]
@@ -86,6 +86,8 @@ class _Own:
             return "task_list"
         if any(buffer.number in submit.registers for submit in submits):
             return "register_commands"
+        if any(read.buffer == buffer.number for read in self._weight_reads()):
+            return "weights"
         if phase == "first_inference":
             return "io"
         internal = self.account.get("internal_bytes", 0)
@@ -111,10 +113,12 @@ class _Own:
 
     def _reads_weights_from(self, buffer: Buffer) -> bool:
         """Whether submits read weights there; where none was walked, a loaded context's weights are there."""
-        reads = [read for submit in self.ledger.submits for read in submit.reads if read.register == WEIGHT_REGISTER]
-        if reads:
-            return any(read.buffer == buffer.number for read in reads)
+        if self.ledger.submits:
+            return any(read.buffer == buffer.number for read in self._weight_reads())
         return self.spec.mechanism == LOAD
+
+    def _weight_reads(self) -> Iterator[Read]:
+        return (read for each in self.ledger.submits for read in each.reads if read.register == WEIGHT_REGISTER)
 
 
 def _allocated_component(buffer: Buffer, barriers: Sequence[dict[str, Any]]) -> str | None:
