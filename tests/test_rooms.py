@@ -18,7 +18,7 @@ _ARROWS = {
     "runtimes": set(),
     "runtimes/__main__.py": {"runtimes", "samplers"},
     "scenarios": {"runtimes"},
-    "targets": {"scenarios"},
+    "targets": {"models", "scenarios"},
     "accounting": {"scenarios"},
     "storage": {"scenarios"},
     "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets"},
@@ -31,6 +31,7 @@ _ARROWS = {
 _ONLY = {
     ("accounting", "scenarios"): {"scenarios.plan"},
     ("storage", "scenarios"): {"scenarios.plan"},
+    ("targets", "models"): {"models.cache"},
     ("reports", "scenarios"): {"scenarios.catalogue"},
 }
 

@@ -52,7 +52,8 @@ class Npu:
 
     def action(self, number: int) -> int:
         """Ask for a value."""
-        return struct.unpack("II", self.call(ACTION, struct.pack("II", number, 0)))[1]
+        value: int = struct.unpack("II", self.call(ACTION, struct.pack("II", number, 0)))[1]
+        return value
 
     def create(self, size: int, flags: int = 0, handle: int = 0, sram: int = 0, whole: bool = True) -> Memory:
         """Make a buffer, or an object of the buffer with that handle; `whole`: with today's structure of 48 bytes."""
@@ -93,13 +94,14 @@ class Heap:
 
     def allocate(self, size: int) -> int:
         """Return the file descriptor of a new buffer."""
-        return struct.unpack("QIIQ", call(self.fd, "H", 0, struct.pack("QIIQ", size, 0, os.O_RDWR, 0)))[1]
+        fd: int = struct.unpack("QIIQ", call(self.fd, "H", 0, struct.pack("QIIQ", size, 0, os.O_RDWR, 0)))[1]
+        return fd
 
 
 def mapped(fd: int, size: int, offset: int = 0) -> int:
     """Map a buffer as the runtime does, by the C library's mmap, and return the address."""
-    address = LIBC.mmap(None, size, 3, 1, fd, offset)
-    if address in (None, ctypes.c_void_p(-1).value):
+    address: int = LIBC.mmap(None, size, 3, 1, fd, offset)
+    if address == ctypes.c_void_p(-1).value:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return address
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from pathlib import Path
 
@@ -79,16 +78,17 @@ def test_calls_that_return_a_pointer(preload: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of system calls are those of x86-64")
 def test_raw_system_calls(preload: Path, tmp_path: Path) -> None:
     """So are the calls that pass the C library by: syscall() with a number."""
-    calls = (
-        "syscall(2,P,66,384) syscall(257,D,P,0) syscall(437,D,P,B,24) syscall(85,P,384) syscall(21,P,0) syscall(269,D,P,0) "
-        "syscall(439,D,P,0,0) syscall(4,P,B) syscall(6,P,B) syscall(262,D,P,B,0) syscall(332,D,P,0,0,B) syscall(80,P) "
-        "syscall(83,P,448) syscall(258,D,P,448) syscall(133,P,4480,0) syscall(259,D,P,4480,0) syscall(90,P,448) "
-        "syscall(268,D,P,448) syscall(92,P,0,0) syscall(94,P,0,0) syscall(260,D,P,0,0,0) syscall(87,P) syscall(263,D,P,0) "
-        "syscall(84,P) syscall(82,P,O) syscall(82,O,P) syscall(264,D,P,D,O) syscall(264,D,O,D,P) syscall(316,D,O,D,P,0) "
-        "syscall(86,P,O) syscall(86,O,P) syscall(265,D,O,D,P,0) syscall(88,O,P) syscall(266,O,D,P) syscall(89,P,B,9) "
-        "syscall(267,D,P,B,9) syscall(76,P,0) syscall(280,D,P,0,0)"
-    )
-    _assert_refused(_try(calls, preload, tmp_path), "-1")
+    calls = """
+        syscall(2,P,66,384) syscall(257,D,P,0) syscall(437,D,P,B,24) syscall(85,P,384) syscall(21,P,0)
+        syscall(269,D,P,0) syscall(439,D,P,0,0) syscall(4,P,B) syscall(6,P,B) syscall(262,D,P,B,0)
+        syscall(332,D,P,0,0,B) syscall(80,P) syscall(83,P,448) syscall(258,D,P,448) syscall(133,P,4480,0)
+        syscall(259,D,P,4480,0) syscall(90,P,448) syscall(268,D,P,448) syscall(92,P,0,0) syscall(94,P,0,0)
+        syscall(260,D,P,0,0,0) syscall(87,P) syscall(263,D,P,0) syscall(84,P) syscall(82,P,O)
+        syscall(82,O,P) syscall(264,D,P,D,O) syscall(264,D,O,D,P) syscall(316,D,O,D,P,0) syscall(86,P,O)
+        syscall(86,O,P) syscall(265,D,O,D,P,0) syscall(88,O,P) syscall(266,O,D,P) syscall(89,P,B,9)
+        syscall(267,D,P,B,9) syscall(76,P,0) syscall(280,D,P,0,0)
+    """
+    _assert_refused(_try(" ".join(calls.split()), preload, tmp_path), "-1")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_paths_from_a_folder(preload: Path, tmp_path: Path) -> None:
 
 def test_links_to_nodes_lead_nowhere(preload: Path, tmp_path: Path) -> None:
     """A link elsewhere may be made, and is refused when it is followed to what is there."""
-    if not os.path.exists("/dev/dri"):
+    if not Path("/dev/dri").exists():
         pytest.skip("this machine has no /dev/dri to lead to")
     (tmp_path / "link").symlink_to("/dev/dri")
     script = f"print(os.path.exists({str(tmp_path / 'link')!r}))"

@@ -1,0 +1,268 @@
+"""The installation of the virtual board, with a package manager that is a few lines of shell."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from targets.__main__ import main
+from targets.errors import CacheNotUsable, NoEmulator, NoPackageManager, NoPackages, NotReadyOnBoard
+from targets.places import check_usable, root, sysroot
+from targets.rknn_library import read_library
+from targets.vboard import install
+from targets.vboard.emulator import ensure_emulator, find_emulator, is_needed
+from targets.vboard.guest import Guest
+from targets.vboard.system import ensure_system, is_installed, library_folders, python_of
+from tests.targets.library_files import write_library
+
+#: What stands in for Debian: packages are tar archives in $POOL, dependencies are text files beside them.
+_TOOLS = {
+    "apt-get": """#!/bin/sh
+        echo "$@" >> "$POOL/calls"
+        cp "$APT_CONFIG" "$POOL/configuration"
+        if [ "$1" = update ]; then echo "E: a mirror is out of reach" >&2; exit 100; fi
+        shift
+        for name in "$@"; do
+            if [ ! -f "$POOL/$name.tar" ]; then echo "E: Unable to locate package $name" >&2; exit 100; fi
+            cp "$POOL/$name.tar" "$name.deb"
+        done
+    """,
+    "apt-cache": """#!/bin/sh
+        cat "$POOL/$3.depends" 2>/dev/null
+    """,
+    "dpkg-deb": """#!/bin/sh
+        mkdir -p "$3" && tar -xf "$2" -C "$3"
+    """,
+}
+
+
+class Pool:
+    """The packages that there are."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def add(self, name: str, files: Sequence[str] = (), depends: Sequence[str] = ()) -> None:
+        """Add a package with these files, each holding its own name."""
+        with tarfile.open(self.folder / f"{name}.tar", "w") as archive:
+            for path in files:
+                entry = tarfile.TarInfo(path)
+                entry.size = len(path)
+                archive.addfile(entry, BytesIO(path.encode()))
+        lines = "".join(f"  Depends: {each}\n" for each in depends)
+        (self.folder / f"{name}.depends").write_text(f"{name}\n{lines}  Suggests: nonsense\n", encoding="ascii")
+
+    def calls(self) -> list[str]:
+        """Return what apt-get was called with."""
+        calls = self.folder / "calls"
+        return calls.read_text(encoding="ascii").splitlines() if calls.exists() else []
+
+
+@pytest.fixture
+def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
+    """Return a distribution with Python 3.14, in which /lib is a link."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, script in _TOOLS.items():
+        (tools / name).write_text("\n".join(line.strip() for line in script.splitlines()), encoding="ascii")
+        (tools / name).chmod(0o755)
+    pool = Pool(tmp_path / "pool")
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.setenv("POOL", str(pool.folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pool.add("python3-minimal", depends=["python3.14-minimal", "dpkg"])
+    pool.add("python3.14-minimal", ["usr/bin/python3.14"], ["libpython3.14-minimal", "libc6", "zlib1g", "debconf"])
+    pool.add("libpython3.14-minimal", ["usr/lib/python3.14/os.py", "usr/share/doc/text", "etc/python3.14/site"])
+    pool.add("libpython3.14-stdlib", ["usr/lib/python3.14/idlelib/a.py"], ["libffi9", "libexpat1t64", "libssl9"])
+    for name in ("libc6", "zlib1g", "libffi9", "libexpat1t64", "libgcc-s1", "libstdc++6"):
+        pool.add(name, [f"usr/lib/arm-linux-gnueabihf/{name}.so"])
+    return pool
+
+
+def _quiet(_line: str) -> None:
+    """Say nothing."""
+
+
+@pytest.mark.usefixtures("pool")
+def test_the_system_is_made_of_the_distributions_own_python() -> None:
+    """The release decides on the version, and on the names of the libraries; nothing that is not used is taken."""
+    ensure_system("armhf", None, _quiet)
+    assert is_installed("armhf")
+    assert python_of("armhf") == sysroot("armhf") / "usr/bin/python3.14"
+    names = {path.name for path in library_folders("armhf")[0].iterdir()}
+    assert names == {f"{each}.so" for each in ("libc6", "zlib1g", "libffi9", "libexpat1t64", "libgcc-s1", "libstdc++6")}
+    assert not (sysroot("armhf") / "usr/share").exists()
+    assert not (sysroot("armhf") / "etc").exists()
+    assert [path.name for path in (sysroot("armhf") / "usr/lib/python3.14").iterdir()] == ["os.py"]
+    assert (sysroot("armhf") / "lib").resolve() == sysroot("armhf").resolve() / "usr/lib"
+
+
+def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) -> None:
+    """The host's lists, state and cache are neither read nor changed, and nothing is left of them."""
+    ensure_system("aarch64", None, _quiet)
+    configuration = (pool.folder / "configuration").read_text(encoding="ascii")
+    assert 'APT::Architecture "arm64";' in configuration
+    assert configuration.count(str(root())) == 5
+    assert "Dir::Etc" not in configuration
+    assert sorted(path.name for path in root().iterdir()) == [".lock", "system-aarch64"]
+
+
+def test_an_installed_system_is_not_touched(pool: Pool) -> None:
+    """A second time nothing is fetched."""
+    ensure_system("armhf", None, _quiet)
+    before = pool.calls()
+    ensure_system("armhf", None, _quiet)
+    assert pool.calls() == before
+
+
+@pytest.mark.usefixtures("pool")
+@pytest.mark.parametrize("stamp", ["", "{", "[]", '{"layout": 0}'])
+def test_a_damaged_system_is_made_anew(stamp: str) -> None:
+    """And one of another layout."""
+    ensure_system("armhf", None, _quiet)
+    (sysroot("armhf") / "installed.json").write_text(stamp, encoding="ascii")
+    assert not is_installed("armhf")
+    ensure_system("armhf", None, _quiet)
+    assert json.loads((sysroot("armhf") / "installed.json").read_text(encoding="ascii"))["layout"] == 1
+
+
+def test_packages_that_are_not_offered(pool: Pool) -> None:
+    """The sentence has apt's reason and the way out; nothing half is left behind."""
+    (pool.folder / "libffi9.tar").unlink()
+    with pytest.raises(NoPackages, match=r"offer no .*libffi9.* for armhf \(Unable to locate package libffi9\)"):
+        ensure_system("armhf", None, _quiet)
+    (pool.folder / "python3-minimal.depends").unlink()
+    with pytest.raises(
+        NoPackages, match=r"no python3-minimal for armhf \(a mirror is out of reach\).*--apt-sources FILE"
+    ):
+        ensure_system("armhf", None, _quiet)
+    assert [path.name for path in root().iterdir()] == [".lock"]
+
+
+def test_other_sources_replace_the_hosts(pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is that of the caller."""
+    monkeypatch.chdir(tmp_path)
+    ensure_system("armhf", Path("ports.list"), _quiet)
+    configuration = (pool.folder / "configuration").read_text(encoding="ascii")
+    assert f'Dir::Etc::sourcelist "{tmp_path}/ports.list";' in configuration
+    assert 'Dir::Etc::sourceparts "-";' in configuration
+
+
+def test_a_machine_without_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The sentence says what is missing and what to do."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoPackageManager, match="has no apt-get and no apt-cache and no dpkg-deb"):
+        ensure_system("armhf", None, _quiet)
+
+
+@pytest.mark.parametrize(
+    ("static", "plain"),
+    [(["usr/bin/qemu-arm-static"], []), (["usr/share/doc/qemu-user-static"], ["usr/bin/qemu-arm"])],
+)
+def test_an_emulator_is_fetched(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, static: list[str], plain: list[str]
+) -> None:
+    """From the package that has a static one, in older and newer releases; the rest of it is not kept."""
+    if not is_needed("armhf"):
+        pytest.skip("this machine runs armhf itself")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'tools'}:{_bare_path(tmp_path)}")
+    pool.add("qemu-user-static", static)
+    pool.add("qemu-user", plain)
+    ensure_emulator("armhf", _quiet)
+    assert find_emulator("armhf") == root() / "qemu" / "qemu-arm"
+    assert sorted(path.name for path in root().iterdir()) == [".lock", "qemu"]
+
+
+def _bare_path(folder: Path) -> Path:
+    """Return a folder with the shell's tools and no qemu, which this machine may have."""
+    bare = folder / "bare"
+    bare.mkdir()
+    for name in ("sh", "cp", "cat", "echo", "mkdir", "tar"):
+        (bare / name).symlink_to(next(path for path in (Path("/bin") / name, Path("/usr/bin") / name) if path.exists()))
+    return bare
+
+
+def test_an_emulator_that_nobody_has(pool: Pool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The sentence names the package to install by hand."""
+    if not is_needed("armhf"):
+        pytest.skip("this machine runs armhf itself")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'tools'}:{_bare_path(tmp_path)}")
+    pool.add("qemu-user-static", ["usr/share/a"])
+    pool.add("qemu-user", ["usr/share/b"])
+    with pytest.raises(NoEmulator, match=r"no package of this machine's sources has it\. Install it"):
+        ensure_emulator("armhf", _quiet)
+
+
+def test_an_emulator_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Under either of its names."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_emulator("aarch64") is None
+    program = tmp_path / "qemu-aarch64-static"
+    program.touch(mode=0o755)
+    assert find_emulator("aarch64") == program
+
+
+def test_a_library_that_does_not_load_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The installation ends with a trial; its last line of errors is the reason."""
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii")
+    script.chmod(0o755)
+    for name in ("ensure_preload", "ensure_system", "ensure_emulator"):
+        monkeypatch.setattr(install, name, lambda *_: None)
+    monkeypatch.setattr(install, "guest", lambda *_: Guest((str(script),), {}))
+    library = read_library(write_library(tmp_path / "library.so"))
+    with pytest.raises(NotReadyOnBoard, match=r"does not load on the virtual board: libfoo\.so: not found"):
+        install.install(library, None, _quiet)
+
+
+@pytest.mark.parametrize("name", ["my cache", "a,b", "a:b"])
+def test_a_cache_that_the_loader_would_not_find(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Paths are separated by these characters, and there is no way to write them otherwise."""
+    monkeypatch.setenv("XDG_CACHE_HOME", f"/tmp/{name}")
+    with pytest.raises(CacheNotUsable, match="XDG_CACHE_HOME=FOLDER"):
+        check_usable()
+
+
+def test_the_door_lists_the_targets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what is missing, and the command that brings it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [
+        "python",
+        "python:PATH",
+        "vboard:CHIP",
+        "board",
+    ]
+    assert "not ready: python -m targets vboard install --rknn-library FILE" in "\n".join(lines)
+
+
+def test_mistakes_at_the_door_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, one line, no traceback."""
+    library = write_library(tmp_path / "library.so")
+    wrong = (["--rknn-library", "/none"], ["--rknn-library", str(library), "--chip", "rv1106"])
+    for arguments in wrong:
+        assert main(["vboard", "install", *arguments]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith("error: --rknn-library ")
+        assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["vboard"], ["ledger"], ["vboard", "install"], ["fly"]])
+def test_commands_that_are_not_whole(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """They show the usage."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: python -m targets" in capsys.readouterr().err
