@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 import models
 
 _HERE = Path(__file__).resolve().parent
+_DOUBLE = _HERE / "runtimes" / "rknn_double.c"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,6 +44,29 @@ def tiny_model(tiny_models: tuple[Path, Path]) -> Path:
 def mobile_model(cache: Path) -> Path:
     """Return a model with 14 MB of weights and small internal tensors, so that weights decide memory."""
     return _built(cache, "mobilenet_v2", 64, 1)
+
+
+@pytest.fixture(scope="session")
+def rknn_double(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that compiles the double of Rockchip's library with a version text, and without some functions.
+
+    Skips where there is no C compiler.
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler (cc, gcc or clang) for the double of Rockchip's library")
+    folder = tmp_path_factory.mktemp("double")
+    built: dict[tuple[str, ...], Path] = {}
+
+    def compile_double(version: str, *without: str) -> Path:
+        options = (f'-DVERSION="{version}"', *(f"-DWITHOUT_{name}" for name in without))
+        if options not in built:
+            built[options] = folder / f"{len(built)}.so"
+            command = [compiler, "-std=gnu11", "-shared", "-fPIC", *options, "-o", str(built[options]), str(_DOUBLE)]
+            subprocess.run(command, check=True)
+        return built[options]
+
+    return compile_double
 
 
 def _built(cache: Path, name: str, size: int, seed: int) -> Path:

@@ -111,12 +111,12 @@ class _Bound(Tensors):
         self._bound: List[Tuple[Piece, int]] = []
         self._staging: List[ctypes.Array[ctypes.c_char]] = []
         for attribute in attributes:
-            size = max(attribute.size_with_stride, attribute.size)
-            piece = allocate(allocator, binding, context, size)
-            self._bound.append((piece, size))
+            piece = allocate(allocator, binding, context, max(attribute.size_with_stride, attribute.size))
+            # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or not.
+            self._bound.append((piece, attribute.size))
             binding.set_io_mem(context, piece.memory, attribute)
             if staged:
-                self._staging.append(ctypes.create_string_buffer(size))
+                self._staging.append(ctypes.create_string_buffer(attribute.size))
 
     def views(self) -> List[memoryview]:
         """Return the application's buffers: its own where there are any, else the bound memory."""

@@ -20,83 +20,16 @@ from typing import Any
 import psutil
 import pytest
 
-from scenarios.catalogue import SCENARIOS
-from storage.files import BadFile, StoredFile, check_result, read_storage
+from storage.files import WITHOUT_SPEED, check_result
 from storage.trace import read_trace
-from tests.support import CHECKOUT, TIME_LIMIT_S
+from tests.bench.bench_process import Bench, Done
+from tests.support import TIME_LIMIT_S
 
-_NAMES = [scenario.name for scenario in SCENARIOS]
-#: As little work as there is; --quick shortens the idle time before each process.
-_SMALL = ("--quick", "--streams=2", "--contexts=2", "--repeats=1", "--rounds=2")
-
-#: Chooses this scenario and not the other one whose name begins with it.
+#: What ONNX Runtime's adapter is asked, and can do.
+_NAMES = ["no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context"]
+#: Each chooses this scenario and not the other one whose name begins with it.
 _NO_REUSE = "(no_reuse and not one_model)"
-
-#: A pytest plugin that leaves behind which modules the harness's process has imported.
-_PROBE = """
-import json, os, sys
-
-def pytest_unconfigure():
-    with open(os.environ["PROBE_OUTPUT"], "w") as file:
-        json.dump(sorted(sys.modules), file)
-"""
-
-
-@dataclass
-class Done:
-    """One `pytest bench/` that has ended."""
-
-    code: int
-    words: str
-    storage: Path
-
-    def files(self) -> list[StoredFile]:
-        """Return the runs that it stored."""
-        found = list(read_storage(self.storage))
-        assert not [file for file in found if isinstance(file, BadFile)]
-        return [file for file in found if isinstance(file, StoredFile)]
-
-    def results(self) -> dict[str, dict[str, Any]]:
-        """Return the results of its one run, by scenario."""
-        (file,) = self.files()
-        return {result.info["scenario"]: result.info for result in file.results}
-
-
-class Bench:
-    """Runs `pytest bench/` on one storage."""
-
-    def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder = folder
-        self.storage = folder / "storage"
-        (folder / "probe.py").write_text(_PROBE)
-        self._environment = {
-            **os.environ,
-            "XDG_CACHE_HOME": str(cache),
-            "PYTHONPATH": str(folder),
-            "PROBE_OUTPUT": str(folder / "modules.json"),
-        }
-
-    def start(self, *arguments: object, **options: Any) -> subprocess.Popen[bytes]:
-        """Start it; the arguments stand after those that make it small."""
-        command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", *_SMALL]
-        command += [f"--benchmark-storage=file://{self.storage}", *map(str, arguments)]
-        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
-        return subprocess.Popen(command, cwd=CHECKOUT, env=self._environment, stdin=subprocess.DEVNULL, **streams)
-
-    def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
-        """Wait for it."""
-        rest, _ = process.communicate(timeout=TIME_LIMIT_S)
-        return Done(process.returncode, (words + (rest or b"")).decode(), self.storage)
-
-    def run(self, *arguments: object) -> Done:
-        """Start it and wait for it."""
-        return self.finish(self.start(*arguments))
-
-
-@pytest.fixture
-def bench(tmp_path: Path, cache: Path) -> Bench:
-    """Return a bench with a storage of its own."""
-    return Bench(tmp_path, cache)
+_FULL_DUP = "(full_dup and not internal)"
 
 
 @dataclass
@@ -135,6 +68,18 @@ def test_everything_is_measured_and_stored(whole: Whole) -> None:
         assert (info["outcome"], info["streams"], info["contexts"], info["rounds"]) == ("ok", 2, 2, 2)
         assert info["memory"]["application_memory_bytes"][0] > info["memory"]["baseline_memory_bytes"][0] > 0
     assert len({info["run"] for info in infos}) == 1
+
+
+def test_what_the_adapter_cannot_do_is_stored_too(whole: Whole) -> None:
+    """Of the question that it answers a scenario that it lacks is skipped and stored; other questions are not asked."""
+    (result,) = whole.saved[WITHOUT_SPEED]
+    assert (result["name"], result["group"]) == ("test_dup[onnxruntime-full_dup_internal_reuse]", "dup")
+    info = result["extra_info"]
+    check_result(info)
+    assert (info["scenario"], info["outcome"]) == ("full_dup_internal_reuse", "not_supported")
+    assert info["failure"]["message"] in whole.first.words
+    assert "5 passed, 15 skipped" in whole.first.words
+    assert "not a question for onnxruntime" in whole.first.words
 
 
 def test_outputs_are_equal_whatever_is_reused(whole: Whole) -> None:
@@ -229,7 +174,7 @@ def test_the_end_says_what_to_do_next(whole: Whole) -> None:
 def test_progress_on_a_terminal(bench: Bench, tiny_model: Path) -> None:
     """A person sees which configuration, which repeat and which step is under way, on a line that is erased."""
     ours, theirs = pty.openpty()
-    process = bench.start("--model", tiny_model, "-k", "full_dup", "--repeats=2", stdout=theirs, stderr=theirs)
+    process = bench.start("--model", tiny_model, "-k", _FULL_DUP, "--repeats=2", stdout=theirs, stderr=theirs)
     os.close(theirs)
     words = b""
     until = time.monotonic() + TIME_LIMIT_S
@@ -252,7 +197,7 @@ def test_a_damaged_model_spoils_only_what_uses_it(bench: Bench, tiny_model: Path
     """Its configurations are stored as failures with words, the others are measured, and the exit code is 1."""
     damaged = bench.folder / "damaged.onnx"
     damaged.write_bytes(tiny_model.read_bytes()[:-2000])
-    done = bench.run("--model", tiny_model, "--model", damaged, "-k", f"{_NO_REUSE} or partial_dup or full_dup")
+    done = bench.run("--model", tiny_model, "--model", damaged, "-k", f"{_NO_REUSE} or partial_dup or {_FULL_DUP}")
     assert done.code == 1, done.words
     results = done.results()
     assert {name: info["outcome"] for name, info in results.items()} == {
@@ -327,7 +272,30 @@ def test_nothing_is_stored_when_benchmarks_are_disabled(bench: Bench, tiny_model
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--runtime", "onnx"], "unknown runtime 'onnx'; valid: onnxruntime"),
+        (["--runtime", "onnx"], "unknown runtime 'onnx'; valid: onnxruntime, rknn"),
+        (["--target", "moon"], "--target moon: no such target; valid: python, "),
+        (["--target", "vboard:rk3588"], "--target vboard:rk3588 runs Rockchip's own library: name its file"),
+        (
+            ["--target", "vboard:rk3588", "--runtime", "onnxruntime"],
+            "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime alone",
+        ),
+        (["--rknn-library", "{folder}/none.so"], "--rknn-library {folder}/none.so: No such file or directory"),
+        (["--rknn-library", "{model}"], "--rknn-library {model}: it is no shared library"),
+        (
+            ["--runtime", "rknn", "--rknn-library", "{library}", "--model", "{model}"],
+            "--model is given without --resolution: weights are shared between resolutions of one network",
+        ),
+        (
+            ["--runtime", "rknn", "--rknn-library", "{library}", "-k", "no_reuse"],
+            "the built-in models are made for one chip, and this machine's is not known",
+        ),
+        (
+            [
+                *["--runtime", "rknn", "--rknn-library", "{library}", "-k", "shared_weights"],
+                *["--resolution", "{model},{folder}/none.rknn"],
+            ],
+            "--resolution {folder}/none.rknn: does not exist",
+        ),
         (["--streams", "0"], "argument --streams: '0' is not valid; valid: a whole number from 1"),
         (["--rounds", "x"], "argument --rounds: 'x' is not valid; valid: a whole number from 1"),
         (["--sample-hz", "0"], "argument --sample-hz: '0' is not valid; valid: a number above 0"),
@@ -347,7 +315,10 @@ def test_nothing_is_stored_when_benchmarks_are_disabled(bench: Bench, tiny_model
 def test_mistakes_of_a_user(bench: Bench, tiny_model: Path, arguments: list[str], words: str) -> None:
     """pytest's own exit code for them, the words, no traceback, and nothing is measured."""
     (bench.folder / "empty").touch()
-    places = {"folder": bench.folder, "model": tiny_model}
+    # As much of a library as is read of one: an ELF header of this interpreter's machine, and a version.
+    library = bench.folder / "library.so"
+    library.write_bytes(Path(sys.executable).read_bytes()[:64] + b"librknnrt version: 1.6.0 (test)\0")
+    places = {"folder": bench.folder, "model": tiny_model, "library": library}
     done = bench.run(*(argument.format(**places) for argument in arguments))
     assert done.code == pytest.ExitCode.USAGE_ERROR, done.words
     assert words.format(**places) in done.words
@@ -359,7 +330,7 @@ def test_mistakes_of_a_user(bench: Bench, tiny_model: Path, arguments: list[str]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--runtime=onnxruntime"], "--runtime onnxruntime: not installed for this Python. Install it: pip install"),
+        (["--runtime=onnxruntime"], "--runtime onnxruntime is not here: pip install onnxruntime"),
         ([], "no runtime is installed for this Python. `python -m runtimes` says what to install"),
     ],
 )
@@ -378,7 +349,8 @@ def test_help_has_the_options_in_one_group(bench: Bench) -> None:
     done = bench.run("--help")
     assert done.code == 0
     group = done.words.partition("reusebench: ")[2].partition("\n\n")[0]
-    for option in ("runtime", "model", "streams", "contexts", "repeats", "rounds", "sample-hz", "time-limit", "quick"):
+    options = ["runtime", "model", "resolution", "target", "rknn-library", "streams", "contexts", "repeats", "rounds"]
+    for option in (*options, "sample-hz", "time-limit", "quick"):
         assert f"--{option}" in group
 
 

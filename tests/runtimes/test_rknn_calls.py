@@ -40,7 +40,6 @@ from targets.base import THIS_INTERPRETER
 from targets.measured_process import Run
 from tests.support import CHECKOUT, walk
 
-_SOURCE = Path(__file__).with_name("rknn_double.c")
 _FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
 
 #: Bytes of weights and internal memory of the models, which are texts that the double reads.
@@ -50,28 +49,7 @@ _PLAIN = Context(0, 0)
 _LAST = "rknn_destroy context=1, left: 0 contexts, 0 memories"
 _HEAPS = [path for folder in ("/dev/dma_heap", "/dev/rk_dma_heap") for path in Path(folder).glob("*")]
 
-Build = Callable[..., Path]
-
-
-@pytest.fixture(scope="session")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Return a function that compiles the double with a version text, and without some functions."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler (cc, gcc or clang) for the double of Rockchip's library")
-    folder = tmp_path_factory.mktemp("double")
-    built: dict[tuple[str, ...], Path] = {}
-
-    def compile_double(version: str = _FULL, *without: str) -> Path:
-        options = (f'-DVERSION="{version}"', *(f"-DWITHOUT_{name}" for name in without))
-        if options not in built:
-            library = folder / f"{len(built)}.so"
-            command = [compiler, "-std=gnu11", "-shared", "-fPIC", *options, "-o", str(library), str(_SOURCE)]
-            subprocess.run(command, check=True)
-            built[options] = library
-        return built[options]
-
-    return compile_double
+Compile = Callable[..., Path]
 
 
 @pytest.fixture
@@ -125,15 +103,15 @@ class Double:
 
 
 @pytest.fixture
-def full(build: Build, tmp_path: Path, models: tuple[Model, ...]) -> Double:
+def full(rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...]) -> Double:
     """Return a double of the full runtime."""
-    return Double(build(_FULL), tmp_path / "calls", models)
+    return Double(rknn_double(_FULL), tmp_path / "calls", models)
 
 
 @pytest.fixture
-def mini(build: Build, tmp_path: Path, models: tuple[Model, ...]) -> Double:
+def mini(rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...]) -> Double:
     """Return a double of the mini runtime."""
-    return Double(build(_MINI), tmp_path / "calls", models)
+    return Double(rknn_double(_MINI), tmp_path / "calls", models)
 
 
 def _failure(walked: Walked) -> tuple[str, str, int | None, str]:
@@ -155,10 +133,10 @@ def _whole(walked: Walked) -> Walked:
 @pytest.mark.parametrize(("version", "cores"), [(_FULL, 1), (_FULL, 3), (_MINI, 1)], ids=["one", "three", "mini"])
 @pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
 def test_every_scenario_keeps_the_rules(
-    build: Build, tmp_path: Path, models: tuple[Model, ...], scenario: str, version: str, cores: int
+    rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...], scenario: str, version: str, cores: int
 ) -> None:
     """It ends without a crash and leaves nothing behind, or says in words what is not supported."""
-    double = Double(build(version), tmp_path / "calls", models)
+    double = Double(rknn_double(version), tmp_path / "calls", models)
     walked = double.walk_plan(build_plan(scenario, Parameters("rknn", models, 2, 2, cores, rounds=2)))
     missing = {"shared_context"}
     missing |= {"partial_dup", "full_dup", "full_dup_internal_reuse"} if version == _MINI else set()
@@ -522,17 +500,22 @@ def test_dup_that_fails_on_the_full_runtime_has_failed(full: Double) -> None:
     ],
 )
 def test_a_function_that_is_missing_is_not_supported(
-    build: Build, tmp_path: Path, models: tuple[Model, ...], without: str, call: str, contexts: Sequence[Context]
+    rknn_double: Compile,
+    tmp_path: Path,
+    models: tuple[Model, ...],
+    without: str,
+    call: str,
+    contexts: Sequence[Context],
 ) -> None:
     """An old library has not all of the API; the function is named."""
-    walked = Double(build(_FULL, without), tmp_path / "calls", models).walk(*contexts, cores=2)
+    walked = Double(rknn_double(_FULL, without), tmp_path / "calls", models).walk(*contexts, cores=2)
     kind, phase, _, message = _failure(walked)
     assert (kind, phase, message) == ("not_supported", "context", f"this library has no {call}")
 
 
-def test_a_library_that_syncs_by_itself(build: Build, tmp_path: Path, models: tuple[Model, ...]) -> None:
+def test_a_library_that_syncs_by_itself(rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...]) -> None:
     """Before 1.6.0 there is no rknn_mem_sync, and no need of it."""
-    double = Double(build(_FULL, "MEM_SYNC"), tmp_path / "calls", models)
+    double = Double(rknn_double(_FULL, "MEM_SYNC"), tmp_path / "calls", models)
     _whole(double.walk(Context(0, 0, zero_copy=(INPUT, OUTPUT))))
 
 
@@ -628,14 +611,14 @@ def _caught(library: Path, stderr: Any, **environment: str) -> list[Any]:
     return found
 
 
-def test_an_error_carries_its_parts(build: Build, tmp_path: Path) -> None:
+def test_an_error_carries_its_parts(rknn_double: Compile, tmp_path: Path) -> None:
     """Call, code and lines, for whoever wants to decide by them; each line belongs to one call alone."""
     with (tmp_path / "stderr").open("w+") as stderr:
-        found = _caught(build(_FULL), stderr, DOUBLE_FAIL="rknn_run=-7")
+        found = _caught(rknn_double(_FULL), stderr, DOUBLE_FAIL="rknn_run=-7")
     assert [each[:3] for each in found] == [["rknn_run", -7, []]] * 2
 
 
-def test_standard_error_that_is_no_file(build: Build) -> None:
+def test_standard_error_that_is_no_file(rknn_double: Compile) -> None:
     """Run by hand, on a terminal or a pipe, lines cannot be looked up: codes still count."""
-    found = _caught(build(_FULL), subprocess.PIPE, DOUBLE_FAIL="rknn_run=-7", DOUBLE_SAY="rknn_run=E RKNN: no")
+    found = _caught(rknn_double(_FULL), subprocess.PIPE, DOUBLE_FAIL="rknn_run=-7", DOUBLE_SAY="rknn_run=E RKNN: no")
     assert [each[:3] for each in found] == [["rknn_run", -7, []]] * 2

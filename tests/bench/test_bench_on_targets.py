@@ -1,0 +1,129 @@
+"""`pytest bench/` where the process has a ledger, or computes nothing, and on a double of Rockchip's library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scenarios.catalogue import SCENARIOS
+from storage.files import WITHOUT_SPEED, check_result
+from tests.bench.bench_process import Bench, Done
+from tests.support import CHECKOUT
+
+_NAMES = {scenario.name for scenario in SCENARIOS}
+_PAGE = 4096
+
+#: A pytest plugin that makes of this machine a virtual board with the scripted runtime (tests/scripted_driver.py).
+_VIRTUAL = """
+from dataclasses import replace
+
+import harness.session
+import harness.settings
+import runtimes
+from tests.scripted_driver import ENTRY
+from tests.support import SCRIPTED
+
+everything = ("dup", "external_memory", "internal_reuse", "io_copies", "shared_weights")
+runtimes.RUNTIMES = harness.settings.RUNTIMES = (replace(ENTRY, questions=everything),)
+harness.session.resolve_target = lambda _: replace(SCRIPTED, name="virtual", keeps_ledger=True, computes=False)
+"""
+
+
+def _virtual(bench: Bench, script: str, *arguments: str) -> Done:
+    """Run with a model file in whose name the script stands."""
+    (bench.folder / "virtual.py").write_text(_VIRTUAL)
+    model = bench.folder / f"model;{script}"
+    model.write_text("model")
+    options = ["-p", "virtual", "--runtime", "scripted", "--model", str(model)]
+    return bench.run(*options, "--resolution", str(model), "--resolution", str(model), *arguments)
+
+
+def test_everything_is_stored_where_nothing_computes(bench: Bench) -> None:
+    """Every scenario passes, without speed and without statistics, and all of them are one run of the storage."""
+    done = _virtual(bench, "create-1-5000@load0")
+    assert done.code == 0, done.words
+    assert f"{len(_NAMES)} passed" in done.words
+    (file,) = done.files()
+    assert {result.info["scenario"] for result in file.results} == _NAMES
+    for result in file.results:
+        assert result.stats is None
+        check_result(result.info)
+        assert (result.info["outcome"], result.info["computes"], result.info["target"]) == ("ok", False, "virtual")
+        assert result.info["speed"]["latency_median_ns"] == [None]
+    no_reuse = done.results()["no_reuse"]
+    assert no_reuse["memory"]["npu_memory_bytes"] == [2 * _PAGE]
+    assert no_reuse["repeats"][0]["npu"]["source"] == "ledger"
+    saved = json.loads(file.path.read_text())
+    assert saved["benchmarks"] == []
+    assert len(saved[WITHOUT_SPEED]) == len(_NAMES)
+    questions = {path.stem.replace("test_", "") for path in (CHECKOUT / "bench").glob("test_*.py")}
+    assert {entry["group"] for entry in saved[WITHOUT_SPEED]} == questions
+
+
+def test_wrong_memory_fails(bench: Bench) -> None:
+    """A run that reads what is not its own is a failure of that configuration, stored with its findings."""
+    buffers = "create-1-100@load0;create-2-9000@load0;create-3-100@load1"
+    done = _virtual(bench, f"{buffers};submit-3-2-2@infer1", "-k", "no_reuse_one_model")
+    assert done.code == 1, done.words
+    (info,) = done.results().values()
+    assert info["outcome"] == "wrong_memory"
+    assert "wrong memory in phase 'steady 1': " in done.words
+    assert "Traceback" not in done.words
+    assert [each["kind"] for each in info["repeats"][0]["npu"]["findings"]] == ["reads_foreign", "leak"]
+
+
+def test_nothing_is_stored_where_saving_is_disabled(bench: Bench) -> None:
+    """--benchmark-disable is a dry run also where there are no statistics."""
+    done = _virtual(bench, "plain", "-k", "full_dup", "--benchmark-disable")
+    assert done.code == 0, done.words
+    assert done.files() == []
+
+
+@pytest.fixture
+def rknn(bench: Bench, rknn_double: Callable[..., Path]) -> Callable[..., Done]:
+    """Return a function that runs Rockchip's adapter on the double of its library."""
+    models = []
+    for number, sizes in enumerate(("9000 5000 1", "7000 12345 1")):
+        models.append(bench.folder / f"model-{number}.rknn")
+        models[-1].write_text(f"{sizes} ")
+    options = [word for model in models for word in ("--model", str(model), "--resolution", f"{model},{model}")]
+
+    def run(version: str, *arguments: str) -> Done:
+        library = rknn_double(f"{version} (double)")
+        return bench.run("--runtime", "rknn", "--rknn-library", str(library), *options, *arguments)
+
+    return run
+
+
+def test_rockchips_adapter_from_end_to_end(rknn: Callable[..., Done]) -> None:
+    """By the options alone all questions are asked of it; what it lacks is skipped with the reason."""
+    done = rknn("librknnrt version: 1.6.0")
+    assert done.code == 0, done.words
+    results = done.results()
+    assert set(results) == _NAMES
+    outcomes = {name: info["outcome"] for name, info in results.items() if info["outcome"] != "ok"}
+    assert set(outcomes) - {"external_dma_heap"} == {"shared_context", "external_mmz"}
+    assert set(outcomes.values()) == {"not_supported"}
+    info = results["internal_reuse"]
+    assert (info["runtime_version"], info["driver_version"]) == ("1.6.0 (double)", "0.9.8")
+    assert [model["name"] for model in info["models"]] == ["model-0", "model-1"]
+    assert info["cores"] == 1
+    (repeat,) = info["repeats"]
+    assert repeat["npu"]["source"] == "runtime"
+    assert [row["internal_bytes"] for row in repeat["npu"]["contexts"]] == [5000, 0]
+    weights = results["shared_weights"]["repeats"][0]["npu"]["contexts"]
+    assert [row["weights_bytes"] for row in weights] == [9000, 0]
+
+
+def test_a_mini_runtime_says_what_it_lacks(rknn: Callable[..., Done]) -> None:
+    """Dup is tried there too; the words of the library are the reason of the skip."""
+    done = rknn("librknnmrt version: 2.3.2", "-k", "dup or internal_reuse")
+    assert done.code == 0, done.words
+    outcomes = {name: info["outcome"] for name, info in done.results().items()}
+    lacking = {"partial_dup", "full_dup", "full_dup_internal_reuse", "shared_context"}
+    assert {name for name, outcome in outcomes.items() if outcome == "not_supported"} == lacking
+    assert outcomes["internal_reuse"] == outcomes["no_reuse"] == "ok"
+    assert "not supported in mini runtime" in done.words
