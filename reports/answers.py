@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from reports.comparison import Group, Row
 from reports.format import mib, milliseconds, npu_mib, npu_plus_minus, numbers, percent, plus_minus
 from reports.sharing import Finding, findings
+from reports.summary import Figure
 from reports.texts import Texts
 
 __all__ = ["answers", "warnings"]
@@ -39,46 +40,63 @@ def _answer(row: Row, texts: Texts) -> str:
         return texts("answer_failed", scenario=scenario, outcome=texts(f"outcome_{row.outcome}"), message=message)
     if row.saved is None or row.baseline is None:
         return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info["baseline"]))
-    sentences = [_npu_memory(row, texts), _application_memory(row, texts), _speed(row, texts)]
-    return texts("sentence_separator").join(filter(None, sentences))
+    names = {"scenario": scenario, "baseline": texts.scenario(row.baseline.scenario)}
+    memory = _application_memory if row.npu_saved is None else _npu_memory
+    return texts("sentence_separator").join(filter(None, (memory(row, row.baseline, names, texts), _speed(row, texts))))
 
 
-def _npu_memory(row: Row, texts: Texts) -> str | None:
-    """Return the sentence of NPU memory; None where it was not measured in both."""
-    if row.npu_saved is None or row.baseline is None:
-        return None
-    saved = row.npu_saved.median
-    values = {
-        "scenario": texts.scenario(row.scenario),
-        "baseline": texts.scenario(row.baseline.scenario),
-        "whole": npu_mib(row.baseline.memory("npu_memory_bytes"), spread=False),
-        "spread": npu_plus_minus(row.npu_saved),
-        "percent": percent(row.npu_saved_percent),
-    }
-    if saved == 0:
-        return texts("answer_npu_same", **values)
-    if abs(saved) <= (row.npu_saved.spread or 0):
-        return texts("answer_npu_nothing", saved=npu_mib(row.npu_saved, spread=False), **values)
-    kind = "answer_npu_saves" if saved > 0 else "answer_npu_costs"
-    return texts(kind, saved=f"{abs(saved) / MIB:,.2f}", **values)
-
-
-def _application_memory(row: Row, texts: Texts) -> str:
-    """Return the sentence of application memory: a short one where that of NPU memory stands before it."""
+def _application_memory(row: Row, baseline: Row, names: dict[str, str], texts: Texts) -> str:
+    """Return the sentence of application memory where there is no other."""
     assert row.saved is not None
-    assert row.baseline is not None
-    saved, prefix = row.saved.median, "answer" if row.npu_saved is None else "answer_also"
     values = {
-        "scenario": texts.scenario(row.scenario),
-        "baseline": texts.scenario(row.baseline.scenario),
-        "whole": mib(row.baseline.memory("application_memory_bytes"), spread=False),
+        **names,
+        "whole": mib(baseline.memory("application_memory_bytes"), spread=False),
+        "saved": mib(_absolute(row.saved), spread=False),
         "spread": plus_minus(row.saved),
         "percent": percent(row.saved_percent),
         "over": percent(row.saved_over_baseline_percent),
     }
-    if abs(saved) <= (row.saved.spread or 0):
-        return texts(f"{prefix}_nothing", saved=mib(row.saved, spread=False), **values)
-    return texts(f"{prefix}_saves" if saved > 0 else f"{prefix}_costs", saved=f"{abs(saved) / MIB:,.1f}", **values)
+    if _is_nothing(row.saved):
+        return texts("answer_nothing", **{**values, "saved": mib(row.saved, spread=False)})
+    return texts("answer_saves" if row.saved.median > 0 else "answer_costs", **values)
+
+
+def _npu_memory(row: Row, baseline: Row, names: dict[str, str], texts: Texts) -> str:
+    """Return the sentence of NPU memory, and a short one of application memory."""
+    assert row.npu_saved is not None
+    values = {
+        **names,
+        "whole": npu_mib(baseline.memory("npu_memory_bytes"), spread=False),
+        "saved": npu_mib(_absolute(row.npu_saved), spread=False),
+        "spread": npu_plus_minus(row.npu_saved),
+        "percent": percent(row.npu_saved_percent),
+    }
+    if row.npu_saved.median == 0:
+        sentence = texts("answer_npu_same", **values)
+    elif _is_nothing(row.npu_saved):
+        sentence = texts("answer_npu_nothing", **{**values, "saved": npu_mib(row.npu_saved, spread=False)})
+    else:
+        sentence = texts("answer_npu_saves" if row.npu_saved.median > 0 else "answer_npu_costs", **values)
+    return sentence + texts("sentence_separator") + _application_memory_too(row, texts)
+
+
+def _application_memory_too(row: Row, texts: Texts) -> str:
+    saved = row.saved_over_baseline
+    assert saved is not None
+    values = {"spread": plus_minus(saved), "over": percent(row.saved_over_baseline_percent)}
+    if _is_nothing(saved) or mib(saved, spread=False) == "0.0":
+        return texts("answer_also_nothing", saved=mib(saved, spread=False), **values)
+    kind = "answer_also_saves" if saved.median > 0 else "answer_also_costs"
+    return texts(kind, saved=mib(_absolute(saved), spread=False), **values)
+
+
+def _is_nothing(saved: Figure) -> bool:
+    """Whether it is within what repeats differ by."""
+    return abs(saved.median) <= (saved.spread or 0)
+
+
+def _absolute(figure: Figure) -> Figure:
+    return Figure(abs(figure.median), figure.spread)
 
 
 def _speed(row: Row, texts: Texts) -> str | None:

@@ -5,7 +5,7 @@ They are those of Okabe and Ito, which colour-blind readers tell apart, in shade
 
 from __future__ import annotations
 
-from accounting.attribution import COMPONENTS
+from reports.npu import COMPONENTS
 from reports.questions import QUESTIONS, scenarios_of
 
 __all__ = ["COMPONENT_COLOURS", "OTHER_COLOUR", "PHASE_COLOURS", "SCENARIO_COLOURS"]

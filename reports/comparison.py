@@ -103,6 +103,11 @@ class Row:
         """Saved, of the baseline's whole application memory."""
         return self._percent("application_memory_bytes")
 
+    @cached_property
+    def saved_over_baseline(self) -> Figure | None:
+        """Saved application memory in bytes, in both of what stands over a process that only imported the runtime."""
+        return self._saved("application_memory_over_baseline_bytes")
+
     @property
     def saved_over_baseline_percent(self) -> float | None:
         """Saved, of what the baseline takes over a process that only imported the runtime."""
@@ -156,6 +161,12 @@ class Group:
     def computes(self) -> bool:
         """Whether speed and outputs mean something; all rows are of one target."""
         return all(row.computes for row in self.rows)
+
+    @property
+    def short_version(self) -> str | None:
+        """The runtime's version without the build that Rockchip's libraries name after it."""
+        version: str | None = self.info["runtime_version"]
+        return version.partition(" ")[0] if version else None
 
     @property
     def has_npu_memory(self) -> bool:

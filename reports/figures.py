@@ -80,7 +80,7 @@ def _bars(
             draw_bar(axes, position, row, height)
             if narrow:
                 place = (0, position - height / 2)
-                axes.annotate(names[position], place, (0, 3), textcoords="offset points", va="bottom")
+                axes.annotate(names[position], place, (3, 3), textcoords="offset points", va="bottom")
         axes.set_yticks(range(len(rows)), [""] * len(rows) if narrow else names)
         axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
@@ -110,8 +110,8 @@ def _against_contexts(totals: dict[Row, list[Figure]], texts: Texts, axis: str) 
         for position, (row, figures) in enumerate(totals.items()):
             medians = [figure.median / MIB for figure in figures]
             spreads = [(figure.spread or 0) / MIB for figure in figures]
-            # A line that lies under another one is a little wider, so that both are seen.
-            width = 1.5 + 0.5 * (len(totals) - 1 - position)
+            # The first is a baseline, which another one may cover: it is wider, so that both are seen.
+            width = 1.5 if position else 4.5
             axes.errorbar(
                 range(1, len(figures) + 1),
                 medians,

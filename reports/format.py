@@ -20,6 +20,8 @@ __all__ = [
 ]
 
 MIB = 2**20
+#: What two decimals of MiB show as more than nothing.
+_LEAST_SHOWN = 0.005 * MIB
 #: Where nothing was measured.
 EMPTY = "-"
 
@@ -30,15 +32,15 @@ def mib(figure: Figure | None, spread: bool = True) -> str:
 
 
 def npu_mib(figure: Figure | None, spread: bool = True) -> str:
-    """Return bytes as MiB with two decimals: a ledger is exact, and a page of the NPU's memory is a page."""
+    """Return bytes as MiB with two decimals, for a ledger is exact; what they would round to nothing is not."""
+    if figure is not None and 0 < figure.median < _LEAST_SHOWN:
+        return "<0.01"
     return _number(figure, MIB, 2, spread)
 
 
 def component_mib(figure: Figure | None) -> str:
-    """Return bytes as MiB with two decimals, and the spread only where the repeats differ."""
-    if figure is not None and 0 < figure.median < 0.005 * MIB:
-        return "<0.01"
-    return _number(figure, MIB, 2, spread=bool(figure and figure.spread))
+    """Return bytes as npu_mib does, and the spread only where the repeats differ."""
+    return npu_mib(figure, spread=bool(figure and figure.spread))
 
 
 def milliseconds(figure: Figure | None, spread: bool = True) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from accounting.attribution import COMPONENTS
 from reports.comparison import Row
 from reports.summary import Figure
 
-__all__ = ["ComponentMemory", "component_memory", "context_components", "npu_source"]
+__all__ = ["COMPONENTS", "ComponentMemory", "component_memory", "context_components", "npu_source"]
+
+#: The components of a context's memory as stored results name them, in the order of tables and bars.
+COMPONENTS = ("weights", "internal", "register_commands", "task_list", "io", "other")
 
 
 @dataclass(frozen=True)

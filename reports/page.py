@@ -98,6 +98,8 @@ def _group(group: Group, number: int, published: Sequence[PublishedRow], texts: 
         "notes": _notes(group, texts),
         "warnings": warnings(group, texts),
         "computes": group.computes,
+        # Memory and speed of an NPU stand in more columns than others.
+        "wide": group.computes and group.has_npu_memory,
         "questions": [
             _question(group, name, rows, f"g{number}-{name}", published, texts) for name, rows in questions.items()
         ],
@@ -145,7 +147,7 @@ def _heading(group: Group, texts: Texts) -> str:
     return texts(
         "heading" if of_streams else "heading_one_each",
         runtime=info["runtime"],
-        version=_short_version(group) or EMPTY,
+        version=group.short_version or EMPTY,
         streams=info["streams"],
         contexts=info["contexts"],
     )
@@ -157,7 +159,7 @@ def _conditions(group: Group, texts: Texts) -> str:
     known = {
         "condition_chip": {"chip": info.get("chip")},
         "condition_driver": {"driver": info.get("driver_version")},
-        "condition_library": {"version": version if version != _short_version(group) else None},
+        "condition_library": {"version": version if version != group.short_version else None},
     }
     python = info["python_version"] or EMPTY
     parts = [texts("conditions", target=info["target"], python=python, cores=info["cores"])]
@@ -169,12 +171,6 @@ def _models(group: Group, texts: Texts) -> list[str]:
     """Return the models by set; of rows with one set, those with most models name them all."""
     of_set = {key: [row.models for row in group.rows if row.model_set == name] for name, key in _MODEL_SETS.items()}
     return [texts(key, models=max(models, key=len)) for key, models in of_set.items() if models]
-
-
-def _short_version(group: Group) -> str | None:
-    """Return the version without the build that Rockchip's libraries name after it."""
-    version: str | None = group.info["runtime_version"]
-    return version.partition(" ")[0] if version else None
 
 
 def _notes(group: Group, texts: Texts) -> list[str]:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accounting.attribution import COMPONENTS
 from reports.comparison import Group, Row
 from reports.contexts import further_costs
 from reports.format import EMPTY, component_mib, mib, milliseconds, npu_mib, numbers, per_second, percent
-from reports.npu import component_memory
+from reports.npu import COMPONENTS, component_memory
 from reports.published import PublishedRow
 from reports.sharing import SharedMemory, shared_memories
 from reports.summary import Figure
@@ -57,6 +56,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
     "column_saved_percent": lambda row: percent(row.saved_percent),
     "column_application_saved": lambda row: mib(row.saved),
     "column_application_saved_percent": lambda row: percent(row.saved_percent),
+    "column_saved_over_bytes": lambda row: mib(row.saved_over_baseline),
     "column_saved_over": lambda row: percent(row.saved_over_baseline_percent),
     "column_system": lambda row: mib(_with_noise(row)),
     "column_latency": lambda row: milliseconds(row.latency),
@@ -83,14 +83,13 @@ _BOARD_COMPARISON = (
     *_NPU_COMPARISON,
     "column_application_saved",
     "column_application_saved_percent",
-    "column_system",
     *_SPEED,
 )
-#: Of one whose arithmetic is missing: application memory is mostly the emulator's, which the baseline shows.
+#: Of one whose arithmetic is missing: most of application memory is the emulator's.
 _VIRTUAL_COMPARISON = (
     *_NPU_COMPARISON,
     "column_baseline_memory",
-    "column_application_saved",
+    "column_saved_over_bytes",
     "column_saved_over",
 )
 _DETAILS = (

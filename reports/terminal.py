@@ -27,7 +27,7 @@ _APPLICATION: _Columns = {
 }
 _NPU: _Columns = {
     ("NPU", "MiB"): lambda row: npu_mib(row.memory("npu_memory_bytes"), spread=False),
-    ("NPU saved", "MiB"): lambda row: npu_mib(row.npu_saved, spread=False),
+    ("saved", "MiB"): lambda row: npu_mib(row.npu_saved, spread=False),
     ("saved", "%"): lambda row: percent(row.npu_saved_percent),
     ("application", "MiB"): lambda row: mib(row.memory("application_memory_bytes"), spread=False),
     ("latency", "ms"): lambda row: milliseconds(row.latency, spread=False),
@@ -38,7 +38,7 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     """Print one group: conditions, table, and the answers in sentences."""
     info = group.info
     table = Table(
-        title=f"{info['runtime']} {info['runtime_version']} on {info['target']}, "
+        title=f"{info['runtime']} {group.short_version} on {info['target']}, "
         f"{info['streams']} streams x {info['contexts']} contexts",
         title_justify="left",
         box=None,

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from reports.answers import answers, warnings
-from reports.texts import texts_of
-from tests.reports.stored import FAILED, dup, even, result, write_run
+from reports.texts import LANGUAGES, texts_of
+from tests.reports.stored import FAILED, dup, even, npu_account, result, write_run
 from tests.reports.test_comparison import groups_of
 
 ENGLISH = texts_of("en")
@@ -67,3 +69,60 @@ def test_a_single_repeat_is_warned_of(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, repeats=1))])
     (warning,) = warnings(groups_of(tmp_path)[0], ENGLISH)
     assert "--repeats 3" in warning
+
+
+def npu_pair(storage: Path, computes: bool = True, further_mib: float = 1) -> None:
+    write_run(
+        storage,
+        [
+            result(storage, "no_reuse_one_model", even(3), npu=npu_account, computes=computes),
+            result(storage, "full_dup", dup(3, further_mib), npu=npu_account, computes=computes),
+        ],
+    )
+
+
+def test_npu_memory_goes_before_application_memory(tmp_path: Path) -> None:
+    """Where NPU memory was measured it is the answer, with application memory and speed in short."""
+    npu_pair(tmp_path)
+    assert answer(tmp_path) == (
+        "Full dup: 66.00 MiB ±0.00 of 120.00 MiB NPU memory saved against No reuse, one model, 55.0 %. "
+        "Application memory over the do-nothing baseline: 22.0 MiB ±0.0 less, 61.1 %. "
+        "Latency 20.00 ±0.00 ms against 20.00 ±0.00 ms."
+    )
+
+
+def test_nothing_is_said_of_speed_where_nothing_computes(tmp_path: Path) -> None:
+    """On the virtual board the answer ends with memory."""
+    npu_pair(tmp_path, computes=False)
+    assert "atency" not in answer(tmp_path)
+    assert "NPU memory saved" in answer(tmp_path)
+
+
+def test_application_memory_that_differs_by_nothing_is_no_saving(tmp_path: Path) -> None:
+    """A difference that its one decimal shows as nothing is neither a saving nor a cost."""
+    npu_pair(tmp_path, further_mib=2.999)
+    assert "no saving (0.0 MiB ±0.0)" in answer(tmp_path)
+
+
+def test_equal_npu_memory_is_said_to_be_equal(tmp_path: Path) -> None:
+    """A mechanism that changes nothing takes as much as its baseline; one that takes more is said to."""
+    for name, sizes in (("same", npu_account), ("more", lambda plan: npu_account(plan, total_bytes=130 * 2**20))):
+        infos = [
+            result(tmp_path / name, "copied_io", even(3), npu=npu_account),
+            result(tmp_path / name, "zero_copy_io", even(3), npu=sizes),
+        ]
+        write_run(tmp_path / name, infos)
+    assert answer(tmp_path / "same").startswith("Zero-copy input and output: as much NPU memory as Copied input")
+    assert "10.00 MiB ±0.00 more NPU memory than Copied input and output" in answer(tmp_path / "more")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", ["reads_freed", "reads_foreign", "reads_unknown", "not_shared", "leak"])
+def test_findings_are_warned_of(tmp_path: Path, kind: str, language: str) -> None:
+    """Whatever the ledger found is a warning that names the scenario and, but for a leak, its contexts."""
+    finding = {"kind": kind, "context": 3, "buffer": 7, "owner": None, "amount": 3 * 2**20}
+    write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=[finding]))])
+    texts = texts_of(language)
+    (warning,) = warnings(groups_of(tmp_path)[0], texts)
+    assert texts.scenario("full_dup") in warning
+    assert ("3.00" if kind == "leak" else "4") in warning

@@ -12,7 +12,7 @@ import pytest
 from reports.page import page_name, write_pages
 from reports.published import published_rows
 from reports.texts import LANGUAGES
-from tests.reports.stored import full_run
+from tests.reports.stored import full_run, npu_run
 from tests.reports.test_comparison import groups_of
 
 _BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -56,10 +56,15 @@ return (values[0] + 0.05) / (values[1] + 0.05);
 """
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["cpu", "npu"])
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a report of the five scenarios of a CPU, or of all on a virtual board and on one that computes."""
     folder = tmp_path_factory.mktemp("browser")
-    full_run(folder / "storage")
+    if request.param == "cpu":
+        full_run(folder / "storage")
+    else:
+        npu_run(folder / "storage")
+        npu_run(folder / "storage", number=2, computes=True)
     write_pages(groups_of(folder / "storage"), published_rows(), [], folder / "report")
     return folder / "report"
 
@@ -88,7 +93,7 @@ def show(browser: Any, page: Path, width: int, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [1280, 860, 400])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_page_reads_well(browser: Any, report: Path, language: str, width: int, scheme: str) -> None:
     """No console message, nothing wider than the window, readable and separate texts, no empty lines on cards."""

@@ -6,7 +6,7 @@ import pytest
 
 from reports.comparison import Group, Row, compare
 from storage.files import StoredFile, read_storage
-from tests.reports.stored import FAILED, MIB, MODELS, dup, even, full_run, result, write_run
+from tests.reports.stored import FAILED, MIB, MODELS, dup, even, full_run, npu_account, npu_run, result, write_run
 
 
 def groups_of(storage: Path) -> list[Group]:
@@ -93,3 +93,56 @@ def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40), models=MODELS[:2])])
     (group,) = groups_of(tmp_path)
     assert row(group, "no_reuse").models == "model-a, model-b (2 for 4 streams, in turn)"
+
+
+def test_another_chip_makes_another_group(tmp_path: Path) -> None:
+    """NPU memory of two chips never stands in one table; runs without a stored chip are one group."""
+    infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
+    write_run(tmp_path, [infos[0], {**infos[1], "chip": "rk3566"}])
+    assert len(groups_of(tmp_path)) == 2
+    before = [result(tmp_path, name, even(3)) for name in ("no_reuse_one_model", "full_dup")]
+    for info in before:
+        del info["chip"]
+    write_run(tmp_path, before, number=2)
+    assert len(groups_of(tmp_path)) == 3
+
+
+def test_npu_memory_is_saved_of_the_baselines(tmp_path: Path) -> None:
+    """12 contexts of 10 MiB, of which 6 are weights, against one with weights and 11 without."""
+    npu_run(tmp_path)
+    (group,) = groups_of(tmp_path)
+    full = row(group, "full_dup")
+    assert full.npu_saved is not None
+    assert full.npu_saved.median == 66 * MIB
+    assert full.npu_saved_percent == pytest.approx(55)
+
+
+def test_outputs_that_were_not_computed_are_not_compared(tmp_path: Path) -> None:
+    """On the virtual board outputs are whatever memory held: that they differ is no outcome."""
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account, computes=False),
+        result(tmp_path, "full_dup", even(3), npu=npu_account, computes=False, digest="0000000f"),
+    ]
+    write_run(tmp_path, infos)
+    assert row(groups_of(tmp_path)[0], "full_dup").outcome == "ok"
+
+
+def test_rows_stand_by_question(tmp_path: Path) -> None:
+    """The twenty scenarios come apart into five questions, each with its baselines."""
+    npu_run(tmp_path)
+    (group,) = groups_of(tmp_path)
+    assert {name: rows[0].scenario for name, rows in group.questions.items()} == {
+        "dup": "no_reuse",
+        "internal_reuse": "in_turn",
+        "shared_weights": "resolutions",
+        "external_memory": "runtime_memory",
+        "io_copies": "copied_io",
+    }
+    assert sum(len(rows) for rows in group.questions.values()) == len(group.rows)
+
+
+def test_models_that_run_in_turn_are_no_streams(tmp_path: Path) -> None:
+    """Two models that run in turn are not said to be used for four streams."""
+    write_run(tmp_path, [result(tmp_path, "in_turn", even(3), models=MODELS[:2], npu=npu_account)])
+    (group,) = groups_of(tmp_path)
+    assert row(group, "in_turn").models == "model-a, model-b"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports.contexts import context_costs, further_costs
-from tests.reports.stored import IMPORTED, MIB, dup, even, result, write_run
+from reports.contexts import context_costs, further_costs, npu_totals
+from tests.reports.stored import IMPORTED, MIB, dup, even, npu_account, result, write_run
 from tests.reports.test_comparison import groups_of
 
 
@@ -42,3 +42,18 @@ def test_spread_is_over_repeats(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, spread=1))])
     (further,) = further_costs(groups_of(tmp_path)[0].rows[0])
     assert (further.slope.median, further.slope.spread) == (40 * MIB, MIB)
+
+
+def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
+    """A dup adds all but the weights: 4 of 10 MiB; without an account nothing is said."""
+    write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=npu_account)])
+    write_run(tmp_path, [result(tmp_path, "full_dup", even(3))], number=2)
+    with_account, without = (
+        group.rows[0] for group in sorted(groups_of(tmp_path), key=lambda group: group.info["runtime"], reverse=True)
+    )
+    (further,) = further_costs(with_account)
+    assert further.npu_slope is not None
+    assert further.npu_slope.median == 4 * MIB
+    assert [total.median for total in npu_totals(with_account)] == [10 * MIB + 4 * MIB * index for index in range(12)]
+    assert further_costs(without)[0].npu_slope is None
+    assert npu_totals(without) == []

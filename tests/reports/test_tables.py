@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reports.published import published_rows
 from reports.tables import COMPARISON_COLUMNS, write_tables
-from tests.reports.stored import FAILED, LATENCY_NS, MIB, full_run
+from tests.reports.stored import FAILED, LATENCY_NS, MIB, full_run, npu_run
 from tests.reports.test_comparison import groups_of
 
 DOCUMENTED = (
@@ -55,7 +55,34 @@ def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
     full_run(tmp_path)
     folder = tmp_path / "tables"
     write_tables(groups_of(tmp_path), published_rows(), folder)
-    for table in ("comparison", "contexts", "slopes"):
+    for table in ("comparison", "contexts", "slopes", "npu_components"):
         lines = (folder / f"{table}.md").read_text(encoding="utf-8").splitlines()
         assert len(lines) == len(rows_of(folder, table)) + 2
         assert len({line.count(" | ") for line in lines}) == 1
+
+
+def test_npu_memory_has_its_columns_at_the_end(tmp_path: Path) -> None:
+    """NPU memory, what is saved of it, its peak and what is left are whole bytes; there is no speed."""
+    npu_run(tmp_path)
+    write_tables(groups_of(tmp_path), [], tmp_path / "tables")
+    rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison")}
+    columns = ("npu_memory_bytes", "npu_saved_bytes", "npu_saved_percent", "npu_peak_bytes", "npu_left_bytes")
+    assert [rows["full_dup"][column] for column in columns] == [
+        str(54 * MIB),
+        str(66 * MIB),
+        "55.0",
+        str(55 * MIB),
+        "0",
+    ]
+    assert (rows["full_dup"]["latency_ns"], rows["full_dup"]["throughput_per_s"]) == ("", "")
+    slopes = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "slopes") if row["mechanism"] == "dup"}
+    assert slopes["full_dup"]["npu_slope_bytes"] == str(4 * MIB)
+
+
+def test_npu_components_add_up(tmp_path: Path) -> None:
+    """The rows of a configuration are those of its contexts, and add up to its NPU memory."""
+    npu_run(tmp_path)
+    write_tables(groups_of(tmp_path), [], tmp_path / "tables")
+    rows = [row for row in rows_of(tmp_path / "tables", "npu_components") if row["scenario"] == "full_dup"]
+    assert {row["context"] for row in rows} == {str(number) for number in range(1, 13)}
+    assert sum(int(row["bytes"]) for row in rows) == 54 * MIB

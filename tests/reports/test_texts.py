@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import re
 import string
 
 import pytest
 
+from reports.colours import PHASE_COLOURS
+from reports.npu import COMPONENTS
+from reports.questions import OTHER, QUESTIONS
 from reports.texts import LANGUAGES, texts_of
 from scenarios.catalogue import SCENARIOS
 from targets.outcome import OUTCOMES
@@ -28,5 +32,15 @@ def test_every_scenario_and_outcome_has_words(language: str) -> None:
     for scenario in SCENARIOS:
         assert {f"scenario_{scenario.name}", f"about_{scenario.name}"} <= set(words)
     assert {f"outcome_{outcome}" for outcome in OUTCOMES} <= set(words)
+    assert {f"phase_{phase}" for phase in PHASE_COLOURS} <= set(words)
+    assert {f"question_{question}" for question in (*QUESTIONS, OTHER)} <= set(words)
+    assert {f"component_{component}" for component in (*COMPONENTS, "total", "peak", "left")} <= set(words)
+    assert {f"mechanism_{each}" for each in ("load", "dup", "shared_context", "shared_weights")} <= set(words)
     definitions = {key.partition("_")[2] for key in words if key.startswith("define_")}
     assert definitions == {key.partition("_")[2] for key in words if key.startswith("term_")}
+
+
+def test_chinese_has_chinese_punctuation() -> None:
+    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
+    beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
+    assert {key: text for key, text in texts_of("zh-CN").words.items() if beside.search(text)} == {}
