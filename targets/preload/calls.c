@@ -10,7 +10,8 @@ static void account_created(int device_fd, bool drm, const struct npu_create *as
         .handle = given->handle,
         .name = given->object,
         .start = given->address,
-        .end = given->address + whole_pages(given->bytes),
+        /* The driver may answer with what does not lie in SRAM, which is only the end of it. */
+        .end = given->address + whole_pages(given->bytes > asked->bytes ? given->bytes : asked->bytes),
     };
     if (known || (!drm && asked->handle)) {
         object.buffer = known ? known->buffer : buffer_of_fd((int)asked->handle);
@@ -290,28 +291,35 @@ OPEN_STREAM(freopen64, (const char *path, const char *mode, FILE *stream), (path
 
 /* ---- close: what a closed file descriptor no longer keeps ---------------------------------------------------------- */
 
-static int close_and_account(int fd)
+static void account_closed(int fd, enum device_kind kind, unsigned buffer)
 {
-    enum device_kind kind = kind_of(fd);
-    unsigned buffer = kind == NO_DEVICE ? buffer_of_fd(fd) : 0;
-    int result = NEXT(close)(fd);
-    int saved = errno;
     if (kind != NO_DEVICE) {
         set_device(fd, NO_DEVICE);
         end_objects_of(fd);
     }
     settle(buffer);
-    errno = saved;
-    return result;
 }
 
 HOOK(int, close, (int fd))
 {
     if (!is_accounted_process())
         return NEXT(close)(fd);
+    int saved = errno;
     pthread_mutex_lock(&lock);
-    int result = close_and_account(fd);
-    pthread_mutex_unlock(&lock);
+    enum device_kind kind = kind_of(fd);
+    unsigned buffer = buffer_of_fd(fd);
+    bool is_known = kind != NO_DEVICE || buffer;
+    /* Others may take long to close. */
+    if (!is_known)
+        pthread_mutex_unlock(&lock);
+    errno = saved;
+    int result = NEXT(close)(fd);
+    if (is_known) {
+        saved = errno;
+        account_closed(fd, kind, buffer);
+        pthread_mutex_unlock(&lock);
+        errno = saved;
+    }
     return result;
 }
 

@@ -126,12 +126,12 @@ void identify(unsigned number, int fd)
 {
     struct stat status;
     struct buffer *buffer = &buffers[number - 1];
-    if (fstat(fd, &status) == 0) {
-        buffer->device = status.st_dev;
-        buffer->inode = status.st_ino;
-        buffer->has_inode = true;
-        write_event("inode", ",\"buffer\":%u,\"inode\":%" PRIu64, number, (uint64_t)status.st_ino);
-    }
+    if (buffer->has_inode || fstat(fd, &status))
+        return;
+    buffer->device = status.st_dev;
+    buffer->inode = status.st_ino;
+    buffer->has_inode = true;
+    write_event("inode", ",\"buffer\":%u,\"inode\":%" PRIu64, number, (uint64_t)status.st_ino);
 }
 
 static bool has_open_fd(const struct buffer *buffer)

@@ -13,8 +13,8 @@
  *
  * A buffer is alive while the driver has an object of it or this process has a file descriptor of it open. That is
  * when the kernel keeps its memory, save for one case: a mapping that outlives both. The live total is the sum of the
- * page-rounded sizes of live buffers. An import makes another object of the same buffer and adds no bytes. Only the
- * process that loaded this library is accounted for, not what it forks.
+ * page-rounded sizes of live buffers, with what of them lies in SRAM. An import makes another object of the same buffer
+ * and adds no bytes. Only the process that loaded this library is accounted for, not what it forks or starts.
  *
  * From call to ledger: calls.c hooks what the runtime calls, asks board.c or the real driver, and tells ledger.c;
  * submitted.c reads the jobs; guard.c keeps a virtual board away from the host's own /dev/dri.
@@ -142,7 +142,7 @@ void set_device(int fd, enum device_kind kind);
 unsigned buffer_of_fd(int fd);
 
 unsigned add_buffer(uint64_t asked_bytes, uint64_t flags, uint64_t sram_bytes, const char *source);
-/* Notes by which file descriptors the buffer is known. */
+/* Notes the inode by which all file descriptors of the buffer are known. */
 void identify(unsigned buffer, int fd);
 /* Ends the buffer's life in the ledger where nothing keeps its memory any more. */
 void settle(unsigned buffer);

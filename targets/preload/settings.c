@@ -2,6 +2,7 @@
 #include "preload.h"
 
 #include <stdarg.h>
+#include <sys/resource.h>
 
 /* A second copy with variables of its own can play the board below a first one in pass-through mode. */
 #ifndef VARIABLES
@@ -138,6 +139,25 @@ static void read_faults(const char *faults)
     free(copy);
 }
 
+/*
+ * What the process starts is not accounted for: a ledger of its own would be mixed into this one. The first process that
+ * has the ledger leaves its number to those after it; it may become another program itself, as a wrapper script does.
+ */
+static void take_ledger(void)
+{
+    char process[32];
+    snprintf(process, sizeof process, "%d", (int)settings.process);
+    setenv(VARIABLES "_LEDGER_PROCESS", process, 0);
+    if (strcmp(variable("LEDGER_PROCESS"), process) == 0)
+        settings.ledger = variable("LEDGER");
+}
+
+/* A runtime that crashes on a virtual board would leave two cores, its own and the emulator's, of 100 MB and more. */
+static void forbid_cores(void)
+{
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+}
+
 static void take_lock(void)
 {
     pthread_mutex_lock(&lock);
@@ -152,8 +172,10 @@ static void read_settings(void)
 {
     settings.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     settings.process = getpid();
-    settings.ledger = variable("LEDGER");
+    take_ledger();
     settings.chip = chip_of(variable("BOARD"));
+    if (settings.chip)
+        forbid_cores();
     if (variable("FAULTS"))
         read_faults(variable("FAULTS"));
     pthread_atfork(take_lock, release_lock, release_lock);

@@ -202,6 +202,36 @@ def test_a_child_process_is_not_accounted_for(preload: Path, tmp_path: Path) -> 
     assert [event["event"] for event in run_on_board(script, preload, tmp_path).events] == ["start", "create"]
 
 
+def test_a_started_program_is_not_accounted_for(preload: Path, tmp_path: Path) -> None:
+    """It loads the library too, with the same board, and writes nothing into this ledger."""
+    script = """
+        import subprocess
+        Npu().create(1)
+        child = "from tests.targets.npu_client import *; Npu().create(1); print('made')"
+        subprocess.run([sys.executable, "-S", "-c", child], check=True)
+    """
+    ended = run_on_board(script, preload, tmp_path)
+    assert ended.output == "made\n"
+    assert [event["event"] for event in ended.events] == ["start", "create"]
+
+
+def test_a_program_that_a_wrapper_becomes_is_accounted_for(preload: Path, tmp_path: Path) -> None:
+    """The same process goes on, with a ledger that begins anew."""
+    script = """
+        child = "from tests.targets.npu_client import *; Npu().create(1)"
+        os.execv(sys.executable, [sys.executable, "-S", "-c", child])
+    """
+    events = run_on_board(script, preload, tmp_path).events
+    assert [event["event"] for event in events] == ["start", "start", "create"]
+    assert events[0]["pid"] == events[1]["pid"]
+
+
+def test_a_crash_leaves_no_core(preload: Path, tmp_path: Path) -> None:
+    """Runtimes crash on the virtual board in tests, many times."""
+    script = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))"
+    assert run_on_board(script, preload, tmp_path).output == "(0, 0)\n"
+
+
 @pytest.mark.parametrize("chip", playable_chips())
 def test_each_chip_answers_as_the_table_says(preload: Path, tmp_path: Path, chip: str) -> None:
     """The C source and targets/chips.py agree on hardware versions and IOMMUs."""

@@ -197,7 +197,9 @@ def test_no_device_leaves_the_host_alone(board: Board, tmp_path: Path) -> None:
     ended = _run(board, "Context(*models())", tmp_path, REUSEBENCH_FAULTS="no-device")
     assert "rknn_init -" in ended.output
     refused = ended.named("refused")
-    assert {event["call"] for event in refused} >= {"open"}
+    # As an ordinary user it only looks.
+    assert {event["call"] for event in refused} >= ({"mkdir", "open"} if os.geteuid() == 0 else set())
+    assert refused
     assert all(event["path"].startswith("/dev/dri") for event in refused)
     assert (sorted(Path("/dev/dri").glob("*")), Path("/dev/dri").exists()) == before
 
