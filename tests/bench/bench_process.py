@@ -60,18 +60,19 @@ class Bench:
             "PROBE_OUTPUT": str(folder / "modules.json"),
         }
 
-    def start(self, *arguments: object, **options: Any) -> subprocess.Popen[bytes]:
-        """Start it; the arguments stand after those that make it small."""
+    def start(self, *arguments: object, cache: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
+        """Start it; the arguments stand after those that make it small. `cache` is another one than the tests'."""
         command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", *_SMALL]
         command += [f"--benchmark-storage=file://{self.storage}", *map(str, arguments)]
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
-        return subprocess.Popen(command, cwd=CHECKOUT, env=self._environment, stdin=subprocess.DEVNULL, **streams)
+        environment = {**self._environment, **({"XDG_CACHE_HOME": str(cache)} if cache else {})}
+        return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, **streams)
 
     def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
         """Wait for it."""
         rest, _ = process.communicate(timeout=TIME_LIMIT_S)
         return Done(process.returncode, (words + (rest or b"")).decode(), self.storage)
 
-    def run(self, *arguments: object) -> Done:
+    def run(self, *arguments: object, cache: Path | None = None) -> Done:
         """Start it and wait for it."""
-        return self.finish(self.start(*arguments))
+        return self.finish(self.start(*arguments, cache=cache))

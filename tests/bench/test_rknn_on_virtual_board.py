@@ -1,0 +1,281 @@
+"""Rockchip's own libraries on the virtual board, from the plan to the account: real allocations, exact to the byte.
+
+They run where the libraries are found in reusebench/rknn in the user's cache (any file name), where the virtual board
+is installed for them (`python -m targets vboard install`), and where the tiny models are in the cache or can be built.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounting.account import account_of_ledger
+from accounting.ledger import Ledger, read_ledger
+from accounting.sharing import WRONG_READS
+from models import ModelError, cache_root, ensure_rknn
+from scenarios.catalogue import Parameters, build_plan
+from scenarios.plan import Model, Plan
+from storage.files import check_result
+from targets.base import LEDGER_VARIABLE, THIS_INTERPRETER, Target
+from targets.chips import CHIPS, MINI_RUNTIME
+from targets.choose import parse_target
+from targets.errors import TargetError, VirtualBoardNotInstalled
+from targets.measured_process import Run
+from targets.rknn_library import Library, read_library
+from tests.bench.bench_process import Bench
+from tests.support import walk
+
+#: The user's own, read before any test has a cache of its own.
+_CACHE = cache_root()
+_PAGE = 4096
+_SCENARIOS = ("full_dup", "in_turn", "internal_reuse", "shared_weights", "external_memory", "zero_copy_io")
+#: Before it, librknnrt takes models of its time alone, does not know the flag for internal memory from outside, and
+#: keeps weights in buffers of their own.
+_NEWER = "1.5"
+
+
+def _libraries() -> list[Any]:
+    found = []
+    for path in sorted((_CACHE / "rknn").glob("*")):
+        try:
+            found.append(read_library(path))
+        except TargetError:
+            continue
+    if found:
+        return [pytest.param(each, id=f"{each.kind}-{each.version}-{each.architecture}") for each in found]
+    reason = f"no librknnrt or librknnmrt in {_CACHE / 'rknn'}: put Rockchip's library there, under any name"
+    return [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A library on a chip that it is for, with two models for it."""
+
+    library: Library
+    target: Target
+    models: tuple[Model, ...]
+
+    @property
+    def is_mini(self) -> bool:
+        """Whether the library is the mini runtime."""
+        return self.library.kind == MINI_RUNTIME
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the library has its own way with memory, which later ones have given up."""
+        return not self.is_mini and self.library.version < _NEWER
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A walk on a board: what the process told, and its ledger."""
+
+    plan: Plan
+    run: Run
+    ledger: Ledger
+    #: Events of the ledger's file.
+    events: tuple[dict[str, Any], ...]
+
+    @cached_property
+    def account(self) -> dict[str, Any]:
+        """Return the account, of a walk that went well."""
+        assert self.run.failure is None, self.run.failure
+        account = account_of_ledger(self.plan, self.run.phases, self.ledger)
+        assert account is not None
+        return account
+
+    def barrier(self, phase: str, context: int | None = None) -> dict[str, Any]:
+        """Return the record of one barrier."""
+        return next(each for each in self.run.phases if (each["phase"], each["context"]) == (phase, context))
+
+    def component(self, name: str) -> list[int]:
+        """Return one component of all contexts."""
+        return [row[f"{name}_bytes"] for row in self.account["contexts"]]
+
+
+@pytest.fixture(scope="module", params=_libraries())
+def board(request: pytest.FixtureRequest) -> Board:
+    """Return each library that was found, on the virtual board."""
+    library: Library = request.param
+    chip = "rv1106" if library.kind == MINI_RUNTIME else "rk3588"
+    try:
+        target = parse_target(f"vboard:{chip}", library.path)
+        return Board(library, target, _models(library, chip))
+    except (VirtualBoardNotInstalled, ModelError) as error:
+        pytest.skip(str(error))
+
+
+def _models(library: Library, chip: str) -> tuple[Model, ...]:
+    if Board(library, THIS_INTERPRETER, ()).is_old:
+        older = sorted((_CACHE / "rknn").glob(f"*{chip}*.rknn"))
+        if not older:
+            pytest.skip(f"librknnrt {library.version} takes models of its time, and none for {chip} is beside it")
+        return (_model(older[0]),) * 2
+    second = _model(ensure_rknn("tiny", 96, 1, chip))
+    if library.kind != MINI_RUNTIME:
+        second = replace(second, weightless=str(ensure_rknn("tiny", 96, 1, chip, weightless=True)))
+    return _model(ensure_rknn("tiny", 64, 1, chip)), second
+
+
+def _model(path: Path) -> Model:
+    return Model(path.stem, str(path), path.stem)
+
+
+@pytest.fixture(scope="module")
+def walked(board: Board) -> Callable[[str], Walked]:
+    """Return a function that walks a scenario with two contexts once."""
+    return lru_cache(maxsize=None)(lambda scenario: _walk(board, scenario))
+
+
+def _walk(board: Board, scenario: str) -> Walked:
+    chip = CHIPS[board.target.chip or ""]
+    plan = build_plan(scenario, Parameters("rknn", board.models, 1, 2, chip.npu_cores, rounds=2))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.jsonl"
+        environment = {**board.target.environment, LEDGER_VARIABLE: str(path)}
+        run = walk(plan, replace(board.target, environment=environment))
+        events = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+        return Walked(plan, run, read_ledger(path), tuple(events))
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // _PAGE) * _PAGE
+
+
+def _runs(walked: Callable[[str], Walked], board: Board) -> list[Walked]:
+    """Return the walks of all scenarios that the library has the mechanism for."""
+    return [walked(name) for name in _SCENARIOS if not (board.is_mini and name == "full_dup")]
+
+
+def test_the_ledger_is_what_was_asked_for(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Its total is the sum of the sizes that the runtime asked for, in whole pages, and the account's parts are all."""
+    for run in _runs(walked, board):
+        asked: dict[int, int] = {}
+        for event in run.events:
+            if event["at_ns"] <= run.barrier("steady")["at_ns"]:
+                if event["event"] == "create":
+                    asked[event["buffer"]] = _whole_pages(event["asked_bytes"])
+                if event["event"] == "destroy":
+                    del asked[event["buffer"]]
+        account = run.account
+        assert account["total_bytes"] == sum(asked.values()) > 0, run.plan.scenario
+        assert sum(size for row in account["contexts"] for size in row.values()) == account["total_bytes"]
+        assert min(size for row in account["contexts"] for size in row.values()) >= 0
+        assert account["unattributed_bytes"] == 0
+
+
+def test_everything_is_given_back(board: Board, walked: Callable[[str], Walked]) -> None:
+    """When the contexts are destroyed nothing is left, and no run has read what was not its own."""
+    for run in _runs(walked, board):
+        assert run.account["left_bytes"] == 0, run.plan.scenario
+        assert [each for each in run.account["findings"] if each["kind"] in WRONG_READS] == []
+        assert run.ledger.submits, "no run was seen, so nothing was verified"
+
+
+def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], Walked]) -> None:
+    """What the library says of its first context is what the ledger has when it was made, to the byte."""
+    run = walked("in_turn")
+    made = run.barrier("context", 0)
+    # The mini runtime leaves the task list out of its total.
+    task_list = run.component("task_list")[0] if board.is_mini else 0
+    assert made["data"]["account"]["dma_bytes"] + task_list == run.ledger.live_bytes(made["at_ns"])
+    weights, found = made["data"]["account"]["weights_bytes"], run.component("weights")[0]
+    assert found > weights if board.is_old else found == weights
+
+
+def test_weights_of_dups_count_once(board: Board, walked: Callable[[str], Walked]) -> None:
+    """The dup says the weights again, and reads those of its source; everything else it has of its own."""
+    if board.is_mini:
+        failure = walked("full_dup").run.failure
+        assert failure is not None
+        assert (failure.kind, failure.phase, failure.context) == ("not_supported", "context", 1)
+        assert failure.message.startswith("rknn_dup_context returned -1 (RKNN_ERR_FAIL): E RKNN")
+        assert "not supported in mini runtime" in failure.message
+        return
+    run = walked("full_dup")
+    said = [run.barrier("context", index)["data"]["account"]["weights_bytes"] for index in (0, 1)]
+    assert said[0] == said[1] > 0
+    assert run.component("weights")[1] == 0
+    assert run.component("weights")[0] >= said[0]
+    assert {(each["owner"], *each["readers"]) for each in run.account["shared"]} == {(0, 1)}
+    for component in ("internal", "register_commands", "task_list"):
+        own = run.component(component)
+        assert own[1] > 0
+        assert abs(own[0] - own[1]) < _PAGE, component
+    assert "not_shared" not in [each["kind"] for each in run.account["findings"]]
+
+
+def test_internal_reuse_saves_the_smaller(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Two models that run in turn need the larger internal memory alone; both were seen to use the same buffer."""
+    if board.is_old:
+        pytest.skip(f"librknnrt {board.library.version} keeps its own internal memory beside one from outside")
+    apart, together = walked("in_turn"), walked("internal_reuse")
+    sizes = apart.component("internal")
+    assert together.component("internal") == [_whole_pages(max(sizes)), 0]
+    assert [(each["owner"], each["readers"]) for each in together.account["shared"]] == [(0, [1])]
+    # The mini runtime keeps weights apart then, which fills further pages.
+    pages = 2 * 2 * _PAGE if board.is_mini else 0
+    saved = apart.account["total_bytes"] - together.account["total_bytes"]
+    assert min(sizes) - pages <= saved <= min(sizes)
+
+
+def test_a_slave_reads_its_masters_weights(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Where the library knows shared weights it is seen; where it ignores the flag, that is a finding."""
+    run = walked("shared_weights")
+    findings = [(each["kind"], each["context"], each["owner"]) for each in run.account["findings"]]
+    if board.is_mini:
+        assert findings == [("not_shared", 1, 0)]
+        return
+    assert findings == []
+    assert (0, [1]) in [(each["owner"], each["readers"]) for each in run.account["shared"]]
+    assert run.component("weights")[1] < run.component("weights")[0]
+
+
+def test_memory_from_outside_is_told_by_its_kind(walked: Callable[[str], Walked]) -> None:
+    """What the adapter allocated stands under its own component, with as many bytes as it asked for, in whole pages."""
+    run = walked("external_memory")
+    told = run.barrier("first_inference", 0)["data"]["allocations"]
+    asked = dict.fromkeys(("weights", "internal", "input", "output"), 0)
+    for each in told:
+        asked[each["kind"]] += _whole_pages(each["asked_bytes"])
+    assert all(asked.values())
+    row = run.account["contexts"][0]
+    assert row["weights_bytes"] == asked["weights"]
+    assert row["io_bytes"] == asked["input"] + asked["output"]
+    assert row["internal_bytes"] == asked["internal"]
+
+
+def test_bound_tensors_are_the_only_ones(board: Board, walked: Callable[[str], Walked]) -> None:
+    """With input and output in place the library makes none of its own: all that comes with the first inferences."""
+    run = walked("zero_copy_io")
+    kinds = [each["kind"] for each in run.barrier("first_inference", 1)["data"]["allocations"]]
+    assert {"input", "output"} == set(kinds)
+    made = [
+        buffer
+        for buffer in run.ledger.buffers.values()
+        if run.barrier("context", 1)["at_ns"] < buffer.born_ns <= run.barrier("first_inference", 1)["at_ns"]
+    ]
+    assert len(made) == 2 * len(kinds) or board.is_old
+
+
+def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board) -> None:
+    """By the options alone: stored with target, chip, versions and the ledger's account, and without speed."""
+    models = [word for model in board.models for word in ("--model", model.path)]
+    options = ["--target", board.target.name, "--rknn-library", board.library.path, *models]
+    done = bench.run(*options, "-k", "in_turn", cache=_CACHE.parent)
+    assert done.code == 0, done.words
+    (info,) = done.results().values()
+    check_result(info)
+    assert (info["outcome"], info["runtime"], info["computes"]) == ("ok", "rknn", False)
+    assert (info["target"], info["chip"]) == (board.target.name, board.target.chip)
+    assert info["runtime_version"].startswith(board.library.version)
+    assert info["driver_version"]
+    assert info["repeats"][0]["npu"]["source"] == "ledger"
+    assert info["memory"]["npu_left_bytes"] == [0]
