@@ -30,13 +30,19 @@ def make_barriers(
     plan: Plan,
     accounts: dict[int, dict[str, int]] | None = None,
     allocations: dict[Step, list[dict[str, Any]]] | None = None,
+    io: int = 0,
 ) -> list[dict[str, Any]]:
-    """Return the records of a whole walk; `accounts` by context, `allocations` by the step that tells them."""
+    """Return the records of a whole walk; `accounts` by context, `allocations` by the step that tells them.
+
+    `io` is what the library's totals grow by with the first inference.
+    """
     records: list[dict[str, Any]] = []
     for step in plan.steps():
         data: dict[str, Any] = {"allocations": (allocations or {}).get(step, [])}
         if step.phase in ("context", "first_inference"):
-            data["account"] = (accounts or {}).get(step.context or 0, ACCOUNT)
+            account = (accounts or {}).get(step.context or 0, ACCOUNT)
+            grown = account and step.phase == "first_inference"
+            data["account"] = {**account, "dma_bytes": account["dma_bytes"] + io} if grown else account
         records.append(_record(step, len(records), data))
         if step.phase == "steady":
             records.append(_record(Step("trimmed"), len(records), {}))

@@ -12,9 +12,8 @@ from accounting.account import account_of_ledger, account_of_runtime
 from accounting.attribution import COMPONENTS
 from accounting.ledger import Buffer, Ledger, Read, Submit
 from scenarios.catalogue import SCENARIOS
-from scenarios.plan import DUP, SHARED_CONTEXT, SHARED_WEIGHTS, Context, Plan, Step
+from scenarios.plan import DUP, Context, Plan, Step
 from tests.accounting.hand_made import (
-    ACCOUNT,
     KERNEL_MAPPING,
     PAGE,
     during,
@@ -193,69 +192,3 @@ def _any_submit(chance: random.Random) -> Submit:
     states = [(chance.choice(("0x1070", "0x1110", "0x4020")), chance.randrange(40)) for _ in range(6)]
     reads = [Read(register, buffer, "live" if buffer % 3 else "dead", 1) for register, buffer in states]
     return make_submit(chance.randrange(40), chance.randrange(40), *reads)
-
-
-# By the runtime's own words
-
-
-def _of_runtime(plan: Plan, accounts: dict[int, dict[str, int]] | None = None) -> dict[str, Any]:
-    account = account_of_runtime(plan, make_barriers(plan, accounts))
-    assert account is not None
-    return account
-
-
-def test_a_runtimes_words_about_loaded_contexts() -> None:
-    """Weights and internal memory, and the rest of its total as other; what it does not tell is not told."""
-    account = _of_runtime(make_plan(Context(0, 0), Context(0, 0)))
-    row = {"weights_bytes": 8 * PAGE, "internal_bytes": 3 * PAGE, "other_bytes": 3 * PAGE}
-    unknown = {f"{component}_bytes": None for component in ("register_commands", "task_list", "io")}
-    assert account["contexts"] == [{**unknown, **row}] * 2
-    assert account["total_bytes"] == 2 * ACCOUNT["dma_bytes"]
-    assert (account["source"], account["peak_bytes"], account["left_bytes"]) == ("runtime", None, None)
-
-
-@pytest.mark.parametrize("dups", [1, 3, 11])
-def test_a_dups_weights_are_never_summed_again(dups: int) -> None:
-    """The total of a dup has the weights and register commands of its source: what it adds is the difference."""
-    plan = make_plan(Context(0, 0), *[Context(0, 0, DUP, 0)] * dups)
-    dup = {**ACCOUNT, "dma_bytes": ACCOUNT["dma_bytes"] + 2 * PAGE}
-    account = _of_runtime(plan, {index + 1: dup for index in range(dups)})
-    assert sum(row["weights_bytes"] for row in account["contexts"]) == 8 * PAGE
-    assert account["contexts"][-1]["internal_bytes"] == 3 * PAGE
-    assert account["contexts"][-1]["other_bytes"] == 2 * PAGE
-    assert account["total_bytes"] == ACCOUNT["dma_bytes"] + dups * (3 + 2) * PAGE
-
-
-def test_a_slaves_weights_are_its_masters() -> None:
-    """It says its full weights, which are not in its total."""
-    plan = make_plan(Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0))
-    account = _of_runtime(plan, {1: {**ACCOUNT, "dma_bytes": 5 * PAGE}})
-    slave = account["contexts"][1]
-    assert (slave["weights_bytes"], slave["internal_bytes"], slave["other_bytes"]) == (0, 3 * PAGE, 2 * PAGE)
-    assert account["total_bytes"] == ACCOUNT["dma_bytes"] + 5 * PAGE
-
-
-def test_internal_memory_of_a_group_counts_once() -> None:
-    """Each member says its own size; the first has the memory."""
-    contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0, 1)]
-    account = _of_runtime(make_plan(*contexts, cores=2))
-    assert [row["internal_bytes"] for row in account["contexts"]] == [3 * PAGE, 3 * PAGE, 0, 0]
-
-
-def test_a_shared_context_adds_nothing() -> None:
-    """It is its source, run from another thread: its words are its source's."""
-    account = _of_runtime(make_plan(Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0)))
-    assert account["total_bytes"] == ACCOUNT["dma_bytes"]
-    assert sum(size or 0 for size in account["contexts"][1].values()) == 0
-
-
-def test_a_total_that_is_less_than_its_parts() -> None:
-    """Where memory is outside of the runtime its total has it not; nothing becomes negative."""
-    account = _of_runtime(make_plan(Context(0, 0)), {0: {**ACCOUNT, "dma_bytes": PAGE}})
-    assert account["contexts"][0]["other_bytes"] == 0
-
-
-def test_a_runtime_without_words() -> None:
-    """One context without an account is enough: a sum over the others would be too small."""
-    plan = make_plan(Context(0, 0), Context(0, 0))
-    assert account_of_runtime(plan, make_barriers(plan, {1: {}})) is None

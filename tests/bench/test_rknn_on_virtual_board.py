@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from accounting.account import account_of_ledger
+from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from accounting.sharing import WRONG_READS
 from models import ModelError, cache_root, ensure_rknn
@@ -188,6 +188,23 @@ def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], 
     assert made["data"]["account"]["dma_bytes"] + task_list == run.ledger.live_bytes(made["at_ns"])
     weights, found = made["data"]["account"]["weights_bytes"], run.component("weights")[0]
     assert found > weights if board.is_old else found == weights
+
+
+def test_the_librarys_own_words_add_up(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Without a ledger the account misses some task lists, of one page each, and what fills up pages; no more."""
+    if board.is_old:
+        pytest.skip(f"librknnrt {board.library.version} counts otherwise")
+    for run in _runs(walked, board):
+        said = account_of_runtime(run.plan, run.run.phases)
+        assert said is not None
+        told = [
+            each
+            for barrier in run.run.phases
+            if barrier["phase"] == "first_inference"
+            for each in barrier["data"]["allocations"]
+        ]
+        missing = run.account["total_bytes"] - said["total_bytes"]
+        assert 0 <= missing <= _PAGE * (len(run.plan.contexts) + len(told)), run.plan.scenario
 
 
 def test_weights_of_dups_count_once(board: Board, walked: Callable[[str], Walked]) -> None:
