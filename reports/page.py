@@ -93,6 +93,7 @@ def _group(group: Group, number: int, published: Sequence[PublishedRow], texts: 
         "timeline": timeline(drawn, group.storage, texts),
     }
     return {
+        "id": f"g{number}",
         "heading": _heading(group, texts),
         "conditions": _conditions(group, texts),
         "notes": _notes(group, texts),
@@ -123,6 +124,7 @@ def _question(
     is_published = name == _PUBLISHED_QUESTION
     bars = figures.bars(rows, texts) if group.computes or not group.has_npu_memory else None
     return {
+        "id": prefix,
         "title": texts(f"question_{name}"),
         "answers": answers(rows, texts),
         "bars": _inline(bars, f"{prefix}-bars"),

@@ -270,7 +270,8 @@ def _verified(shared: SharedMemory, texts: Texts) -> str:
     if shared.seen is None:
         return texts("verified_unknown")
     readers = len(shared.readers)
-    return texts("verified_all" if shared.seen == readers else "verified_some", seen=shared.seen, readers=readers)
+    kind = {0: "verified_none", readers: "verified_all"}.get(shared.seen, "verified_some")
+    return texts(kind, seen=shared.seen, readers=readers)
 
 
 def _remark(source: dict[str, Any]) -> Cell:

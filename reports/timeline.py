@@ -35,6 +35,9 @@ def timeline(rows: Sequence[Row], storage: Path, texts: Texts) -> Drawing | None
         for axes, (row, trace) in zip(grid, traces):
             _panel(axes, trace, SCENARIO_COLOURS.get(row.scenario, OTHER_COLOUR))
             axes.set_title(texts.scenario(row.scenario), loc="left")
+        # One for all, and only now: a limit that is set ends the scaling to what is drawn.
+        grid[0].set_xlim(left=0)
+        grid[0].set_ylim(bottom=0)
         for place in range(len(traces), len(grid)):
             grid[place].remove()
             grid[place - columns].tick_params(labelbottom=True)
@@ -61,8 +64,6 @@ def _panel(axes: Axes, trace: dict[str, Any], line_colour: str) -> None:
         times_ns = [start, *trace["npu"]["times_ns"], line["times_ns"][-1]]
         live_bytes = [0, *trace["npu"]["live_bytes"]]
         axes.step(*_points(times_ns, [*live_bytes, live_bytes[-1]], start), where="post", color=INK, linewidth=1)
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
 
 
 def _points(times_ns: Sequence[int], sizes: Sequence[int], start: int) -> tuple[list[float], list[float]]:

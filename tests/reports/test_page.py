@@ -93,11 +93,22 @@ def test_every_question_has_its_part(tmp_path: Path) -> None:
     """The scenarios stand below the question that they answer, with NPU memory by component in each."""
     npu_run(tmp_path)
     html = pages(tmp_path, tmp_path / "out")[0]
-    titles = re.findall(r"<h3>([^<]*)</h3>", html)
+    titles = re.findall(r"<h3[^>]*>([^<]*)</h3>", html)
     english = texts_of("en")
     assert titles[:5] == [english(f"question_{name}") for name in QUESTIONS]
     assert html.count(f"<h4>{english('section_components')}</h4>") == len(QUESTIONS)
     assert english("section_sharing") in titles
+
+
+def test_contents_lead_to_every_question(tmp_path: Path) -> None:
+    """The list at the top leads to each question of each group; a page of a single question needs none."""
+    npu_run(tmp_path)
+    html = pages(tmp_path, tmp_path / "out")[0]
+    links = re.findall(r'href="#([^"]+)"', html[: html.index("<main>")])
+    assert links == ["g0", *(f"g0-{name}" for name in QUESTIONS)]
+    assert all(f'id="{link}"' in html for link in links)
+    full_run(tmp_path / "cpu")
+    assert 'class="contents"' not in pages(tmp_path / "cpu", tmp_path / "out")[0]
 
 
 def test_a_board_shows_memory_and_speed(tmp_path: Path) -> None:
