@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from targets.choose import parse_target
-
 from harness.errors import NoRuntime, PssUnreadable, RuntimeNotInstalled, RuntimeNotOnTarget, TargetInvalid
 from harness.model_sets import BuiltIn, ModelSets, Resolution
 from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime
@@ -19,6 +17,7 @@ from scenarios.catalogue import Parameters
 from scenarios.plan import Model
 from targets.base import Target
 from targets.chips import CHIPS
+from targets.choose import parse_target
 from targets.errors import TargetError
 
 if TYPE_CHECKING:

@@ -22,6 +22,10 @@ __all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
 
 _MINI_RUNTIME = "librknnmrt"
 
+#: What the preload library of targets/preload reads, and the symbol by which it is known.
+_PRELOAD_VARIABLES = ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER")
+_PRELOAD_SYMBOL = "reusebench_preload"
+
 #: Makes the inputs, or the outputs, of the context of that handle.
 _MakeTensors = Callable[[int], Tensors]
 
@@ -33,6 +37,16 @@ class LibraryMissing(AdapterError):
         super().__init__(
             "no librknnrt.so or librknnmrt.so in the usual places. Take it from Rockchip's SDK or the board's image, "
             f"and give it: --rknn-library FILE, or {LIBRARY_VARIABLE}=FILE"
+        )
+
+
+class PreloadMissing(AdapterError):
+    """The virtual board, or a ledger, was asked for, and the library that makes it is not in this process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the preload library is not in this process, so Rockchip's is not loaded either. Install it again: "
+            "python -m targets vboard install, or on a board python -m targets ledger install"
         )
 
 
@@ -212,6 +226,9 @@ def open_runtime() -> Runtime:
     path = find_library()
     if path is None:
         raise LibraryMissing
+    wanted = any(variable in os.environ for variable in _PRELOAD_VARIABLES)
+    if wanted and not hasattr(ctypes.CDLL(None), _PRELOAD_SYMBOL):
+        raise PreloadMissing
     return Rknn(path)
 
 

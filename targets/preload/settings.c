@@ -32,6 +32,12 @@ static const struct {
     {"EIO", EIO},       {"ENODEV", ENODEV}, {"ENOMEM", ENOMEM}, {"EPERM", EPERM}, {"ETIMEDOUT", ETIMEDOUT},
 };
 
+/*
+ * By this symbol a program knows that this library is loaded. The loader only warns where it is not, and Rockchip's
+ * library would then go for the host's own /dev/dri.
+ */
+__attribute__((visibility("default"))) const char reusebench_preload[] = "reusebench";
+
 struct settings settings = {
     .driver_version = 908, /* 0.9.8, of 2024: major * 10000 + minor * 100 + patch */
     .memory_bytes = UINT64_MAX,

@@ -140,7 +140,7 @@ class Context:
         memory: c._Pointer[TensorMemory] = _LIBRARY.rknn_create_mem_from_fd(
             self.handle, c.c_int32(fd), c.c_void_p(address), c.c_uint32(size), c.c_int32(0)
         )
-        # With the lowest bit set, librknnrt 1.5.2 and 1.6.0 take their own lock twice for a foreign buffer.
+        # With the lowest bit set, librknnrt 1.5.2 and 1.6.0 hang on a foreign buffer.
         flags, memory.contents.flags = memory.contents.flags, memory.contents.flags & ~1
         call("rknn_set_internal_mem", self.handle, memory)
         memory.contents.flags = flags
