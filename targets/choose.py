@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import THIS_INTERPRETER, Target
 from targets.chips import CHIPS, chip_of_this_machine, playable_chips
 from targets.errors import (
@@ -24,7 +25,7 @@ from targets.errors import (
 )
 from targets.preload.build import is_built, preload_library
 from targets.rknn_library import Library, architecture_of, read_library
-from targets.vboard.guest import LIBRARY_VARIABLE, guest, missing_parts
+from targets.vboard.guest import guest, missing_parts
 
 __all__ = ["check_chip", "parse_target"]
 

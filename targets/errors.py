@@ -12,11 +12,10 @@ __all__ = [
     "CompilationFailed",
     "InterpreterNotUsable",
     "LedgerNotInstalled",
-    "LibraryMissing",
     "LibraryNotForChip",
     "LibraryNotForInterpreter",
     "LibraryNotNamed",
-    "LibraryNotRecognised",
+    "LibraryNotUsable",
     "NoCompiler",
     "NoEmulator",
     "NoPackageManager",
@@ -73,21 +72,11 @@ class LibraryNotNamed(TargetError):
         )
 
 
-class LibraryMissing(TargetError):
-    """--rknn-library names no file that can be read."""
+class LibraryNotUsable(TargetError):
+    """--rknn-library names no file of Rockchip's runtime."""
 
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"--rknn-library {path}: {reason}. Give librknnrt.so or librknnmrt.so of Rockchip's RKNN SDK")
-
-
-class LibraryNotRecognised(TargetError):
-    """--rknn-library names a file that is not Rockchip's runtime."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(
-            f"--rknn-library {path}: {reason}. It takes librknnrt.so or librknnmrt.so of Rockchip's RKNN SDK, "
-            "for Linux on armhf or aarch64"
-        )
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(f"--rknn-library {reason}")
 
 
 class LibraryNotForChip(TargetError):

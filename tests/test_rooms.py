@@ -18,7 +18,7 @@ _ARROWS = {
     "runtimes": set(),
     "runtimes/__main__.py": {"runtimes", "samplers"},
     "scenarios": {"runtimes"},
-    "targets": {"models", "scenarios"},
+    "targets": {"models", "runtimes", "scenarios"},
     "accounting": {"scenarios"},
     "storage": {"scenarios"},
     "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets"},
@@ -32,6 +32,7 @@ _ONLY = {
     ("accounting", "scenarios"): {"scenarios.plan"},
     ("storage", "scenarios"): {"scenarios.plan"},
     ("targets", "models"): {"models.cache"},
+    ("targets", "runtimes"): {"runtimes.rknn.library"},
     ("reports", "scenarios"): {"scenarios.catalogue"},
 }
 

@@ -13,7 +13,15 @@ from typing import BinaryIO, Iterator, NamedTuple, Optional, Tuple
 
 from runtimes.base import AdapterError
 
-__all__ = ["LIBRARY_VARIABLE", "LibraryFile", "NoLibraryFile", "find_library", "read_library", "usual_places"]
+__all__ = [
+    "LIBRARY_VARIABLE",
+    "LibraryFile",
+    "NoLibraryFile",
+    "architecture_of",
+    "find_library",
+    "read_library",
+    "usual_places",
+]
 
 #: Names the library's file, before any usual place.
 LIBRARY_VARIABLE = "REUSEBENCH_RKNN_LIBRARY"
@@ -31,8 +39,8 @@ _FOLDERS = (
     "/vendor/lib64",
     "/vendor/lib",
 )
-#: By the ELF header's e_machine.
-_MACHINES = {40: "armhf", 183: "aarch64", 62: "x86-64"}
+#: By the ELF header's e_machine: EM_ARM, EM_AARCH64, EM_X86_64 (elf.h).
+_MACHINES = {40: "armhf", 183: "aarch64", 62: "x86_64"}
 #: As in "librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
 _VERSION = re.compile(rb"(librknnm?rt) version: (\d+\.\d+\.\d+[^)\x00]{0,60}\)?)")
 _PIECE_BYTES = 1 << 16
@@ -42,6 +50,9 @@ _OVERLAP_BYTES = 128
 class NoLibraryFile(AdapterError):
     """The file is no runtime library of Rockchip's; the message says what it is and what is wanted."""
 
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK")
+
 
 class LibraryFile(NamedTuple):
     """What a library's file says of itself."""
@@ -49,7 +60,7 @@ class LibraryFile(NamedTuple):
     path: str
     #: "librknnrt" or "librknnmrt", the mini runtime.
     kind: str
-    #: "armhf", "aarch64" or "x86-64".
+    #: "armhf", "aarch64" or "x86_64".
     architecture: str
     #: As in "1.6.0".
     version: str
@@ -70,40 +81,40 @@ def find_library() -> Optional[str]:
     if chosen:
         return chosen
     # Of the interpreter, not of the kernel: 32-bit systems run on 64-bit kernels too.
-    own = _architecture(sys.executable)
+    own = architecture_of(sys.executable)
     return next((path for path in usual_places() if _is_library_for(own, path)), None)
 
 
 def read_library(path: str) -> LibraryFile:
     """Return what the file says of itself; raise NoLibraryFile where it is none."""
     try:
-        architecture = _architecture(path)
         found = _find_version(path)
     except OSError as error:
-        raise NoLibraryFile(f"{path}: {error.strerror}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK") from None
-    if architecture is None or found is None:
-        what = (
-            "is no ELF library" if architecture is None else f"is for {architecture} and has no version of RKNN's in it"
-        )
-        raise NoLibraryFile(f"{path} {what}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK")
+        raise NoLibraryFile(path, error.strerror or str(error)) from None
+    architecture = architecture_of(path)
+    if architecture is None:
+        raise NoLibraryFile(path, f"it is no shared library for {', '.join(_MACHINES.values())}")
+    if found is None:
+        raise NoLibraryFile(path, f"it is for {architecture} and has no version of RKNN's in it")
     kind, version = found
     return LibraryFile(path, kind, architecture, version.split()[0], version)
 
 
-def _is_library_for(architecture: Optional[str], path: str) -> bool:
+def architecture_of(path: str) -> Optional[str]:
+    """Return the architecture of a program or shared library; None where it is neither or is of another one."""
     try:
-        return architecture is not None and os.path.isfile(path) and _architecture(path) == architecture
-    except OSError:  # not for this user to read
-        return False
-
-
-def _architecture(path: str) -> Optional[str]:
-    with open(path, "rb") as file:
-        header = file.read(20)
+        with open(path, "rb") as file:
+            header = file.read(20)
+    except OSError:  # missing, or not for this user to read
+        return None
     if len(header) < 20 or header[:4] != b"\x7fELF":
         return None
     (machine,) = struct.unpack_from("<H", header, 18)
-    return _MACHINES.get(machine, f"machine-{machine}")
+    return _MACHINES.get(machine)
+
+
+def _is_library_for(architecture: Optional[str], path: str) -> bool:
+    return architecture is not None and os.path.isfile(path) and architecture_of(path) == architecture
 
 
 def _find_version(path: str) -> Optional[Tuple[str, str]]:

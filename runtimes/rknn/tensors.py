@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from typing import List, Sequence, Tuple
+from typing import List, NamedTuple, Sequence
 
 from runtimes.base import Allocation, input_pattern
 from runtimes.rknn.abi import (
@@ -94,6 +94,22 @@ class CopiedOutputs(Tensors):
         return [memoryview(buffer) for buffer in self._buffers]
 
 
+class _Slot(NamedTuple):
+    """A tensor in bound memory."""
+
+    piece: Piece
+    #: Of the tensor, without what stands behind its rows and behind the last of them.
+    size: int
+    #: Bytes of one row, and from one row to the next; one row is all of it where rows stand close.
+    row: int
+    pitch: int
+
+    def put(self, source: int) -> None:
+        """Copy the tensor in from the address, where its rows stand close."""
+        for number in range(self.size // self.row):
+            ctypes.memmove(self.piece.address + number * self.pitch, source + number * self.row, self.row)
+
+
 class _Bound(Tensors):
     """The NPU reads or writes memory that the application holds (rknn_set_io_mem).
 
@@ -108,30 +124,30 @@ class _Bound(Tensors):
         self, binding: Binding, context: int, attributes: Sequence[TensorAttr], allocator: str, staged: bool
     ) -> None:
         self._binding, self._context = binding, context
-        self._bound: List[Tuple[Piece, int]] = []
+        self._bound: List[_Slot] = []
         self._staging: List[ctypes.Array[ctypes.c_char]] = []
         for attribute in attributes:
             piece = allocate(allocator, binding, context, max(attribute.size_with_stride, attribute.size))
             # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or not.
-            self._bound.append((piece, attribute.size))
+            self._bound.append(_slot(piece, attribute))
             binding.set_io_mem(context, piece.memory, attribute)
             if staged:
-                self._staging.append(ctypes.create_string_buffer(attribute.size))
+                self._staging.append(ctypes.create_string_buffer(self._bound[-1].size))
 
     def views(self) -> List[memoryview]:
         """Return the application's buffers: its own where there are any, else the bound memory."""
         if self._staging:
             return [memoryview(buffer) for buffer in self._staging]
-        return [memoryview((ctypes.c_char * size).from_address(piece.address)) for piece, size in self._bound]
+        return [memoryview((ctypes.c_char * slot.size).from_address(slot.piece.address)) for slot in self._bound]
 
     def allocations(self) -> List[Allocation]:
         """Return the bound memory."""
-        return [piece.allocation(self.kind) for piece, _ in self._bound]
+        return [slot.piece.allocation(self.kind) for slot in self._bound]
 
     def release(self) -> None:
         """Give the bound memory back."""
         while self._bound:
-            self._bound.pop()[0].release()
+            self._bound.pop().piece.release()
 
 
 class BoundInputs(_Bound):
@@ -145,20 +161,23 @@ class BoundInputs(_Bound):
         command = QUERY_NATIVE_INPUT_ATTR if native else QUERY_INPUT_ATTR
         attributes = [_as_image(binding.attribute(context, command, index)) for index in range(count)]
         super().__init__(binding, context, attributes, allocator, staged)
-        for view in self.views():
-            _fill(view)
+        for buffer in self._staging:
+            _fill(memoryview(buffer))
+        if not self._staging:
+            for slot in self._bound:
+                slot.put(ctypes.addressof(_filled(slot.size)))
         self._to_device()
 
     def move(self) -> None:
         """Copy the application's buffer in where it has one; else the input is there already."""
         if self._staging:
-            for buffer, (piece, size) in zip(self._staging, self._bound):
-                ctypes.memmove(piece.address, buffer, size)
+            for buffer, slot in zip(self._staging, self._bound):
+                slot.put(ctypes.addressof(buffer))
             self._to_device()
 
     def _to_device(self) -> None:
-        for piece, _ in self._bound:
-            self._binding.mem_sync(self._context, piece.memory, SYNC_TO_DEVICE)
+        for slot in self._bound:
+            self._binding.mem_sync(self._context, slot.piece.memory, SYNC_TO_DEVICE)
 
 
 class BoundOutputs(_Bound):
@@ -175,10 +194,18 @@ class BoundOutputs(_Bound):
 
     def move(self) -> None:
         """Make the output visible to the CPU, and copy it out where the application has a buffer."""
-        for piece, _ in self._bound:
-            self._binding.mem_sync(self._context, piece.memory, SYNC_FROM_DEVICE)
-        for buffer, (piece, size) in zip(self._staging, self._bound):
-            ctypes.memmove(buffer, piece.address, size)
+        for slot in self._bound:
+            self._binding.mem_sync(self._context, slot.piece.memory, SYNC_FROM_DEVICE)
+        for buffer, slot in zip(self._staging, self._bound):
+            ctypes.memmove(buffer, slot.piece.address, slot.size)
+
+
+def _slot(piece: Piece, attribute: TensorAttr) -> _Slot:
+    """Return where the tensor is in the piece: the NPU may want more room for a row of pixels than they need."""
+    size = _image_bytes(attribute)
+    if attribute.type != TYPE_UINT8 or attribute.w_stride <= attribute.dims[2]:
+        return _Slot(piece, size, size, size)
+    return _Slot(piece, size, attribute.dims[2] * attribute.dims[3], attribute.w_stride * attribute.dims[3])
 
 
 def _as_image(attribute: TensorAttr) -> TensorAttr:

@@ -6,16 +6,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.places import pycache
 from targets.preload.build import is_built, preload_library, uclibc_folder
 from targets.rknn_library import Library
 from targets.vboard.emulator import find_emulator, is_needed
 from targets.vboard.system import is_installed, library_folders, python_of
 
-__all__ = ["LIBRARY_VARIABLE", "Guest", "guest", "missing_parts"]
+__all__ = ["Guest", "guest", "missing_parts"]
 
-#: Names Rockchip's library to the measured process.
-LIBRARY_VARIABLE = "REUSEBENCH_RKNN_LIBRARY"
 #: Names to the preload library the chip that it plays.
 _BOARD_VARIABLE = "REUSEBENCH_BOARD"
 

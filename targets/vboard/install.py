@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import CHECKOUT
 from targets.chips import playable_chips
 from targets.errors import NotReadyOnBoard
@@ -14,7 +15,7 @@ from targets.places import check_usable
 from targets.preload.build import ensure_preload
 from targets.rknn_library import Library
 from targets.vboard.emulator import ensure_emulator, is_needed
-from targets.vboard.guest import LIBRARY_VARIABLE, guest
+from targets.vboard.guest import guest
 from targets.vboard.system import ensure_system
 
 __all__ = ["install"]

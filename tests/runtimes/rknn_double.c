@@ -1,6 +1,7 @@
 /*
  * A double of Rockchip's runtime, to check the client's side alone: which calls the adapter makes, in which order, with
- * which flags and sizes, and what it does about errors. It computes nothing and says nothing about Rockchip's library.
+ * which flags and sizes, and what it does about errors. Its output is a sum over its input. It says nothing about
+ * Rockchip's library.
  *
  * A model is a text: bytes of weights and of internal memory, and the number of inputs, as in "9000 5000 1". What the
  * real library punishes with a crash, the double punishes with abort() and a sentence on standard error: memory
@@ -33,6 +34,12 @@
 #define INTERNAL_ALLOC_OUTSIDE 0x200
 #define ALLOC_INSIDE 1
 
+/* An input of 10 rows of 10 pixels, for each of which the NPU wants room for 12; an output of 300 bytes. */
+#define HEIGHT 10
+#define ROW (10 * 3)
+#define PITCH (12 * 3)
+#define OUTPUT 300
+
 typedef uintptr_t rknn_context;
 
 struct tensor_mem {
@@ -47,8 +54,25 @@ struct init_extend {
     rknn_context ctx;
 };
 
+struct input {
+    uint32_t index;
+    void *buf;
+    uint32_t size;
+    uint8_t pass_through;
+    int32_t type, fmt;
+};
+
+struct output {
+    uint8_t want_float, is_prealloc;
+    uint32_t index;
+    void *buf;
+    uint32_t size;
+};
+
 struct context {
     bool alive, has_weights, has_internal;
+    uint8_t pixels[HEIGHT * ROW], result;
+    struct tensor_mem *bound_input, *bound_output;
     uint32_t flags, weights, internal, inputs;
     rknn_context master;
     const void *model;
@@ -178,6 +202,7 @@ int rknn_dup_context(rknn_context *source, rknn_context *handle)
     if (code)
         return code;
     struct context context = *alive(*source);
+    context.bound_input = context.bound_output = NULL;
     context.has_internal = false;
     context.has_weights = true;
     *handle = make(context);
@@ -201,15 +226,16 @@ int rknn_destroy(rknn_context handle)
 }
 
 /* rknn_tensor_attr as far as it is filled here, and the same of the other answers. */
-static void describe(uint32_t *attr, uint32_t native)
+static void describe(uint32_t *attr, bool input, uint32_t size_with_stride)
 {
     uint32_t *dims = attr + 2;
+    strcpy((char *)attr + 72, input ? "input" : "output");
     attr[1] = 4;
-    dims[0] = 1, dims[1] = 10, dims[2] = 10, dims[3] = 3;
-    attr[82] = 300;                          /* n_elems */
-    attr[83] = native ? 400 : 300;           /* size */
+    dims[0] = 1, dims[1] = HEIGHT, dims[2] = 10, dims[3] = 3;
+    attr[82] = attr[83] = OUTPUT;            /* n_elems, size */
     attr[85] = 2;                            /* type: int8 */
-    attr[91] = native ? 512 : 320;           /* size_with_stride */
+    attr[90] = input ? PITCH / 3 : 0;        /* w_stride */
+    attr[91] = size_with_stride;
 }
 
 int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
@@ -225,8 +251,14 @@ int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
         words[0] = context->inputs, words[1] = 1;
         return OK;
     case 1:
+    case 8:
+        describe(words, true, HEIGHT * PITCH);
+        return OK;
     case 2:
-        describe(words, 0);
+        describe(words, false, 320);
+        return OK;
+    case 9:
+        describe(words, false, 512);
         return OK;
     case 5:
         strcpy(info, version);
@@ -236,19 +268,31 @@ int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
         words[0] = context->weights, words[1] = context->internal;
         ((uint64_t *)info)[1] = context->weights + context->internal;
         return OK;
-    case 8:
-    case 9:
-        describe(words, 1);
-        return OK;
     }
     return PARAM_INVALID;
 }
 
-int rknn_inputs_set(rknn_context handle, uint32_t count, void *inputs)
+int rknn_inputs_set(rknn_context handle, uint32_t count, const struct input *inputs)
 {
     note("rknn_inputs_set context=%d count=%u", (int)handle, count);
-    alive(handle);
-    return !inputs || is_mini() ? PARAM_INVALID : code_of("rknn_inputs_set");
+    struct context *context = alive(handle);
+    if (is_mini() || inputs->size != sizeof context->pixels)
+        return PARAM_INVALID;
+    memcpy(context->pixels, inputs->buf, sizeof context->pixels);
+    return code_of("rknn_inputs_set");
+}
+
+/* The result is a sum in which every pixel counts by its place. */
+static void compute(struct context *context)
+{
+    const uint8_t *bound = context->bound_input ? context->bound_input->virt_addr : NULL;
+    for (int row = 0; bound && row < HEIGHT; row++)
+        memcpy(context->pixels + row * ROW, bound + row * PITCH, ROW);
+    context->result = 0;
+    for (unsigned index = 0; index < sizeof context->pixels; index++)
+        context->result = 31 * context->result + context->pixels[index];
+    if (context->bound_output)
+        memset(context->bound_output->virt_addr, context->result, OUTPUT);
 }
 
 int rknn_run(rknn_context handle, void *extend)
@@ -261,14 +305,18 @@ int rknn_run(rknn_context handle, void *extend)
         punish("a run without internal memory");
     if (context->flags & MEM_ALLOC_OUTSIDE && !(context->flags & SHARE_WEIGHT_MEM) && !context->has_weights)
         punish("a run without weights");
+    compute(context);
     return code_of("rknn_run");
 }
 
-int rknn_outputs_get(rknn_context handle, uint32_t count, void *outputs, void *extend)
+int rknn_outputs_get(rknn_context handle, uint32_t count, const struct output *outputs, void *extend)
 {
     note("rknn_outputs_get context=%d count=%u", (int)handle, count);
-    alive(handle);
-    return extend || !outputs || is_mini() ? PARAM_INVALID : code_of("rknn_outputs_get");
+    const struct context *context = alive(handle);
+    if (extend || is_mini() || !outputs->is_prealloc || outputs->size != OUTPUT)
+        return PARAM_INVALID;
+    memset(outputs->buf, context->result, OUTPUT);
+    return code_of("rknn_outputs_get");
 }
 
 #ifndef WITHOUT_CORE_MASK
@@ -355,14 +403,17 @@ int rknn_set_internal_mem(rknn_context handle, struct tensor_mem *mem)
     return code_of("rknn_set_internal_mem");
 }
 
-int rknn_set_io_mem(rknn_context handle, struct tensor_mem *mem, void *attr)
+int rknn_set_io_mem(rknn_context handle, struct tensor_mem *mem, const uint32_t *attr)
 {
     note("rknn_set_io_mem context=%d size=%u", (int)handle, mem->size);
     check_mem(mem);
-    const struct context *context = alive(handle);
-    if (is_mini() && context->flags & MEM_ALLOC_OUTSIDE && !context->has_internal)
+    struct context *context = alive(handle);
+    bool input = !strcmp((const char *)attr + 72, "input");
+    if (mem->size < attr[91] || (is_mini() && context->flags & MEM_ALLOC_OUTSIDE && !context->has_internal))
         return PARAM_INVALID;
-    return attr ? code_of("rknn_set_io_mem") : PARAM_INVALID;
+    if (attr[0] == 0)
+        *(input ? &context->bound_input : &context->bound_output) = mem;
+    return code_of("rknn_set_io_mem");
 }
 
 #ifndef WITHOUT_MEM_SYNC

@@ -11,7 +11,7 @@ import pytest
 from runtimes.rknn import library
 from runtimes.rknn.library import LIBRARY_VARIABLE, NoLibraryFile, find_library, read_library, usual_places
 
-_MACHINES = {"armhf": 40, "aarch64": 183, "x86-64": 62}
+_MACHINES = {"armhf": 40, "aarch64": 183, "x86_64": 62}
 _VERSION = b"librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)"
 _PIECE = 1 << 16
 
@@ -75,13 +75,13 @@ def test_a_version_may_be_the_end_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is no ELF library"),
-        (b"\x7fELF\x01\x01\x01", "is no ELF library"),
-        (_elf("armhf")[:19], "is no ELF library"),
-        (b"#!/bin/sh\n" + _VERSION, "is no ELF library"),
-        (_elf("aarch64", b"libc"), "is for aarch64 and has no version of RKNN's in it"),
-        (_elf("armhf")[:510], "is for armhf and has no version of RKNN's in it"),
-        (_elf("armhf", b"librknnrt version: unknown"), "is for armhf and has no version of RKNN's in it"),
+        (b"", "it is no shared library for armhf, aarch64, x86_64"),
+        (b"\x7fELF\x01\x01\x01", "it is no shared library for armhf, aarch64, x86_64"),
+        (_elf("armhf")[:19], "it is no shared library for armhf, aarch64, x86_64"),
+        (b"#!/bin/sh\n" + _VERSION, "it is no shared library for armhf, aarch64, x86_64"),
+        (_elf("aarch64", b"libc"), "it is for aarch64 and has no version of RKNN's in it"),
+        (_elf("armhf")[:510], "it is for armhf and has no version of RKNN's in it"),
+        (_elf("armhf", b"librknnrt version: unknown"), "it is for armhf and has no version of RKNN's in it"),
     ],
 )
 def test_a_file_that_is_no_library(tmp_path: Path, content: bytes, words: str) -> None:
@@ -89,7 +89,7 @@ def test_a_file_that_is_no_library(tmp_path: Path, content: bytes, words: str) -
     path = _write(tmp_path / "file", content)
     with pytest.raises(NoLibraryFile) as refusal:
         read_library(path)
-    assert str(refusal.value) == f"{path} {words}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK"
+    assert str(refusal.value) == f"{path}: {words}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK"
 
 
 def test_a_path_that_is_no_file(tmp_path: Path) -> None:
@@ -100,11 +100,12 @@ def test_a_path_that_is_no_file(tmp_path: Path) -> None:
         assert str(refusal.value).startswith(f"{path}: {words}. Give librknnrt.so")
 
 
-def test_an_architecture_without_a_name(tmp_path: Path) -> None:
-    """It is told by its number."""
+def test_a_library_for_another_processor(tmp_path: Path) -> None:
+    """It is refused in words that name the processors there are."""
     content = bytearray(_elf("armhf"))
     struct.pack_into("<H", content, 18, 243)
-    assert read_library(_write(tmp_path / "library", bytes(content))).architecture == "machine-243"
+    with pytest.raises(NoLibraryFile, match="it is no shared library for armhf, aarch64, x86_64"):
+        read_library(_write(tmp_path / "library", bytes(content)))
 
 
 # Where it is

@@ -16,10 +16,10 @@ from targets.errors import (
     ChipUnknown,
     InterpreterNotUsable,
     LedgerNotInstalled,
-    LibraryMissing,
     LibraryNotForChip,
     LibraryNotForInterpreter,
     LibraryNotNamed,
+    LibraryNotUsable,
     TargetUnknown,
     VirtualBoardNotInstalled,
 )
@@ -94,7 +94,7 @@ def test_unknown_targets(text: str) -> None:
 def test_the_library_is_looked_at_first(tmp_path: Path) -> None:
     """Whatever the target."""
     for text in ("python", "vboard:rk3588", "board"):
-        with pytest.raises(LibraryMissing):
+        with pytest.raises(LibraryNotUsable):
             parse_target(text, tmp_path / "none")
 
 
