@@ -165,7 +165,8 @@ class BoundInputs(_Bound):
             _fill(memoryview(buffer))
         if not self._staging:
             for slot in self._bound:
-                slot.put(ctypes.addressof(_filled(slot.size)))
+                pixels = _filled(slot.size)
+                slot.put(ctypes.addressof(pixels))
         self._to_device()
 
     def move(self) -> None:
