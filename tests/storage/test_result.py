@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from accounting.attribution import COMPONENTS
 from samplers.observer import Observer
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import Plan
-from storage.files import check_result
+from storage.files import InvalidResult, check_result
 from storage.result import SCHEMA, Configuration, Repeat, build_result
 from targets.outcome import OUTCOMES
 from tests.support import make_plan, walk
@@ -29,6 +30,7 @@ def _barriers(plan: Plan, start: int = 1000) -> list[dict[str, Any]]:
         of_phase: dict[str, dict[str, Any]] = {
             "imported": {"runtime_version": "1", "python_version": "3.9.1"},
             "context": {"load_ns": 100 + number},
+            "internal_memory": {"allocations": []},
             "first_inference": {"latency_ns": 200 + number, "digest": "0000000a"},
             "steady": {
                 "elapsed_ns": 2_000_000_000,
@@ -53,13 +55,36 @@ def _record(phase: str, context: int | None, pss: int, data: dict[str, Any], tri
     return {**place, "process": {**process, **rest}, "system": system}
 
 
-def _repeat(barriers: list[dict[str, Any]], failure: dict[str, Any] | None = None) -> Repeat:
-    return Repeat(barriers, failure, 1.5, 42, 3.5, "traces/run/one.json.gz")
+def _repeat(
+    barriers: list[dict[str, Any]], failure: dict[str, Any] | None = None, npu: dict[str, Any] | None = None
+) -> Repeat:
+    return Repeat(barriers, failure, 1.5, 42, 3.5, "traces/run/one.json.gz", npu)
 
 
-def _result(plan: Plan, *repeats: Repeat, failure: dict[str, Any] | None = None) -> dict[str, Any]:
-    configuration = Configuration(plan, "python", 1, len(plan.contexts), 1, "run", "1", "3.9.1")
+def _result(plan: Plan, *repeats: Repeat, failure: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    configuration = Configuration(plan, "python", 1, len(plan.contexts), 1, "run", "1", "3.9.1", **changes)
     return build_result(configuration, repeats, failure)
+
+
+def _account(plan: Plan, **changes: Any) -> dict[str, Any]:
+    """Return an account of NPU memory in which every context has 600 bytes of weights and 60 of everything else."""
+    row = dict.fromkeys((f"{component}_bytes" for component in COMPONENTS), 60)
+    account = {
+        "source": "ledger",
+        "contexts": [{**row, "weights_bytes": 600}] * len(plan.contexts),
+        "unattributed_bytes": 5,
+        "total_bytes": 900 * len(plan.contexts) + 5,
+        "peak_bytes": 9999,
+        "left_bytes": 0,
+        "shared": [{"buffer": 2, "component": "weights", "size_bytes": 600, "owner": 0, "readers": [1, 2]}],
+        "findings": [],
+    }
+    return {**account, **changes}
+
+
+def _with_dmabuf(barriers: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]:
+    """Return the records of a board whose process holds so many bytes of dma-bufs."""
+    return [{**each, "npu": {"process_dmabuf_bytes": size}} for each in barriers]
 
 
 def _pss(barriers: list[dict[str, Any]], phase: str) -> int:
@@ -122,6 +147,17 @@ def test_what_each_context_added(plan: Plan) -> None:
     assert added == [growth[0] + growth[3], growth[1] + growth[4], growth[2] + growth[5]]
 
 
+def test_internal_memory_counts_for_the_context_that_got_it() -> None:
+    """The step between making and running belongs to the first context of the group, like its other steps."""
+    plan = make_plan("full_dup_internal_reuse", "plain", contexts=3, cores=1)
+    barriers = _barriers(plan)
+    levels = [each["process"]["pss_bytes"] for each in barriers]
+    growth = [after - before for before, after in zip(levels, levels[1:])]
+    assert [each["phase"] for each in barriers[3:6]] == ["context", "internal_memory", "first_inference"]
+    (added,) = _result(plan, _repeat(barriers))["memory"]["context_memory_bytes"]
+    assert added == [growth[0] + growth[3] + growth[4], growth[1] + growth[5], growth[2] + growth[6]]
+
+
 def test_speed_is_what_the_process_reported(plan: Plan) -> None:
     """Median of all inferences, inferences per second of the steady phase, and one time per context."""
     barriers = _barriers(plan)
@@ -133,6 +169,92 @@ def test_speed_is_what_the_process_reported(plan: Plan) -> None:
         "first_inference_ns": [[204, 205, 206]],
         "idle_cpu_percent": [3.5],
     }
+
+
+def test_no_speed_where_nothing_computes(plan: Plan) -> None:
+    """Every figure of speed is there, of each repeat, and empty; how busy the machine was is still told."""
+    repeats = [_repeat(_barriers(plan)), _repeat(_barriers(plan))]
+    result = _result(plan, *repeats, computes=False, chip="rk3588", driver_version="0.9.8")
+    check_result(result)
+    assert (result["computes"], result["chip"], result["driver_version"]) == (False, "rk3588", "0.9.8")
+    assert result["speed"] == {
+        "latency_median_ns": [None, None],
+        "throughput_per_s": [None, None],
+        "context_load_ns": [[], []],
+        "first_inference_ns": [[], []],
+        "idle_cpu_percent": [3.5, 3.5],
+    }
+    assert set(result["speed"]) == set(_result(plan, *repeats)["speed"])
+
+
+def test_npu_memory_by_a_ledger(plan: Plan) -> None:
+    """Total, peak and what is left are the ledger's; the whole account is stored with each repeat."""
+    account = _account(plan)
+    result = _result(plan, _repeat(_barriers(plan), npu=account), _repeat(_barriers(plan), npu=_account(plan)))
+    check_result(json.loads(json.dumps(result)))
+    assert result["memory"]["npu_memory_bytes"] == [2705, 2705]
+    assert result["memory"]["npu_peak_bytes"] == [9999, 9999]
+    assert result["memory"]["npu_left_bytes"] == [0, 0]
+    assert result["repeats"][0]["npu"] == account
+
+
+@pytest.mark.parametrize(
+    ("source", "held", "figure"),
+    [
+        ("ledger", 7777, 2705),
+        ("ledger", None, 2705),
+        ("runtime", 7777, 7777),
+        ("runtime", None, 2705),
+        ("runtime", 0, 0),
+        (None, 7777, 7777),
+        (None, None, None),
+    ],
+)
+def test_the_most_exact_source_gives_npu_memory(plan: Plan, source: str | None, held: int | None, figure: int) -> None:
+    """The ledger, else what the process holds, else the runtime's own words."""
+    npu = _account(plan, source=source, peak_bytes=None, left_bytes=None) if source else None
+    result = _result(plan, _repeat(_with_dmabuf(_barriers(plan), held), npu=npu))
+    check_result(json.loads(json.dumps(result)))
+    assert result["memory"]["npu_memory_bytes"] == [figure]
+    assert result["repeats"][0]["phases"]["steady"]["npu"] == {"process_dmabuf_bytes": held}
+
+
+def test_live_bytes_stand_with_their_phases(plan: Plan) -> None:
+    """With a ledger each phase says what the NPU's buffers took at its end."""
+    barriers = [{**each, "npu_live_bytes": number} for number, each in enumerate(_barriers(plan))]
+    result = _result(plan, _repeat(barriers, npu=_account(plan)))
+    check_result(result)
+    live = {phase: reading["npu_live_bytes"] for phase, reading in result["repeats"][0]["phases"].items()}
+    assert live == {"imported": 0, "context": 3, "first_inference": 6, "steady": 7, "trimmed": 8, "destroy": 11}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": "guess"},
+        {"total_bytes": None},
+        {"contexts": [{"weights_bytes": 1}]},
+        {"findings": [{"kind": "odd", "context": None, "buffer": None, "owner": None, "amount": 1}]},
+        {"shared": [{"buffer": 1, "owner": None, "readers": []}]},
+        {"more": 1},
+    ],
+)
+def test_an_account_of_another_form_is_refused(plan: Plan, change: dict[str, Any]) -> None:
+    """What readers rely on is held where it is written."""
+    with pytest.raises(InvalidResult):
+        check_result(_result(plan, _repeat(_barriers(plan), npu=_account(plan, **change))))
+
+
+def test_results_of_before_are_valid(plan: Plan) -> None:
+    """What came into the form later is optional: a result that was stored without it is read."""
+    result = _result(plan, _repeat(_barriers(plan)))
+    for name in ("driver_version", "chip", "computes"):
+        del result[name]
+    for name in ("npu_peak_bytes", "npu_left_bytes"):
+        del result["memory"][name]
+    for repeat in result["repeats"]:
+        del repeat["npu"]
+    check_result(result)
 
 
 def test_where_nothing_was_trimmed_there_is_no_trimmed_figure(plan: Plan) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,20 @@ def test_the_command_is_the_plan(tmp_path: Path) -> None:
     command = json.loads(received.read_text())
     assert (command["command"], command["runtime"]) == ("run", "scripted")
     assert Plan.from_json(command["plan"]) == plan
+
+
+def test_a_target_has_its_own_environment_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it names is added to the harness's environment, or stands in its place; the process runs in its folder."""
+    monkeypatch.setenv("REUSEBENCH_TEST_KEPT", "kept")
+    monkeypatch.setenv("REUSEBENCH_TEST_CHANGED", "before")
+    names = ("REUSEBENCH_TEST_KEPT", "REUSEBENCH_TEST_CHANGED", "REUSEBENCH_TEST_ADDED")
+    target = _script(
+        tmp_path, f"read(); barrier('imported', seen=[os.environ[name] for name in {names}], at=os.getcwd())"
+    )
+    environment = {"REUSEBENCH_TEST_CHANGED": "after", "REUSEBENCH_TEST_ADDED": "added"}
+    run = walk(make_plan("no_reuse", "plain"), replace(target, environment=environment, folder=tmp_path))
+    assert run.phases[0]["data"] == {"seen": ["kept", "after", "added"], "at": str(tmp_path)}
+    assert "REUSEBENCH_TEST_ADDED" not in os.environ
 
 
 def test_the_observer_is_attached_for_as_long_as_the_process_lives() -> None:
@@ -442,6 +457,18 @@ def test_dups_use_what_was_prepared(tmp_path: Path) -> None:
         assert walk(plan).failure is None
     words = [line for line in log.read_text().splitlines() if "load" in line or "dup" in line or "shared" in line]
     assert words == ["load_prepared0", "dup0", "load0", "shared_context0"]
+
+
+def test_resolutions_that_share_weights_are_prepared(tmp_path: Path) -> None:
+    """All models whose weights are shared are, and a context over another's weights is made after its master."""
+    logs = [f"log={tmp_path / name}" for name in "ab"]
+    plan = prepare_models(SCRIPTED, make_plan("shared_weights", *logs), tmp_path, TIME_LIMIT_S)
+    assert isinstance(plan, Plan)
+    assert [model.prepared for model in plan.models] == logs
+    assert walk(plan).failure is None
+    first, second = ((tmp_path / name).read_text().splitlines() for name in "ab")
+    assert "load_prepared0" in first
+    assert "share_weights0" in second
 
 
 @pytest.mark.parametrize(
