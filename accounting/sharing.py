@@ -34,9 +34,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Shared:
-    """A buffer that more than its owner's submits read."""
+    """Memory that more than its owner's submits read."""
 
     buffer: int
+    #: One of attribution.COMPONENTS, and its size.
+    component: str
+    size_bytes: int
     owner: int
     #: The other contexts that read it, in order.
     readers: tuple[int, ...]
@@ -57,18 +60,21 @@ def find_wrong_reads(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Led
 
 
 def shared_parts(parts: Sequence[Part], barriers: Sequence[dict[str, Any]], ledger: Ledger) -> list[Shared]:
-    """Return the live buffers that contexts other than their owner's read."""
+    """Return the live buffers that contexts other than their owner's read.
+
+    Of a buffer with several parts, weights and the owner's register commands, the others read the first.
+    """
     owner_of = _owners(barriers, ledger)
     readers: dict[int, set[int]] = defaultdict(set)
     for context, read in _reads(owner_of, ledger):
         if read.state == "live":
             readers[read.buffer].add(context)
     shared = []
-    for number in sorted({part.buffer for part in parts}):
-        owner = owner_of.get(number)
-        others = tuple(sorted(readers[number] - {owner})) if owner is not None else ()
-        if owner is not None and others:
-            shared.append(Shared(number, owner, others))
+    first = {part.buffer: part for part in reversed(parts)}
+    for number, part in sorted(first.items()):
+        others = tuple(sorted(readers[number] - {part.context}))
+        if part.context is not None and others:
+            shared.append(Shared(number, part.component, part.size_bytes, part.context, others))
     return shared
 
 

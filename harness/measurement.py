@@ -181,7 +181,7 @@ def _wrong_memory(repeats: list[Repeat]) -> Failure | None:
     for repeat in repeats:
         for finding in repeat.npu["findings"] if repeat.npu else ():
             if finding["kind"] in WRONG_READS:
-                owner = "the application" if finding["owner"] is None else f"context {finding['owner']}"
+                owner = "the application" if finding["owner"] is None else f"context {finding['owner'] + 1}"
                 what = "freed memory" if finding["kind"] == "reads_freed" else "memory that the plan does not share"
                 message = f"its register commands name {what} of {owner}, {finding['amount']} addresses"
                 return Failure("wrong_memory", "steady", finding["context"], message)

@@ -93,20 +93,13 @@ def _reads_weights_of(context: dict[str, Any], owner: int) -> bool:
 
 
 def _seen(planned: Sequence[tuple[str, int, list[int]]], account: dict[str, Any]) -> list[int]:
-    """Return how many of the planned readers of each memory were seen to read a buffer of its owner.
-
-    An owner may have two such buffers. Weights are made before internal memory, and so have the lower number.
-    """
-    unused = sorted(account["shared"], key=lambda each: int(each["buffer"]))
+    """Return how many of the planned readers of each memory were seen to read it."""
     without_weights = {each["context"] for each in account["findings"] if each["kind"] == "not_shared"}
+    readers_of = {(each["component"], each["owner"]): set(each["readers"]) for each in account["shared"]}
     counts = []
     for component, owner, readers in planned:
         expected = set(readers) - (without_weights if component == "weights" else set())
-        found = [(len(expected & set(each["readers"])), each) for each in unused if each["owner"] == owner]
-        count, buffer = max(found, key=lambda pair: pair[0], default=(0, None))
-        if count:
-            unused.remove(buffer)
-        counts.append(count)
+        counts.append(len(expected & readers_of.get((component, owner), set())))
     return counts
 
 

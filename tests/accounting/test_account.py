@@ -74,7 +74,7 @@ def test_a_dup_to_the_byte() -> None:
         "total_bytes": 24 * PAGE,
         "peak_bytes": 24 * PAGE,
         "left_bytes": 0,
-        "shared": [{"buffer": 2, "owner": 0, "readers": [1]}],
+        "shared": [{"buffer": 2, "component": "weights", "size_bytes": 8 * PAGE, "owner": 0, "readers": [1]}],
         "findings": [],
     }
 
@@ -137,7 +137,9 @@ def test_internal_memory_of_a_group_is_its_first_contexts() -> None:
     ledger = make_ledger(*buffers, shared, submits=[make_submit(10 + each, 0, tensors_in(1)) for each in (0, 1)])
     account = _account(plan, barriers, ledger)
     assert account["contexts"] == [_row(internal=7, task_list=1), _row(task_list=1)]
-    assert account["shared"] == [{"buffer": 1, "owner": 0, "readers": [1]}]
+    assert account["shared"] == [
+        {"buffer": 1, "component": "internal", "size_bytes": 7 * PAGE, "owner": 0, "readers": [1]}
+    ]
     assert [each["kind"] for each in account["findings"]] == ["leak"]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from accounting.attribution import attribute
 from accounting.ledger import Ledger, Submit
-from accounting.sharing import WRONG_READS, Finding, Shared, find_wrong_reads, shared_parts
+from accounting.sharing import WRONG_READS, Finding, find_wrong_reads, shared_parts
 from scenarios.plan import DUP, SHARED_WEIGHTS, Context, Plan
 from tests.accounting.hand_made import (
     PAGE,
@@ -40,10 +40,13 @@ def _findings(plan: Plan, *submits: Submit) -> list[Finding]:
     return find_wrong_reads(plan, make_barriers(plan), _ledger(plan, *submits))
 
 
-def _shared(plan: Plan, *submits: Submit) -> list[Shared]:
+def _shared(plan: Plan, *submits: Submit) -> list[tuple[int, int, tuple[int, ...]]]:
     barriers, ledger = make_barriers(plan), _ledger(plan, *submits)
     steady = next(each for each in barriers if each["phase"] == "steady")
-    return shared_parts(attribute(plan, barriers, ledger, steady["at_ns"]), barriers, ledger)
+    return [
+        (each.buffer, each.owner, each.readers)
+        for each in shared_parts(attribute(plan, barriers, ledger, steady["at_ns"]), barriers, ledger)
+    ]
 
 
 # Reads
@@ -107,7 +110,7 @@ def test_a_source_lends_its_weights(mechanism: str) -> None:
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
     runs = [make_submit(1, 2, weights_in(2)), make_submit(11, 12, weights_in(2))]
     assert _findings(plan, *runs) == []
-    assert _shared(plan, *runs) == [Shared(2, 0, (1,))]
+    assert _shared(plan, *runs) == [(2, 0, (1,))]
 
 
 def test_the_source_borrows_nothing_in_return() -> None:
@@ -122,7 +125,7 @@ def test_internal_memory_is_read_by_its_group_alone() -> None:
     plan = make_plan(*contexts, cores=2)
     members = [make_submit(1, 2, tensors_in(3)), make_submit(21, 22, tensors_in(3))]
     assert _findings(plan, *members) == []
-    assert _shared(plan, *members) == [Shared(3, 0, (2,))]
+    assert _shared(plan, *members) == [(3, 0, (2,))]
     assert _findings(plan, make_submit(11, 12, tensors_in(3))) == [Finding("reads_foreign", 1, 3, 0, 7)]
 
 
@@ -162,4 +165,4 @@ def test_readers_of_a_buffer_are_told_once_and_in_order() -> None:
         make_submit(21, 22, weights_in(2), tensors_in(12, "dead")),
         make_submit(1, 2, weights_in(2)),
     ]
-    assert _shared(_DUPS, *runs) == [Shared(2, 0, (1, 2))]
+    assert _shared(_DUPS, *runs) == [(2, 0, (1, 2))]

@@ -335,7 +335,10 @@ def test_memory_that_the_plan_shares_is_not_foreign(tmp_path: Path) -> None:
     script = _TWO_LOADS.replace("@load0", "@load_prepared0").replace("@load1", "@dup0")
     info = _checked(_bench(tmp_path, f"{script};submit-3-4-2@infer1", target=_BOARD), "full_dup")
     assert info["outcome"] == "ok"
-    assert [repeat["npu"]["shared"] for repeat in info["repeats"]] == [[{"buffer": 2, "owner": 0, "readers": [1]}]] * 2
+    shared = [each for repeat in info["repeats"] for each in repeat["npu"]["shared"]]
+    assert [(each["buffer"], each["component"], each["owner"], each["readers"]) for each in shared] == [
+        (2, "weights", 0, [1])
+    ] * 2
 
 
 def test_a_process_that_dies_has_no_account(tmp_path: Path) -> None:

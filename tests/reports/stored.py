@@ -74,8 +74,12 @@ def npu_account(plan: Plan, **changes: Any) -> dict[str, Any]:
         contexts.append({f"{name}_bytes": size for name, size in sizes.items()})
         weights_of = [place for place, other in enumerate(plan.contexts) if other.source == index]
         internal_of = [member for member, owner in lenders.items() if owner == index]
-        for buffer, readers in ((3 * index + 2, weights_of), (1000 + index, internal_of)):
-            shared += [{"buffer": buffer, "owner": index, "readers": readers}] if readers else []
+        for buffer, component, readers in (
+            (3 * index + 2, "weights", weights_of),
+            (1000 + index, "internal", internal_of),
+        ):
+            memory = {"buffer": buffer, "component": component, "size_bytes": sizes[component]}
+            shared += [{**memory, "owner": index, "readers": readers}] if readers else []
     total = sum(sum(context.values()) for context in contexts)
     account = {"source": "ledger", "contexts": contexts, "unattributed_bytes": 0, "total_bytes": total}
     return {**account, "peak_bytes": total + MIB, "left_bytes": 0, "shared": shared, "findings": [], **changes}

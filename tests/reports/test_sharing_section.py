@@ -47,7 +47,7 @@ def test_what_was_not_seen_is_not_verified(tmp_path: Path) -> None:
 def test_internal_memory_alone_does_not_verify_weights(tmp_path: Path) -> None:
     """Dups that read only the internal memory of their source do not share its weights."""
     found = [{"kind": "not_shared", "context": each, "buffer": None, "owner": 0, "amount": 0} for each in range(1, 12)]
-    buffers = [{"buffer": 1000, "owner": 0, "readers": [2, 4, 6, 8, 10]}]
+    buffers = [{"buffer": 1000, "component": "internal", "size_bytes": 1, "owner": 0, "readers": [2, 4, 6, 8, 10]}]
     rows = shared(
         tmp_path, "full_dup_internal_reuse", npu=lambda plan: npu_account(plan, shared=buffers, findings=found)
     )
