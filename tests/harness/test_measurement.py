@@ -311,8 +311,8 @@ def test_memory_that_is_not_given_back_is_a_leak(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("read", "kind", "words"),
     [
-        ("submit-3-4-2-dead@infer1", "reads_freed", "freed memory of context 0"),
-        ("submit-3-4-2@infer1", "reads_foreign", "memory that the plan does not share of context 0"),
+        ("submit-3-4-2-dead@infer1", "reads_freed", "freed memory of context 1"),
+        ("submit-3-4-2@infer1", "reads_foreign", "memory that the plan does not share of context 1"),
     ],
 )
 @pytest.mark.parametrize("target", [_VIRTUAL, _BOARD])
