@@ -113,7 +113,7 @@ def test_rockchips_adapter_from_end_to_end(rknn: Callable[..., Done]) -> None:
     assert info["cores"] == 1
     (repeat,) = info["repeats"]
     assert repeat["npu"]["source"] == "runtime"
-    assert [row["internal_bytes"] for row in repeat["npu"]["contexts"]] == [5000, 0]
+    assert [row["internal_bytes"] for row in repeat["npu"]["contexts"]] == [12345, 0]
     weights = results["shared_weights"]["repeats"][0]["npu"]["contexts"]
     assert [row["weights_bytes"] for row in weights] == [9000, 0]
 
