@@ -16,6 +16,9 @@ from tests.support import CHECKOUT, TIME_LIMIT_S
 _SMALL = ("--quick", "--streams=2", "--contexts=2", "--repeats=1", "--rounds=2")
 
 
+#: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
+_CHOOSE = ("--runtime", "--target", "--rknn-library", "hidden")
+
 #: A pytest plugin that leaves behind which modules the harness's process has imported.
 _PROBE = """
 import json, os, sys
@@ -61,9 +64,14 @@ class Bench:
         }
 
     def start(self, *arguments: object, cache: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
-        """Start it; the arguments stand after those that make it small. `cache` is another one than the tests'."""
+        """Start it; the arguments stand after those that make it small. `cache` is another one than the tests'.
+
+        It measures ONNX Runtime, whatever else the machine has, unless the arguments choose.
+        """
         command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", *_SMALL]
         command += [f"--benchmark-storage=file://{self.storage}", *map(str, arguments)]
+        if not any(str(each).startswith(_CHOOSE) for each in arguments):
+            command.append("--runtime=onnxruntime")
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
         environment = {**self._environment, **({"XDG_CACHE_HOME": str(cache)} if cache else {})}
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, **streams)
