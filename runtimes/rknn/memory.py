@@ -157,12 +157,14 @@ def _heap_buffer(heap: str, size: int) -> int:
 def _mmz_library() -> ctypes.CDLL:
     beside = os.path.dirname(find_library() or "")
     refusals = []
-    for name in (*_MMZ_LIBRARIES, *(os.path.join(beside, each) for each in _MMZ_LIBRARIES)):
+    for path in (*_MMZ_LIBRARIES, *(os.path.join(beside, name) for name in _MMZ_LIBRARIES)):
         try:
-            return ctypes.CDLL(name)
+            return ctypes.CDLL(path)
         except OSError as error:
-            refusals.append(str(error))
-    raise NotSupported(f"Rockchip's MMZ library is not here ({'; '.join(refusals)})")
+            # The loader's words say more than "not found" only of a file that is there.
+            refusals += [str(error)] if os.path.exists(path) else []
+    what = "; ".join(refusals) or "neither in the loader's path nor beside the runtime's library"
+    raise NotSupported(f"Rockchip's MMZ library ({' or '.join(_MMZ_LIBRARIES)}) is not here: {what}")
 
 
 _ALLOCATORS: Dict[str, Callable[[Binding, int, int], Piece]] = {
