@@ -80,21 +80,27 @@ class _Own:
     ledger: Ledger
 
     def component(self, buffer: Buffer, barrier: dict[str, Any] | None) -> str:
-        """Tell a buffer of the library's by what submits do with it, and where none has used it, by its size."""
-        submits, phase = self.ledger.submits, barrier["phase"] if barrier else None
-        if buffer.flags & _KERNEL_MAPPING or any(submit.task_buffer == buffer.number for submit in submits):
+        """Tell a buffer of the library's by what submits do with it, else by when it was made, its flags and size."""
+        return self._by_submits(buffer) or self._by_nature(buffer, barrier["phase"] if barrier else None)
+
+    def _by_submits(self, buffer: Buffer) -> str | None:
+        submits = self.ledger.submits
+        if any(submit.task_buffer == buffer.number for submit in submits):
             return "task_list"
         if any(buffer.number in submit.registers for submit in submits):
             return "register_commands"
-        if any(read.buffer == buffer.number for read in self._weight_reads()):
-            return "weights"
+        return "weights" if any(read.buffer == buffer.number for read in self._weight_reads()) else None
+
+    def _by_nature(self, buffer: Buffer, phase: str | None) -> str:
+        if buffer.flags & _KERNEL_MAPPING:
+            return "task_list"
         if phase == "first_inference":
             return "io"
         internal = self.account.get("internal_bytes", 0)
         if internal and 0 <= buffer.size_bytes - internal < _PAGE_BYTES + buffer.size_bytes - buffer.asked_bytes:
             return "internal"
         # Where no submit could be walked, what is left of an init is the register commands.
-        return "register_commands" if phase == "context" and not submits else "other"
+        return "register_commands" if phase == "context" and not self.ledger.submits else "other"
 
     def split(self, buffer: Buffer, component: str, separate: set[str]) -> list[Part]:
         """Return the parts of a buffer: with the register commands the library may keep weights and internal tensors.

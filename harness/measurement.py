@@ -86,9 +86,9 @@ class Bench:
         What a runtime prepares may differ from time to time (ONNX Runtime orders the optimised graph differently, and
         full dup of YOLOv5s then takes 285 to 358 MiB): prepared once for all, the spread would hide it.
         """
-        folder = cache_root() / plan.runtime
+        folder = cache_root() / "prepared"
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix="prepared-") as work:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f"{plan.runtime}-") as work:
             prepared = prepare_models(self.target, plan, Path(work), self.settings.time_limit_s)
             return prepared if isinstance(prepared, Failure) else self._one_process(prepared, number)
 

@@ -303,8 +303,8 @@ def test_no_media_memory_zone(full: Double) -> None:
     kind, _, _, message = _failure(full.walk(Context(0, 0, outside=(INTERNAL,), allocator=MMZ)))
     assert kind == "not_supported"
     assert message == (
-        "Rockchip's MMZ library (libmpimmz.so or librockit.so) is not here: neither in the loader's path nor beside the "
-        "runtime's library"
+        "Rockchip's MMZ library (libmpimmz.so or librockit.so) is not here: neither in the loader's path nor beside "
+        "the runtime's library"
     )
 
 
