@@ -137,7 +137,7 @@ def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
         return {}
     # A script that starts a Python does not tell.
     architecture = architecture_of(Path(interpreter))
-    if architecture not in (None, library.architecture):
+    if architecture is not None and architecture != library.architecture:
         chips = [name for name in playable_chips() if name in library.chips()]
         raise LibraryNotForInterpreter(library.path, library.architecture, architecture, chips)
     return {LIBRARY_VARIABLE: str(library.path)}
