@@ -38,7 +38,10 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
-        print(json.dumps(_convert(json.loads(line))), file=answers, flush=True)
+        answer = _convert(json.loads(line))
+        # Whoever reads the answer looks next for the toolkit's words.
+        sys.stdout.flush()
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def _convert(job: dict[str, Any]) -> dict[str, str] | None:
