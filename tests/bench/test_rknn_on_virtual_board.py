@@ -7,6 +7,7 @@ is installed for them (`python -m targets vboard install`), and where the tiny m
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -39,6 +40,9 @@ _SCENARIOS = ("full_dup", "in_turn", "internal_reuse", "shared_weights", "extern
 #: Before it, librknnrt takes models of its time alone, does not know the flag for internal memory from outside, and
 #: keeps weights in buffers of their own.
 _NEWER = "1.5"
+#: The library's debug level, at which it writes a line for each buffer that it allocates.
+_LOGGING = {"RKNN_LOG_LEVEL": "4"}
+_LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned size ?[:=] ?(\d+)")
 
 
 def _libraries() -> list[Any]:
@@ -82,6 +86,8 @@ class Walked:
     ledger: Ledger
     #: Events of the ledger's file.
     events: tuple[dict[str, Any], ...]
+    #: All that the library wrote at its debug level.
+    log: str
 
     @cached_property
     def account(self) -> dict[str, Any]:
@@ -138,11 +144,13 @@ def _walk(board: Board, scenario: str) -> Walked:
     chip = CHIPS[board.target.chip or ""]
     plan = build_plan(scenario, Parameters("rknn", board.models, 1, 2, chip.npu_cores, rounds=2))
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "ledger.jsonl"
-        environment = {**board.target.environment, LEDGER_VARIABLE: str(path)}
-        run = walk(plan, replace(board.target, environment=environment))
+        path, log = Path(folder) / "ledger.jsonl", Path(folder) / "log"
+        environment = {**board.target.environment, LEDGER_VARIABLE: str(path), **_LOGGING, "LOG": str(log)}
+        # Open for reading too: the adapter looks there for the library's errors.
+        command = ("sh", "-c", 'exec "$@" 2<>"$LOG"', "sh", *board.target.command)
+        run = walk(plan, replace(board.target, command=command, environment=environment))
         events = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
-        return Walked(plan, run, read_ledger(path), tuple(events))
+        return Walked(plan, run, read_ledger(path), tuple(events), log.read_text(encoding="utf-8", errors="replace"))
 
 
 def _whole_pages(size: int) -> int:
@@ -169,6 +177,15 @@ def test_the_ledger_is_what_was_asked_for(board: Board, walked: Callable[[str], 
         assert sum(size for row in account["contexts"] for size in row.values()) == account["total_bytes"]
         assert min(size for row in account["contexts"] for size in row.values()) >= 0
         assert account["unattributed_bytes"] == 0
+
+
+def test_the_ledger_is_the_librarys_own_log(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Every buffer that the library writes of is in the ledger, in order, with its size as asked and in whole pages."""
+    for run in _runs(walked, board):
+        logged = [(int(asked), int(size)) for asked, size in _LOGGED_BUFFER.findall(run.log)]
+        created = [(each["asked_bytes"], each["bytes"]) for each in run.events if each["event"] == "create"]
+        assert created == logged, run.plan.scenario
+        assert created
 
 
 def test_everything_is_given_back(board: Board, walked: Callable[[str], Walked]) -> None:
