@@ -38,7 +38,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         question = question_of(metafunc.definition.path)
         names = chosen_runtimes(metafunc.config)
         able = [name for name in names if question in find_runtime(name).questions]
-        nobody = pytest.mark.skip(reason=f"not a question for {' and '.join(names) or 'no runtime'}")
+        nobody = pytest.mark.skip(reason=f"not yet asked of {' and '.join(names) or 'no runtime'}")
         metafunc.parametrize("runtime", able or [pytest.param(None, id="none", marks=nobody)])
 
 

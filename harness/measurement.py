@@ -16,6 +16,7 @@ from harness.model_sets import ModelSets
 from harness.progress import Progress
 from harness.settings import Settings
 from models.cache import cache_root
+from runtimes import find_runtime
 from samplers.npu import NpuSources
 from samplers.observer import Observer
 from samplers.system import observe_idle
@@ -94,7 +95,7 @@ class Bench:
 
     def _one_process(self, plan: Plan, number: int) -> Repeat:
         idle = observe_idle(self.settings.idle_s)
-        observer = Observer(self.settings.sample_hz, self.npu)
+        observer = Observer(self.settings.sample_hz, self.npu if _on_npu(plan) else None)
         steps = list(plan.steps())
         run, ledger = self._walk(plan, observer, self._reporter(number, len(steps)))
         self._processes += 1
@@ -107,13 +108,13 @@ class Bench:
             system_memory_noise_bytes=idle.memory_noise_bytes,
             idle_cpu_percent=idle.cpu_percent,
             trace=trace,
-            npu=account_of_ledger(plan, run.phases, ledger) if ledger else account_of_runtime(plan, run.phases),
+            npu=_npu_account(plan, run, ledger) if _on_npu(plan) else None,
         )
 
     def _walk(self, plan: Plan, observer: Observer, on_step: Callable[[Any], None]) -> tuple[Run, Ledger | None]:
         """Walk the plan in one process; with the ledger that it wrote, where the target keeps one."""
         limit_s = self.settings.time_limit_s
-        if not self.target.keeps_ledger:
+        if not (self.target.keeps_ledger and _on_npu(plan)):
             return run_plan(self.target, plan, observer, limit_s, on_step), None
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ledger.jsonl"
@@ -174,6 +175,16 @@ class Bench:
                 message = f"outputs of {model['name']} are {', '.join(digests)}; {scenario} gave {', '.join(first)}"
                 return Failure("outputs_differ", "steady", None, message)
         return None
+
+
+def _npu_account(plan: Plan, run: Run, ledger: Ledger | None) -> dict[str, Any] | None:
+    """Return the account by the most exact source there is."""
+    return account_of_ledger(plan, run.phases, ledger) if ledger else account_of_runtime(plan, run.phases)
+
+
+def _on_npu(plan: Plan) -> bool:
+    """Whether the plan's runtime infers on the NPU, so that there is NPU memory to speak of."""
+    return find_runtime(plan.runtime).device == "npu"
 
 
 def _wrong_memory(repeats: list[Repeat]) -> Failure | None:

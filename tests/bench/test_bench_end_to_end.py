@@ -79,7 +79,7 @@ def test_what_the_adapter_cannot_do_is_stored_too(whole: Whole) -> None:
     assert (info["scenario"], info["outcome"]) == ("full_dup_internal_reuse", "not_supported")
     assert info["failure"]["message"] in whole.first.words
     assert "5 passed, 15 skipped" in whole.first.words
-    assert "not a question for onnxruntime" in whole.first.words
+    assert "not yet asked of onnxruntime" in whole.first.words
 
 
 def test_outputs_are_equal_whatever_is_reused(whole: Whole) -> None:

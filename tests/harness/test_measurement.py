@@ -271,6 +271,14 @@ def test_a_target_without_a_ledger_gives_the_runtimes_own_words(tmp_path: Path) 
     assert info["memory"]["npu_peak_bytes"] == info["memory"]["npu_left_bytes"] == [None, None]
 
 
+def test_a_runtime_on_the_cpu_has_no_npu_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No account and no bytes, not zero bytes: also where the target keeps a ledger of what others do."""
+    monkeypatch.setattr(runtimes, "RUNTIMES", (dataclasses.replace(ENTRY, device="cpu"),))
+    info = _checked(_bench(tmp_path, "plain", target=_BOARD), "full_dup")
+    assert [repeat["npu"] for repeat in info["repeats"]] == [None, None]
+    assert info["memory"]["npu_memory_bytes"] == [None, None]
+
+
 def test_a_target_with_a_ledger_gives_every_buffer(tmp_path: Path) -> None:
     """Total, peak and what is left are the ledger's, at each barrier its live bytes, and the trace has it all."""
     info = _checked(_bench(tmp_path, f"{_TWO_LOADS};destroy-2@destroy1", target=_BOARD), "no_reuse_one_model")
