@@ -87,6 +87,8 @@ class Bench:
         What a runtime prepares may differ from time to time (ONNX Runtime orders the optimised graph differently, and
         full dup of YOLOv5s then takes 285 to 358 MiB): prepared once for all, the spread would hide it.
         """
+        if not find_runtime(plan.runtime).prepares:
+            return self._one_process(plan, number)
         folder = cache_root() / "prepared"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=f"{plan.runtime}-") as work:

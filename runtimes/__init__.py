@@ -34,6 +34,8 @@ class RuntimeEntry:
     device: str
     #: The files of bench/ whose questions the adapter can answer, without `test_` and `.py`.
     questions: Tuple[str, ...]
+    #: Whether models are prepared, in a process of their own, before their weights can be shared.
+    prepares: bool = False
 
 
 RUNTIMES: Tuple[RuntimeEntry, ...] = (
@@ -44,6 +46,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "pip install onnxruntime",
         device="cpu",
         questions=("dup",),
+        prepares=True,
     ),
     RuntimeEntry(
         "rknn",

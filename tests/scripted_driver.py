@@ -272,7 +272,7 @@ def open_runtime() -> Runtime:
 
 #: The row that the list of runtimes has in such a process.
 ENTRY = runtimes.RuntimeEntry(
-    "scripted", "tests.scripted_driver", lambda: True, "nothing", device="npu", questions=("dup",)
+    "scripted", "tests.scripted_driver", lambda: True, "nothing", device="npu", questions=("dup",), prepares=True
 )
 
 
