@@ -12,7 +12,7 @@ import pytest
 from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.session import Session, choose_board_storage
-from harness.settings import add_options, chosen_runtimes, question_of
+from harness.settings import add_options, chosen_runtimes, question_of, what_is_lacking
 from runtimes import find_runtime
 from samplers.environment import environment
 from samplers.sources import memory_sources
@@ -37,8 +37,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "runtime" in metafunc.fixturenames and "measure" in metafunc.fixturenames:
         question = question_of(metafunc.definition.path)
         names = chosen_runtimes(metafunc.config)
-        able = [name for name in names if question in find_runtime(name).questions]
-        nobody = pytest.mark.skip(reason=f"not yet asked of {' and '.join(names) or 'no runtime'}")
+        lacking = what_is_lacking(metafunc.config, question)
+        able = [name for name in names if question in find_runtime(name).questions and not lacking]
+        nobody = pytest.mark.skip(reason=lacking or f"not yet asked of {' and '.join(names) or 'no runtime'}")
         metafunc.parametrize("runtime", able or [pytest.param(None, id="none", marks=nobody)])
 
 

@@ -63,8 +63,7 @@ class ResolutionsMissing(UserError):
     def __init__(self) -> None:
         super().__init__(
             "--model is given without --resolution: weights are shared between resolutions of one network. Give each "
-            "with --resolution FILE[,WEIGHTLESS], the one with the weights first; or leave shared weights out: "
-            "pytest bench/ -k 'not shared_weights'"
+            "with --resolution FILE[,WEIGHTLESS], the one with the weights first"
         )
 
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import NoRuntime, PssUnreadable, RuntimeNotInstalled, RuntimeNotOnTarget, TargetInvalid
+from harness.errors import (
+    NoRuntime,
+    PssUnreadable,
+    ResolutionsMissing,
+    RuntimeNotInstalled,
+    RuntimeNotOnTarget,
+    TargetInvalid,
+)
 from harness.model_sets import BuiltIn, ModelSets, Resolution
 from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime
 from samplers.process import pss_readable
@@ -33,11 +40,14 @@ __all__ = [
     "resolve_model_sets",
     "resolve_settings",
     "resolve_target",
+    "what_is_lacking",
 ]
 
 
 #: The runtime that --rknn-library and the virtual board are for.
 _RKNN = "rknn"
+#: The question that is about several resolutions of one network.
+_ABOUT_RESOLUTIONS = "shared_weights"
 
 
 @dataclass(frozen=True)
@@ -211,6 +221,12 @@ def chosen_runtimes(config: pytest.Config) -> list[str]:
 def question_of(path: Path) -> str:
     """Return the question that a file of bench/ asks, by its name."""
     return path.stem.replace("test_", "")
+
+
+def what_is_lacking(config: pytest.Config, question: str) -> str | None:
+    """Return what the user must give besides before a question can be asked of his own models; None where nothing."""
+    own_models = config.option.model and not config.option.resolution
+    return str(ResolutionsMissing()) if question == _ABOUT_RESOLUTIONS and own_models else None
 
 
 def check_runtimes(config: pytest.Config) -> None:

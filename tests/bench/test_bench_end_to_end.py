@@ -282,10 +282,6 @@ def test_nothing_is_stored_when_benchmarks_are_disabled(bench: Bench, tiny_model
         (["--rknn-library", "{folder}/none.so"], "--rknn-library {folder}/none.so: No such file or directory"),
         (["--rknn-library", "{model}"], "--rknn-library {model}: it is no shared library"),
         (
-            ["--runtime", "rknn", "--rknn-library", "{library}", "--model", "{model}"],
-            "--model is given without --resolution: weights are shared between resolutions of one network",
-        ),
-        (
             ["--runtime", "rknn", "--rknn-library", "{library}", "-k", "no_reuse"],
             "the built-in models are made for one chip, and this machine's is not known",
         ),

@@ -30,6 +30,7 @@ from harness.settings import (
     resolve_model_sets,
     resolve_settings,
     resolve_target,
+    what_is_lacking,
 )
 from runtimes import find_runtime
 from samplers import process as process_module
@@ -224,3 +225,12 @@ def test_a_storage_that_is_no_folder() -> None:
     """It is refused before pytest-benchmark opens it."""
     with pytest.raises(pytest.UsageError, match=r"elasticsearch.*: results and traces need a folder"):
         choose_board_storage(_config(benchmark_storage="elasticsearch+http://host/index"))
+
+
+def test_own_models_without_resolutions_cost_only_the_question_about_them() -> None:
+    """Shared weights need resolutions of one network; every other question is asked of the user's models."""
+    own, both = _config("--model", "a.rknn"), _config("--model", "a.rknn", "--resolution", "a.rknn,b.rknn")
+    assert "--resolution FILE" in (what_is_lacking(own, "shared_weights") or "")
+    assert [what_is_lacking(own, name) for name in ("dup", "internal_reuse", "io_copies")] == [None] * 3
+    assert what_is_lacking(both, "shared_weights") is None
+    assert what_is_lacking(_config(), "shared_weights") is None
