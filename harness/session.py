@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from harness.clock import ReplayClock
-from harness.errors import StorageNotLocal, StorageNotWritable
+from harness.errors import StorageNotLocal, StorageNotWritable, UserError
 from harness.measurement import Bench
+from harness.model_sets import ModelSets
 from harness.progress import Progress
 from harness.settings import (
     check_kernel,
@@ -52,8 +53,12 @@ class Session:
         progress = Progress(config)
         progress.expect(len(configurations) * settings.repeats)
         models = resolve_model_sets(config, target)
+        #: Runtimes that nobody asked for by name and that have no models here, and why.
+        self._without_models: dict[str, str] = {}
         for runtime, scenario in configurations:
-            models.of(runtime, find_scenario(scenario).model_set)
+            self._try_models(models, runtime, find_scenario(scenario).model_set)
+        if configurations and all(runtime in self._without_models for runtime, _ in configurations):
+            raise UserError("; ".join(self._without_models.values()))
         npu = find_npu_sources() if has_npu() else None
         self._bench = Bench(settings, models, target, self.storage, progress, npu)
         #: Results that pytest-benchmark has no statistics for, in the form of its entries.
@@ -65,6 +70,9 @@ class Session:
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
+        if runtime in self._without_models:
+            _pass_over(benchmark)
+            pytest.skip(self._without_models[runtime])
         measurement = self._bench.measure(runtime, scenario)
         check_result(measurement.info)
         if measurement.latencies_ns:
@@ -100,12 +108,25 @@ class Session:
         self._benchmarks.storage.save(output_json, self._benchmarks.save or self._benchmarks.autosave)
         self._benchmarks.save = self._benchmarks.autosave = None
 
+    def _try_models(self, models: ModelSets, runtime: str, model_set: str) -> None:
+        """Have the models read or built; a runtime that was found, and not asked for, may go without."""
+        try:
+            models.of(runtime, model_set)
+        except UserError as error:
+            if self._config.option.runtime:
+                raise
+            self._without_models[runtime] = f"--runtime {runtime}: {error}"
+
     def _keep_without_speed(self, benchmark: Any, info: dict[str, Any]) -> None:
         entry = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
         self._without_speed.append({**entry, "extra_info": info})
-        # A disabled fixture counts as used, and gives pytest-benchmark no empty statistics.
-        benchmark.disabled = True
-        benchmark.pedantic(lambda: None)
+        _pass_over(benchmark)
+
+
+def _pass_over(benchmark: Any) -> None:
+    """Have the fixture count as used without statistics: a disabled one does."""
+    benchmark.disabled = True
+    benchmark.pedantic(lambda: None)
 
 
 def storage_folder(config: pytest.Config) -> Path:

@@ -22,6 +22,7 @@ import pytest
 
 from storage.files import WITHOUT_SPEED, check_result
 from storage.trace import read_trace
+from targets.chips import chip_of_this_machine
 from tests.bench.bench_process import Bench, Done
 from tests.support import TIME_LIMIT_S
 
@@ -382,3 +383,18 @@ def _read_until(process: subprocess.Popen[bytes], word: bytes) -> bytes:
         assert piece, words.decode()
         words += piece
     return words
+
+
+@pytest.mark.skipif(chip_of_this_machine() is not None, reason="this board has models for its runtime")
+def test_a_runtime_that_was_only_found_may_lack_models(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is skipped with the reason and the others are measured; asked for by name, it is a mistake."""
+    monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(tmp_path / "librknnrt.so"))
+    bench = Bench(tmp_path, cache)
+    found = bench.run("--target=python", "-k", f"({_FULL_DUP}) or zero_copy_io", "--streams=1")
+    assert found.code == 0, found.words
+    assert list(found.results()) == ["full_dup"]
+    assert "--runtime rknn: the built-in models are made for one chip" in found.words
+    named = bench.run("--runtime=rknn", "-k", _FULL_DUP)
+    assert named.code == pytest.ExitCode.USAGE_ERROR
