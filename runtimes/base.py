@@ -10,6 +10,7 @@ __all__ = [
     "AdapterError",
     "Allocation",
     "Context",
+    "Copies",
     "Memory",
     "ModelUnreadable",
     "NotSupported",
@@ -39,14 +40,18 @@ class NotSupported(AdapterError):
 class Memory:
     """Who allocates a context's memory, how tensors get in and out, and where it runs."""
 
-    #: Whether its internal memory is given later, by Runtime.share_internal.
-    shared_internal: bool = False
+    #: The number of the internal memory that it shares with all contexts of this number; None: an own one.
+    internal: Optional[int] = None
     #: What the application allocates for this context: "weights", "internal".
     outside: Tuple[str, ...] = ()
     #: Who gives that memory: "create_mem", "dma_heap", "physical", "mmz".
     allocator: str = "create_mem"
     #: Which tensors are used where they are in place of being copied: "input", "output".
     zero_copy: Tuple[str, ...] = ()
+    #: Whether input and output stay in the memory of the device that infers.
+    device_io: bool = False
+    #: "cuda"; None: the device that the runtime infers on by itself.
+    device: Optional[str] = None
     #: The core that runs the context; None: the runtime chooses.
     core: Optional[int] = None
 
@@ -59,6 +64,13 @@ class Allocation(NamedTuple):
     asked_bytes: int
     #: Of the buffer behind it, by which other sources know it; 0 where it has none.
     inode: int
+
+
+class Copies(NamedTuple):
+    """Bytes that one inference copies between the application's tensors and those of the runtime."""
+
+    input_bytes: int
+    output_bytes: int
 
 
 class Context(ABC):
@@ -75,6 +87,13 @@ class Context(ABC):
     @abstractmethod
     def destroy(self) -> None:
         """Release everything that this context alone holds."""
+
+    @abstractmethod
+    def copies(self) -> Copies:
+        """Return what the last inference copied: the tensors' sizes, as often as the runtime or the adapter copies them.
+
+        Known from what the runtime's calls do and, where that depends on its version, from what came back.
+        """
 
     def account(self) -> Dict[str, int]:
         """Return the runtime's own account of this context's memory in bytes, by component; empty without one."""
@@ -94,7 +113,7 @@ class Runtime(ABC):
     driver_version: Optional[str] = None
 
     def prepare(self, model: str, digest: str, folder: str) -> Optional[str]:
-        """Make what DUP needs of a model beforehand, in a process of its own, and return its path.
+        """Make what sharing or giving weights needs of a model beforehand, in a process of its own; return its path.
 
         It goes into the folder, which nobody else uses; the digest tells the models in it apart. None when the
         runtime needs nothing.
@@ -103,21 +122,27 @@ class Runtime(ABC):
 
     @abstractmethod
     def load(self, model: str, prepared: Optional[str], memory: Memory) -> Context:
-        """Return a context of the model file; of the prepared file where its weights are to be shared."""
+        """Return a context of the model file; of the prepared file where its weights are to be shared or given."""
 
     def dup(self, source: Context, memory: Memory) -> Context:
         """Return a further context over the weights of source, with internal memory of its own."""
         raise NotSupported(f"{type(self).__name__} cannot duplicate a context")
 
     def share_weights(self, model: str, source: Context, memory: Memory) -> Context:
-        """Return a context of the model, another resolution of that of source, over the weights of source."""
+        """Return a context of the model, another resolution of that of source, over the weights of source.
+
+        `model` is the prepared file, or the one without weights, where there is such a one.
+        """
         raise NotSupported(f"{type(self).__name__} cannot share weights between resolutions of a model")
 
     def share_internal(self, contexts: Sequence[Context]) -> None:
-        """Give these contexts, which never run at the same time, one internal memory as large as the largest needs."""
-        raise NotSupported(f"{type(self).__name__} cannot share internal memory between contexts")
+        """Give these contexts, which never run at the same time, one internal memory as large as the largest needs.
 
-    def shared_context(self, source: Context) -> Context:
+        A runtime whose contexts share it from the time when they are made has nothing to do here.
+        """
+        return
+
+    def shared_context(self, source: Context, memory: Memory) -> Context:
         """Return a handle that runs source itself from another thread, with an input of its own."""
         raise NotSupported(f"{type(self).__name__} cannot run one context from several threads")
 

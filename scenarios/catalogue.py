@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from scenarios.plan import (
     CREATE_MEM,
+    CUDA,
     DMA_HEAP,
     DUP,
     INPUT,
@@ -19,24 +20,40 @@ from scenarios.plan import (
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    InvalidPlan,
     Model,
     Plan,
 )
 
 __all__ = [
+    "FRAMES_1080P",
+    "FRAMES_4K",
     "IN_TURN",
+    "MODEL_SETS",
     "RESOLUTIONS",
     "SCENARIOS",
     "STREAMS",
     "Parameters",
     "Scenario",
-    "build_plan",
+    "TooFewModels",
+    "build_plans",
     "find_scenario",
 ]
 
-#: Which models a scenario is made from: one per stream; several that run one after the other; one at several
-#: resolutions, the first of which has the weights.
+#: Which models a scenario is made from: one per stream; several that run one after the other, the largest first; one
+#: at several resolutions, the first of which has the weights; one that takes a camera frame and gives one of equal size.
 STREAMS, IN_TURN, RESOLUTIONS = "streams", "in_turn", "resolutions"
+FRAMES_1080P, FRAMES_4K = "frames_1080p", "frames_4k"
+MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K)
+
+
+class TooFewModels(InvalidPlan):
+    """The scenario is about so many models of its set, and the set has no more than these."""
+
+    def __init__(self, wanted: int, given: int) -> None:
+        super().__init__(
+            f"it is about the first {wanted} resolutions and there are {given}: the scenario of all resolutions has them"
+        )
 
 
 @dataclass(frozen=True)
@@ -61,15 +78,21 @@ class Layout:
     contexts: Tuple[Context, ...]
 
 
+_LayOut = Callable[[Parameters], Layout]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One way to lay out contexts, with the baseline of the same models that it is compared with."""
 
     name: str
-    lay_out: Callable[[Parameters], Layout]
+    #: The first is measured; where the runtime has not all mechanisms that it needs, the next.
+    lay_outs: Tuple[_LayOut, ...]
     baseline: Optional[str] = None
-    #: STREAMS, IN_TURN or RESOLUTIONS.
+    #: One of MODEL_SETS.
     model_set: str = STREAMS
+    #: Whether another scenario shows the same mechanism, and this one at another size alone.
+    is_variant: bool = False
 
 
 def _no_reuse(parameters: Parameters) -> Layout:
@@ -99,10 +122,7 @@ def _shared_context(parameters: Parameters) -> Layout:
 
 def _full_dup_internal_reuse(parameters: Parameters) -> Layout:
     """Full dup, and the contexts of one core, which run in turn, share one internal memory."""
-    layout = _full_dup(parameters)
-    cores = [index % parameters.cores for index in range(len(layout.contexts))]
-    bound = [replace(context, core=core, internal=core) for context, core in zip(layout.contexts, cores)]
-    return replace(layout, contexts=tuple(bound))
+    return _internal_per_core(_full_dup(parameters), parameters.cores)
 
 
 def _in_turn(parameters: Parameters) -> Layout:
@@ -116,59 +136,123 @@ def _internal_reuse(parameters: Parameters) -> Layout:
     return _all_with(_in_turn(parameters), internal=0)
 
 
-def _resolutions(parameters: Parameters) -> Layout:
-    """Each resolution of the network has one context, with weights of its own."""
-    contexts = [Context(stream=0, model=index) for index in range(len(parameters.models))]
-    return Layout(parameters.models, tuple(contexts))
+def _internal_reuse_last_first(parameters: Parameters) -> Layout:
+    """The same, but the contexts are made in the reverse order: the largest comes last."""
+    layout = _internal_reuse(parameters)
+    return replace(layout, contexts=tuple(reversed(layout.contexts)))
 
 
-def _shared_weights(parameters: Parameters) -> Layout:
-    """Each resolution of the network has one context; all have the weights of the first."""
-    layout = _resolutions(parameters)
-    first, *others = layout.contexts
-    sharing = [replace(context, mechanism=SHARED_WEIGHTS, source=0) for context in others]
-    return replace(layout, contexts=(first, *sharing))
+def _resolutions(count: Optional[int] = None) -> _LayOut:
+    """Each of the first `count` resolutions of the network, or of all, has one context with weights of its own."""
+
+    def lay_out(parameters: Parameters) -> Layout:
+        models = parameters.models[:count]
+        if count is not None and len(parameters.models) <= count:
+            raise TooFewModels(count, len(parameters.models))
+        contexts = [Context(stream=0, model=index) for index in range(len(models))]
+        return Layout(models, tuple(contexts))
+
+    return lay_out
 
 
-def _external(allocator: str) -> Callable[[Parameters], Layout]:
+def _shared_weights(count: Optional[int] = None) -> _LayOut:
+    """The same; all have the weights of the first."""
+
+    def lay_out(parameters: Parameters) -> Layout:
+        layout = _resolutions(count)(parameters)
+        first, *others = layout.contexts
+        sharing = [replace(context, mechanism=SHARED_WEIGHTS, source=0) for context in others]
+        return replace(layout, contexts=(first, *sharing))
+
+    return lay_out
+
+
+def _one_model_with(**changes: Any) -> _LayOut:
+    """One model for all streams; every context is loaded, with these changes."""
+    return lambda parameters: _all_with(_no_reuse_one_model(parameters), **changes)
+
+
+def _external(allocator: str) -> _LayOut:
     """One model; the application gives every context all of its memory: weights, internal, input and output."""
-    return lambda parameters: _all_with(
-        _no_reuse_one_model(parameters), outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT), allocator=allocator
-    )
+    return _one_model_with(outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT), allocator=allocator)
 
 
-def _external_internal(parameters: Parameters) -> Layout:
-    """One model; the application gives every context its internal memory."""
-    return _all_with(_no_reuse_one_model(parameters), outside=(INTERNAL,))
+def _one_context_with(**changes: Any) -> _LayOut:
+    """One context of one model, with these changes."""
+    return lambda parameters: Layout(parameters.models[:1], (Context(stream=0, model=0, **changes),))
 
 
-def _zero_copy(*tensors: str) -> Callable[[Parameters], Layout]:
-    """One model; the application's input or output is used where it is."""
-    return lambda parameters: _all_with(_no_reuse_one_model(parameters), zero_copy=tensors)
+def _lean(*, mechanism: str, internal: bool, zero_copy: bool) -> _LayOut:
+    """One model for all streams, with these mechanisms together; the contexts of one core share internal memory."""
+
+    def lay_out(parameters: Parameters) -> Layout:
+        layout = _one_model(parameters, reuse=mechanism)
+        if zero_copy:
+            layout = _all_with(layout, zero_copy=(INPUT, OUTPUT))
+        return _internal_per_core(layout, parameters.cores) if internal else layout
+
+    return lay_out
+
+
+#: The more mechanisms the sooner; of as many, those that save what is larger: weights, internal tensors, tensors.
+_LEAN = tuple(
+    _lean(mechanism=mechanism, internal=internal, zero_copy=zero_copy)
+    for count in (3, 2, 1)
+    for mechanism in (DUP, LOAD)
+    for internal in (True, False)
+    for zero_copy in (True, False)
+    if (mechanism == DUP) + internal + zero_copy == count
+)
+
+
+def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> Tuple[Scenario, ...]:
+    """Return every way to move input and output, of models of one set."""
+    baseline = f"copied_io{suffix}"
+    ways = {
+        "zero_copy_input": {"zero_copy": (INPUT,)},
+        "zero_copy_output": {"zero_copy": (OUTPUT,)},
+        "zero_copy_io": {"zero_copy": (INPUT, OUTPUT)},
+        "device_io": {"device_io": True},
+    }
+    others = [
+        Scenario(f"{name}{suffix}", (make(**changes),), baseline, model_set, is_variant=bool(suffix))
+        for name, changes in ways.items()
+    ]
+    return (Scenario(baseline, (make(),), model_set=model_set, is_variant=bool(suffix)), *others)
 
 
 #: Every scenario, in the order in which it runs: a baseline stands before what is compared with it.
 SCENARIOS: Tuple[Scenario, ...] = (
-    Scenario("no_reuse", _no_reuse),
-    Scenario("partial_dup", _partial_dup, baseline="no_reuse"),
-    Scenario("no_reuse_one_model", _no_reuse_one_model),
-    Scenario("full_dup", _full_dup, baseline="no_reuse_one_model"),
-    Scenario("shared_context", _shared_context, baseline="no_reuse_one_model"),
-    Scenario("full_dup_internal_reuse", _full_dup_internal_reuse, baseline="no_reuse_one_model"),
-    Scenario("in_turn", _in_turn, model_set=IN_TURN),
-    Scenario("internal_reuse", _internal_reuse, baseline="in_turn", model_set=IN_TURN),
-    Scenario("resolutions", _resolutions, model_set=RESOLUTIONS),
-    Scenario("shared_weights", _shared_weights, baseline="resolutions", model_set=RESOLUTIONS),
-    Scenario("runtime_memory", _no_reuse_one_model),
-    Scenario("external_internal", _external_internal, baseline="runtime_memory"),
-    Scenario("external_memory", _external(CREATE_MEM), baseline="runtime_memory"),
-    Scenario("external_dma_heap", _external(DMA_HEAP), baseline="runtime_memory"),
-    Scenario("external_physical", _external(PHYSICAL), baseline="runtime_memory"),
-    Scenario("external_mmz", _external(MMZ), baseline="runtime_memory"),
-    Scenario("copied_io", _no_reuse_one_model),
-    Scenario("zero_copy_input", _zero_copy(INPUT), baseline="copied_io"),
-    Scenario("zero_copy_output", _zero_copy(OUTPUT), baseline="copied_io"),
-    Scenario("zero_copy_io", _zero_copy(INPUT, OUTPUT), baseline="copied_io"),
+    Scenario("no_reuse", (_no_reuse,)),
+    Scenario("partial_dup", (_partial_dup,), baseline="no_reuse"),
+    Scenario("no_reuse_one_model", (_no_reuse_one_model,)),
+    Scenario("full_dup", (_full_dup,), baseline="no_reuse_one_model"),
+    Scenario("shared_context", (_shared_context,), baseline="no_reuse_one_model"),
+    Scenario("full_dup_internal_reuse", (_full_dup_internal_reuse,), baseline="no_reuse_one_model"),
+    Scenario("in_turn", (_in_turn,), model_set=IN_TURN),
+    Scenario("internal_reuse", (_internal_reuse,), baseline="in_turn", model_set=IN_TURN),
+    Scenario("internal_reuse_last_first", (_internal_reuse_last_first,), baseline="in_turn", model_set=IN_TURN),
+    Scenario("resolutions_2", (_resolutions(2),), model_set=RESOLUTIONS, is_variant=True),
+    Scenario("shared_weights_2", (_shared_weights(2),), "resolutions_2", RESOLUTIONS, is_variant=True),
+    Scenario("resolutions_3", (_resolutions(3),), model_set=RESOLUTIONS, is_variant=True),
+    Scenario("shared_weights_3", (_shared_weights(3),), "resolutions_3", RESOLUTIONS, is_variant=True),
+    Scenario("resolutions", (_resolutions(),), model_set=RESOLUTIONS),
+    Scenario("shared_weights", (_shared_weights(),), baseline="resolutions", model_set=RESOLUTIONS),
+    Scenario("runtime_memory", (_no_reuse_one_model,)),
+    Scenario("external_weights", (_one_model_with(outside=(WEIGHTS,)),), baseline="runtime_memory"),
+    Scenario("external_internal", (_one_model_with(outside=(INTERNAL,)),), baseline="runtime_memory"),
+    Scenario("external_io", (_one_model_with(zero_copy=(INPUT, OUTPUT)),), baseline="runtime_memory"),
+    Scenario("external_memory", (_external(CREATE_MEM),), baseline="runtime_memory"),
+    Scenario("external_dma_heap", (_external(DMA_HEAP),), baseline="runtime_memory"),
+    Scenario("external_physical", (_external(PHYSICAL),), baseline="runtime_memory"),
+    Scenario("external_mmz", (_external(MMZ),), baseline="runtime_memory"),
+    *_io("", STREAMS, _one_model_with),
+    *_io("_1080p", FRAMES_1080P, _one_context_with),
+    *_io("_4k", FRAMES_4K, _one_context_with),
+    Scenario("cuda_copied_io", (_one_model_with(device=CUDA),)),
+    Scenario("cuda_device_io", (_one_model_with(device=CUDA, device_io=True),), baseline="cuda_copied_io"),
+    Scenario("plain", (_no_reuse_one_model,)),
+    Scenario("lean", _LEAN, baseline="plain"),
 )
 
 
@@ -180,10 +264,16 @@ def find_scenario(name: str) -> Scenario:
     raise KeyError(f"unknown scenario {name!r}; valid: {', '.join(each.name for each in SCENARIOS)}")
 
 
-def build_plan(name: str, parameters: Parameters) -> Plan:
-    """Return the plan of the named scenario for these parameters."""
+def build_plans(name: str, parameters: Parameters) -> List[Plan]:
+    """Return the plans of the named scenario: the first that the runtime has all mechanisms for is measured.
+
+    Raises TooFewModels where the scenario has nothing to say of these models.
+    """
     scenario = find_scenario(name)
-    layout = scenario.lay_out(parameters)
+    return [_plan(scenario, lay_out(parameters), parameters) for lay_out in scenario.lay_outs]
+
+
+def _plan(scenario: Scenario, layout: Layout, parameters: Parameters) -> Plan:
     return Plan(
         scenario=scenario.name,
         baseline=scenario.baseline,
@@ -217,6 +307,13 @@ def _group(first: int, streams: Sequence[int], model: int, reuse: str) -> List[C
         source = None if reuse == LOAD else first
         contexts.append(Context(stream, model, reuse, source))
     return contexts
+
+
+def _internal_per_core(layout: Layout, cores: int) -> Layout:
+    """Bind the contexts to the cores in turn; those of one core share one internal memory."""
+    numbers = [index % cores for index in range(len(layout.contexts))]
+    bound = [replace(context, core=core, internal=core) for context, core in zip(layout.contexts, numbers)]
+    return replace(layout, contexts=tuple(bound))
 
 
 def _all_with(layout: Layout, **changes: Any) -> Layout:

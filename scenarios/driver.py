@@ -87,20 +87,21 @@ class Walk:
 
     def _make(self, index: int) -> Dict[str, Any]:
         started = time.monotonic_ns()
-        context = self._new_context(self._plan.contexts[index], self._plan.shares_weights(index))
+        context = self._new_context(self._plan.contexts[index], self._plan.needs_prepared(index))
         load_ns = time.monotonic_ns() - started
         self._contexts.append(context)
         self._workers.append(Worker(f"context-{index}"))
         return {"load_ns": load_ns, **self._versions(), **_account(context)}
 
-    def _new_context(self, spec: ContextSpec, shares_weights: bool) -> Context:
+    def _new_context(self, spec: ContextSpec, from_prepared: bool) -> Context:
         model, memory = self._plan.models[spec.model], _memory(spec, self._plan.cores)
         if spec.source is None:
-            return self._runtime.load(model.path, model.prepared if shares_weights else None, memory)
+            return self._runtime.load(model.path, model.prepared if from_prepared else None, memory)
         source = self._contexts[spec.source]
         if spec.mechanism == SHARED_WEIGHTS:
-            return self._runtime.share_weights(model.weightless or model.path, source, memory)
-        return self._runtime.dup(source, memory) if spec.mechanism == DUP else self._runtime.shared_context(source)
+            return self._runtime.share_weights(model.prepared or model.weightless or model.path, source, memory)
+        make = self._runtime.dup if spec.mechanism == DUP else self._runtime.shared_context
+        return make(source, memory)
 
     def _share_internal(self, first: int) -> Dict[str, Any]:
         members = next(each for each in self._plan.internal_memories().values() if each[0] == first)
@@ -111,7 +112,8 @@ class Walk:
         context, worker = self._contexts[index], self._workers[index]
         worker.start(lambda: _warm_up(context))
         latency_ns = worker.finish()
-        return {"latency_ns": latency_ns, "digest": _digest(context), **_account(context)}
+        copies = context.copies()._asdict()
+        return {"latency_ns": latency_ns, "digest": _digest(context), "copies": copies, **_account(context)}
 
     def _steady(self) -> Dict[str, Any]:
         gates = _gates(self._plan)
@@ -167,7 +169,7 @@ def _prepare(runtime: Runtime, command: Dict[str, Any]) -> Dict[str, Optional[st
 def _memory(spec: ContextSpec, cores: int) -> Memory:
     """Return what the runtime needs to know of the context; where there is one core there is none to choose."""
     core = spec.core if cores > 1 else None
-    return Memory(spec.internal is not None, spec.outside, spec.allocator, spec.zero_copy, core)
+    return Memory(spec.internal, spec.outside, spec.allocator, spec.zero_copy, spec.device_io, spec.device, core)
 
 
 def _account(context: Context) -> Dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 __all__ = [
     "ALLOCATORS",
     "CREATE_MEM",
+    "CUDA",
     "DMA_HEAP",
     "DUP",
     "INPUT",
@@ -52,6 +53,10 @@ INPUT, OUTPUT = "input", "output"
 CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ = "create_mem", "dma_heap", "physical", "mmz"
 ALLOCATORS = (CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ)
 
+#: A device that a runtime may use besides the one that it infers on by itself (Context.device).
+CUDA = "cuda"
+_DEVICES = (CUDA,)
+
 
 class InvalidPlan(ValueError):
     """The plan contradicts itself; the message names the context and what would be valid."""
@@ -67,7 +72,7 @@ class Model:
     path: str
     #: SHA-256 of the file and of the external data it names: equal digests are equal models.
     digest: str
-    #: What the runtime made from the file beforehand so that its weights can be shared, if it needs that.
+    #: What the runtime made from the file beforehand so that weights can be shared, or given, if it needs that.
     prepared: Optional[str] = None
     #: The same model without its weights, for a context that shares those of another one; None: there is none.
     weightless: Optional[str] = None
@@ -93,6 +98,10 @@ class Context:
     allocator: str = CREATE_MEM
     #: Which tensors are not copied: INPUT, OUTPUT.
     zero_copy: Tuple[str, ...] = ()
+    #: Input and output stay in the memory of the device that infers; the application neither sends nor fetches them.
+    device_io: bool = False
+    #: CUDA; None: the device that the runtime infers on by itself.
+    device: Optional[str] = None
     #: The core that runs it, whose contexts run in turn; None: any free one.
     core: Optional[int] = None
 
@@ -156,6 +165,10 @@ class Plan:
         _check_words(f"{where}: outside", context.outside, (WEIGHTS, INTERNAL))
         _check_words(f"{where}: zero_copy", context.zero_copy, (INPUT, OUTPUT))
         _check_words(f"{where}: allocator", (context.allocator,), ALLOCATORS)
+        if context.device is not None:
+            _check_words(f"{where}: device", (context.device,), _DEVICES)
+        if context.device_io and context.zero_copy:
+            raise InvalidPlan(f"{where}: tensors that stay on the device cannot be the application's; leave out zero_copy")
         if context.source is not None and WEIGHTS in context.outside:
             raise InvalidPlan(f"{where}: its weights are its source's; only a loaded context's can be outside")
         if context.internal is not None and INTERNAL in context.outside:
@@ -193,6 +206,10 @@ class Plan:
         if self.contexts[index].mechanism in mechanisms:
             return True
         return any(other.mechanism in mechanisms and other.source == index for other in self.contexts)
+
+    def needs_prepared(self, index: int) -> bool:
+        """Whether this context is made from what the runtime prepared: its weights are shared, or the application's."""
+        return self.shares_weights(index) or WEIGHTS in self.contexts[index].outside
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps of a walk in order; contexts are destroyed last made first, so a dup before its source."""

@@ -16,7 +16,7 @@ from scenarios.plan import Plan
 __all__ = ["SCHEMA", "Configuration", "Repeat", "build_result"]
 
 #: Written into every result; a change of names or meanings makes a new number.
-#: 1 (2026-11): first form; later the same month, all optional: `npu`, `driver_version`, `chip`, `computes`.
+#: 1 (2026-11): first form; later the same month, all optional: `npu`, `driver_version`, `chip`, `computes`, `copies`.
 SCHEMA = "reusebench-result-1"
 
 
@@ -108,6 +108,7 @@ def build_result(
         "outcome": failure["kind"] if failure else "ok",
         "failure": failure,
         "output_digests": output_digests(plan, repeats),
+        "copies": _copies(repeats),
         "memory": {name: [figure(repeat) for repeat in repeats] for name, figure in _MEMORY.items()},
         "speed": _speed(repeats, configuration.computes),
         "repeats": [_stored_repeat(repeat) for repeat in repeats],
@@ -126,6 +127,12 @@ def output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, list[str]
             model = plan.models[plan.contexts[index].model]
             found.setdefault(model.digest, set()).add(digest)
     return {model: sorted(digests) for model, digests in found.items()}
+
+
+def _copies(repeats: Sequence[Repeat]) -> list[dict[str, int]] | None:
+    """Return what an inference of each context copies, which is the same in every repeat; None where none ran."""
+    firsts = repeats[0].of_contexts("first_inference") if repeats else []
+    return [record["data"]["copies"] for record in firsts] or None
 
 
 def _difference(repeat: Repeat, phase: str, key: str) -> int | None:

@@ -190,14 +190,14 @@ def run_plan(
 
 
 def prepare_models(target: Target, plan: Plan, folder: Path, time_limit_s: float) -> Plan | Failure:
-    """Return the plan with what the runtime needs made of each model whose weights are shared.
+    """Return the plan with what the runtime needs made of each model whose weights are shared or given.
 
     In a process of its own, so that making it is not part of what is measured.
     """
-    shared = {plan.contexts[index].model for index in range(len(plan.contexts)) if plan.shares_weights(index)}
-    if not shared:
+    needed = {plan.contexts[index].model for index in range(len(plan.contexts)) if plan.needs_prepared(index)}
+    if not needed:
         return plan
-    models = [{"path": plan.models[index].path, "digest": plan.models[index].digest} for index in sorted(shared)]
+    models = [{"path": plan.models[index].path, "digest": plan.models[index].digest} for index in sorted(needed)]
     command = {"command": "prepare", "runtime": plan.runtime, "models": models, "folder": str(folder)}
     with _started(target) as process:
         process.write(json.dumps(command))

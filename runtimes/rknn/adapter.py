@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Callable, Dict, List, Optional, Sequence
 
-from runtimes.base import AdapterError, Allocation, Context, Memory, NotSupported, Runtime
+from runtimes.base import AdapterError, Allocation, Context, Copies, Memory, NotSupported, Runtime
 from runtimes.rknn.abi import (
     FLAG_INTERNAL_ALLOC_OUTSIDE,
     FLAG_MEM_ALLOC_OUTSIDE,
@@ -93,6 +93,10 @@ class RknnRuntimeContext(Context):
         """Return the application's output buffers."""
         return self._output.views() if self._output else []
 
+    def copies(self) -> Copies:
+        """Return what goes between the application's buffers and the library's, or ours for the mini runtime."""
+        return Copies(*(each.copied_bytes() if each else 0 for each in (self._input, self._output)))
+
     def account(self) -> Dict[str, int]:
         """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the shared weights."""
         sizes = self.binding.mem_size(self.handle)
@@ -132,6 +136,7 @@ class Rknn(Runtime):
 
     def load(self, model: str, prepared: Optional[str], memory: Memory) -> RknnRuntimeContext:
         """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
+        _check_device(memory)
         content = _read(model)
         handle = self._binding.init(_address(content), len(content), self._flags(memory), master=None)
         # With weights outside the library reads them from the content only in rknn_set_weight_mem.
@@ -156,7 +161,7 @@ class Rknn(Runtime):
         handle = self._binding.init(_address(content), len(content), flags, master=source.handle)
         return self._furnish(handle, memory, loaded=False)
 
-    def shared_context(self, source: Context) -> Context:
+    def shared_context(self, source: Context, memory: Memory) -> Context:
         """Refuse: rknn_run of one context from two threads is not in Rockchip's API."""
         raise NotSupported("Rockchip's runtime runs a context from one thread at a time; a further thread needs a dup")
 
@@ -173,7 +178,7 @@ class Rknn(Runtime):
 
     def _flags(self, memory: Memory) -> int:
         """Return who allocates; the mini runtime ignores 0x200 and overwrites other memory, and needs 0x10."""
-        internal_outside = memory.shared_internal or "internal" in memory.outside
+        internal_outside = memory.internal is not None or "internal" in memory.outside
         if "weights" in memory.outside or (self._mini and internal_outside):
             return FLAG_MEM_ALLOC_OUTSIDE
         return FLAG_INTERNAL_ALLOC_OUTSIDE if internal_outside else 0
@@ -230,6 +235,14 @@ def open_runtime() -> Runtime:
     if wanted and not hasattr(ctypes.CDLL(None), _PRELOAD_SYMBOL):
         raise PreloadMissing
     return Rknn(path)
+
+
+def _check_device(memory: Memory) -> None:
+    """Refuse other devices, and what zero copy is already."""
+    if memory.device is not None:
+        raise NotSupported(f"Rockchip's runtime infers on its NPU alone, not on {memory.device}")
+    if memory.device_io:
+        raise NotSupported("with zero copy the tensors are the NPU's own memory already; there is nothing beyond it")
 
 
 def _destroyer(binding: Binding, handle: int, memory: TensorMemory) -> Callable[[], None]:

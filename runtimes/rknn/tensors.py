@@ -39,6 +39,10 @@ class Tensors(ABC):
     def views(self) -> List[memoryview]:
         """Return the application's side of each tensor, without a copy."""
 
+    @abstractmethod
+    def copied_bytes(self) -> int:
+        """Return how many bytes one inference copies."""
+
     def allocations(self) -> List[Allocation]:
         """Return the memory that was allocated for the NPU to reach."""
         return []
@@ -66,6 +70,10 @@ class CopiedInputs(Tensors):
         """Hand the buffers over."""
         self._binding.inputs_set(self._context, self._inputs)
 
+    def copied_bytes(self) -> int:
+        """Return the size of the buffers."""
+        return sum(map(len, self._buffers))
+
     def views(self) -> List[memoryview]:
         """Return the application's buffers."""
         return [memoryview(buffer) for buffer in self._buffers]
@@ -88,6 +96,10 @@ class CopiedOutputs(Tensors):
     def move(self) -> None:
         """Have the outputs copied."""
         self._binding.outputs_get(self._context, self._outputs)
+
+    def copied_bytes(self) -> int:
+        """Return the size of the buffers."""
+        return sum(map(len, self._buffers))
 
     def views(self) -> List[memoryview]:
         """Return the application's buffers."""
@@ -139,6 +151,10 @@ class _Bound(Tensors):
         if self._staging:
             return [memoryview(buffer) for buffer in self._staging]
         return [memoryview((ctypes.c_char * slot.size).from_address(slot.piece.address)) for slot in self._bound]
+
+    def copied_bytes(self) -> int:
+        """Return what goes to and from the application's own buffers; nothing where it has none."""
+        return sum(map(len, self._staging))
 
     def allocations(self) -> List[Allocation]:
         """Return the bound memory."""
