@@ -90,7 +90,7 @@ class Context(ABC):
 
     @abstractmethod
     def copies(self) -> Copies:
-        """Return what the last inference copied: the tensors' sizes, as often as the runtime or the adapter copies them.
+        """Return what the last inference copied: the size of each tensor, as often as it was copied.
 
         Known from what the runtime's calls do and, where that depends on its version, from what came back.
         """

@@ -1,0 +1,162 @@
+"""The adapter of ONNX Runtime, on the CPU or, where it has that provider, on CUDA.
+
+One inference uses one core (intra-op threads 1), as one context on an NPU core does, so results are
+bit-equal between runs and `Plan.cores` says how many cores are busy.
+
+A dup is a further session over the same mapped weights, and so is a session of another resolution (prepared.py).
+Sessions that share internal memory allocate from one arena of the process. It serves all of them, whatever number
+their internal memory has; where several run at once it grows by what each needs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, List, Optional, Sequence
+
+import onnxruntime as ort
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
+
+from runtimes.base import Allocation, Context, Copies, Memory, ModelUnreadable, NotSupported, Runtime
+from runtimes.onnxruntime.prepared import GivenWeights, prepare, same_weights
+from runtimes.onnxruntime.tensors import Tensors, open_tensors
+
+__all__ = ["OnnxContext", "OnnxRuntime"]
+
+#: ONNX Runtime's severity scale (OrtLoggingLevel): 3 is error.
+_LOG_ERRORS_ONLY = 3
+#: The arena grows by what is asked for, and not to the next power of two (arena_extend_strategy of OrtArenaCfg).
+_SAME_AS_REQUESTED = 1
+_DEFAULT = -1
+_CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+
+
+class OnnxContext(Context):
+    """A session with an input of its own."""
+
+    def __init__(self, session: Any, model: str, memory: Memory, shared: bool) -> None:
+        self.model = model
+        #: Whether the session's weights are a mapped file that a dup can map again.
+        self.shared = shared
+        self._tensors: Optional[Tensors] = open_tensors(session, model, memory)
+        self._weights: Optional[GivenWeights] = None
+
+    def keep(self, weights: GivenWeights) -> None:
+        """Hold the memory that the application gave for as long as the session lives."""
+        self._weights = weights
+
+    @property
+    def session(self) -> Any:
+        """The live ONNX Runtime session; None once destroyed."""
+        return self._tensors.session if self._tensors else None
+
+    def infer(self) -> None:
+        """Run the session once."""
+        self._tensors.run()  # type: ignore[union-attr]
+
+    def outputs(self) -> Sequence[memoryview]:
+        """Return the arrays of the last run."""
+        return self._tensors.views() if self._tensors else []
+
+    def copies(self) -> Copies:
+        """Return what the last run copied."""
+        return self._tensors.copies() if self._tensors else Copies(0, 0)
+
+    def allocations(self) -> List[Allocation]:
+        """Return the weights that the application gave and the tensors that are bound to its memory."""
+        weights = [Allocation("weights", self._weights.size_bytes, 0)] if self._weights else []
+        return weights + (self._tensors.allocations() if self._tensors else [])
+
+    def destroy(self) -> None:
+        """Drop the session, which ONNX Runtime frees with its last holder, and then what it uses."""
+        self._tensors = None
+        self._weights = None
+
+
+class OnnxRuntime(Runtime):
+    """An imported ONNX Runtime."""
+
+    version = ort.__version__
+
+    def __init__(self) -> None:
+        self._has_shared_arena = False
+
+    def prepare(self, model: str, digest: str, folder: str) -> str:
+        """Save the optimised model and its weights."""
+        return prepare(model, os.path.join(folder, digest), _open_session, _options())
+
+    def load(self, model: str, prepared: Optional[str], memory: Memory) -> OnnxContext:
+        """Return a session of the model at full optimisation, or of the prepared model as it is."""
+        _check_memory(memory)
+        options = self._options_of(memory)
+        if prepared is None:
+            return OnnxContext(_open_session(model, options, memory.device), model, memory, shared=False)
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if "weights" not in memory.outside:
+            return OnnxContext(_open_session(prepared, options, memory.device), prepared, memory, shared=True)
+        weights = GivenWeights(prepared)
+        weights.give_to(options)
+        context = OnnxContext(_open_session(prepared, options, memory.device), prepared, memory, shared=False)
+        context.keep(weights)
+        return context
+
+    def dup(self, source: Context, memory: Memory) -> OnnxContext:
+        """Return a further session that maps the weights which source maps."""
+        assert isinstance(source, OnnxContext)
+        if not source.shared:
+            raise NotSupported("ONNX Runtime shares weights only between sessions of a prepared model")
+        return self.load(source.model, source.model, memory)
+
+    def share_weights(self, model: str, source: Context, memory: Memory) -> OnnxContext:
+        """Return a session of the prepared model, which maps the weights that source maps."""
+        assert isinstance(source, OnnxContext)
+        if not (source.shared and same_weights(model, source.model)):
+            raise NotSupported("the optimised weights are not those of the first model: both must be one network")
+        return self.load(model, model, memory)
+
+    def shared_context(self, source: Context, memory: Memory) -> OnnxContext:
+        """Return a handle on the same session: run() may be called from several threads."""
+        assert isinstance(source, OnnxContext)
+        return OnnxContext(source.session, source.model, memory, source.shared)
+
+    def _options_of(self, memory: Memory) -> Any:
+        options = _options()
+        if memory.internal is not None:
+            self._make_shared_arena()
+            options.add_session_config_entry("session.use_env_allocators", "1")
+        return options
+
+    def _make_shared_arena(self) -> None:
+        """Give the process an arena of its own, once; it lives as long as the process."""
+        if not self._has_shared_arena:
+            place = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+            ort.create_and_register_allocator(place, ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT))
+            self._has_shared_arena = True
+
+
+def _check_memory(memory: Memory) -> None:
+    """Refuse what there is no way to; the core is the schedule's concern alone."""
+    if "internal" in memory.outside:
+        raise NotSupported("ONNX Runtime's Python API takes no allocator: internal tensors cannot be the application's")
+    if memory.allocator != "create_mem":
+        raise NotSupported(f"ONNX Runtime takes any memory by its address; {memory.allocator} is a way of Rockchip's")
+    if memory.device is not None and _CUDA not in ort.get_available_providers():
+        raise NotSupported("this ONNX Runtime has no CUDA provider: pip install onnxruntime-gpu, where there is a GPU")
+
+
+def _options() -> Any:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _LOG_ERRORS_ONLY
+    return options
+
+
+def _open_session(model: str, options: Any, device: Optional[str] = None) -> Any:
+    providers = [_CPU] if device is None else [_CUDA, _CPU]
+    try:
+        session = ort.InferenceSession(model, options, providers=providers)
+    except InvalidProtobuf:
+        raise ModelUnreadable(model, "an ONNX model") from None
+    if session.get_providers()[0] != providers[0]:
+        raise NotSupported("ONNX Runtime's CUDA provider does not start here: it needs NVIDIA's driver and its CUDA")
+    return session
