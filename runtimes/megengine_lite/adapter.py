@@ -1,0 +1,198 @@
+"""The adapter of MegEngine Lite, on the CPU or, where its wheel finds a GPU, on CUDA.
+
+Each network infers in the thread that calls it (cpu inplace mode), with one core, as one context on an NPU core does.
+
+The rules of order that MegEngine Lite has, and that are kept here: runtime memory is shared before weights are loaded
+or shared, weights only with a network that was loaded itself, and whoever lends either outlives who borrows: a context
+holds the networks that it borrows from, so that contexts may be destroyed in any order.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any, List, Optional, Sequence, Tuple
+from weakref import WeakValueDictionary
+
+import megenginelite as lite
+from megenginelite import LiteConfig, LiteDeviceType, LiteGlobal, LiteIO, LiteNetwork, LiteNetworkIO, LiteOptions
+
+from runtimes.base import AdapterError, Allocation, Context, Copies, Memory, ModelUnreadable, NotSupported, Runtime
+from runtimes.megengine_lite.tensors import Description, Inputs, Outputs, describe, open_inputs, open_outputs
+
+__all__ = ["MegEngineContext", "MegEngineLite"]
+
+#: What the loader says of a file of another kind, and of one that is cut short.
+_NO_MODEL = ("invalid model format", "m_offset + size <= m_size", "magic")
+
+
+class _Interface:
+    """Inputs and outputs of one model."""
+
+    def __init__(self, inputs: Sequence[Tuple[str, Any]], outputs: Sequence[Tuple[str, Any]]) -> None:
+        self.inputs: List[Description] = [describe(name, layout) for name, layout in inputs]
+        self.outputs: List[Description] = [describe(name, layout) for name, layout in outputs]
+
+
+class MegEngineContext(Context):
+    """A network with its tensors, and the networks that it borrows from."""
+
+    def __init__(self, network: Any, interface: _Interface, memory: Memory, lenders: Sequence[Any]) -> None:
+        self.interface = interface
+        self._network: Optional[Any] = network
+        self._lenders = list(lenders)
+        device = _device(memory)
+        self._inputs: Optional[Inputs] = open_inputs(network, interface.inputs, _way("input", memory), device)
+        self._outputs: Optional[Outputs] = open_outputs(network, interface.outputs, _way("output", memory))
+
+    @property
+    def network(self) -> Any:
+        """The live network; None once destroyed."""
+        return self._network
+
+    def infer(self) -> None:
+        """Send the input, run, fetch the output."""
+        assert self._network is not None
+        assert self._inputs is not None
+        assert self._outputs is not None
+        self._inputs.send()
+        self._network.forward()
+        self._network.wait()
+        self._outputs.fetch()
+
+    def outputs(self) -> Sequence[memoryview]:
+        """Return the outputs of the last inference."""
+        return self._outputs.views() if self._outputs else []
+
+    def copies(self) -> Copies:
+        """Return what one inference copies."""
+        assert self._inputs is not None
+        assert self._outputs is not None
+        return Copies(self._inputs.copied_bytes(), self._outputs.copied_bytes)
+
+    def allocations(self) -> List[Allocation]:
+        """Return the application's arrays that the network uses."""
+        tensors = [each for each in (self._inputs, self._outputs) if each is not None]
+        return [one for each in tensors for one in each.allocations()]
+
+    def destroy(self) -> None:
+        """Drop the tensors, the network and what it borrowed; the network goes with its last holder.
+
+        LiteNetwork.load leaves a reference cycle (ctypes.cast) that keeps the model's bytes until the next collection.
+        """
+        self._inputs = self._outputs = None
+        self._network = None
+        self._lenders.clear()
+        gc.collect()
+
+
+class MegEngineLite(Runtime):
+    """An imported MegEngine Lite."""
+
+    version = lite.version
+
+    def __init__(self) -> None:
+        #: By the number of a shared internal memory: the first network that uses it, for as long as anybody holds it.
+        self._first_users: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+    def load(self, model: str, prepared: Optional[str], memory: Memory) -> MegEngineContext:
+        """Return a network of the model file."""
+        network, lenders = self._new_network(memory, _interface_in(model) if memory.device_io else None)
+        _load(network, model)
+        return MegEngineContext(network, _interface_of(network), memory, lenders)
+
+    def dup(self, source: Context, memory: Memory) -> MegEngineContext:
+        """Return a further network over the weights of source, with runtime memory of its own or of its group."""
+        assert isinstance(source, MegEngineContext)
+        return self._over_weights(source, source.interface, memory)
+
+    def share_weights(self, model: str, source: Context, memory: Memory) -> MegEngineContext:
+        """Return a network over the weights of source, with inputs and outputs of the sizes that the model has."""
+        assert isinstance(source, MegEngineContext)
+        return self._over_weights(source, _interface_in(model), memory)
+
+    def _over_weights(self, source: MegEngineContext, interface: _Interface, memory: Memory) -> MegEngineContext:
+        network, lenders = self._new_network(memory, interface if memory.device_io else None)
+        network.share_weights_with(source.network)
+        return MegEngineContext(network, interface, memory, [*lenders, source.network])
+
+    def _new_network(self, memory: Memory, on_device: Optional[_Interface]) -> Tuple[Any, List[Any]]:
+        """Return a network without weights, and those whose runtime memory it uses.
+
+        `on_device` are the tensors that stay there, which must be said before there is a model.
+        """
+        _check_memory(memory)
+        network = LiteNetwork(_config(memory), _network_io(on_device) if on_device else None)
+        if memory.device is None:
+            network.enable_cpu_inplace_mode()
+        if memory.internal is None:
+            return network, []
+        first = self._first_users.setdefault(memory.internal, network)
+        if first is network:
+            return network, []
+        network.share_runtime_memroy(first)
+        return network, [first]
+
+
+def _check_memory(memory: Memory) -> None:
+    """Refuse what there is no way to; the core is the schedule's concern alone."""
+    if memory.outside:
+        what = " and ".join(memory.outside)
+        raise NotSupported(f"MegEngine Lite's Python API takes no memory of the application for {what}")
+    if memory.allocator != "create_mem":
+        raise NotSupported(
+            f"MegEngine Lite takes any array of the application; {memory.allocator} is a way of Rockchip's"
+        )
+    if memory.device is not None and not LiteGlobal.get_device_count(LiteDeviceType.LITE_CUDA):
+        raise NotSupported("MegEngine Lite finds no NVIDIA GPU here that its CUDA fits")
+
+
+def _config(memory: Memory) -> Any:
+    options = LiteOptions()
+    options.force_output_use_user_specified_memory = _way("output", memory) == "share"
+    return LiteConfig(_device(memory), options)
+
+
+def _device(memory: Memory) -> LiteDeviceType:
+    return LiteDeviceType.LITE_CPU if memory.device is None else LiteDeviceType.LITE_CUDA
+
+
+def _way(tensors: str, memory: Memory) -> str:
+    """Return how the inputs, or the outputs, move: "copy", "share" or "device"."""
+    if memory.device_io:
+        return "device"
+    return "share" if tensors in memory.zero_copy else "copy"
+
+
+def _network_io(interface: _Interface) -> Any:
+    inputs, outputs = (
+        [LiteIO(each.name, is_host=False) for each in part] for part in (interface.inputs, interface.outputs)
+    )
+    return LiteNetworkIO(inputs, outputs)
+
+
+def _load(network: Any, model: str) -> None:
+    try:
+        network.load(model)
+    except RuntimeError as error:
+        if any(words in str(error) for words in _NO_MODEL):
+            raise ModelUnreadable(model, "a MegEngine model (.mge)") from None
+        # What follows is a backtrace, which stands on standard error as well.
+        raise AdapterError(f"{model} cannot be loaded: {str(error).splitlines()[0]}") from None
+
+
+def _interface_of(network: Any) -> _Interface:
+    """Return the tensors of a loaded network, with the sizes of its model."""
+    return _Interface(
+        [(name, network.get_io_tensor(name).layout) for name in network.get_all_input_name()],
+        [(name, network.get_io_tensor(name).layout) for name in network.get_all_output_name()],
+    )
+
+
+def _interface_in(model: str) -> _Interface:
+    """Return the tensors of a model file."""
+    try:
+        found = lite.get_model_io_info(model)
+    except RuntimeError:
+        raise ModelUnreadable(model, "a MegEngine model (.mge)") from None
+    inputs, outputs = ([(each.name, each.config_layout) for each in part] for part in (found.inputs, found.outputs))
+    return _Interface(inputs, outputs)
