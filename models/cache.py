@@ -16,9 +16,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from models.errors import BuildFailed, CannotWrite
-from models.recipe import Recipe, RknnRecipe
+from models.recipe import AnyRecipe, Recipe
 
-__all__ = ["UNFINISHED", "cache_root", "cached_path", "ensure", "fill", "is_intact", "locked", "written_whole"]
+__all__ = [
+    "UNFINISHED",
+    "cache_root",
+    "cached_path",
+    "ensure",
+    "fill",
+    "is_intact",
+    "locked",
+    "run_in_another_process",
+    "written_whole",
+]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -35,7 +45,7 @@ def cache_root() -> Path:
     return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "reusebench"
 
 
-def cached_path(recipe: Recipe | RknnRecipe) -> Path:
+def cached_path(recipe: AnyRecipe) -> Path:
     """Return where the recipe's file is, or would be, in the cache."""
     return cache_root() / "models" / recipe.file_name
 
@@ -57,11 +67,12 @@ def ensure(name: str, size: int, seed: int) -> Path:
     recipe = Recipe(name, size, seed)
     path = cached_path(recipe)
     if not is_intact(path):
-        _build_in_another_process(recipe)
+        arguments = ["--size", str(recipe.size), "--seed", str(recipe.seed)]
+        run_in_another_process("models", "build", recipe.name, *arguments)
     return path
 
 
-def fill(recipe: Recipe | RknnRecipe, build: Callable[[Path], None]) -> Path:
+def fill(recipe: AnyRecipe, build: Callable[[Path], None]) -> Path:
     """Return the recipe's file in the cache, calling build(temporary path) where it is missing or damaged.
 
     Only one process fills the cache at a time: a second one waits, and finds the first one's file.
@@ -111,9 +122,9 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _build_in_another_process(recipe: Recipe) -> None:
-    command = [sys.executable, "-m", "models", "build", recipe.name]
-    command += ["--size", str(recipe.size), "--seed", str(recipe.seed)]
+def run_in_another_process(module: str, *arguments: str) -> None:
+    """Run a module of the project with this Python; raise BuildFailed with its last words if it fails."""
+    command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildFailed(command, done.returncode, done.stderr)

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.cache import fill, written_whole
+from models.converter import ConvertedRecipe, Converter
+from models.environments import Environment
 from models.errors import NeedsRknn, NoPlatform
+from models.megengine import MEGENGINE, install_megengine
+from models.megengine_emitter import MegEngineConverter
 from models.networks import NETWORKS, NetworkEntry, find_network
-from models.recipe import Recipe, RknnRecipe
-from models.rknn_emitter import Converter, ensure_rknn_all
+from models.recipe import MEGENGINE_VERSION, MegEngineRecipe, Recipe, RknnRecipe
+from models.rknn_emitter import RknnConverter
 from models.rknn_platforms import RKNN_PLATFORMS, TOOLKIT_VERSION
-from models.rknn_toolkit import install_toolkit
+from models.rknn_toolkit import TOOLKIT, install_toolkit
 
 __all__ = ["COMMANDS", "Command"]
 
@@ -34,17 +38,18 @@ class Command:
 
 def _prepare_build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(entry.name for entry in NETWORKS)}")
-    parser.add_argument("--size", type=int, metavar="H", help="height and width of the input in pixels")
+    parser.add_argument("--size", type=int, metavar="H", help="height of the input in pixels, and as a rule its width")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other weights (default: 0)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write here instead of into the cache")
-    rknn = parser.add_argument_group("for Rockchip's NPUs", "needs `python -m models toolkit install` once")
-    rknn.add_argument(
+    parser.add_argument(
         "--for",
-        choices=["onnx", "rknn"],
+        choices=list(_BUILDERS),
         default="onnx",
         dest="kind",
-        help="the kind of file; .rknn files are INT8, calibrated with an image of noise (default: onnx)",
+        help="the kind of file: .onnx, .rknn for Rockchip's NPUs, .mge for MegEngine Lite (default: onnx); rknn needs "
+        "`python -m models toolkit install` once, megengine `python -m models megengine install`",
     )
+    rknn = parser.add_argument_group("for rknn", "INT8, calibrated with an image of noise")
     chips = ", ".join(platform.name for platform in RKNN_PLATFORMS)
     rknn.add_argument("--platform", type=str.lower, metavar="CHIP", help=f"the chip that a .rknn file is for: {chips}")
     rknn.add_argument(
@@ -57,12 +62,18 @@ def _prepare_build(parser: argparse.ArgumentParser) -> None:
 def _build(arguments: argparse.Namespace) -> None:
     size = find_network(arguments.name).default_size if arguments.size is None else arguments.size
     recipe = Recipe(arguments.name, size, arguments.seed)
-    if arguments.kind == "rknn":
-        _build_rknn(recipe, arguments)
-        return
+    if arguments.kind != "rknn":
+        _check_no_rknn_options(arguments)
+    _BUILDERS[arguments.kind](recipe, arguments)
+
+
+def _check_no_rknn_options(arguments: argparse.Namespace) -> None:
     for option, value in (("--platform", arguments.platform), ("--remove-weight", arguments.remove_weight)):
         if value:
             raise NeedsRknn(option)
+
+
+def _build_onnx(recipe: Recipe, arguments: argparse.Namespace) -> None:
     if arguments.output is None:
         print(fill(recipe, lambda path: _emit(recipe, path)))
         return
@@ -81,20 +92,41 @@ def _emit(recipe: Recipe, path: Path) -> None:
 def _build_rknn(source: Recipe, arguments: argparse.Namespace) -> None:
     if arguments.platform is None:
         raise NoPlatform([platform.name for platform in RKNN_PLATFORMS])
-    recipe = RknnRecipe(source, arguments.platform, arguments.remove_weight)
-    if arguments.output is None:
-        print(*ensure_rknn_all([recipe]))
+    with RknnConverter() as converter:
+        _convert(converter, RknnRecipe(source, arguments.platform, arguments.remove_weight), arguments.output)
+
+
+def _build_mge(source: Recipe, arguments: argparse.Namespace) -> None:
+    with MegEngineConverter() as converter:
+        _convert(converter, MegEngineRecipe(source), arguments.output)
+
+
+def _convert(converter: Converter[ConvertedRecipe], recipe: ConvertedRecipe, output: Path | None) -> None:
+    if output is None:
+        print(*converter.ensure_all([recipe]))
         return
-    with Converter() as converter:
-        onnx = converter.source_of(recipe)
-        with written_whole(arguments.output) as temporary:
-            converter.convert(recipe, onnx, temporary)
-    print(arguments.output)
+    converter.write(recipe, output)
+    print(output)
+
+
+#: What --for takes.
+_BUILDERS: dict[str, Callable[[Recipe, argparse.Namespace], None]] = {
+    "onnx": _build_onnx,
+    "rknn": _build_rknn,
+    "megengine": _build_mge,
+}
+
+
+def _prepare_install(parser: argparse.ArgumentParser, environment: Environment) -> None:
+    room = f"about {environment.gigabytes} GB"
+    parser.add_argument("action", choices=["install"], help=f"install it into the cache, {room}; quick if it is")
+    (_, oldest), (_, newest) = environment.oldest_python, environment.newest_python
+    fitting = f"3.{oldest} to 3.{newest}"
+    parser.add_argument("--python", metavar="PYTHON", help=f"the Python to use, {fitting} (default: found by name)")
 
 
 def _prepare_toolkit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=["install"], help="install it into the cache, about 1.5 GB; quick if it is")
-    parser.add_argument("--python", metavar="PYTHON", help="the Python to use, 3.8 to 3.12 (default: found by name)")
+    _prepare_install(parser, TOOLKIT)
     parser.add_argument(
         "--torch",
         metavar="REQUIREMENT",
@@ -104,6 +136,14 @@ def _prepare_toolkit(parser: argparse.ArgumentParser) -> None:
 
 def _toolkit(arguments: argparse.Namespace) -> None:
     print(install_toolkit(_say, arguments.python, arguments.torch))
+
+
+def _prepare_megengine(parser: argparse.ArgumentParser) -> None:
+    _prepare_install(parser, MEGENGINE)
+
+
+def _megengine(arguments: argparse.Namespace) -> None:
+    print(install_megengine(_say, arguments.python))
 
 
 def _say(line: str) -> None:
@@ -129,5 +169,8 @@ def _row(entry: NetworkEntry) -> str:
 COMMANDS: tuple[Command, ...] = (
     Command("build", "build one model file and print its path", _prepare_build, _build),
     Command("toolkit", f"install rknn-toolkit2 {TOOLKIT_VERSION}, which makes .rknn files", _prepare_toolkit, _toolkit),
+    Command(
+        "megengine", f"install MegEngine {MEGENGINE_VERSION}, which makes .mge files", _prepare_megengine, _megengine
+    ),
     Command("list", "list the networks with their parameters and sizes", _prepare_list, _list),
 )

@@ -10,17 +10,17 @@ __all__ = [
     "BuildFailed",
     "CannotWrite",
     "ConversionFailed",
+    "InstallFailed",
     "InvalidNetwork",
     "InvalidSeed",
     "InvalidSize",
     "ModelError",
     "NeedsRknn",
+    "NoBuildHere",
     "NoCpuTorch",
+    "NoFittingPython",
     "NoPlatform",
-    "NoPythonForToolkit",
-    "ToolkitHasNoBuild",
-    "ToolkitInstallFailed",
-    "ToolkitMissing",
+    "NotInstalled",
     "UnknownNetwork",
     "UnknownPlatform",
     "WeightsNotRemovable",
@@ -120,37 +120,36 @@ class WeightsNotRemovable(ModelError):
         )
 
 
-class ToolkitMissing(ModelError):
-    """A `.rknn` file is to be made and the toolkit is not installed."""
+class NotInstalled(ModelError):
+    """A file is to be made and the library that makes it is not installed."""
 
-    def __init__(self, version: str, folder: Path) -> None:
-        """Take the version wanted and the folder where it would be."""
+    def __init__(self, makes: str, library: str, folder: Path, command: str, gigabytes: float) -> None:
+        """Take the kind of file, the library and its version, its folder, the command that installs it and its size."""
         super().__init__(
-            f".rknn files are made by rknn-toolkit2 {version}, which is not in {folder}; "
-            "run `python -m models toolkit install` once (it takes about 1.5 GB there)"
+            f"{makes} files are made by {library}, which is not in {folder}; "
+            f"run `python -m models {command} install` once (it takes about {gigabytes} GB there)"
         )
 
 
-class ToolkitHasNoBuild(ModelError):
-    """The toolkit does not exist for this kind of machine."""
+class NoBuildHere(ModelError):
+    """The library does not exist for this kind of machine."""
 
-    def __init__(self, system: str, machine: str) -> None:
-        """Take the operating system and the processor's architecture."""
+    def __init__(self, library: str, system: str, machine: str, makes: str, machines: str) -> None:
+        """Take the library, this operating system and architecture, the kind of file, and where it can be made."""
         super().__init__(
-            f"rknn-toolkit2 does not exist for {system} on {machine}; "
-            "make the .rknn files on Linux on x86-64 or 64-bit ARM, with --output, and copy them here"
+            f"{library} does not exist for {system} on {machine}; "
+            f"make the {makes} files on Linux on {machines}, with --output, and copy them here"
         )
 
 
-class NoPythonForToolkit(ModelError):
-    """No interpreter was found that the toolkit can run on."""
+class NoFittingPython(ModelError):
+    """No interpreter was found that the library can run on."""
 
-    def __init__(self, version: str, tried: Sequence[str]) -> None:
-        """Take the toolkit's version and the interpreters that were looked at."""
+    def __init__(self, library: str, bounds: Sequence[str], tried: Sequence[str], source: str) -> None:
+        """Take the library and its version, the oldest and newest Python, those looked at, and where to get one."""
         super().__init__(
-            f"rknn-toolkit2 {version} needs a Python from 3.8 to 3.12 that has venv and pip, and none of "
-            f"{', '.join(tried)} is one; install one (Debian: apt install python3.11 python3.11-venv) "
-            "or name one with --python"
+            f"{library} needs a Python from {' to '.join(bounds)} that has venv and pip, and none of "
+            f"{', '.join(tried)} is one; install one ({source}) or name one with --python"
         )
 
 
@@ -166,23 +165,23 @@ class NoCpuTorch(ModelError):
         )
 
 
-class ToolkitInstallFailed(ModelError):
+class InstallFailed(ModelError):
     """A step of the installation failed; nothing of it is left."""
 
-    def __init__(self, step: str, return_code: int, last_words: str) -> None:
-        """Take what was being done, the return code (negative: the signal), and what was said last."""
+    def __init__(self, library: str, step: str, return_code: int, last_words: str, suspects: str) -> None:
+        """Take what was being done, the return code (negative: the signal), what was said last and what to look at."""
         super().__init__(
-            f"rknn-toolkit2 is not installed: {step} failed ({end_of(return_code)}): {last_words}; "
-            "look at pip's configuration, --torch and the free space (about 1.5 GB), then run it again"
+            f"{library} is not installed: {step} failed ({end_of(return_code)}): {last_words}; "
+            f"look at {suspects}, then run it again"
         )
 
 
 class ConversionFailed(ModelError):
-    """The toolkit made no file."""
+    """A library made no file."""
 
-    def __init__(self, file_name: str, step: str, last_words: str) -> None:
-        """Take the file that was to be made, what the toolkit was doing, and what it said last."""
-        super().__init__(f"rknn-toolkit2 made no {file_name}: {step} failed: {last_words}")
+    def __init__(self, library: str, file_name: str, step: str, last_words: str) -> None:
+        """Take the library, the file that was to be made, what the library was doing, and what it said last."""
+        super().__init__(f"{library} made no {file_name}: {step} failed: {last_words}")
 
 
 def end_of(return_code: int) -> str:

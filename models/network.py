@@ -19,11 +19,12 @@ _FP32_BYTES = 4
 
 @dataclass(frozen=True)
 class Network:
-    """A network for one square input image; checked when made, so that every emitter may trust it."""
+    """A network for one input image; checked when made, so that every emitter may trust it."""
 
     name: str
-    #: Height and width of the input in pixels.
-    size: int
+    #: Of the input, in pixels.
+    height: int
+    width: int
     #: In an order in which they can run: what a layer reads stands before it.
     layers: tuple[Layer, ...]
     #: Names of the tensors that the application reads, in order.
@@ -39,7 +40,7 @@ class Network:
     @property
     def input_shape(self) -> Shape:
         """Shape of the input tensor, INPUT_NAME."""
-        return (1, INPUT_CHANNELS, self.size, self.size)
+        return (1, INPUT_CHANNELS, self.height, self.width)
 
     def shapes(self) -> dict[str, Shape]:
         """Return the shape of every tensor by name, the input first, then in layer order."""
@@ -81,9 +82,9 @@ class NetworkBuilder:
         self._layers.append(layer)
         return layer.name
 
-    def build(self, name: str, size: int, outputs: Sequence[str]) -> Network:
+    def build(self, name: str, height: int, width: int, outputs: Sequence[str]) -> Network:
         """Return the network of the layers added so far; raise InvalidNetwork if they do not fit together."""
-        return Network(name, size, tuple(self._layers), tuple(outputs))
+        return Network(name, height, width, tuple(self._layers), tuple(outputs))
 
 
 def _source_shapes(layer: Layer, shapes: dict[str, Shape]) -> list[Shape]:

@@ -1,15 +1,25 @@
-"""What makes one model file: network, input size and seed; for a `.rknn` also the chip, and whether it has weights."""
+"""What makes one model file: network, input size, seed; for a `.rknn` also the chip, and whether it has weights."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Union
 
 from models.errors import InvalidSeed
 from models.network import Network
 from models.networks import find_network
 from models.rknn_platforms import TOOLKIT_VERSION, find_platform
 
-__all__ = ["CONVERSION_VERSION", "EMISSION_VERSION", "Recipe", "RknnRecipe"]
+__all__ = [
+    "CONVERSION_VERSION",
+    "EMISSION_VERSION",
+    "MEGENGINE_CONVERSION_VERSION",
+    "MEGENGINE_VERSION",
+    "AnyRecipe",
+    "MegEngineRecipe",
+    "Recipe",
+    "RknnRecipe",
+]
 
 #: Stands in every cached file's name: raise it whenever a recipe would give other bytes than before, be it
 #: by a description, the weights or the emitter, so that no stale file is measured.
@@ -21,6 +31,13 @@ EMISSION_VERSION = 1
 #: v1: the first.
 CONVERSION_VERSION = 1
 
+#: The one version that makes `.mge` files; it stands in the name of each.
+MEGENGINE_VERSION = "1.13.0"
+
+#: Likewise for `.mge` files: raise it when layers are built of other operators, or dumped with other options.
+#: v1: the first.
+MEGENGINE_CONVERSION_VERSION = 1
+
 #: Seeds are 32 bits wide: more than anybody has models, and file names stay short.
 _LARGEST_SEED = 2**32 - 1
 
@@ -30,7 +47,7 @@ class Recipe:
     """A valid choice of network, size and seed; making an invalid one raises a ModelError that says what is valid."""
 
     name: str
-    #: Height and width of the input in pixels.
+    #: Height of the input in pixels; the width follows from it.
     size: int
     #: Another seed gives other weights in every layer.
     seed: int
@@ -75,3 +92,21 @@ class RknnRecipe:
         parts += ["weightless"] if self.weightless else []
         parts += [f"toolkit{TOOLKIT_VERSION}", f"v{EMISSION_VERSION}.{CONVERSION_VERSION}"]
         return "-".join(parts) + ".rknn"
+
+
+@dataclass(frozen=True)
+class MegEngineRecipe:
+    """A valid choice of a `.mge` file."""
+
+    #: What is built, with the weights of the ONNX file.
+    source: Recipe
+
+    @property
+    def file_name(self) -> str:
+        """Name of the `.mge` file in the cache."""
+        versions = f"megengine{MEGENGINE_VERSION}-v{EMISSION_VERSION}.{MEGENGINE_CONVERSION_VERSION}"
+        return f"{self.source.name}-{self.source.size}-seed{self.source.seed}-{versions}.mge"
+
+
+#: Of any kind of file.
+AnyRecipe = Union[Recipe, RknnRecipe, MegEngineRecipe]

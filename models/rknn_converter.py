@@ -1,26 +1,15 @@
-"""Converts ONNX files into `.rknn` files: the program that runs in rknn-toolkit2's own environment.
+"""Converts ONNX files into `.rknn` files, in rknn-toolkit2's own environment; conversion_loop.py runs it.
 
-One job per line of standard input, as JSON; one answer per line of standard output: the step that failed and
-its words, or null. What the toolkit prints goes to standard error. It works in the current folder.
-
-It is started by its path and imports nothing of this project: the toolkit's Python may be 3.8.
+It imports nothing of this project: the toolkit's Python may be 3.8.
 """
 
 from __future__ import annotations
 
-import ctypes
-import json
-import os
-import signal
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from rknn.api import RKNN  # type: ignore[import-not-found]
-
-#: Linux, sys/prctl.h.
-_PR_SET_PDEATHSIG = 1
 
 #: Pixels as a camera gives them become pixels in [0, 1], which the networks take.
 _MEANS = [[0, 0, 0]]
@@ -31,22 +20,9 @@ _CALIBRATION_SEED = 0
 _DATASET = "calibration.txt"
 
 
-def main() -> None:
-    """Answer every job until standard input ends."""
-    # Killed with its parent: nobody would take the answer.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        answer = _convert(json.loads(line))
-        # Whoever reads the answer looks next for the toolkit's words.
-        sys.stdout.flush()
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-def _convert(job: dict[str, Any]) -> dict[str, str] | None:
+def convert(job: dict[str, Any]) -> dict[str, str] | None:
     """Write job["output"]; return None, or the step that failed and its exception's last line (empty: no exception)."""
-    _write_calibration(job["size"])
+    _write_calibration(job["shape"])
     rknn = RKNN(verbose=False)
     try:
         for step, do in _steps(rknn, job):
@@ -71,13 +47,9 @@ def _steps(rknn: Any, job: dict[str, Any]) -> list[tuple[str, Callable[[], int]]
     ]
 
 
-def _write_calibration(size: int) -> None:
+def _write_calibration(shape: list[int]) -> None:
     """Write the image and the list that names it; the toolkit looks for it from the list's folder."""
-    noise = np.random.default_rng(_CALIBRATION_SEED).integers(0, 256, (1, 3, size, size), dtype=np.uint8)
+    noise = np.random.default_rng(_CALIBRATION_SEED).integers(0, 256, shape, dtype=np.uint8)
     np.save("calibration.npy", noise)
     with open(_DATASET, "w") as dataset:  # noqa: PTH123
         dataset.write("calibration.npy\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from models.errors import InvalidSize, UnknownNetwork
 from models.network import Network
+from models.networks.frame import ROWS_STEP, frame
 from models.networks.mobilenet_v2 import mobilenet_v2
 from models.networks.resnet50 import resnet50
 from models.networks.tiny import tiny
@@ -27,7 +29,7 @@ class NetworkEntry:
     name: str
     #: Makes the description for a size that check_size accepts.
     make: Callable[[int], Network]
-    #: Height and width in pixels that the published figures are for.
+    #: Height in pixels, and for all but `frame` width too, that the published figures are for.
     default_size: int
     #: Valid sizes are the multiples of it.
     size_step: int
@@ -37,9 +39,10 @@ class NetworkEntry:
     source: str
 
     def check_size(self, size: int) -> None:
-        """Raise InvalidSize unless the network can be made for size x size pixels."""
-        if not _SMALLEST_SIZE <= size <= _LARGEST_SIZE or size % self.size_step:
-            raise InvalidSize(self.name, size, smallest=_SMALLEST_SIZE, largest=_LARGEST_SIZE, step=self.size_step)
+        """Raise InvalidSize unless the network can be made for that size."""
+        smallest = math.ceil(_SMALLEST_SIZE / self.size_step) * self.size_step
+        if not smallest <= size <= _LARGEST_SIZE or size % self.size_step:
+            raise InvalidSize(self.name, size, smallest=smallest, largest=_LARGEST_SIZE, step=self.size_step)
 
 
 NETWORKS: tuple[NetworkEntry, ...] = (
@@ -48,6 +51,7 @@ NETWORKS: tuple[NetworkEntry, ...] = (
     # Two of its maps are upsampled and joined with others: only multiples of the largest stride fit.
     NetworkEntry("yolov5s", yolov5s, 640, 32, 7.2, "github.com/ultralytics/yolov5, tag v7.0"),
     NetworkEntry("tiny", tiny, 64, 1, None, "made up: for tests and for trying the tool"),
+    NetworkEntry("frame", frame, 1080, ROWS_STEP, None, "made up: 16:9 frames in and out, size is the height"),
 )
 
 

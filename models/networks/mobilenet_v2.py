@@ -40,7 +40,7 @@ def mobilenet_v2(size: int) -> Network:
     x = net.add(Convolution(f"features.{index}", x, _LAST_CHANNELS, kernel=1, activation=relu6))
     x = net.add(GlobalAveragePool("pool", x))
     logits = net.add(FullyConnected("classifier.1", x, _CLASSES))
-    return net.build("mobilenet_v2", size, [logits])
+    return net.build("mobilenet_v2", size, size, [logits])
 
 
 def _inverted_residual(

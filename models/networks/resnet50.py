@@ -31,7 +31,7 @@ def resnet50(size: int) -> Network:
             x = _bottleneck(net, f"layer{stage}.{block}", x, channels, stride, project=block == 0)
     x = net.add(GlobalAveragePool("avgpool", x))
     logits = net.add(FullyConnected("fc", x, _CLASSES))
-    return net.build("resnet50", size, [logits])
+    return net.build("resnet50", size, size, [logits])
 
 
 def _bottleneck(net: NetworkBuilder, name: str, source: str, channels: int, stride: int, *, project: bool) -> str:

@@ -23,4 +23,4 @@ def tiny(size: int) -> Network:
     x = net.add(Convolution("last", x, 128, kernel=1, activation=relu))
     x = net.add(GlobalAveragePool("pool", x))
     logits = net.add(FullyConnected("fc", x, _CLASSES))
-    return net.build("tiny", size, [logits])
+    return net.build("tiny", size, size, [logits])

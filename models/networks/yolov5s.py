@@ -28,7 +28,7 @@ def yolov5s(size: int) -> Network:
     net = NetworkBuilder()
     maps = _head(net, *_backbone(net))
     outputs = [_detect(net, f"model.24.m.{index}", source) for index, source in enumerate(maps)]
-    return net.build("yolov5s", size, outputs)
+    return net.build("yolov5s", size, size, outputs)
 
 
 def _backbone(net: NetworkBuilder) -> tuple[str, str, str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from models.rknn_toolkit import toolkit_python
+from models.environments import Environment
+from models.rknn_toolkit import TOOLKIT
 
 # The interpreter: takes `-I PROGRAM`, and puts the scripted package where the program finds it.
 _PYTHON = """#!/bin/sh
@@ -37,6 +38,8 @@ class RKNN:
         self.options["do_quantization"] = do_quantization
         image = open(open(dataset).read().strip(), "rb").read()
         self.options["calibration"] = zlib.crc32(image)
+        # What follows the header, which is as long as the dtype and the shape.
+        self.options["pixels"] = len(image) - image.index(b"\n") - 1
         return getattr(self, "_" + os.environ.get("SCRIPTED_TOOLKIT", "succeed"))()
 
     def export_rknn(self, path):
@@ -71,11 +74,16 @@ class RKNN:
 
 def install_scripted_toolkit() -> Path:
     """Put it where the toolkit would be; return its folder, which gets a line in `starts` whenever it is started."""
-    python = toolkit_python()
-    folder = python.parent.parent
-    (folder / "rknn").mkdir(parents=True)
-    (folder / "rknn" / "__init__.py").touch()
-    (folder / "rknn" / "api.py").write_text(_RKNN)
+    return install_scripted(TOOLKIT, "rknn", {"__init__": "", "api": _RKNN})
+
+
+def install_scripted(environment: Environment, package: str, modules: dict[str, str]) -> Path:
+    """Put a Python that has the package of these modules where the environment's would be; return its folder."""
+    folder = environment.folder()
+    (folder / package).mkdir(parents=True)
+    for name, text in modules.items():
+        (folder / package / f"{name}.py").write_text(text)
+    python = environment.python()
     python.parent.mkdir()
     python.write_text(_PYTHON.format(folder=folder, python=sys.executable))
     python.chmod(0o755)

@@ -90,13 +90,14 @@ def test_list_shows_every_network(capsys: pytest.CaptureFixture[str]) -> None:
         ["mobilenet_v2", "3,487,816", "13.3", "224"],
         ["yolov5s", "7,225,885", "27.6", "640"],
         ["tiny", "68,036", "0.3", "64"],
+        ["frame", "12", "0.0", "1080"],
     ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["build", "vgg"], "error: unknown network 'vgg'; valid: resnet50, mobilenet_v2, yolov5s, tiny"),
+        (["build", "vgg"], "error: unknown network 'vgg'; valid: resnet50, mobilenet_v2, yolov5s, tiny, frame"),
         (["build", "yolov5s", "--size", "100"], "valid: a multiple of 32 from 32 to 16384"),
         (["build", "tiny", "--size", "-64"], "valid: a whole number from 32 to 16384"),
         (["build", "tiny", "--seed", "-1"], "valid: a whole number from 0 to 4294967295"),

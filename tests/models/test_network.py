@@ -19,28 +19,28 @@ from models.layers import (
 from models.network import Network
 
 
-def _network(*layers: Layer, size: int = 32) -> Network:
-    return Network("test", size, layers, (layers[-1].name,))
+def _network(*layers: Layer, height: int = 32, width: int = 32) -> Network:
+    return Network("test", height, width, layers, (layers[-1].name,))
 
 
 @pytest.mark.parametrize(
     ("layer", "shape"),
     [
-        (Convolution("out", "images", 8, kernel=1), (1, 8, 33, 33)),
-        (Convolution("out", "images", 8, kernel=3, stride=2, padding=1), (1, 8, 17, 17)),
-        (Convolution("out", "images", 8, kernel=6, stride=2, padding=2), (1, 8, 16, 16)),
-        (Convolution("out", "images", 6, kernel=3, groups=3), (1, 6, 31, 31)),
-        (MaxPool("out", "images", kernel=2, stride=2), (1, 3, 16, 16)),
-        (MaxPool("out", "images", kernel=5, stride=1, padding=2), (1, 3, 33, 33)),
-        (Upsample("out", "images", factor=2), (1, 3, 66, 66)),
-        (Concat("out", ("images", "images")), (1, 6, 33, 33)),
-        (Add("out", "images", "images"), (1, 3, 33, 33)),
+        (Convolution("out", "images", 8, kernel=1), (1, 8, 33, 50)),
+        (Convolution("out", "images", 8, kernel=3, stride=2, padding=1), (1, 8, 17, 25)),
+        (Convolution("out", "images", 8, kernel=6, stride=2, padding=2), (1, 8, 16, 25)),
+        (Convolution("out", "images", 6, kernel=3, groups=3), (1, 6, 31, 48)),
+        (MaxPool("out", "images", kernel=2, stride=2), (1, 3, 16, 25)),
+        (MaxPool("out", "images", kernel=5, stride=1, padding=2), (1, 3, 33, 50)),
+        (Upsample("out", "images", factor=2), (1, 3, 66, 100)),
+        (Concat("out", ("images", "images")), (1, 6, 33, 50)),
+        (Add("out", "images", "images"), (1, 3, 33, 50)),
         (GlobalAveragePool("out", "images"), (1, 3)),
     ],
 )
 def test_every_kind_infers_its_shape(layer: Layer, shape: tuple[int, ...]) -> None:
-    """Each layer kind's output shape follows from a 33 x 33 image by whole strides."""
-    assert _network(layer, size=33).shapes()["out"] == shape
+    """Each layer kind's output shape follows from an image of 33 x 50 by whole strides."""
+    assert _network(layer, height=33, width=50).shapes()["out"] == shape
 
 
 def test_parameters_follow_from_channels_kernel_and_groups() -> None:
@@ -82,4 +82,4 @@ def test_a_contradiction_is_refused_with_the_layers_name(layers: list[Layer], me
 def test_an_output_that_nothing_writes_is_refused() -> None:
     """Every output must be a tensor of the network."""
     with pytest.raises(InvalidNetwork, match="'b': is an output, but no layer writes it"):
-        Network("test", 32, (MaxPool("a", "images", 2, 2),), ("a", "b"))
+        Network("test", 32, 32, (MaxPool("a", "images", 2, 2),), ("a", "b"))

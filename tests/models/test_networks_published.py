@@ -137,10 +137,28 @@ def test_tiny_has_what_tests_of_other_rooms_need() -> None:
 
 @pytest.mark.parametrize("entry", NETWORKS, ids=lambda entry: entry.name)
 def test_default_and_smallest_sizes_are_valid(entry: NetworkEntry) -> None:
-    """Every network takes its own default size, and 32 x 32."""
-    for size in (entry.default_size, 32):
+    """Every network takes its own default size, and one that is hardly larger than the deepest stride."""
+    smallest = 36 if entry.name == "frame" else 32
+    for size in (entry.default_size, smallest):
         entry.check_size(size)
-        assert entry.make(size).input_shape == (1, 3, size, size)
+        assert entry.make(size).height == size
+
+
+@pytest.mark.parametrize("entry", NETWORKS[:-1], ids=lambda entry: entry.name)
+def test_images_are_square(entry: NetworkEntry) -> None:
+    """What takes no camera frame takes as many columns as rows."""
+    assert entry.make(64).input_shape == (1, 3, 64, 64)
+
+
+@pytest.mark.parametrize(("size", "columns"), [(216, 384), (720, 1280), (1080, 1920), (2160, 3840)])
+def test_a_frame_goes_in_and_comes_out_in_16_to_9(size: int, columns: int) -> None:
+    """The output is as large as the input, and so little is between that the copies of both decide."""
+    entry = find_network("frame")
+    entry.check_size(size)
+    network = entry.make(size)
+    shapes = network.shapes()
+    assert [shapes[name] for name in ("images", *network.outputs)] == [(1, 3, size, columns)] * 2
+    assert network.parameter_count() == 12
 
 
 @pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2", "tiny"])
@@ -156,6 +174,7 @@ def test_classifiers_take_odd_sizes(name: str) -> None:
         ("yolov5s", 100, "yolov5s has no size 100; valid: a multiple of 32 from 32 to 16384"),
         ("yolov5s", 0, "a multiple of 32"),
         ("resnet50", 31, "resnet50 has no size 31; valid: a whole number from 32 to 16384"),
+        ("frame", 1088, "frame has no size 1088; valid: a multiple of 9 from 36 to 16384"),
         ("tiny", -64, "a whole number from 32"),
         ("tiny", 10**30, "a whole number from 32"),
     ],
@@ -168,5 +187,5 @@ def test_an_invalid_size_is_refused_with_the_valid_ones(name: str, size: int, va
 
 def test_an_unknown_name_is_refused_with_the_valid_ones() -> None:
     """The message for an unknown network lists every name."""
-    with pytest.raises(UnknownNetwork, match="'vgg'; valid: resnet50, mobilenet_v2, yolov5s, tiny"):
+    with pytest.raises(UnknownNetwork, match="'vgg'; valid: resnet50, mobilenet_v2, yolov5s, tiny, frame"):
         find_network("vgg")

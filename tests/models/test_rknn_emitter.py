@@ -16,7 +16,7 @@ import pytest
 
 import models
 from models.cache import cached_path, fill, is_intact
-from models.errors import CannotWrite, ConversionFailed, ToolkitMissing
+from models.errors import CannotWrite, ConversionFailed, NotInstalled
 from models.recipe import Recipe, RknnRecipe
 from tests.models.scripted_toolkit import install_scripted_toolkit
 from tests.support import CHECKOUT
@@ -61,6 +61,7 @@ def test_the_toolkit_is_told_what_the_recipe_says() -> None:
     told = _read(path)
     told.pop("calibration")
     assert told == {
+        "pixels": 3 * 64 * 64,
         "target_platform": "rk3588",
         "remove_weight": True,
         "mean_values": [[0, 0, 0]],
@@ -77,6 +78,13 @@ def test_all_are_calibrated_with_the_same_image() -> None:
     fill(Recipe("tiny", 64, 2), _write_onnx)
     recipes = [_RECIPE, RknnRecipe(Recipe("tiny", 64, 2), "rk3588"), RknnRecipe(_SOURCE, "rv1103")]
     assert len({_read(path)["calibration"] for path in models.ensure_rknn_all(recipes)}) == 1
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_a_network_that_is_not_square_is_calibrated_with_an_image_of_its_shape() -> None:
+    """The image has the height and the width of the network's input."""
+    fill(Recipe("frame", 36, 1), _write_onnx)
+    assert _read(models.ensure_rknn("frame", 36, 1, "rk3588"))["pixels"] == 3 * 36 * 64
 
 
 def test_one_process_makes_all_that_is_missing(toolkit: Path) -> None:
@@ -109,7 +117,7 @@ def test_a_cached_file_needs_no_toolkit() -> None:
 
 def test_a_missing_toolkit_is_said_before_anything_is_built(cache: Path) -> None:
     """The error has the command to run and the folder; not even the ONNX file is made."""
-    with pytest.raises(ToolkitMissing, match=r"not in /.*rknn-toolkit2.*run `python -m models toolkit install` once"):
+    with pytest.raises(NotInstalled, match=r"not in /.*rknn-toolkit2.*run `python -m models toolkit install` once"):
         _ensure()
     assert not cache.exists()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from pathlib import Path
@@ -12,67 +11,14 @@ import pytest
 from models.__main__ import main
 from models.errors import (
     CannotWrite,
+    InstallFailed,
+    NoBuildHere,
     NoCpuTorch,
-    NoPythonForToolkit,
-    ToolkitHasNoBuild,
-    ToolkitInstallFailed,
+    NoFittingPython,
 )
 from models.rknn_platforms import TOOLKIT_VERSION
 from models.rknn_toolkit import install_toolkit, toolkit_folder, toolkit_installed
-
-_REAL_PYTHON = sys.executable
-
-# Logs what it is asked, makes an environment that has itself as its Python, and fails where the test says so.
-_PYTHON = r"""#!{python} -IS
-import json, os, sys
-
-arguments = sys.argv[2:]
-behaviour = json.load(open("{behaviour}"))
-if "ensurepip" in arguments[-1]:
-    sys.exit(not behaviour["fits"])
-with open("{log}", "a") as log:
-    log.write(json.dumps(arguments) + "\n")
-if arguments[:2] == ["-m", "venv"]:
-    os.makedirs(arguments[2] + "/bin")
-    os.link(sys.argv[0], arguments[2] + "/bin/python")
-if behaviour["fails"] and behaviour["fails"] in " ".join(arguments):
-    sys.exit("Looking in indexes: somewhere\nERROR: No matching distribution found\n\n[notice] pip is old")
-if behaviour["interrupts"] and behaviour["interrupts"] in " ".join(arguments):
-    import signal, time
-    os.kill(os.getppid(), signal.SIGINT)
-    time.sleep(60)
-if "versions" in arguments:
-    print(behaviour["torch"])
-"""
-
-_BUILDS = "torch (2.9.0)\nAvailable versions: 2.9.0, 2.8.1+cpu, 2.8.1, 2.7.0+cpu, 2.7.0"
-
-
-class _Python:
-    """The scripted interpreter."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "python3.11"
-        self._behaviour = folder / "behaviour"
-        self._log = folder / "log"
-        self.behave()
-        self._log.touch()
-        self.path.write_text(_PYTHON.format(python=_REAL_PYTHON, behaviour=self._behaviour, log=self._log))
-        self.path.chmod(0o755)
-
-    def behave(self, *, fits: bool = True, fails: str = "", interrupts: str = "", torch: str = _BUILDS) -> None:
-        """Choose whether it fits, and at the arguments with which words it fails or sends Ctrl-C."""
-        behaviour = {"fits": fits, "fails": fails, "interrupts": interrupts, "torch": torch}
-        self._behaviour.write_text(json.dumps(behaviour))
-
-    def asked(self) -> list[list[str]]:
-        """Return the arguments of all calls but the first look at its version."""
-        return [json.loads(line) for line in self._log.read_text().splitlines()]
-
-    def pip_asked(self) -> list[list[str]]:
-        """Return what pip was asked to install, call by call, without options."""
-        installs = [call[3:] for call in self.asked() if call[:3] == ["-m", "pip", "install"]]
-        return [call[call.index(":all:") + 1 :] for call in installs]
+from tests.models.scripted_python import BUILDS_OF_TORCH, ScriptedPython
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +32,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> _Python:
+def python(tmp_path: Path) -> ScriptedPython:
     """Put the scripted interpreter into the path, as python3.11."""
-    return _Python(tmp_path)
+    return ScriptedPython(tmp_path, "python3.11")
 
 
 def _silent(_line: str) -> None:
@@ -103,7 +49,7 @@ def _nothing_left(cache: Path) -> bool:
     return not toolkit_installed() and {each.name for each in cache.iterdir()} == {".lock"}
 
 
-def test_the_environment_is_made_step_by_step(python: _Python, cache: Path) -> None:
+def test_the_environment_is_made_step_by_step(python: ScriptedPython, cache: Path) -> None:
     """The libraries within their bounds, then the toolkit and PyTorch for CPUs without what they name, then a trial."""
     said: list[str] = []
     folder = install_toolkit(said.append)
@@ -124,14 +70,14 @@ def test_the_environment_is_made_step_by_step(python: _Python, cache: Path) -> N
     assert python.asked()[-1] == ["-c", "import torch; from rknn.api import RKNN"]
 
 
-def test_pip_compiles_nothing(python: _Python) -> None:
+def test_pip_compiles_nothing(python: ScriptedPython) -> None:
     """A library without a wheel fails at once; it is not built for minutes with whatever compiler there is."""
     _install()
     calls = [call for call in python.asked() if call[:2] == ["-m", "pip"]]
     assert all("--only-binary :all:" in " ".join(call) for call in calls)
 
 
-def test_installing_again_does_nothing(python: _Python) -> None:
+def test_installing_again_does_nothing(python: ScriptedPython) -> None:
     """What is installed is left alone, without a look at interpreters or pip."""
     folder = _install()
     asked = python.asked()
@@ -153,17 +99,17 @@ def test_a_toolkit_whose_python_is_gone_is_made_anew() -> None:
 
 
 @pytest.mark.parametrize("step", ["-m venv", "versions torch", "numpy", f"rknn-toolkit2=={TOOLKIT_VERSION}", "RKNN"])
-def test_a_failed_step_leaves_nothing(step: str, python: _Python, cache: Path) -> None:
+def test_a_failed_step_leaves_nothing(step: str, python: ScriptedPython, cache: Path) -> None:
     """The error is pip's own in one line, with what to look at; the folder does not appear, and a new try succeeds."""
     python.behave(fails=step)
-    with pytest.raises(ToolkitInstallFailed, match=r"exit code 1\): ERROR: No matching distribution found; look at"):
+    with pytest.raises(InstallFailed, match=r"exit code 1\): ERROR: No matching distribution found; look at"):
         _install()
     assert _nothing_left(cache)
     python.behave()
     assert _install().exists()
 
 
-def test_an_interrupted_installation_leaves_nothing(python: _Python, cache: Path) -> None:
+def test_an_interrupted_installation_leaves_nothing(python: ScriptedPython, cache: Path) -> None:
     """Ctrl-C while pip works ends pip and removes what there is."""
     python.behave(interrupts="numpy")
     with pytest.raises(KeyboardInterrupt):
@@ -183,13 +129,13 @@ def test_what_a_killed_installation_left_is_removed(cache: Path) -> None:
 @pytest.mark.parametrize(
     ("machine", "builds", "chosen"),
     [
-        ("x86_64", _BUILDS, "torch==2.8.1+cpu"),
-        ("aarch64", _BUILDS, "torch==2.8.1+cpu"),
+        ("x86_64", BUILDS_OF_TORCH, "torch==2.8.1+cpu"),
+        ("aarch64", BUILDS_OF_TORCH, "torch==2.8.1+cpu"),
         ("aarch64", "Available versions: 2.9.0, 2.8.1", "torch"),
     ],
 )
 def test_pytorch_is_one_for_cpus(
-    machine: str, builds: str, chosen: str, python: _Python, monkeypatch: pytest.MonkeyPatch
+    machine: str, builds: str, chosen: str, python: ScriptedPython, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest version that pip lists as +cpu is taken; on 64-bit ARM the usual one will do."""
     monkeypatch.setattr(platform, "machine", lambda: machine)
@@ -198,7 +144,7 @@ def test_pytorch_is_one_for_cpus(
     assert python.pip_asked()[-1] == ["--no-deps", chosen]
 
 
-def test_cuda_is_not_downloaded(python: _Python, cache: Path) -> None:
+def test_cuda_is_not_downloaded(python: ScriptedPython, cache: Path) -> None:
     """Where pip knows no PyTorch for CPUs, that is said before anything large is fetched; --torch overrides it."""
     python.behave(torch="Available versions: 2.9.0, 2.8.1")
     with pytest.raises(NoCpuTorch, match=r"ends in \+cpu.*pip config set global.extra-index-url URL.*--torch"):
@@ -209,9 +155,9 @@ def test_cuda_is_not_downloaded(python: _Python, cache: Path) -> None:
     assert python.pip_asked()[-1] == ["--no-deps", "torch==2.4.0"]
 
 
-def test_an_interpreter_is_found_by_name(tmp_path: Path, python: _Python) -> None:
+def test_an_interpreter_is_found_by_name(tmp_path: Path, python: ScriptedPython) -> None:
     """One that does not fit is passed over: python3.11 is no use here, and python3.9 is."""
-    other = _Python(_made(tmp_path / "other"))
+    other = ScriptedPython(_made(tmp_path / "other"), "python3.11")
     python.behave(fits=False)
     other.path.rename(tmp_path / "python3.9")
     _install()
@@ -224,23 +170,23 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def test_no_fitting_interpreter_is_said(python: _Python, cache: Path) -> None:
+def test_no_fitting_interpreter_is_said(python: ScriptedPython, cache: Path) -> None:
     """The error lists what was tried and says what to install; one chosen with --python is the only one tried."""
     python.behave(fits=False)
     with pytest.raises(
-        NoPythonForToolkit, match=r"from 3.8 to 3.12 .* python3.11, python3.10, python3.12, .*apt install python3.11"
+        NoFittingPython, match=r"from 3.8 to 3.12 .* python3.11, python3.10, python3.12, .*apt install python3.11"
     ):
         _install()
-    with pytest.raises(NoPythonForToolkit, match=r"none of python2 is one"):
+    with pytest.raises(NoFittingPython, match=r"none of python2 is one"):
         _install(python="python2")
     assert not cache.exists()
 
 
 @pytest.mark.parametrize("machine", ["armv7l", "riscv64"])
-def test_other_machines_are_refused(machine: str, python: _Python, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_machines_are_refused(machine: str, python: ScriptedPython, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine that the toolkit does not exist for, the error says where to make the files."""
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    with pytest.raises(ToolkitHasNoBuild, match=f"on {machine}; make the .rknn files on Linux on x86-64 or 64-bit ARM"):
+    with pytest.raises(NoBuildHere, match=f"on {machine}; make the .rknn files on Linux on x86-64 or 64-bit ARM"):
         _install()
     assert not python.asked()
 
@@ -254,7 +200,7 @@ def test_a_cache_that_cannot_be_written_is_said(cache: Path) -> None:
         _install()
 
 
-def test_the_command_prints_the_folder(python: _Python, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_folder(python: ScriptedPython, capsys: pytest.CaptureFixture[str]) -> None:
     """The folder goes to standard output, the steps to standard error."""
     assert main(["toolkit", "install", "--python", str(python.path), "--torch", "mine"]) == 0
     captured = capsys.readouterr()
@@ -262,7 +208,7 @@ def test_the_command_prints_the_folder(python: _Python, capsys: pytest.CaptureFi
     assert captured.err.splitlines()[-2:] == ["mine ...", "trying it ..."]
 
 
-def test_ctrl_c_is_no_traceback(python: _Python, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_is_no_traceback(python: ScriptedPython, capsys: pytest.CaptureFixture[str]) -> None:
     """The command ends with 130, as shells expect, and without a traceback."""
     python.behave(interrupts="numpy")
     assert main(["toolkit", "install"]) == 130

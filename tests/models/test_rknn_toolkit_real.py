@@ -9,7 +9,7 @@ import pytest
 import models
 from models.errors import ConversionFailed
 from models.recipe import Recipe, RknnRecipe
-from models.rknn_emitter import Converter
+from models.rknn_emitter import RknnConverter
 from models.rknn_toolkit import toolkit_folder, toolkit_installed
 
 #: The user's own, looked for before a test has a cache of its own.
@@ -68,7 +68,7 @@ def test_what_the_toolkit_says_is_handed_on(tmp_path: Path) -> None:
     """For a file that is no ONNX the error has the toolkit's own words."""
     (tmp_path / "no.onnx").write_bytes(b"no model")
     with (
-        Converter() as converter,
+        RknnConverter() as converter,
         pytest.raises(ConversionFailed, match=r"load_onnx failed: .*DecodeError: Error parsing message$"),
     ):
         converter.convert(_MASTER, tmp_path / "no.onnx", tmp_path / "out.rknn")

@@ -1,0 +1,37 @@
+"""Answers conversion jobs in a library's own environment, with the library's program, which is named as the argument.
+
+One job per line of standard input, as JSON; one answer per line of standard output: the step that failed and
+its words, or null. What the library prints goes to standard error. It works in the current folder.
+
+It is started by its path and imports nothing of this project: the library's Python may be 3.8.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import runpy
+import signal
+import sys
+
+#: Linux, sys/prctl.h.
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Answer every job until standard input ends."""
+    # Killed with its parent: nobody would take the answer.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    convert = runpy.run_path(sys.argv[-1])["convert"]
+    for line in sys.stdin:
+        answer = convert(json.loads(line))
+        # Whoever reads the answer looks next for the library's words.
+        sys.stdout.flush()
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
