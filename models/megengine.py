@@ -36,7 +36,7 @@ MEGENGINE = Environment(
     suspects="pip's configuration",
 )
 
-#: What importing it takes, of all that it names: pyarrow, psutil and tabulate are for its tools and data loaders.
+#: What building and running a network takes, of all that it names: pyarrow and psutil are for its data loaders.
 #: It was built for numpy 1, and opencv 4.12 needs numpy 2; headless, as nothing is shown. It imports pkg_resources,
 #: which setuptools 80 and later warn about or lack. megfile in this version is MegEngine Lite's.
 _REQUIREMENTS = (
@@ -45,6 +45,7 @@ _REQUIREMENTS = (
     "deprecated",
     "filelock",
     "requests",
+    "tabulate",
     "tqdm",
     "megfile==2.0.5",
     "setuptools<80",
@@ -53,7 +54,7 @@ _REQUIREMENTS = (
 _SOURCE_ONLY = "mprop"
 
 #: The proof that both work here. MegEngine shall not make a folder of its own in the user's cache.
-_TRY = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine, megenginelite"
+_TRY = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite"
 
 
 def megengine_folder() -> Path:

@@ -56,7 +56,27 @@ class trace:
 """
 
 
+# Each pass over a graph writes one pass more, until there have been three.
+_NETWORK = """
+import json
+
+class Network:
+    def __init__(self, graph):
+        self.graph = graph
+
+    @classmethod
+    def load(cls, file):
+        return cls(json.load(file))
+
+    def dump(self, file, output_names):
+        assert output_names == self.graph["dump"]["output_names"]
+        self.graph["passes"] = min(self.graph.get("passes", 0) + 1, 3)
+        file.write(json.dumps(self.graph).encode())
+"""
+
+
 def install_scripted_megengine() -> Path:
     """Put it where MegEngine would be; return its folder, which gets a line in `starts` whenever it is started."""
     modules = {"__init__": _MEGENGINE, "functional": _FUNCTIONAL, "jit": _JIT}
+    modules |= {"utils/__init__": "", "utils/network": _NETWORK}
     return install_scripted(MEGENGINE, "megengine", modules)

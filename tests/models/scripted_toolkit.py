@@ -80,9 +80,10 @@ def install_scripted_toolkit() -> Path:
 def install_scripted(environment: Environment, package: str, modules: dict[str, str]) -> Path:
     """Put a Python that has the package of these modules where the environment's would be; return its folder."""
     folder = environment.folder()
-    (folder / package).mkdir(parents=True)
     for name, text in modules.items():
-        (folder / package / f"{name}.py").write_text(text)
+        module = folder / package / f"{name}.py"
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.write_text(text)
     python = environment.python()
     python.parent.mkdir()
     python.write_text(_PYTHON.format(folder=folder, python=sys.executable))
