@@ -26,8 +26,8 @@ from scenarios.plan import (
 )
 
 __all__ = [
-    "FRAMES_1080P",
     "FRAMES_4K",
+    "FRAMES_1080P",
     "IN_TURN",
     "MODEL_SETS",
     "RESOLUTIONS",
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 #: Which models a scenario is made from: one per stream; several that run one after the other, the largest first; one
-#: at several resolutions, the first of which has the weights; one that takes a camera frame and gives one of equal size.
+#: at several resolutions, the first of which has the weights; one that takes a camera frame and gives one back.
 STREAMS, IN_TURN, RESOLUTIONS = "streams", "in_turn", "resolutions"
 FRAMES_1080P, FRAMES_4K = "frames_1080p", "frames_4k"
 MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K)
@@ -52,7 +52,7 @@ class TooFewModels(InvalidPlan):
 
     def __init__(self, wanted: int, given: int) -> None:
         super().__init__(
-            f"it is about the first {wanted} resolutions and there are {given}: the scenario of all resolutions has them"
+            f"it is about the first {wanted} resolutions and there are {given}: the scenario of all of them has these"
         )
 
 
@@ -208,7 +208,7 @@ _LEAN = tuple(
 def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> Tuple[Scenario, ...]:
     """Return every way to move input and output, of models of one set."""
     baseline = f"copied_io{suffix}"
-    ways = {
+    ways: Dict[str, Dict[str, Any]] = {
         "zero_copy_input": {"zero_copy": (INPUT,)},
         "zero_copy_output": {"zero_copy": (OUTPUT,)},
         "zero_copy_io": {"zero_copy": (INPUT, OUTPUT)},

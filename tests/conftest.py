@@ -41,9 +41,27 @@ def tiny_model(tiny_models: tuple[Path, Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_resolutions(tiny_model: Path, cache: Path) -> tuple[Path, Path]:
+    """Return the first tiny model and the same network, with the same weights, at another resolution."""
+    return tiny_model, _built(cache, "tiny", 96, 1)
+
+
+@pytest.fixture(scope="session")
 def mobile_model(cache: Path) -> Path:
     """Return a model with 14 MB of weights and small internal tensors, so that weights decide memory."""
     return _built(cache, "mobilenet_v2", 64, 1)
+
+
+@pytest.fixture(scope="session")
+def mobile_resolutions(mobile_model: Path, cache: Path) -> tuple[Path, Path]:
+    """Return that model and the same network, with the same weights, at another resolution."""
+    return mobile_model, _built(cache, "mobilenet_v2", 96, 1)
+
+
+@pytest.fixture(scope="session")
+def wide_internal_model(cache: Path) -> Path:
+    """Return a model with 0.3 MiB of weights and far larger internal tensors, so that these decide memory."""
+    return _built(cache, "tiny", 640, 1)
 
 
 @pytest.fixture(scope="session")

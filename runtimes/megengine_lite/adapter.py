@@ -135,9 +135,10 @@ class MegEngineLite(Runtime):
 
 def _check_memory(memory: Memory) -> None:
     """Refuse what there is no way to; the core is the schedule's concern alone."""
-    if memory.outside:
-        what = " and ".join(memory.outside)
-        raise NotSupported(f"MegEngine Lite's Python API takes no memory of the application for {what}")
+    if "internal" in memory.outside:
+        raise NotSupported("MegEngine Lite's Python API takes no allocator: runtime memory cannot be the application's")
+    if "weights" in memory.outside:
+        raise NotSupported("LiteNetwork.load keeps the file's bytes itself, and the network uses the weights in them")
     if memory.allocator != "create_mem":
         raise NotSupported(
             f"MegEngine Lite takes any array of the application; {memory.allocator} is a way of Rockchip's"

@@ -136,7 +136,7 @@ class Rknn(Runtime):
 
     def load(self, model: str, prepared: Optional[str], memory: Memory) -> RknnRuntimeContext:
         """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
-        _check_device(memory)
+        _check_memory(memory)
         content = _read(model)
         handle = self._binding.init(_address(content), len(content), self._flags(memory), master=None)
         # With weights outside the library reads them from the content only in rknn_set_weight_mem.
@@ -237,12 +237,17 @@ def open_runtime() -> Runtime:
     return Rknn(path)
 
 
-def _check_device(memory: Memory) -> None:
-    """Refuse other devices, and what zero copy is already."""
+def _check_memory(memory: Memory) -> None:
+    """Refuse what there is no way to, and what would run in memory that nobody allocated."""
     if memory.device is not None:
         raise NotSupported(f"Rockchip's runtime infers on its NPU alone, not on {memory.device}")
     if memory.device_io:
         raise NotSupported("with zero copy the tensors are the NPU's own memory already; there is nothing beyond it")
+    if memory.outside == ("weights",):
+        # Seen: 1.6.0 then fails in rknn_inputs_set; the mini runtime runs at return code 0 without internal memory.
+        raise NotSupported(
+            "RKNN_FLAG_MEM_ALLOC_OUTSIDE takes weights and internal tensors outside together, not one alone"
+        )
 
 
 def _destroyer(binding: Binding, handle: int, memory: TensorMemory) -> Callable[[], None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -17,15 +17,15 @@ _CONTEXTS = 4
 
 
 class Walked:
-    """PSS and the mapped files named weights.bin at each barrier of one walk with several contexts of one model."""
+    """PSS and the mapped files named weights.bin at each barrier of one walk; of streams, with four contexts."""
 
-    def __init__(self, scenario: str, model: Path, folder: Path) -> None:
-        plan = make_plan(scenario, model, contexts=_CONTEXTS, runtime="onnxruntime")
+    def __init__(self, scenario: str, folder: Path, *models: Path, cores: int = 2) -> None:
+        plan = make_plan(scenario, *models, contexts=_CONTEXTS, runtime="onnxruntime", cores=cores)
         prepared = prepare_models(THIS_INTERPRETER, plan, folder, TIME_LIMIT_S)
         assert isinstance(prepared, Plan)
         run = walk(prepared, THIS_INTERPRETER, Watcher(_look))
         assert run.failure is None
-        self.prepared = prepared.models[0].prepared
+        self.prepared = [model.prepared for model in prepared.models]
         self._barriers = run.phases
 
     def at(self, phase: str) -> dict[str, Any]:
@@ -48,9 +48,17 @@ class Walked:
         return set(steady["data"]["digests"])
 
 
+class Mapped(NamedTuple):
+    """One mapped weights.bin, by what Linux knows it by."""
+
+    path: str
+    inode: str
+
+
 def _look(pid: int) -> dict[str, Any]:
     maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
-    weights = {line.split(maxsplit=5)[5] for line in maps.splitlines() if line.endswith("weights.bin")}
+    fields = [line.split(maxsplit=5) for line in maps.splitlines() if line.endswith("weights.bin")]
+    weights = {Mapped(each[5], each[4]) for each in fields}
     return {"pss_bytes": read_process(pid).pss_bytes, "weights": weights}
 
 
@@ -58,7 +66,8 @@ def _look(pid: int) -> dict[str, Any]:
 def walks(mobile_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walked]:
     """Return one walk of each way to have four contexts of one model."""
     folder = tmp_path_factory.mktemp("prepared")
-    return {name: Walked(name, mobile_model, folder) for name in ("no_reuse_one_model", "full_dup", "shared_context")}
+    names = ("no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse", "external_weights", "lean")
+    return {name: Walked(name, folder / name, mobile_model, cores=1) for name in names}
 
 
 def test_dups_cost_clearly_less_than_loads(walks: dict[str, Walked]) -> None:
@@ -83,13 +92,54 @@ def test_memory_comes_back(walks: dict[str, Walked], scenario: str) -> None:
 def test_dups_map_one_weights_file(walks: dict[str, Walked]) -> None:
     """The prepared weights are mapped while dups live, and only then; other plans do without."""
     full_dup = walks["full_dup"]
-    assert full_dup.prepared is not None
+    assert full_dup.prepared[0] is not None
     assert full_dup.at("imported")["weights"] == set()
-    assert full_dup.at("steady")["weights"] == {str(Path(full_dup.prepared).with_name("weights.bin"))}
+    mapped = {each.path for each in full_dup.at("steady")["weights"]}
+    assert mapped == {str(Path(full_dup.prepared[0]).with_name("weights.bin"))}
     assert full_dup.at("destroy")["weights"] == set()
     for name in ("no_reuse_one_model", "shared_context"):
-        assert walks[name].prepared is None
+        assert walks[name].prepared == [None]
         assert walks[name].at("steady")["weights"] == set()
+
+
+def test_resolutions_map_one_weights_file(tiny_resolutions: tuple[Path, Path], tmp_path: Path) -> None:
+    """Two names of one file: its pages are in memory once, whichever session reads them."""
+    walked = Walked("shared_weights", tmp_path, *tiny_resolutions)
+    mapped = walked.at("steady")["weights"]
+    assert len({each.inode for each in mapped}) == 1
+    assert len(walked.digests()) == 2
+
+
+def test_resolutions_cost_less_with_shared_weights(mobile_resolutions: tuple[Path, Path], tmp_path: Path) -> None:
+    """Two resolutions hold the weights once."""
+    shared, loaded = (
+        Walked(name, tmp_path / name, *mobile_resolutions).over_baseline("steady")
+        for name in ("shared_weights", "resolutions")
+    )
+    assert shared < 0.8 * loaded
+
+
+def test_one_internal_memory_costs_less_than_four(wide_internal_model: Path, tmp_path: Path) -> None:
+    """On one core four dups that share it take less than four with their own, by most of three internal memories."""
+    reuse, dup = (
+        Walked(name, tmp_path / name, wide_internal_model, cores=1).over_baseline("steady")
+        for name in ("full_dup_internal_reuse", "full_dup")
+    )
+    assert reuse < 0.6 * dup
+
+
+def test_weights_of_the_application_are_no_mapped_file(walks: dict[str, Walked], mobile_model: Path) -> None:
+    """Each context has a copy of them in memory that the application allocated."""
+    given = walks["external_weights"]
+    assert given.at("steady")["weights"] == set()
+    assert given.further_context() > 0.9 * mobile_model.stat().st_size
+
+
+def test_lean_is_the_smallest(walks: dict[str, Walked]) -> None:
+    """All mechanisms together take no more than dups alone, and far less than loads."""
+    lean = walks["lean"].over_baseline("steady")
+    assert lean < 1.1 * walks["full_dup"].over_baseline("steady")
+    assert lean < 0.6 * walks["no_reuse_one_model"].over_baseline("steady")
 
 
 def test_outputs_are_equal_in_every_scenario(walks: dict[str, Walked]) -> None:

@@ -21,10 +21,11 @@ from typing import Any
 import pytest
 
 from runtimes.rknn.library import LIBRARY_VARIABLE
-from scenarios.catalogue import SCENARIOS, Parameters, build_plan
+from scenarios.catalogue import SCENARIOS, Parameters, build_plans
 from scenarios.plan import (
     ALLOCATORS,
     CREATE_MEM,
+    CUDA,
     DMA_HEAP,
     DUP,
     INPUT,
@@ -141,9 +142,12 @@ def test_every_scenario_keeps_the_rules(
 ) -> None:
     """It ends without a crash and leaves nothing behind, or says in words what is not supported."""
     double = Double(rknn_double(version), tmp_path / "calls", models)
-    walked = double.walk_plan(build_plan(scenario, Parameters("rknn", models, 2, 2, cores, rounds=2)))
-    missing = {"shared_context"}
-    missing |= {"partial_dup", "full_dup", "full_dup_internal_reuse"} if version == _MINI else set()
+    # One more than the scenarios of the first resolutions have.
+    models = (*models, dataclasses.replace(models[0], digest="one more"))
+    walked = double.walk_plan(build_plans(scenario, Parameters("rknn", models, 2, 2, cores, rounds=2))[0])
+    missing = {"shared_context", "external_weights", "cuda_copied_io", "cuda_device_io"}
+    missing |= {f"device_io{size}" for size in ("", "_1080p", "_4k")}
+    missing |= {"partial_dup", "full_dup", "full_dup_internal_reuse", "lean"} if version == _MINI else set()
     # These are there or not, by the machine.
     uncertain = {"external_dma_heap": _HAS_HEAPS, "external_mmz": _HAS_ZONE}
     missing |= {name for name, has in uncertain.items() if not has or walked.run.failure}
@@ -217,6 +221,38 @@ def test_flags_say_who_allocates(
         assert walked.values("rknn_set_weight_mem", "size") == weights
         internal = [] if flags == "0x0" else ["5000"]
         assert walked.values("rknn_set_internal_mem", "size") == internal
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        (Context(0, 0, outside=(WEIGHTS,)), "takes weights and internal tensors outside together"),
+        (Context(0, 0, device_io=True), "with zero copy the tensors are the NPU's own memory already"),
+        (Context(0, 0, device=CUDA), "on its NPU alone, not on cuda"),
+    ],
+)
+def test_what_the_library_has_no_way_to(full: Double, mini: Double, context: Context, words: str) -> None:
+    """It is refused before the library is asked: the mini runtime would run in memory that nobody allocated."""
+    for double in (full, mini):
+        walked = double.walk(context)
+        kind, _, _, message = _failure(walked)
+        assert kind == "not_supported"
+        assert words in message
+        assert walked.named("rknn_init") == []
+
+
+@pytest.mark.parametrize(
+    ("zero_copy", "copied"),
+    [((), (True, True)), ((INPUT,), (False, True)), ((OUTPUT,), (True, False)), ((INPUT, OUTPUT), (False, False))],
+)
+def test_what_is_copied_is_counted(
+    full: Double, mini: Double, zero_copy: tuple[str, ...], copied: tuple[bool, bool]
+) -> None:
+    """The application's buffers, by the library or by us for the mini runtime; nothing of what is in place."""
+    for double in (full, mini):
+        walked = _whole(double.walk(Context(0, 0, zero_copy=zero_copy)))
+        (first,) = (each["data"]["copies"] for each in walked.run.phases if each["phase"] == "first_inference")
+        assert tuple(size > 0 for size in (first["input_bytes"], first["output_bytes"])) == copied
 
 
 @pytest.mark.parametrize(("internal", "flags"), [(None, "0x20"), (0, "0x220")])

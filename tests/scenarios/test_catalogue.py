@@ -9,17 +9,22 @@ from dataclasses import replace
 import pytest
 
 from scenarios.catalogue import (
+    FRAMES_4K,
+    FRAMES_1080P,
     IN_TURN,
+    MODEL_SETS,
     RESOLUTIONS,
     SCENARIOS,
     STREAMS,
     Parameters,
-    build_plan,
+    TooFewModels,
+    build_plans,
     find_scenario,
 )
 from scenarios.plan import (
     ALLOCATORS,
     CREATE_MEM,
+    CUDA,
     DUP,
     INPUT,
     INTERNAL,
@@ -38,23 +43,37 @@ _A, _B, _C = (Model(name, f"/{name}.onnx", name * 2) for name in "abc")
 _NAMES = [scenario.name for scenario in SCENARIOS]
 _COMPARED = [scenario.name for scenario in SCENARIOS if scenario.baseline]
 _OF_STREAMS = [scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS]
-_OF_MODELS = [scenario.name for scenario in SCENARIOS if scenario.model_set != STREAMS]
+#: Those that have one context of each of so many models of their set; None: of all.
+_OF_MODELS = {
+    **{each.name: None for each in SCENARIOS if each.model_set in (IN_TURN, RESOLUTIONS)},
+    **{each.name: 1 for each in SCENARIOS if each.model_set in (FRAMES_1080P, FRAMES_4K)},
+    **{f"{name}_{count}": count for name in ("resolutions", "shared_weights") for count in (2, 3)},
+}
 #: Streams, contexts of each, model files, cores.
 _SHAPES = list(itertools.product((1, 2, 4), (1, 3), (1, 3, 5), (1, 2, 4)))
 
 
 def _plan(name: str, models: tuple[Model, ...], streams: int, contexts: int, cores: int = 4) -> Plan:
-    return build_plan(name, Parameters("onnxruntime", models, streams, contexts, cores, rounds=7))
+    return build_plans(name, Parameters("onnxruntime", models, streams, contexts, cores, rounds=7))[0]
+
+
+def _shapes(name: str) -> list[tuple[int, int, int, int]]:
+    """Return the parameters that the scenario has something to say of."""
+    return [
+        shape
+        for shape in _SHAPES
+        if shape[2] > (_OF_MODELS.get(name) or 0) or find_scenario(name).model_set != RESOLUTIONS
+    ]
 
 
 def _plans(name: str) -> Iterator[Plan]:
     """Yield the scenario's plan for many parameters."""
-    for streams, contexts, models, cores in _SHAPES:
+    for streams, contexts, models, cores in _shapes(name):
         yield _plan(name, models_of(*range(models)), streams, contexts, cores)
 
 
-def _models_by_stream(plan: Plan) -> list[tuple[int, Model]]:
-    return [(context.stream, plan.models[context.model]) for context in plan.contexts]
+def _models_by_stream(plan: Plan) -> list[tuple[int, str]]:
+    return [(context.stream, plan.models[context.model].digest) for context in plan.contexts]
 
 
 # What each lays out
@@ -90,7 +109,7 @@ def test_one_context_serves_all(scenario: str, mechanism: str) -> None:
     assert plan.contexts == (Context(0, 0), *reuse)
 
 
-@pytest.mark.parametrize("scenario", ["no_reuse_one_model", "runtime_memory", "copied_io"])
+@pytest.mark.parametrize("scenario", ["no_reuse_one_model", "runtime_memory", "copied_io", "plain"])
 def test_one_model_without_reuse(scenario: str) -> None:
     """One model for all streams, and every context is loaded and left to the runtime."""
     plan = _plan(scenario, (_A, _B), streams=2, contexts=2)
@@ -125,6 +144,9 @@ def test_models_that_run_in_turn() -> None:
     reuse = _plan("internal_reuse", (_A, _B, _C), streams=4, contexts=3)
     assert reuse.contexts == tuple(Context(0, model, internal=0, core=0) for model in range(3))
     assert reuse.internal_memories() == {0: [0, 1, 2]}
+    last_first = _plan("internal_reuse_last_first", (_A, _B, _C), streams=4, contexts=3)
+    assert last_first.models == reuse.models
+    assert last_first.contexts == tuple(reversed(reuse.contexts))
 
 
 def test_resolutions_share_the_weights_of_the_first() -> None:
@@ -134,6 +156,20 @@ def test_resolutions_share_the_weights_of_the_first() -> None:
     shared = _plan("shared_weights", (_A, _B, _C), streams=4, contexts=3)
     slaves = [Context(0, model, SHARED_WEIGHTS, 0) for model in (1, 2)]
     assert shared.contexts == (Context(0, 0), *slaves)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_first_of_several_resolutions(count: int) -> None:
+    """So many of them, sharing or not; where there are no more than that, the scenario of all has them already."""
+    models = models_of(*range(5))
+    for name in ("resolutions", "shared_weights"):
+        assert _plan(f"{name}_{count}", models, 4, 3) == replace(
+            _plan(name, models[:count], 4, 3),
+            scenario=f"{name}_{count}",
+            baseline=f"resolutions_{count}" if name == "shared_weights" else None,
+        )
+        with pytest.raises(TooFewModels, match=f"first {count} resolutions and there are {count}: "):
+            _plan(f"{name}_{count}", models[:count], 4, 3)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +189,13 @@ def test_internal_memory_from_outside() -> None:
     assert plan.contexts == (Context(0, 0, outside=(INTERNAL,)),) * 2
 
 
+def test_one_kind_of_memory_from_outside() -> None:
+    """Weights alone, and input and output alone; the rest is the runtime's."""
+    weights, tensors = (_plan(f"external_{name}", (_A,), streams=1, contexts=2) for name in ("weights", "io"))
+    assert weights.contexts == (Context(0, 0, outside=(WEIGHTS,)),) * 2
+    assert tensors.contexts == (Context(0, 0, zero_copy=(INPUT, OUTPUT)),) * 2
+
+
 @pytest.mark.parametrize(
     ("scenario", "tensors"),
     [("zero_copy_input", (INPUT,)), ("zero_copy_output", (OUTPUT,)), ("zero_copy_io", (INPUT, OUTPUT))],
@@ -161,6 +204,46 @@ def test_tensors_that_are_not_copied(scenario: str, tensors: tuple[str, ...]) ->
     """The scenario's name says which; all the rest is left to the runtime."""
     plan = _plan(scenario, (_A, _B), streams=1, contexts=2)
     assert plan.contexts == (Context(0, 0, zero_copy=tensors),) * 2
+
+
+def test_tensors_that_stay_on_the_device() -> None:
+    """On the runtime's own device, and on CUDA, whose baseline copies on CUDA too."""
+    plans = [_plan(name, (_A,), 1, 2) for name in ("device_io", "cuda_device_io", "cuda_copied_io")]
+    contexts = Context(0, 0, device_io=True), Context(0, 0, device_io=True, device=CUDA), Context(0, 0, device=CUDA)
+    assert [plan.contexts for plan in plans] == [(context,) * 2 for context in contexts]
+
+
+@pytest.mark.parametrize("size", ["1080p", "4k"])
+@pytest.mark.parametrize("way", ["copied_io", "zero_copy_input", "zero_copy_output", "zero_copy_io", "device_io"])
+def test_frames_move_as_small_tensors_do(way: str, size: str) -> None:
+    """One context of the one model of frames, with what the scenario of the same name gives each context."""
+    plan = _plan(f"{way}_{size}", (_A,), streams=4, contexts=3)
+    assert plan.contexts == _plan(way, (_A,), streams=4, contexts=3).contexts[:1]
+
+
+# Lean
+
+
+def test_lean_has_every_mechanism_together() -> None:
+    """Dups, one internal memory for each core, and tensors in place."""
+    lean, dup = (_plan(name, (_A, _B), 2, 2, cores=3) for name in ("lean", "full_dup_internal_reuse"))
+    assert lean.contexts == tuple(replace(context, zero_copy=(INPUT, OUTPUT)) for context in dup.contexts)
+
+
+def test_lean_gives_up_one_mechanism_after_the_other() -> None:
+    """The next plan is for a runtime that lacks one of those before: first all three, then two, then one of them."""
+    plans = build_plans("lean", Parameters("onnxruntime", (_A,), 2, 2, 2, 7))
+    have = [_mechanisms(plan) for plan in plans]
+    assert have[0] == {"dup", "internal", "zero_copy"}
+    assert [len(each) for each in have] == [3, 2, 2, 2, 1, 1, 1]
+    assert len(set(map(frozenset, have))) == 7
+
+
+def _mechanisms(plan: Plan) -> set[str]:
+    """Return what the second context of a plan reuses."""
+    context = plan.contexts[1]
+    found = {"dup": context.mechanism == DUP, "internal": context.internal is not None, "zero_copy": context.zero_copy}
+    return {name for name, used in found.items() if used}
 
 
 # Which models
@@ -190,7 +273,7 @@ def test_only_models_that_are_used_are_in_a_plan() -> None:
 def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
     """Else the two would not be given the same models."""
     scenario = find_scenario(name)
-    assert scenario.model_set in (STREAMS, IN_TURN, RESOLUTIONS)
+    assert scenario.model_set in MODEL_SETS
     assert scenario.baseline is not None
     assert find_scenario(scenario.baseline).model_set == scenario.model_set
 
@@ -201,7 +284,7 @@ def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
 @pytest.mark.parametrize("name", _OF_STREAMS)
 def test_every_layout_of_streams(name: str) -> None:
     """Each stream has its number of contexts, in order, and all models of the plan are used."""
-    for plan, (streams, contexts, _, cores) in zip(_plans(name), _SHAPES):
+    for plan, (streams, contexts, _, cores) in zip(_plans(name), _shapes(name)):
         assert [context.stream for context in plan.contexts] == sorted(list(range(streams)) * contexts)
         assert {context.model for context in plan.contexts} == set(range(len(plan.models)))
         assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", cores, 7)
@@ -209,23 +292,23 @@ def test_every_layout_of_streams(name: str) -> None:
 
 @pytest.mark.parametrize("name", _OF_MODELS)
 def test_every_layout_of_models(name: str) -> None:
-    """Each model of the set has one context, whatever the number of streams."""
-    for plan, (_, _, models, cores) in zip(_plans(name), _SHAPES):
-        assert [context.model for context in plan.contexts] == list(range(models))
+    """Each model that the scenario is about has one context, whatever the number of streams."""
+    for plan, (_, _, models, cores) in zip(_plans(name), _shapes(name)):
+        assert sorted(context.model for context in plan.contexts) == list(range(_OF_MODELS[name] or models))
         assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", cores, 7)
 
 
 @pytest.mark.parametrize("name", _COMPARED)
 def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
     """A baseline gives each stream the same model as what is compared with it, and reuses nothing."""
-    for plan, shape in zip(_plans(name), _SHAPES):
+    for plan, shape in zip(_plans(name), _shapes(name)):
         streams, contexts, models, cores = shape
         assert plan.baseline is not None
         baseline = _plan(plan.baseline, models_of(*range(models)), streams, contexts, cores)
         assert baseline.baseline is None
-        assert _models_by_stream(baseline) == _models_by_stream(plan)
+        assert sorted(_models_by_stream(baseline)) == sorted(_models_by_stream(plan))
         assert {context.mechanism for context in baseline.contexts} == {LOAD}
-        plain = [replace(context, stream=0, model=0, core=None) for context in baseline.contexts]
+        plain = [replace(context, stream=0, model=0, core=None, device=None) for context in baseline.contexts]
         assert plain == [Context(0, 0)] * len(plain)
 
 
@@ -257,7 +340,7 @@ def test_a_baseline_stands_before_what_is_compared_with_it() -> None:
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_same_parameters_give_the_same_plan(name: str) -> None:
     """A scenario is a pure function."""
-    assert make_plan(name, "a", "b", streams=3) == make_plan(name, "a", "b", streams=3)
+    assert make_plan(name, *"abcd", streams=3) == make_plan(name, *"abcd", streams=3)
 
 
 def test_an_unknown_scenario() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from scenarios.plan import (
+    CUDA,
     DMA_HEAP,
     DUP,
     INPUT,
@@ -64,14 +65,15 @@ def test_each_context_is_asked_for_with_its_memory(tmp_path: Path) -> None:
         tmp_path,
         Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT,), core=0),
         Context(0, 0, DUP, 0, internal=4, zero_copy=(INPUT, OUTPUT), core=1),
-        Context(0, 1, SHARED_WEIGHTS, 0, internal=4, core=1),
+        Context(0, 1, SHARED_WEIGHTS, 0, internal=4, device_io=True, device=CUDA, core=1),
     )
-    plain = {"shared_internal": False, "outside": [], "allocator": "create_mem", "zero_copy": [], "core": None}
+    nothing: dict[str, Any] = {"internal": None, "outside": [], "allocator": "create_mem", "zero_copy": []}
+    plain = {**nothing, "device_io": False, "device": None, "core": None}
     first, dup, slave, _ = told.operations()
     outside = {"outside": ["weights", "internal"], "allocator": "dma_heap", "zero_copy": ["input"], "core": 0}
     assert first["memory"] == {**plain, **outside}
-    assert dup["memory"] == {**plain, "shared_internal": True, "zero_copy": ["input", "output"], "core": 1}
-    assert slave["memory"] == {**plain, "shared_internal": True, "core": 1}
+    assert dup["memory"] == {**plain, "internal": 4, "zero_copy": ["input", "output"], "core": 1}
+    assert slave["memory"] == {**plain, "internal": 4, "device_io": True, "device": "cuda", "core": 1}
     assert [each["operation"] for each in (first, dup, slave)] == ["load", "dup", "share_weights"]
     assert [each["source"] for each in (first, dup, slave)] == [None, 0, 0]
 
@@ -80,8 +82,7 @@ def test_a_plan_that_says_nothing_of_memory_leaves_it_to_the_runtime(tmp_path: P
     """Then the runtime allocates everything, copies tensors and chooses the core."""
     told = Told(tmp_path, Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0))
     load, shared = told.operations()
-    memory = load["memory"]
-    assert (memory["shared_internal"], memory["outside"], memory["zero_copy"], memory["core"]) == (False, [], [], None)
+    assert {key: value for key, value in load["memory"].items() if value} == {"allocator": "create_mem"}
     assert (shared["operation"], shared["source"]) == ("shared_context", 0)
 
 
@@ -92,19 +93,21 @@ def test_where_there_is_one_core_none_is_chosen(tmp_path: Path) -> None:
 
 
 def test_a_context_over_foreign_weights_is_made_from_the_weightless_model(tmp_path: Path) -> None:
-    """Where there is one; where there is none, from the model itself."""
+    """Where there is one; where there is none, from what was prepared of it, or from the model itself."""
     path = tmp_path / "told"
     script = f"told={path}"
     models = (Model("a", script, "a", weightless=f"{script};never"), Model("b", script, "b", weightless=f"{script};wl"))
     contexts = (Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0))
-    for second in (models[1], Model("c", f"{script};whole", "c")):
+    prepared = Model("d", f"{script};never", "d", prepared=f"{script};prepared")
+    for second in (models[1], Model("c", f"{script};whole", "c"), prepared):
         assert walk(Plan("mine", None, "scripted", (models[0], second), contexts, 1, 1)).failure is None
     asked = [json.loads(line) for line in path.read_text().splitlines()]
     assert [each["model"] for each in asked if each.get("operation") == "share_weights"] == [
         f"{script};wl",
         f"{script};whole",
+        f"{script};prepared",
     ]
-    assert [each["model"] for each in asked if each.get("operation") == "load"] == [script, script]
+    assert [each["model"] for each in asked if each.get("operation") == "load"] == [script] * 3
 
 
 def test_internal_memory_is_shared_by_its_group(tmp_path: Path) -> None:

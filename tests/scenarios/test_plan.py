@@ -9,6 +9,7 @@ import pytest
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import (
+    CUDA,
     DMA_HEAP,
     DUP,
     INPUT,
@@ -41,7 +42,7 @@ def _plan(*contexts: Context, cores: int = 2, rounds: int = 3) -> Plan:
 @pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
 def test_json_both_ways_gives_the_same_plan(scenario: str) -> None:
     """What one process writes another one reads as an equal plan."""
-    plan = make_plan(scenario, "a", "b", "c", streams=3, contexts=2)
+    plan = make_plan(scenario, *"abcd", streams=3, contexts=2)
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
@@ -52,9 +53,10 @@ def test_json_keeps_what_a_scenario_leaves_empty() -> None:
 
 
 def test_json_keeps_everything_about_memory() -> None:
-    """Internal memory, outside memory with its allocator, tensors in place and the core survive, as tuples."""
+    """Internal memory, outside memory with its allocator, tensors in place, device and core survive, as tuples."""
     outside = Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT, OUTPUT), core=1)
-    plan = _plan(_IN_TURN, outside, Context(1, 1, SHARED_WEIGHTS, 0, internal=7, core=0))
+    device = Context(0, 0, device_io=True, device=CUDA, core=0)
+    plan = _plan(_IN_TURN, outside, Context(1, 1, SHARED_WEIGHTS, 0, internal=7, core=0), device)
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
@@ -63,7 +65,7 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
     contexts = (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1))
     data = json.loads(json.dumps(_plan(*contexts).to_json()))
     for context in data["contexts"]:
-        for name in ("internal", "outside", "allocator", "zero_copy", "core"):
+        for name in ("internal", "outside", "allocator", "zero_copy", "device_io", "device", "core"):
             del context[name]
     for model in data["models"]:
         del model["weightless"]
@@ -126,6 +128,11 @@ def test_an_impossible_plan_is_refused(contexts: list[Context], words: list[str]
         (
             [dataclasses.replace(_IN_TURN, outside=(INTERNAL,))],
             ["context 0", "outside already", "leave 'internal' out of outside"],
+        ),
+        ([Context(0, 0, device="tpu")], ["context 0", "device: 'tpu'", "valid: cuda"]),
+        (
+            [Context(0, 0, device_io=True, zero_copy=(INPUT,))],
+            ["context 0", "stay on the device", "leave out zero_copy"],
         ),
         ([Context(0, 0, core=2)], ["context 0", "core 2", "the plan's 2 cores"]),
         ([Context(0, 0, core=-1)], ["context 0", "core -1", "the plan's 2 cores"]),
@@ -209,7 +216,7 @@ def test_on_one_core_internal_memory_needs_no_binding() -> None:
 @pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
 def test_nothing_outlives_its_source(scenario: str) -> None:
     """Whatever reuses a context is made after it and destroyed before it."""
-    plan = make_plan(scenario, "a", "b", streams=3, contexts=3)
+    plan = make_plan(scenario, *"abcd", streams=3, contexts=3)
     made = [step.context for step in plan.steps() if step.phase == "context"]
     destroyed = [step.context for step in plan.steps() if step.phase == "destroy"]
     assert made == list(range(len(plan.contexts))) == list(reversed(destroyed))
@@ -231,6 +238,14 @@ def test_who_shares_weights() -> None:
         Context(1, 0, SHARED_WEIGHTS, 5),
     )
     assert [plan.shares_weights(index) for index in range(7)] == [True, True, False, False, False, True, True]
+
+
+def test_who_needs_the_prepared_model() -> None:
+    """Whose weights are shared, and whose weights the application gives; nobody else."""
+    plan = _plan(
+        Context(0, 0), Context(0, 0, DUP, 0), Context(0, 1, outside=(WEIGHTS,)), Context(0, 1, outside=(INTERNAL,))
+    )
+    assert [plan.needs_prepared(index) for index in range(4)] == [True, True, True, False]
 
 
 def test_a_plan_cannot_be_changed() -> None:

@@ -1,0 +1,138 @@
+"""Drives MegEngine Lite's adapter in its own environment: the program behind test_megengine_adapter.py.
+
+Run as a module with the name of a case and the paths of models; it prints what the case returns, as JSON.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import json
+import sys
+import weakref
+from typing import Any, Dict, List
+
+from runtimes import open_runtime
+from runtimes.base import AdapterError, Context, Memory, Runtime
+
+_WAYS = ((), ("input",), ("output",), ("input", "output"))
+
+
+def same_outputs(runtime: Runtime, model: str, _: str) -> List[Any]:
+    """Return the memory of each context whose outputs are not those of a plain load, and how many were compared."""
+    expected = _output(runtime.load(model, None, Memory()))
+    memories = [Memory(internal=internal, zero_copy=way) for internal, way in itertools.product((None, 0), _WAYS)]
+    memories += [Memory(device_io=True), Memory(internal=1, device_io=True)]
+    wrong, compared = [], 0
+    for memory in memories:
+        source = runtime.load(model, None, memory)
+        for context in (source, runtime.dup(source, memory), runtime.share_weights(model, source, memory)):
+            compared += 1
+            wrong += [] if [_output(context), _output(context)] == [expected] * 2 else [repr(memory)]
+    return [wrong, compared, len(set(expected))]
+
+
+def resolutions(runtime: Runtime, model: str, other: str) -> List[bool]:
+    """Return whether another resolution over the first one's weights gives the outputs of its own load; and others."""
+    source = runtime.load(model, None, Memory())
+    expected = _output(runtime.load(other, None, Memory()))
+    found = []
+    for memory in (Memory(), Memory(zero_copy=("input", "output")), Memory(device_io=True)):
+        sharing = runtime.share_weights(other, source, memory)
+        found.append(_output(sharing) == expected != _output(source))
+    return found
+
+
+def orders(runtime: Runtime, model: str, other: str) -> int:
+    """Make contexts that borrow from each other, destroy them in every order, and return how many outputs differed."""
+    differed = 0
+    for order in itertools.permutations(range(4)):
+        memory = Memory(internal=7, zero_copy=("output",))
+        source = runtime.load(model, None, memory)
+        contexts = [source, runtime.dup(source, memory), runtime.share_weights(other, source, memory)]
+        contexts.append(runtime.load(other, None, memory))
+        expected = [_output(context) for context in contexts]
+        left = dict(enumerate(contexts))
+        del contexts, source
+        for index in order:
+            left.pop(index).destroy()
+            differed += sum(_output(context) != expected[number] for number, context in left.items())
+    return differed
+
+
+def in_place(runtime: Runtime, model: str, _: str) -> Dict[str, Any]:
+    """Return whether an inference writes into the application's array again, and what was copied and given."""
+    context = runtime.load(model, None, Memory(zero_copy=("input", "output")))
+    expected, address = _output(context), _address(context)
+    ctypes.memset(address, 0, len(expected))
+    again = _output(context)
+    given = {each.kind: each.asked_bytes for each in context.allocations()}
+    return {"again": again == expected, "moved": _address(context) != address, "given": given, **_copies(context)}
+
+
+def copies(runtime: Runtime, model: str, _: str) -> List[Any]:
+    """Return what one inference copies, each way to move tensors."""
+    memories = [*(Memory(zero_copy=way) for way in _WAYS), Memory(device_io=True)]
+    return [list(_copies(runtime.load(model, None, memory)).values()) for memory in memories]
+
+
+def refusals(runtime: Runtime, model: str, damaged: str) -> List[str]:
+    """Return the words of each refusal, and of two damaged files."""
+    memories = [
+        Memory(outside=("internal",)),
+        Memory(outside=("weights",)),
+        Memory(allocator="mmz"),
+        Memory(device="cuda"),
+    ]
+    attempts: List[Any] = [lambda memory=memory: runtime.load(model, None, memory) for memory in memories]
+    source = runtime.load(model, None, Memory())
+    attempts.append(lambda: runtime.shared_context(source, Memory()))
+    attempts.append(lambda: runtime.load(damaged, None, Memory()))
+    attempts.append(lambda: runtime.share_weights(damaged, source, Memory()))
+    return [_words(attempt) for attempt in attempts]
+
+
+def freed(runtime: Runtime, model: str, _: str) -> bool:
+    """Return whether a destroyed network is gone, with the bytes of its model, without a collection of ours."""
+    context: Any = runtime.load(model, None, Memory())
+    network = weakref.ref(context.network)
+    context.infer()
+    gc.disable()
+    size = len(context.network.model_bytes)
+    context.destroy()
+    return network() is None and not any(_is_buffer(each, size) for each in gc.get_objects())
+
+
+def _is_buffer(found: Any, size: int) -> bool:
+    return isinstance(found, ctypes.Array) and ctypes.sizeof(found) == size
+
+
+def _output(context: Context) -> bytes:
+    context.infer()
+    return b"".join(bytes(view) for view in context.outputs())
+
+
+def _address(context: Context) -> int:
+    view = context.outputs()[0].cast("B")
+    return ctypes.addressof(ctypes.c_char.from_buffer(view))
+
+
+def _copies(context: Context) -> Dict[str, int]:
+    context.infer()
+    return dict(context.copies()._asdict())
+
+
+def _words(attempt: Any) -> str:
+    try:
+        attempt()
+    except AdapterError as error:
+        return f"{type(error).__name__}: {error}"
+    return "no refusal"
+
+
+_CASES = {case.__name__: case for case in (same_outputs, resolutions, orders, in_place, copies, refusals, freed)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_CASES[sys.argv[1]](open_runtime("megengine_lite"), *sys.argv[2:])))
