@@ -22,7 +22,7 @@ from runtimes.megengine_lite.tensors import Description, Inputs, Outputs, descri
 __all__ = ["MegEngineContext", "MegEngineLite"]
 
 #: What the loader says of a file of another kind, and of one that is cut short.
-_NO_MODEL = ("invalid model format", "m_offset + size <= m_size", "magic")
+_NO_MODEL = ("invalid model format", "m_offset + size <= m_size")
 
 
 class _Interface:
