@@ -11,6 +11,7 @@ from rich.console import Console
 
 from reports.comparison import Group, compare
 from reports.errors import NoResults, NoStorage, OutputNotWritable, ReportError, SeveralBoards
+from reports.material import Material
 from reports.page import write_pages
 from reports.published import published_rows
 from reports.tables import write_tables
@@ -18,10 +19,13 @@ from reports.terminal import print_group
 from reports.texts import texts_of
 from storage.board import board_storage
 from storage.files import BadFile, StoredFile, read_storage
+from storage.mechanisms import read_trials
 
 __all__ = ["main"]
 
 _OUTPUT = Path("out/report")
+#: Files of runs in a storage. Their names begin with a number; those of other files, a board's trials too, do not.
+_RUNS = "*/[0-9]*.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,17 +57,17 @@ def _report(storage: Path | None, output: Path, console: Console) -> list[BadFil
     found = list(read_storage(folder))
     files = [file for file in found if isinstance(file, StoredFile)]
     bad_files = [file for file in found if isinstance(file, BadFile)]
-    groups, published = compare(files), published_rows()
-    if not groups:
+    material = Material(compare(files), published_rows(), read_trials(folder), bad_files)
+    if not material.groups:
         for file in bad_files:
             print(f"reports: {file}", file=sys.stderr)
         raise NoResults(folder)
     try:
-        page = write_pages(groups, published, bad_files, output)
-        write_tables(groups, published, output / "tables")
+        page = write_pages(material, output)
+        write_tables(material, output / "tables")
     except OSError as error:
         raise OutputNotWritable(output, error) from None
-    for group in _of_newest_run(groups):
+    for group in _of_newest_run(material.groups):
         print_group(group, texts_of("en"), console)
     console.print(f"\nReport: {page}", highlight=False, soft_wrap=True)
     return bad_files
@@ -73,9 +77,9 @@ def _one_board(folder: Path) -> Path:
     """Return the storage of one board: the folder itself, or the only one inside it."""
     if not folder.is_dir():
         raise NoStorage(folder)
-    if any(folder.glob("*/*.json")):
+    if any(folder.glob(_RUNS)):
         return folder
-    boards = sorted({path.parent.parent for path in folder.glob("*/*/*.json")})
+    boards = sorted({path.parent.parent for path in folder.glob(f"*/{_RUNS}")})
     if len(boards) > 1:
         raise SeveralBoards(folder, boards)
     return boards[0] if boards else folder

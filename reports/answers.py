@@ -5,21 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reports.comparison import Group, Row
-from reports.format import mib, milliseconds, npu_mib, npu_plus_minus, numbers, percent, plus_minus
+from reports.copies import copied
+from reports.format import copied_mib, mib, milliseconds, npu_mib, npu_plus_minus, numbers, percent, plus_minus
 from reports.sharing import Finding, findings
 from reports.summary import Figure
 from reports.texts import Texts
 
-__all__ = ["answers", "warnings"]
+__all__ = ["answers", "not_supported", "warnings"]
 
 MIB = 2**20
+#: The scenario that uses every mechanism that the runtime has.
+_COMBINES = "lean"
+#: Questions in which it matters what an inference copies.
+_ABOUT_COPIES = ("io_copies", "lean")
 #: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
 _BUSY_PERCENT = 10.0
 
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
     """Return an answer for each scenario that is to be compared, and for each that failed."""
-    return [_answer(row, texts) for row in rows if row.info["baseline"] or not row.measured]
+    asked = [row for row in rows if row.info["baseline"] or not row.measured]
+    return [_answer(row, texts) for row in asked if row.supported]
+
+
+def not_supported(rows: Iterable[Row], texts: Texts) -> str | None:
+    """Return one sentence for all scenarios that the runtime lacks; None where it has all."""
+    names = [texts.scenario(row.scenario) for row in rows if not row.supported]
+    return texts("answer_not_supported", scenarios=texts.joined(names)) if names else None
 
 
 def warnings(group: Group, texts: Texts) -> list[str]:
@@ -42,23 +54,32 @@ def _answer(row: Row, texts: Texts) -> str:
         return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info["baseline"]))
     names = {"scenario": scenario, "baseline": texts.scenario(row.baseline.scenario)}
     memory = _application_memory if row.npu_saved is None else _npu_memory
-    return texts("sentence_separator").join(filter(None, (memory(row, row.baseline, names, texts), _speed(row, texts))))
+    sentences = [memory(row, row.baseline, names, texts), _speed(row, texts), _copies(row, texts)]
+    if row.scenario == _COMBINES:
+        sentences += _combined(row, texts)
+    return texts("sentence_separator").join(filter(None, sentences))
 
 
 def _application_memory(row: Row, baseline: Row, names: dict[str, str], texts: Texts) -> str:
-    """Return the sentence of application memory where there is no other."""
-    assert row.saved is not None
+    """Return the sentence of application memory where there is no other.
+
+    What stands over the import is compared: the import itself differs from process to process, and by who else has the
+    runtime's libraries mapped.
+    """
+    saved, whole = row.saved_over_baseline, baseline.memory("application_memory_bytes")
+    assert saved is not None
+    assert whole is not None
     values = {
         **names,
-        "whole": mib(baseline.memory("application_memory_bytes"), spread=False),
-        "saved": mib(_absolute(row.saved), spread=False),
-        "spread": plus_minus(row.saved),
-        "percent": percent(row.saved_percent),
+        "whole": mib(baseline.memory("application_memory_over_baseline_bytes"), spread=False),
+        "saved": mib(_absolute(saved), spread=False),
+        "spread": plus_minus(saved),
         "over": percent(row.saved_over_baseline_percent),
+        "percent": percent(100 * saved.median / whole.median),
     }
-    if _is_nothing(row.saved):
-        return texts("answer_nothing", **{**values, "saved": mib(row.saved, spread=False)})
-    return texts("answer_saves" if row.saved.median > 0 else "answer_costs", **values)
+    if not saved.exceeds_spread:
+        return texts("answer_nothing", **{**values, "saved": mib(saved, spread=False)})
+    return texts("answer_saves" if saved.median > 0 else "answer_costs", **values)
 
 
 def _npu_memory(row: Row, baseline: Row, names: dict[str, str], texts: Texts) -> str:
@@ -73,7 +94,7 @@ def _npu_memory(row: Row, baseline: Row, names: dict[str, str], texts: Texts) ->
     }
     if row.npu_saved.median == 0:
         sentence = texts("answer_npu_same", **values)
-    elif _is_nothing(row.npu_saved):
+    elif not row.npu_saved.exceeds_spread:
         sentence = texts("answer_npu_nothing", **{**values, "saved": npu_mib(row.npu_saved, spread=False)})
     else:
         sentence = texts("answer_npu_saves" if row.npu_saved.median > 0 else "answer_npu_costs", **values)
@@ -84,15 +105,10 @@ def _application_memory_too(row: Row, texts: Texts) -> str:
     saved = row.saved_over_baseline
     assert saved is not None
     values = {"spread": plus_minus(saved), "over": percent(row.saved_over_baseline_percent)}
-    if _is_nothing(saved) or mib(saved, spread=False) == "0.0":
+    if not saved.exceeds_spread or mib(saved, spread=False) == "0.0":
         return texts("answer_also_nothing", saved=mib(saved, spread=False), **values)
     kind = "answer_also_saves" if saved.median > 0 else "answer_also_costs"
     return texts(kind, saved=mib(_absolute(saved), spread=False), **values)
-
-
-def _is_nothing(saved: Figure) -> bool:
-    """Whether it is within what repeats differ by."""
-    return abs(saved.median) <= (saved.spread or 0)
 
 
 def _absolute(figure: Figure) -> Figure:
@@ -101,10 +117,37 @@ def _absolute(figure: Figure) -> Figure:
 
 def _speed(row: Row, texts: Texts) -> str | None:
     """Return the sentence of speed; None where nothing computes."""
-    if row.latency is None or row.baseline is None or row.baseline.latency is None:
+    saved = row.latency_saved
+    if saved is None or row.baseline is None:
         return None
     latencies = {"latency": milliseconds(row.latency), "baseline_latency": milliseconds(row.baseline.latency)}
-    return texts("answer_speed", **latencies)
+    # A single repeat shows no spread to measure a difference by.
+    differs = saved.spread is None or saved.exceeds_spread
+    return texts("answer_speed" if differs else "answer_speed_same", **latencies)
+
+
+def _copies(row: Row, texts: Texts) -> str | None:
+    """Return the sentence of copies; None where they were not counted, or the question is not about them."""
+    own, whole = copied(row), copied(row.baseline) if row.baseline else None
+    if own is None or whole is None or row.question not in _ABOUT_COPIES:
+        return None
+    values = {"copied": copied_mib(own.total_bytes), "whole": copied_mib(whole.total_bytes)}
+    if own.total_bytes == whole.total_bytes:
+        return texts("answer_copies_same" if own.total_bytes else "answer_copies_none", **values)
+    return texts("answer_copies_less" if own.total_bytes < whole.total_bytes else "answer_copies_more", **values)
+
+
+def _combined(row: Row, texts: Texts) -> list[str]:
+    """Return which mechanisms were combined, and which the runtime has not."""
+    contexts = row.info["plan"]["contexts"]
+    used = {
+        "dup": any(each["mechanism"] == "dup" for each in contexts),
+        "internal": any(each["internal"] is not None for each in contexts),
+        "zero_copy": any(each["zero_copy"] for each in contexts),
+    }
+    has, lacks = ([texts(f"combined_{name}") for name in used if used[name] == each] for each in (True, False))
+    sentences = {"answer_combined": has, "answer_combined_without": lacks}
+    return [texts(key, mechanisms=texts.joined(names)) for key, names in sentences.items() if names]
 
 
 def _finding(row: Row, finding: Finding, texts: Texts) -> str:

@@ -1,22 +1,55 @@
 """The colours of all figures, the same thing in the same colour everywhere.
 
-They are those of Okabe and Ito, which colour-blind readers tell apart, in shades that read on white and on black.
+The first are those of Okabe and Ito, which colour-blind readers tell apart, in shades that read on white and on black;
+the others were chosen to be far from them and from each other, also without red or green.
 """
 
 from __future__ import annotations
 
+from matplotlib.colors import to_hex, to_rgb
+
 from reports.npu import COMPONENTS
+from reports.parts import PARTS
 from reports.questions import QUESTIONS, scenarios_of
+from scenarios.catalogue import find_scenario
 
-__all__ = ["COMPONENT_COLOURS", "OTHER_COLOUR", "PHASE_COLOURS", "SCENARIO_COLOURS"]
+__all__ = [
+    "COMPONENT_COLOURS",
+    "OTHER_COLOUR",
+    "PART_COLOURS",
+    "PHASE_COLOURS",
+    "RUNTIME_COLOURS",
+    "SCENARIO_COLOURS",
+]
 
-_OF_SCENARIOS = ("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#b8860b", "#56b4e9")
+_OF_SCENARIOS = ("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee", "#22cc55", "#bb3344", "#8877ee")
+#: A variant has its scenario's colour, the first of them nearer to black and the second to white.
+_SHADES = ((0.0, 0.35), (1.0, 0.45))
+
+
+def _colours_of(question: str) -> dict[str, str]:
+    names = scenarios_of(question)
+    own = dict(zip((name for name in names if not find_scenario(name).is_variant), _OF_SCENARIOS))
+    return own | {shade: colour for name in own for shade, colour in zip(_variants(name, names), _shades(own[name]))}
+
+
+def _variants(name: str, names: list[str]) -> list[str]:
+    """Return the variants of a scenario, which are called after it with their size behind."""
+    return [each for each in names if find_scenario(each).is_variant and each.rpartition("_")[0] == name]
+
+
+def _shades(colour: str) -> list[str]:
+    red, green, blue = to_rgb(colour)
+    return [
+        to_hex((red + (end - red) * weight, green + (end - green) * weight, blue + (end - blue) * weight))
+        for end, weight in _SHADES
+    ]
+
 
 #: Distinct within a question: no figure shows the scenarios of two.
-SCENARIO_COLOURS = {
-    scenario: colour for question in QUESTIONS for scenario, colour in zip(scenarios_of(question), _OF_SCENARIOS)
-}
+SCENARIO_COLOURS = {name: colour for question in QUESTIONS for name, colour in _colours_of(question).items()}
 COMPONENT_COLOURS = dict(zip(COMPONENTS, ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#999999")))
+PART_COLOURS = dict(zip(PARTS, ("#d55e00", "#56b4e9", "#009e73")))
 PHASE_COLOURS = {
     "imported": "#999999",
     "context": "#56b4e9",
@@ -26,5 +59,7 @@ PHASE_COLOURS = {
     "trimmed": "#f0e442",
     "destroy": "#cc79a7",
 }
+#: Of runtimes that stand beside each other, in their order.
+RUNTIME_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
 #: What has no colour of its own.
 OTHER_COLOUR = "#808080"

@@ -21,6 +21,7 @@ CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", 
 
 _ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
 _MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
+_VARIANTS = {scenario.name for scenario in SCENARIOS if scenario.is_variant}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +49,13 @@ class Row:
 
     @property
     def model_set(self) -> str:
-        """Which of the session's models the scenario uses: STREAMS, IN_TURN or RESOLUTIONS."""
-        return _MODEL_SETS.get(self.scenario, STREAMS)
+        """Which of the session's models the scenario uses, one of MODEL_SETS."""
+        return _model_set(self.result)
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether another scenario shows the same mechanism."""
+        return self.scenario in _VARIANTS
 
     @property
     def computes(self) -> bool:
@@ -65,6 +71,11 @@ class Row:
             comparable = self.computes and self.baseline.computes
             return "ok" if same or not comparable else "outputs_differ"
         return outcome
+
+    @property
+    def supported(self) -> bool:
+        """Whether the runtime has what the scenario needs."""
+        return self.outcome != "not_supported"
 
     @property
     def measured(self) -> bool:
@@ -87,6 +98,11 @@ class Row:
             return None
         repeats = Figure.of(self.info["speed"]["latency_median_ns"])
         return Figure(self.result.stats["median"] * 1e9, repeats.spread if repeats else None)
+
+    @property
+    def latency_saved(self) -> Figure | None:
+        """Latency in nanoseconds that the baseline takes more than this."""
+        return difference(self.baseline.latency, self.latency) if self.baseline else None
 
     @property
     def throughput(self) -> Figure | None:
@@ -123,6 +139,16 @@ class Row:
         """Saved NPU memory, of the baseline's NPU memory."""
         return self._percent("npu_memory_bytes")
 
+    @property
+    def saving_percent(self) -> Figure | None:
+        """Saved NPU memory in percent, with its spread; where there is none, of the application's over the import."""
+        name = "npu_memory_bytes" if self.npu_saved else "application_memory_over_baseline_bytes"
+        saved, whole = self._saved(name), self.baseline.memory(name) if self.baseline else None
+        if saved is None or whole is None or whole.median <= 0:
+            return None
+        spread = None if saved.spread is None else 100 * saved.spread / whole.median
+        return Figure(100 * saved.median / whole.median, spread)
+
     def _saved(self, name: str) -> Figure | None:
         return difference(self.baseline.memory(name), self.memory(name)) if self.baseline else None
 
@@ -148,7 +174,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows measured under the same conditions with models of one set, in the order of the scenarios."""
+    """Rows measured under the same conditions, with one choice of models, in the order of the scenarios."""
 
     rows: tuple[Row, ...]
 
@@ -190,17 +216,54 @@ class Group:
         return self.newest.path.parent.parent
 
 
+@dataclass(frozen=True, eq=False)
+class _Gathering:
+    """Results that are to become a group, from runs taken newest first."""
+
+    conditions: tuple[Any, ...]
+    #: The first model of each set, which tells the sets of two runs apart: some scenarios use no other of it.
+    firsts: dict[str, str]
+    #: By scenario and models.
+    members: dict[tuple[Any, ...], tuple[StoredResult, StoredFile]]
+
+    def takes(self, conditions: tuple[Any, ...], firsts: dict[str, str]) -> bool:
+        """Whether a run under these conditions uses, of each set that both have, the same models."""
+        same = all(self.firsts.get(name, first) == first for name, first in firsts.items())
+        return same and self.conditions == conditions
+
+    def add(self, results: Iterable[StoredResult], file: StoredFile, firsts: dict[str, str]) -> None:
+        """Take what no newer run has measured."""
+        self.firsts.update(firsts)
+        for result in results:
+            self.members.setdefault((result.info["scenario"], _models(result)), (result, file))
+
+
 def compare(files: Iterable[StoredFile]) -> list[Group]:
-    """Return the groups, newest first; where a configuration was measured again, its newest result stands."""
-    newest: dict[tuple[Any, ...], tuple[StoredResult, StoredFile]] = {}
-    for file in sorted(files, key=lambda file: file.recorded_at):
-        for result in file.results:
-            newest[(_group_key(result), result.info["scenario"], _models(result))] = (result, file)
-    groups: dict[tuple[Any, ...], list[tuple[StoredResult, StoredFile]]] = {}
-    for result, file in newest.values():
-        groups.setdefault(_group_key(result), []).append((result, file))
-    found = [Group(tuple(_rows(members))) for members in groups.values()]
+    """Return the groups, newest first; where a configuration was measured again, its newest result stands.
+
+    The results of a run that were measured under the same conditions stand in one group, whatever models they use. An
+    older run joins the newest group under these conditions in which no set of models is another one.
+    """
+    gatherings: list[_Gathering] = []
+    # Of two runs at the same time the later file is the newer one.
+    for file in sorted(files, key=lambda file: file.recorded_at)[::-1]:
+        for conditions, results in _by_conditions(file).items():
+            firsts = {_model_set(result): _models(result)[0] for result in results}
+            fitting = (each for each in gatherings if each.takes(conditions, firsts))
+            gathering = next(fitting, None)
+            if gathering is None:
+                gathering = _Gathering(conditions, {}, {})
+                gatherings.append(gathering)
+            gathering.add(results, file, firsts)
+    found = [Group(tuple(_rows(list(each.members.values())))) for each in gatherings]
     return sorted(found, key=lambda group: group.newest.recorded_at, reverse=True)
+
+
+def _by_conditions(file: StoredFile) -> dict[tuple[Any, ...], list[StoredResult]]:
+    found: dict[tuple[Any, ...], list[StoredResult]] = {}
+    for result in file.results:
+        found.setdefault(tuple(result.info.get(name) for name in CONDITIONS), []).append(result)
+    return found
 
 
 def _rows(members: list[tuple[StoredResult, StoredFile]]) -> list[Row]:
@@ -216,9 +279,8 @@ def _rows(members: list[tuple[StoredResult, StoredFile]]) -> list[Row]:
     return rows
 
 
-def _group_key(result: StoredResult) -> tuple[Any, ...]:
-    # Scenarios of one session use one model per stream, or the first of them for all.
-    return (*(result.info.get(name) for name in CONDITIONS), _models(result)[0])
+def _model_set(result: StoredResult) -> str:
+    return _MODEL_SETS.get(result.info["scenario"], STREAMS)
 
 
 def _models(result: StoredResult) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from reports.colours import COMPONENT_COLOURS, OTHER_COLOUR, SCENARIO_COLOURS
+from reports.colours import COMPONENT_COLOURS, OTHER_COLOUR, PART_COLOURS, SCENARIO_COLOURS
 from reports.comparison import Row
 from reports.contexts import context_costs, npu_totals
 from reports.drawing import INK, Canvas, Drawing, drawing
 from reports.npu import component_memory
+from reports.parts import application_parts
 from reports.summary import Figure
 from reports.texts import Texts
 
@@ -22,20 +23,22 @@ _WIDE_BAR, _NARROW_BAR = 0.6, 0.44
 
 
 def bars(rows: Sequence[Row], texts: Texts) -> Drawing | None:
-    """Draw the application memory of each scenario: the do-nothing baseline, and what stands over it."""
+    """Draw the application memory of each scenario: the do-nothing baseline, and by part what stands over it."""
+    found = {row: parts for row in rows if (parts := application_parts(row))}
 
     def draw_bar(axes: Axes, position: int, row: Row, height: float) -> None:
-        whole, baseline = row.memory("application_memory_bytes"), row.memory("baseline_memory_bytes")
-        assert whole is not None
-        assert baseline is not None
-        over = (whole.median - baseline.median) / MIB
-        colour = SCENARIO_COLOURS.get(row.scenario, OTHER_COLOUR)
-        axes.barh(position, baseline.median / MIB, height, color=INK, alpha=0.3)
-        axes.barh(position, over, height, left=baseline.median / MIB, color=colour)
-        _total(axes, position, whole, f"{whole.median / MIB:,.1f}")
+        parts = found[row]
+        over = {name: figure.median / MIB for name, figure in parts.over.items()}
+        # What the kernel does not tell apart is one part, and a part that became smaller is off the baseline.
+        over = over or {"": (parts.total.median - parts.baseline.median) / MIB}
+        left = parts.baseline.median / MIB + sum(min(size, 0) for size in over.values())
+        axes.barh(position, left, height, color=INK, alpha=0.3)
+        for name, size in over.items():
+            axes.barh(position, max(size, 0), height, left=left, color=PART_COLOURS.get(name, OTHER_COLOUR))
+            left += max(size, 0)
+        _total(axes, position, parts.total, f"{parts.total.median / MIB:,.1f}")
 
-    measured = [row for row in rows if row.memory("application_memory_bytes")]
-    return _bars(measured, texts, "axis_application_memory", draw_bar)
+    return _bars(list(found), texts, "axis_application_memory", draw_bar)
 
 
 def component_bars(rows: Sequence[Row], texts: Texts) -> Drawing | None:

@@ -9,6 +9,7 @@ from reports.summary import Figure
 __all__ = [
     "EMPTY",
     "component_mib",
+    "copied_mib",
     "mib",
     "milliseconds",
     "npu_mib",
@@ -43,6 +44,11 @@ def component_mib(figure: Figure | None) -> str:
     return npu_mib(figure, spread=bool(figure and figure.spread))
 
 
+def copied_mib(size: float) -> str:
+    """Return bytes that were counted as MiB with two decimals; of what is less than that, that it is not nothing."""
+    return "0" if size == 0 else npu_mib(Figure(size, None))
+
+
 def milliseconds(figure: Figure | None, spread: bool = True) -> str:
     """Return nanoseconds as ms with two decimals."""
     return _number(figure, 1e6, 2, spread)
@@ -55,7 +61,8 @@ def per_second(figure: Figure | None, spread: bool = True) -> str:
 
 def percent(value: float | None) -> str:
     """Return a percentage with one decimal."""
-    return EMPTY if value is None else f"{value:.1f}"
+    # A zero has no sign, also where it was rounded to.
+    return EMPTY if value is None else f"{round(value, 1) + 0.0:.1f}"
 
 
 def plus_minus(figure: Figure | None) -> str:

@@ -11,34 +11,43 @@ import jinja2
 from markupsafe import Markup
 
 from reports import figures, page_tables
-from reports.answers import answers, warnings
-from reports.colours import COMPONENT_COLOURS, OTHER_COLOUR, PHASE_COLOURS, SCENARIO_COLOURS
+from reports.answers import answers, not_supported, warnings
+from reports.colours import COMPONENT_COLOURS, OTHER_COLOUR, PART_COLOURS, PHASE_COLOURS, SCENARIO_COLOURS
 from reports.comparison import Group, Row
 from reports.drawing import Drawing, unique_ids
+from reports.failures import failures
 from reports.format import EMPTY
+from reports.io_figure import copies_figure, way_colours
+from reports.io_table import by_size, copies_table
+from reports.material import Material
+from reports.mechanisms import reasons, trials_dates, trials_table
 from reports.npu import npu_source
+from reports.parts import application_parts
 from reports.published import PublishedRow
 from reports.questions import QUESTIONS
+from reports.resolutions_figure import LINES, resolutions_figure
+from reports.savings import newest_of_each, runtime_colours, savings_figure, savings_table
 from reports.texts import LANGUAGES, Texts, texts_of
 from reports.timeline import timeline
-from scenarios.catalogue import IN_TURN, RESOLUTIONS, STREAMS
-from storage.files import BadFile
+from scenarios.catalogue import MODEL_SETS, STREAMS
+from storage.mechanisms import RuntimeTrials
 
 __all__ = ["page_name", "write_pages"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 #: The question that the published figures answer.
 _PUBLISHED_QUESTION = next(iter(QUESTIONS))
-_MODEL_SETS = {STREAMS: "models_of", IN_TURN: "models_of_in_turn", RESOLUTIONS: "models_of_resolutions"}
+#: Of the do-nothing baseline, which is drawn in the page's text colour, faintly.
+_BASELINE_COLOUR = "rgba(128, 128, 128, 0.5)"
+#: The questions with a figure or a table of their own.
+_COPIES, _RESOLUTIONS = "io_copies", "shared_weights"
 
 
-def write_pages(
-    groups: Sequence[Group], published: Sequence[PublishedRow], bad_files: Sequence[BadFile], folder: Path
-) -> Path:
+def write_pages(material: Material, folder: Path) -> Path:
     """Write the page in every language into the folder and return the path of the first."""
     folder.mkdir(parents=True, exist_ok=True)
     for language in LANGUAGES:
-        html = _render(groups, published, bad_files, texts_of(language))
+        html = _render(material, texts_of(language))
         (folder / page_name(language)).write_text(html, encoding="utf-8")
     return folder / page_name(LANGUAGES[0])
 
@@ -48,9 +57,8 @@ def page_name(language: str) -> str:
     return "index.html" if language == LANGUAGES[0] else f"index.{language}.html"
 
 
-def _render(
-    groups: Sequence[Group], published: Sequence[PublishedRow], bad_files: Sequence[BadFile], texts: Texts
-) -> str:
+def _render(material: Material, texts: Texts) -> str:
+    groups = material.groups
     template = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -62,11 +70,13 @@ def _render(
         t=texts,
         languages=[(language, page_name(language), texts_of(language)("language_name")) for language in LANGUAGES],
         lead=_lead(groups[0], texts),
-        groups=[_group(group, number, published, texts) for number, group in enumerate(groups)],
+        savings=_savings(groups, texts),
+        trials=_trials(material.tried, texts),
+        groups=[_group(group, number, material.published, texts) for number, group in enumerate(groups)],
         scenarios=_scenarios(groups, texts),
         environment=page_tables.environment(groups[0], texts),
         memory_sources=page_tables.memory_sources(groups[0], texts),
-        bad_files=[str(each) for each in bad_files],
+        bad_files=[str(each) for each in material.bad_files],
         component_colours={texts(f"component_{name}"): value for name, value in COMPONENT_COLOURS.items()},
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),
     )
@@ -83,10 +93,30 @@ def _lead(group: Group, texts: Texts) -> str:
     )
 
 
+def _savings(groups: Sequence[Group], texts: Texts) -> dict[str, Any]:
+    """Return what each mechanism saves on each runtime."""
+    columns = newest_of_each(groups)
+    return {
+        "table": savings_table(columns, texts),
+        "bars": _inline(savings_figure(columns, texts), "savings"),
+        "colours": runtime_colours(columns, texts),
+    }
+
+
+def _trials(tried: Sequence[RuntimeTrials], texts: Texts) -> dict[str, Any]:
+    """Return which runtime has which mechanism."""
+    return {
+        "table": trials_table(tried, texts),
+        "dates": trials_dates(tried, texts),
+        "reasons": reasons(tried, texts),
+    }
+
+
 def _group(group: Group, number: int, published: Sequence[PublishedRow], texts: Texts) -> dict[str, Any]:
     questions = group.questions
     # Lines of more scenarios than have colours would not be told apart: those of one question are drawn.
-    drawn = next((rows for rows in questions.values() if any(row.measured for row in rows)), [])
+    asked = next((rows for rows in questions.values() if any(row.measured for row in rows)), [])
+    drawn = [row for row in asked if not row.is_variant] or asked
     drawings = {
         "contexts": figures.contexts(drawn, texts) if group.computes else None,
         "npu_contexts": figures.npu_contexts(drawn, texts),
@@ -105,7 +135,7 @@ def _group(group: Group, number: int, published: Sequence[PublishedRow], texts: 
             _question(group, name, rows, f"g{number}-{name}", published, texts) for name, rows in questions.items()
         ],
         "published_note": texts("published_note", **_published_conditions(published)),
-        "failures": _failures(group, texts),
+        "failures": failures(group, texts),
         "sharing": page_tables.sharing(group, texts),
         "measured": bool(drawn),
         "scenario_colours": _scenario_colours(drawn, texts),
@@ -126,14 +156,48 @@ def _question(
     return {
         "id": prefix,
         "title": texts(f"question_{name}"),
-        "answers": answers(rows, texts),
+        "answers": _answers(name, rows, texts),
+        "not_supported": not_supported(rows, texts),
         "bars": _inline(bars, f"{prefix}-bars"),
+        "part_colours": _part_colours(rows, texts),
         "comparison": page_tables.comparison(group, rows, published if is_published else (), texts),
         "is_published": is_published,
         "component_bars": _inline(figures.component_bars(rows, texts), f"{prefix}-components"),
         "components": page_tables.components(rows, texts),
+        "parts": page_tables.parts(rows, texts) if bars else None,
         "by_runtime": any(each["source"] == "runtime" for row in rows for each in row.accounts),
+        "copies": _copies(group, rows, prefix, texts) if name == _COPIES else None,
+        "resolutions": _resolutions(rows, prefix, texts) if name == _RESOLUTIONS else None,
     }
+
+
+def _answers(name: str, rows: Sequence[Row], texts: Texts) -> dict[str, list[str]]:
+    """Return the answers by the size of the tensors where that is part of the question, else below no heading."""
+    parts = by_size(rows, texts) if name == _COPIES else {"": list(rows)}
+    return {size: sentences for size, of_size in parts.items() if (sentences := answers(of_size, texts))}
+
+
+def _copies(group: Group, rows: Sequence[Row], prefix: str, texts: Texts) -> dict[str, Any]:
+    return {
+        "table": copies_table(group, rows, texts),
+        "figure": _inline(copies_figure(rows, texts), f"{prefix}-copies"),
+        "colours": way_colours(rows, texts),
+    }
+
+
+def _resolutions(rows: Sequence[Row], prefix: str, texts: Texts) -> dict[str, Any]:
+    return {
+        "figure": _inline(resolutions_figure(rows, texts), f"{prefix}-resolutions"),
+        "colours": {texts(f"line_{name}"): SCENARIO_COLOURS[name] for name in LINES},
+    }
+
+
+def _part_colours(rows: Sequence[Row], texts: Texts) -> dict[str, str]:
+    """Return the parts that these rows' bars have."""
+    found = [parts.over for row in rows if (parts := application_parts(row)) and parts.over]
+    names = [name for name in PART_COLOURS if any(over[name].median for over in found)]
+    shown = {texts(f"part_{name}"): PART_COLOURS[name] for name in names} or {texts("part_all"): OTHER_COLOUR}
+    return {texts("term_do_nothing_baseline"): _BASELINE_COLOUR, **shown}
 
 
 def _inline(drawing: Drawing | None, prefix: str) -> dict[str, Markup] | None:
@@ -148,7 +212,7 @@ def _heading(group: Group, texts: Texts) -> str:
     of_streams = any(row.model_set == STREAMS for row in group.rows)
     return texts(
         "heading" if of_streams else "heading_one_each",
-        runtime=info["runtime"],
+        runtime=texts.runtime(info["runtime"]),
         version=group.short_version or EMPTY,
         streams=info["streams"],
         contexts=info["contexts"],
@@ -171,8 +235,8 @@ def _conditions(group: Group, texts: Texts) -> str:
 
 def _models(group: Group, texts: Texts) -> list[str]:
     """Return the models by set; of rows with one set, those with most models name them all."""
-    of_set = {key: [row.models for row in group.rows if row.model_set == name] for name, key in _MODEL_SETS.items()}
-    return [texts(key, models=max(models, key=len)) for key, models in of_set.items() if models]
+    of_set = {name: [row.models for row in group.rows if row.model_set == name] for name in MODEL_SETS}
+    return [texts(f"models_of_{name}", models=max(models, key=len)) for name, models in of_set.items() if models]
 
 
 def _notes(group: Group, texts: Texts) -> list[str]:
@@ -205,27 +269,6 @@ def _scenarios(groups: Sequence[Group], texts: Texts) -> dict[str, str]:
     """Return what each scenario of the page is."""
     names = {row.scenario for group in groups for row in group.rows}
     return {texts.scenario(name): text for name, text in texts.some("about_").items() if name in names}
-
-
-def _failures(group: Group, texts: Texts) -> list[dict[str, str]]:
-    return [
-        {
-            "scenario": texts.scenario(row.scenario),
-            "outcome": texts(f"outcome_{row.outcome}"),
-            **_what_happened(row, texts),
-        }
-        for row in group.rows
-        if not row.measured
-    ]
-
-
-def _what_happened(row: Row, texts: Texts) -> dict[str, str]:
-    failure = row.info["failure"]
-    if failure is None:
-        return {"phase": EMPTY, "message": texts("differs_from_baseline"), "last_words": ""}
-    phase = texts.words.get(f"phase_{failure['phase']}", failure["phase"])
-    place = phase if failure["context"] is None else f"{phase}, {failure['context'] + 1}"
-    return {"phase": place, "message": failure["message"], "last_words": failure["last_words"]}
 
 
 def _published_conditions(published: Sequence[PublishedRow]) -> dict[str, object]:

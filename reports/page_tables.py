@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from reports.comparison import Group, Row
 from reports.contexts import further_costs
 from reports.format import EMPTY, component_mib, mib, milliseconds, npu_mib, numbers, per_second, percent
 from reports.npu import COMPONENTS, component_memory
+from reports.parts import PARTS, application_parts
 from reports.published import PublishedRow
 from reports.sharing import SharedMemory, shared_memories
 from reports.summary import Figure
+from reports.table import Cell, Table
 from reports.texts import Texts
 
 __all__ = [
-    "Table",
     "comparison",
     "components",
     "details",
     "environment",
     "memory_sources",
+    "parts",
     "sharing",
     "slopes",
 ]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table."""
-
-    text: str
-    #: Aligned and set as a number.
-    number: bool = True
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: its heads, and rows of as many cells, each with a class for its look."""
-
-    heads: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[Cell]]]
 
 
 #: Every figure of a configuration that a table shows.
@@ -115,7 +99,7 @@ def comparison(group: Group, rows: Sequence[Row], published: Sequence[PublishedR
                 Cell(texts.scenario(row.scenario), False),
                 Cell(_model_count(row, texts), False),
                 *(Cell(_COLUMNS[column](row)) for column in columns),
-                Cell(texts.scenario(row.info["baseline"]) if row.info["baseline"] else EMPTY, False),
+                Cell(texts.scenario(row.info["baseline"]) if row.info["baseline"] and row.measured else EMPTY, False),
                 Cell(texts(f"outcome_{row.outcome}"), False),
             ],
         )
@@ -176,6 +160,26 @@ def components(rows: Sequence[Row], texts: Texts) -> Table | None:
     ]
     heads = [texts("column_in_mib", name=texts(f"component_{name}")) for name in (*COMPONENTS, "total", "peak", "left")]
     return Table([texts("column_scenario"), *heads], shown)
+
+
+def parts(rows: Sequence[Row], texts: Texts) -> Table | None:
+    """Return the application memory of these rows by part; None where the kernel does not tell them apart."""
+    found = [(row, of_row) for row in rows if (of_row := application_parts(row)) and of_row.over]
+    if not found:
+        return None
+    shown = [
+        (
+            row.outcome,
+            [
+                Cell(texts.scenario(row.scenario), False),
+                *(Cell(mib(figure)) for figure in (of_row.baseline, *of_row.over.values(), of_row.total)),
+            ],
+        )
+        for row, of_row in found
+    ]
+    heads = [texts("column_in_mib", name=texts(f"part_{name}")) for name in PARTS]
+    first = [texts(name) for name in ("column_scenario", "column_baseline_memory")]
+    return Table([*first, *heads, texts("column_application")], shown)
 
 
 def sharing(group: Group, texts: Texts) -> Table | None:

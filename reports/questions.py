@@ -10,9 +10,10 @@ __all__ = ["OTHER", "QUESTIONS", "question_of", "scenarios_of"]
 QUESTIONS = {
     "dup": ("no_reuse", "no_reuse_one_model"),
     "internal_reuse": ("in_turn",),
-    "shared_weights": ("resolutions",),
+    "shared_weights": ("resolutions_2", "resolutions_3", "resolutions"),
     "external_memory": ("runtime_memory",),
-    "io_copies": ("copied_io",),
+    "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
+    "lean": ("plain",),
 }
 #: What stored scenarios answer that this version does not know.
 OTHER = "other"

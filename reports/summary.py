@@ -17,6 +17,11 @@ class Figure:
     #: Half the range between the repeats; None with a single repeat, which has no spread to show.
     spread: float | None
 
+    @property
+    def exceeds_spread(self) -> bool:
+        """Whether it is more than what repeats differ by; of a difference: whether it can be measured."""
+        return abs(self.median) > (self.spread or 0)
+
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Figure | None:
         """Return the figure of these repeats; None where no repeat gave a value."""

@@ -13,14 +13,18 @@ import pandas as pd
 
 from reports.comparison import Group, Row
 from reports.contexts import context_costs, further_costs
+from reports.copies import avoided_bytes, copied
+from reports.material import Material
 from reports.npu import context_components
 from reports.published import PublishedRow
 from reports.summary import Figure
+from storage.mechanisms import RuntimeTrials
 
 __all__ = [
     "COMPARISON_COLUMNS",
     "comparison_table",
     "contexts_table",
+    "mechanisms_table",
     "npu_components_table",
     "slopes_table",
     "write_tables",
@@ -53,9 +57,13 @@ COMPARISON_COLUMNS = (
     "npu_saved_percent",
     "npu_peak_bytes",
     "npu_left_bytes",
+    "copied_bytes_per_inference",
+    "copies_avoided_bytes",
 )
 #: Identity of a configuration in every other table.
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
+#: Identity of a runtime that was tried.
+_TRIED = ("runtime", "runtime_version", "target", "python_version", "chip")
 #: What stands in `outcome` of a row that was not measured here.
 _PUBLISHED = "published"
 
@@ -105,14 +113,27 @@ def npu_components_table(groups: Iterable[Group]) -> pd.DataFrame:
     return _frame(rows, (*_IDENTITY, "context", "component", "bytes"))
 
 
-def write_tables(groups: Sequence[Group], published: Sequence[PublishedRow], folder: Path) -> None:
+def mechanisms_table(tried: Iterable[RuntimeTrials]) -> pd.DataFrame:
+    """Return a row for each mechanism of each runtime that was tried: what it came to."""
+    rows = [
+        {**vars(each), **vars(trial), "combined": " ".join(trial.combined) or None}
+        for each in tried
+        for trial in each.trials
+    ]
+    columns = ("recorded_at", "scenario", "verdict", "reason", "memory", "saved_bytes", "spread_bytes", "whole_bytes")
+    return _frame(rows, (*_TRIED, *columns, "copies_avoided_bytes", "combined"))
+
+
+def write_tables(material: Material, folder: Path) -> None:
     """Write every table as CSV and as Markdown into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    groups = material.groups
     tables = {
-        "comparison": comparison_table(groups, published),
+        "comparison": comparison_table(groups, material.published),
         "contexts": contexts_table(groups),
         "slopes": slopes_table(groups),
         "npu_components": npu_components_table(groups),
+        "mechanisms": mechanisms_table(material.tried),
     }
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
@@ -120,7 +141,7 @@ def write_tables(groups: Sequence[Group], published: Sequence[PublishedRow], fol
 
 
 def _comparison_row(row: Row) -> dict[str, Any]:
-    application = row.memory("application_memory_bytes")
+    application, counted = row.memory("application_memory_bytes"), copied(row)
     return {
         **_identity(row),
         "baseline": row.info["baseline"],
@@ -141,6 +162,8 @@ def _comparison_row(row: Row) -> dict[str, Any]:
         "npu_saved_percent": _rounded(row.npu_saved_percent),
         "npu_peak_bytes": _median(row.memory("npu_peak_bytes")),
         "npu_left_bytes": _median(row.memory("npu_left_bytes")),
+        "copied_bytes_per_inference": _whole(counted.total_bytes if counted else None),
+        "copies_avoided_bytes": _whole(avoided_bytes(row)),
     }
 
 
@@ -168,13 +191,21 @@ def _spread(figure: Figure | None) -> int | None:
     return round(figure.spread) if figure and figure.spread is not None else None
 
 
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
+def _in_a_line(cell: object) -> str:
+    return str(cell).replace("|", "\\|").replace("\n", " ")
+
+
 def _markdown(table: pd.DataFrame) -> str:
     def line(cells: Iterable[Any]) -> str:
-        return "| " + " | ".join("" if pd.isna(cell) else str(cell).replace("|", "\\|") for cell in cells) + " |\n"
+        return "| " + " | ".join("" if pd.isna(cell) else _in_a_line(cell) for cell in cells) + " |\n"
 
     head = line(table.columns) + line("---" for _ in table.columns)
     return head + "".join(line(row) for row in table.itertuples(index=False))

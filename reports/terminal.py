@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from reports.answers import answers, warnings
+from reports.answers import answers, not_supported, warnings
 from reports.comparison import Group, Row
 from reports.format import mib, milliseconds, npu_mib, per_second, percent
 from reports.texts import Texts
@@ -35,38 +35,36 @@ _NPU: _Columns = {
 
 
 def print_group(group: Group, texts: Texts, console: Console) -> None:
-    """Print one group: conditions, table, and the answers in sentences."""
-    info = group.info
-    table = Table(
-        title=f"{info['runtime']} {group.short_version} on {info['target']}, "
-        f"{info['streams']} streams x {info['contexts']} contexts",
-        title_justify="left",
-        box=None,
-        padding=(0, 1, 0, 0),
-    )
+    """Print one group: conditions, a table of what was measured, and in sentences the answers and what was not."""
+    table = Table(title=_title(group, texts), title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
-    table.add_column("models")
     columns = _columns(group)
     for name, unit in columns:
         table.add_column(f"{name}\n{unit}", justify="right", no_wrap=True)
     for row in group.rows:
-        table.add_row(*_cells(row, columns))
+        if row.measured:
+            table.add_row(row.scenario, *(show(row) for show in columns.values()))
     console.print(table)
     if not group.computes:
         console.print(texts("note_virtual"), highlight=False)
-    for answer in answers(group.rows, texts):
-        console.print(f"- {answer}", highlight=False)
+    for answer in (*answers(group.rows, texts), not_supported(group.rows, texts)):
+        if answer:
+            console.print(f"- {answer}", highlight=False)
     for warning in warnings(group, texts):
         console.print(f"! {warning}", highlight=False, style="yellow")
+
+
+def _title(group: Group, texts: Texts) -> str:
+    info = group.info
+    files = [row.info["model_files"] for row in group.rows if row.models_in_turn]
+    return (
+        f"{texts.runtime(info['runtime'])} {group.short_version} on {info['target']}, "
+        f"{info['streams']} streams x {info['contexts']} contexts"
+        + (f", {files[0]} model files in turn" if files else "")
+    )
 
 
 def _columns(group: Group) -> _Columns:
     """Return the columns that the group has figures for."""
     columns = _NPU if group.has_npu_memory else _APPLICATION
     return columns if group.computes else {key: show for key, show in columns.items() if key[1] not in ("ms", "/s")}
-
-
-def _cells(row: Row, columns: _Columns) -> list[str]:
-    models = f"{row.info['model_files']} in turn" if row.models_in_turn else str(len(row.info["models"]))
-    first, *others = (show(row) for show in columns.values())
-    return [row.scenario, models, first if row.measured else row.outcome, *others]

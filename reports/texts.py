@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,14 @@ class Texts:
     def scenario(self, name: str) -> str:
         """Return what the language calls a scenario; its own name where it has none yet."""
         return self.words.get(f"scenario_{name}", name)
+
+    def runtime(self, name: str) -> str:
+        """Return what a runtime is called; its own name where it has none here yet."""
+        return self.words.get(f"runtime_{name}", name)
+
+    def joined(self, names: Iterable[str]) -> str:
+        """Return the names as one list."""
+        return self("list_separator").join(names)
 
     def some(self, prefix: str) -> dict[str, str]:
         """Return every text whose key starts so, by the rest of the key, in the file's order."""

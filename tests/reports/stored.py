@@ -8,9 +8,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from scenarios.catalogue import SCENARIOS, Parameters, build_plan, find_scenario
-from scenarios.plan import Model, Plan
+from scenarios.catalogue import (
+    FRAMES_4K,
+    FRAMES_1080P,
+    SCENARIOS,
+    Parameters,
+    build_plans,
+    find_scenario,
+)
+from scenarios.catalogue import (
+    STREAMS as OF_STREAMS,
+)
+from scenarios.plan import Context, Model, Plan
 from storage.files import WITHOUT_SPEED, check_result
+from storage.mechanisms import RuntimeTrials, Trial
 from storage.result import Configuration, Repeat, build_result
 from storage.trace import write_trace
 
@@ -34,7 +45,8 @@ def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -
             data = {"load_ns": 5_000_000, "account": {}}
         elif step.phase == "first_inference":
             level += per_context[step.context or 0] // 2
-            data = {"latency_ns": LATENCY_NS, "digest": digest, "account": {}}
+            copies = copies_of(plan, plan.contexts[step.context or 0])
+            data = {"latency_ns": LATENCY_NS, "digest": digest, "copies": copies, "account": {}}
         elif step.phase == "steady":
             count = len(plan.contexts)
             data = {
@@ -49,6 +61,17 @@ def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -
         if step.phase == "steady":
             records.append(_record("trimmed", None, time_ns, level - MIB, {"trimmed": True}))
     return records
+
+
+#: Bytes of an input tensor of the stored runs, by the scenario's models; an output has half of it.
+TENSOR_BYTES = {OF_STREAMS: 2 * MIB, FRAMES_1080P: 24 * MIB, FRAMES_4K: 96 * MIB}
+
+
+def copies_of(plan: Plan, context: Context) -> dict[str, int]:
+    """Return what an inference of the context copies: every tensor that is not used where it is, once."""
+    size = TENSOR_BYTES.get(find_scenario(plan.scenario).model_set, 2 * MIB)
+    copied = {name: name not in context.zero_copy and not context.device_io for name in ("input", "output")}
+    return {"input_bytes": size * copied["input"], "output_bytes": size // 2 * copied["output"]}
 
 
 #: What a context of the stored runs has in NPU memory, where it shares nothing: 10 MiB in all.
@@ -108,10 +131,10 @@ def _npu_steps(walk: Sequence[dict[str, Any]], account: dict[str, Any]) -> dict[
 
 
 def _record(phase: str, context: int | None, at_ns: int, level: int, data: dict[str, Any]) -> dict[str, Any]:
-    process = dict.fromkeys(
-        ("rss_bytes", "pss_bytes", "uss_bytes", "pss_anon_bytes", "rss_anon_bytes", "peak_rss_bytes"), level
-    )
-    rest = dict.fromkeys(("pss_file_bytes", "pss_shmem_bytes", "rss_file_bytes", "rss_shmem_bytes", "swap_bytes"), 0)
+    process = dict.fromkeys(("rss_bytes", "pss_bytes", "uss_bytes", "rss_anon_bytes", "peak_rss_bytes"), level)
+    # All that stands over the import is anonymous; of the import itself, nothing.
+    process.update(pss_anon_bytes=level - IMPORTED, pss_file_bytes=IMPORTED)
+    rest = dict.fromkeys(("pss_shmem_bytes", "rss_file_bytes", "rss_shmem_bytes", "swap_bytes"), 0)
     return {
         "phase": phase,
         "context": context,
@@ -141,7 +164,7 @@ def result(
     With an account of NPU memory it is a result of the runtime rknn.
     """
     runtime = "rknn" if npu else "onnxruntime"
-    plan = build_plan(scenario, Parameters(runtime, tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2))
+    plan = build_plans(scenario, Parameters(runtime, tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2))[0]
     account = npu(plan) if npu else None
     repeats = []
     for number, costs in enumerate(per_context, start=1):
@@ -251,6 +274,21 @@ def npu_run(
         run = f"run{number}"
         infos.append(result(storage, scenario.name, costs, failure=failure, run=run, npu=account, computes=computes))
     return write_run(storage, infos, number)
+
+
+def tried(runtime: str = "onnxruntime", **changes: Any) -> RuntimeTrials:
+    """Return the trials of a runtime: dup works, zero copy saves copies alone, and the others do not work."""
+    trials = (
+        Trial("full_dup", "works", "", 30 * MIB, MIB, 60 * MIB, copies_avoided_bytes=0),
+        Trial("internal_reuse", "saves_nothing", "no measurable saving", 0, MIB, 60 * MIB),
+        Trial("external_memory", "not_supported", "no allocator <from> Python"),
+        Trial("external_mmz", "not_supported", "no allocator <from> Python"),
+        Trial("zero_copy_io", "works", "", None, copies_avoided_bytes=3 * MIB),
+        Trial("lean", "fails", "it crashed | twice\nor more"),
+    )
+    identity = {"runtime_version": "1.2.3", "target": "python", "python_version": "3.11.7", "chip": None}
+    values = {"runtime": runtime, **identity, "recorded_at": "2026-01-02T03:04:05+00:00", "trials": trials}
+    return RuntimeTrials(**{**values, **changes})
 
 
 def _stats() -> dict[str, Any]:

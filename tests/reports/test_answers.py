@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from reports.answers import answers, warnings
+from reports.answers import answers, not_supported, warnings
 from reports.texts import LANGUAGES, texts_of
-from tests.reports.stored import FAILED, dup, even, npu_account, result, write_run
+from tests.reports.stored import FAILED, LATENCY_NS, NOT_SUPPORTED, dup, even, npu_account, result, write_run
 from tests.reports.test_comparison import groups_of
 
 ENGLISH = texts_of("en")
@@ -24,7 +25,8 @@ def test_a_saving_is_said_with_its_whole_and_spread(tmp_path: Path) -> None:
         [result(tmp_path, "no_reuse_one_model", even(40, spread=0.25)), result(tmp_path, "full_dup", dup(40, 10))],
     )
     assert answer(tmp_path).startswith(
-        "Full dup saves 330.0 MiB ±3.0 of 510.0 MiB application memory against No reuse, one model: 64.7 %, or 68.8 %"
+        "Full dup saves 330.0 MiB ±3.0 application memory against No reuse, one model: 68.8 % of the 480.0 MiB that "
+        "stand over a process that only imports the runtime, 64.7 % of the whole process."
     )
 
 
@@ -34,7 +36,7 @@ def test_a_saving_within_the_spread_is_no_saving(tmp_path: Path) -> None:
         tmp_path,
         [result(tmp_path, "no_reuse_one_model", even(40, spread=1)), result(tmp_path, "full_dup", even(39.5))],
     )
-    assert answer(tmp_path).startswith("Full dup saves nothing that these repeats could show: 6.0 MiB ±12.0")
+    assert answer(tmp_path).startswith("Full dup: no measurable saving of memory, 6.0 MiB ±12.0 against")
 
 
 def test_a_cost_is_said_as_a_cost(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_npu_memory_goes_before_application_memory(tmp_path: Path) -> None:
     assert answer(tmp_path) == (
         "Full dup: 66.00 MiB ±0.00 of 120.00 MiB NPU memory saved against No reuse, one model, 55.0 %. "
         "Application memory over the do-nothing baseline: 22.0 MiB ±0.0 less, 61.1 %. "
-        "Latency 20.00 ±0.00 ms against 20.00 ±0.00 ms."
+        "No measurable difference in latency: 20.00 ±0.00 ms against 20.00 ±0.00 ms."
     )
 
 
@@ -101,7 +103,7 @@ def test_nothing_is_said_of_speed_where_nothing_computes(tmp_path: Path) -> None
 def test_application_memory_that_differs_by_nothing_is_no_saving(tmp_path: Path) -> None:
     """A difference that its one decimal shows as nothing is neither a saving nor a cost."""
     npu_pair(tmp_path, further_mib=2.999)
-    assert "no saving (0.0 MiB ±0.0)" in answer(tmp_path)
+    assert "no measurable saving (0.0 MiB ±0.0)" in answer(tmp_path)
 
 
 def test_equal_npu_memory_is_said_to_be_equal(tmp_path: Path) -> None:
@@ -126,3 +128,53 @@ def test_findings_are_warned_of(tmp_path: Path, kind: str, language: str) -> Non
     (warning,) = warnings(groups_of(tmp_path)[0], texts)
     assert texts.scenario("full_dup") in warning
     assert ("3.00" if kind == "leak" else "4") in warning
+
+
+def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
+    """A latency that differs by more than its spread is given as it is; one that does not is said not to differ."""
+    infos = [result(tmp_path, name, even(3)) for name in ("no_reuse_one_model", "full_dup")]
+    infos[1]["speed"]["latency_median_ns"] = [LATENCY_NS - 1, LATENCY_NS, LATENCY_NS + 1]
+    write_run(tmp_path, infos)
+    assert "No measurable difference in latency: 20.00" in answer(tmp_path)
+    path = write_run(tmp_path, infos)
+    data = json.loads(path.read_text())
+    data["benchmarks"][1]["stats"]["median"] = 0.015
+    path.write_text(json.dumps(data))
+    assert " Latency 15.00 ±0.00 ms against 20.00 ±0.00 ms." in answer(tmp_path)
+
+
+def test_what_an_inference_copies_is_said(tmp_path: Path) -> None:
+    """Where the question is about copies the answer names those of both, also where there are none to avoid."""
+    infos = [result(tmp_path, name, even(3)) for name in ("copied_io_1080p", "zero_copy_input_1080p")]
+    write_run(tmp_path, infos)
+    assert answer(tmp_path).endswith("An inference copies 12.00 MiB in place of 36.00 MiB.")
+    for info in infos:
+        info["copies"] = [{"input_bytes": 0, "output_bytes": 0}]
+    write_run(tmp_path, infos)
+    assert "Neither copies anything at an inference" in answer(tmp_path)
+    for info in infos:
+        del info["copies"]
+    write_run(tmp_path, infos)
+    assert "copies" not in answer(tmp_path)
+
+
+def test_lean_says_what_was_combined(tmp_path: Path) -> None:
+    """The scenario of every mechanism names those that its plan has, and those that it has not."""
+    write_run(tmp_path, [result(tmp_path, "plain", even(3)), result(tmp_path, "lean", even(1))])
+    assert answer(tmp_path).endswith("Combined: dup; one internal memory per core; zero-copy input and output.")
+    info = result(tmp_path, "lean", even(1))
+    for context in info["plan"]["contexts"]:
+        context.update(internal=None)
+    write_run(tmp_path, [result(tmp_path, "plain", even(3)), info])
+    assert "Combined: dup; zero-copy input and output." in answer(tmp_path)
+    assert answer(tmp_path).endswith("together: one internal memory per core.")
+
+
+def test_what_is_not_supported_is_one_sentence(tmp_path: Path) -> None:
+    """All that a runtime lacks is named in one sentence, apart from the answers."""
+    names = ("external_memory", "external_mmz")
+    write_run(tmp_path, [result(tmp_path, name, [], failure=NOT_SUPPORTED) for name in names])
+    rows = groups_of(tmp_path)[0].rows
+    assert answers(rows, ENGLISH) == []
+    assert not_supported(rows, ENGLISH) == "Not supported here: All outside (create_mem); All outside (MMZ)."
+    assert not_supported(rows[:0], ENGLISH) is None

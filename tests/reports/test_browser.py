@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from reports.material import Material
 from reports.page import page_name, write_pages
 from reports.published import published_rows
+from reports.questions import question_of
 from reports.texts import LANGUAGES
-from tests.reports.stored import full_run, npu_run
+from scenarios.catalogue import SCENARIOS
+from tests.reports.stored import even, full_run, npu_run, result, tried, write_run
 from tests.reports.test_comparison import groups_of
 
 _BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -58,14 +61,17 @@ return (values[0] + 0.05) / (values[1] + 0.05);
 
 @pytest.fixture(scope="module", params=["cpu", "npu"])
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a report of the five scenarios of a CPU, or of all on a virtual board and on one that computes."""
+    """Return a report of dup and of copies on a CPU, or of all on a virtual board and on one that computes."""
     folder = tmp_path_factory.mktemp("browser")
     if request.param == "cpu":
         full_run(folder / "storage")
+        ways = [each.name for each in SCENARIOS if question_of(each.name, each.baseline) == "io_copies"]
+        costs = {name: even(2 + place % 5, spread=1) for place, name in enumerate(ways)}
+        write_run(folder / "storage", [result(folder / "storage", name, costs[name]) for name in ways], number=2)
     else:
         npu_run(folder / "storage")
         npu_run(folder / "storage", number=2, computes=True)
-    write_pages(groups_of(folder / "storage"), published_rows(), [], folder / "report")
+    write_pages(Material(groups_of(folder / "storage"), published_rows(), [tried()]), folder / "report")
     return folder / "report"
 
 

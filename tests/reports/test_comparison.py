@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from reports.comparison import Group, Row, compare
+from scenarios.plan import Model
 from storage.files import StoredFile, read_storage
 from tests.reports.stored import FAILED, MIB, MODELS, dup, even, full_run, npu_account, npu_run, result, write_run
 
@@ -128,15 +129,16 @@ def test_outputs_that_were_not_computed_are_not_compared(tmp_path: Path) -> None
 
 
 def test_rows_stand_by_question(tmp_path: Path) -> None:
-    """The twenty scenarios come apart into five questions, each with its baselines."""
+    """The scenarios come apart into the questions, each of which begins with a baseline."""
     npu_run(tmp_path)
     (group,) = groups_of(tmp_path)
     assert {name: rows[0].scenario for name, rows in group.questions.items()} == {
         "dup": "no_reuse",
         "internal_reuse": "in_turn",
-        "shared_weights": "resolutions",
+        "shared_weights": "resolutions_2",
         "external_memory": "runtime_memory",
         "io_copies": "copied_io",
+        "lean": "plain",
     }
     assert sum(len(rows) for rows in group.questions.values()) == len(group.rows)
 
@@ -146,3 +148,49 @@ def test_models_that_run_in_turn_are_no_streams(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "in_turn", even(3), models=MODELS[:2], npu=npu_account)])
     (group,) = groups_of(tmp_path)
     assert row(group, "in_turn").models == "model-a, model-b"
+
+
+OTHERS = tuple(Model(f"other-{name}", f"/models/{name}.onnx", name * 64) for name in "efgh")
+
+
+def test_a_run_is_one_group_whatever_its_models(tmp_path: Path) -> None:
+    """Frames, resolutions and streams of one session are other models and stand in one group."""
+    infos = [
+        result(tmp_path, "no_reuse", even(3)),
+        result(tmp_path, "resolutions", even(3), models=OTHERS[1:]),
+        result(tmp_path, "copied_io_4k", even(3), models=OTHERS[:1]),
+    ]
+    write_run(tmp_path, infos)
+    (group,) = groups_of(tmp_path)
+    assert [each.scenario for each in group.rows] == ["no_reuse", "resolutions", "copied_io_4k"]
+
+
+def test_sessions_with_other_models_are_not_mixed(tmp_path: Path) -> None:
+    """Two sessions with other models of the streams are two groups, and each keeps its own resolutions."""
+    for number, models in ((1, MODELS), (2, OTHERS)):
+        infos = [result(tmp_path, name, even(3), models=models) for name in ("no_reuse", "resolutions")]
+        write_run(tmp_path, infos, number, at=f"2026-01-0{number}T00:00:00")
+    groups = groups_of(tmp_path)
+    assert [{each.info["models"][0]["name"] for each in group.rows} for group in groups] == [{"other-e"}, {"model-a"}]
+    assert all(len(group.rows) == 2 for group in groups)
+
+
+def test_a_question_asked_alone_joins_the_newest_session(tmp_path: Path) -> None:
+    """A run of one question stands with the newest run that has no other models for it."""
+    write_run(tmp_path, [result(tmp_path, "resolutions", even(3), models=OTHERS)], 1, at="2026-01-01T00:00:00")
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], 2, at="2026-01-02T00:00:00")
+    write_run(tmp_path, [result(tmp_path, "shared_weights", even(2), models=OTHERS)], 3, at="2026-01-03T00:00:00")
+    (group,) = groups_of(tmp_path)
+    assert [each.scenario for each in group.rows] == ["no_reuse", "resolutions", "shared_weights"]
+    assert row(group, "shared_weights").saved is not None
+
+
+def test_a_saving_in_percent_has_its_spread(tmp_path: Path) -> None:
+    """Savings of two memories that stand beside each other are percentages with the spread of both."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, spread=1)), result(tmp_path, "partial_dup", even(20))])
+    (group,) = groups_of(tmp_path)
+    percent = row(group, "partial_dup").saving_percent
+    assert percent is not None
+    assert percent.median == pytest.approx(50)
+    assert percent.spread == pytest.approx(2.5)
+    assert row(group, "no_reuse").saving_percent is None

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from reports.__main__ import main
-from tests.reports.stored import even, full_run, result, write_run
+from storage.mechanisms import write_trials
+from tests.reports.stored import even, full_run, result, tried, write_run
 
 
 def run(storage: Path, output: Path) -> int:
@@ -70,9 +71,11 @@ def test_several_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_folder_with_one_board_is_that_board(tmp_path: Path) -> None:
-    """A folder that holds one board's storage needs no further words."""
+    """A folder that holds one board's storage needs no further words, also where that has trials."""
     full_run(tmp_path / "boards" / "board-a")
+    write_trials(tmp_path / "boards" / "board-a", tried())
     assert run(tmp_path / "boards", tmp_path / "out") == 0
+    assert "no allocator" in (tmp_path / "out" / "tables" / "mechanisms.csv").read_text()
 
 
 def test_unwritable_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

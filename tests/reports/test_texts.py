@@ -7,9 +7,11 @@ import pytest
 
 from reports.colours import PHASE_COLOURS
 from reports.npu import COMPONENTS
+from reports.parts import PARTS
 from reports.questions import OTHER, QUESTIONS
+from reports.resolutions_figure import LINES
 from reports.texts import LANGUAGES, texts_of
-from scenarios.catalogue import SCENARIOS
+from scenarios.catalogue import MODEL_SETS, SCENARIOS
 from targets.outcome import OUTCOMES
 
 
@@ -35,6 +37,9 @@ def test_every_scenario_and_outcome_has_words(language: str) -> None:
     assert {f"phase_{phase}" for phase in PHASE_COLOURS} <= set(words)
     assert {f"question_{question}" for question in (*QUESTIONS, OTHER)} <= set(words)
     assert {f"component_{component}" for component in (*COMPONENTS, "total", "peak", "left")} <= set(words)
+    assert {f"models_of_{name}" for name in MODEL_SETS} <= set(words)
+    assert {f"part_{name}" for name in PARTS} <= set(words)
+    assert {f"line_{name}" for name in LINES} <= set(words)
     assert {f"mechanism_{each}" for each in ("load", "dup", "shared_context", "shared_weights")} <= set(words)
     definitions = {key.partition("_")[2] for key in words if key.startswith("define_")}
     assert definitions == {key.partition("_")[2] for key in words if key.startswith("term_")}

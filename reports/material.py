@@ -1,0 +1,24 @@
+"""What a report is made from: everything that its page and its tables tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.comparison import Group
+from reports.published import PublishedRow
+from storage.files import BadFile
+from storage.mechanisms import RuntimeTrials
+
+__all__ = ["Material"]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What was found in a storage, and what others have published."""
+
+    #: Newest first.
+    groups: Sequence[Group]
+    published: Sequence[PublishedRow] = ()
+    tried: Sequence[RuntimeTrials] = ()
+    bad_files: Sequence[BadFile] = ()

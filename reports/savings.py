@@ -1,0 +1,121 @@
+"""What each mechanism saves on each runtime: the newest group of each runtime and target beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+
+from matplotlib.axes import Axes
+
+from reports.colours import RUNTIME_COLOURS
+from reports.comparison import Group, Row
+from reports.drawing import INK, Canvas, Drawing, drawing
+from reports.format import EMPTY, percent
+from reports.summary import Figure
+from reports.table import Cell, Table
+from reports.texts import Texts
+from scenarios.catalogue import SCENARIOS
+
+__all__ = ["newest_of_each", "runtime_colours", "savings_figure", "savings_table"]
+
+#: Scenarios that show a mechanism.
+_MECHANISMS = tuple(each.name for each in SCENARIOS if each.baseline and not each.is_variant)
+#: Pixels of a bar, between two mechanisms, and of a mechanism's name above its bars.
+_BAR, _GAP, _NAME = 17, 12, 16
+
+
+def newest_of_each(groups: Iterable[Group]) -> list[Group]:
+    """Return the newest group of each runtime and target; groups come newest first."""
+    found: dict[tuple[str, str], Group] = {}
+    for group in groups:
+        found.setdefault((group.info["runtime"], group.info["target"]), group)
+    return list(found.values())
+
+
+def savings_table(groups: Sequence[Group], texts: Texts) -> Table | None:
+    """Return a row for each mechanism that a group was asked for, and a column for each group."""
+    asked = _asked(groups)
+    if not asked:
+        return None
+    rows = [
+        ("ok", [Cell(texts.scenario(name), False), *(Cell(_cell(row, texts)) for row in asked[name])]) for name in asked
+    ]
+    return Table([texts("column_mechanism_alone"), *(_column(group, texts) for group in groups)], rows)
+
+
+def savings_figure(groups: Sequence[Group], texts: Texts) -> Drawing | None:
+    """Draw a bar for each mechanism and group; None where nothing was compared."""
+    asked = {name: rows for name, rows in _asked(groups).items() if any(row and row.saving_percent for row in rows)}
+    if not asked:
+        return None
+    block = _BAR * len(groups) + _GAP
+
+    def draw(canvas: Canvas, narrow: bool) -> None:
+        axes = canvas.add_subplot()
+        height = block + (_NAME if narrow else 0)
+        for place, (name, rows) in enumerate(asked.items()):
+            top = place * height + (height - block)
+            if narrow:
+                axes.annotate(texts.scenario(name), (0, top), (0, 3), textcoords="offset points", va="bottom")
+            for lane, (row, colour) in enumerate(zip(rows, cycle(RUNTIME_COLOURS))):
+                _bar(axes, top + (lane + 0.5) * _BAR, row, colour, texts)
+        middles = [place * height + (height - block) + _BAR * len(groups) / 2 for place in range(len(asked))]
+        axes.set_yticks(middles, [""] * len(asked) if narrow else [texts.scenario(name) for name in asked])
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(asked) * height, -_GAP / 2)
+        axes.grid(axis="y", visible=False)
+        axes.margins(x=0.2 if narrow else 0.12)
+        axes.axvline(0, color=INK, linewidth=0.8)
+        axes.set_xlabel(texts("axis_saved_percent"))
+
+    return drawing(draw, lambda narrow: (block + (_NAME if narrow else 0)) * len(asked) + 60)
+
+
+def runtime_colours(groups: Sequence[Group], texts: Texts) -> dict[str, str]:
+    """Return the groups of the figure with their colours."""
+    return dict(zip((_column(group, texts) for group in groups), cycle(RUNTIME_COLOURS)))
+
+
+def _asked(groups: Sequence[Group]) -> dict[str, list[Row | None]]:
+    """Return the mechanisms that any group was asked for, each with the row of every group."""
+    rows = {name: [_row(group, name) for group in groups] for name in _MECHANISMS}
+    return {name: of_groups for name, of_groups in rows.items() if any(of_groups)}
+
+
+def _row(group: Group, scenario: str) -> Row | None:
+    """Return the group's row of a scenario; of several, with other models, one that can be compared."""
+    rows = [row for row in group.rows if row.scenario == scenario]
+    return next((row for row in rows if row.saving_percent), rows[0] if rows else None)
+
+
+def _column(group: Group, texts: Texts) -> str:
+    memory = texts("memory_npu" if group.has_npu_memory else "memory_application")
+    name = texts.runtime(group.info["runtime"])
+    return texts("runtime_on", runtime=name, version=group.short_version, target=group.info["target"], memory=memory)
+
+
+def _cell(row: Row | None, texts: Texts) -> str:
+    if row is None:
+        return EMPTY
+    return _percent(row.saving_percent) if row.saving_percent else _why_nothing(row, texts)
+
+
+def _why_nothing(row: Row, texts: Texts) -> str:
+    return texts("not_compared") if row.measured else texts(f"outcome_{row.outcome}")
+
+
+def _percent(figure: Figure) -> str:
+    return percent(figure.median) + ("" if figure.spread is None else f" ±{percent(figure.spread)}")
+
+
+def _bar(axes: Axes, position: float, row: Row | None, colour: str, texts: Texts) -> None:
+    """Draw what is saved, or say why there is nothing."""
+    figure = row.saving_percent if row else None
+    if figure:
+        axes.barh(position, figure.median, _BAR - 4, color=colour)
+        if figure.spread:
+            axes.errorbar(figure.median, position, xerr=figure.spread, color=INK, capsize=3, linewidth=1)
+    label = percent(figure.median) if figure else _why_nothing(row, texts) if row else ""
+    end = max(0, figure.median + (figure.spread or 0)) if figure else 0
+    alpha = 1 if figure else 0.7
+    axes.annotate(label, (end, position), (6, 0), textcoords="offset points", va="center", fontsize=11, alpha=alpha)
