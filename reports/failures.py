@@ -23,8 +23,10 @@ def _what_happened(row: Row, texts: Texts) -> dict[str, str]:
     failure = row.info["failure"]
     if failure is None:
         return {"phase": EMPTY, "message": texts("differs_from_baseline"), "last_words": ""}
-    # Where the runtime said that it lacks the mechanism bears on nothing.
-    phase = _phase(failure["phase"], failure["context"], texts) if row.supported else ""
+    if not row.supported:
+        # Where the runtime said that it lacks the mechanism, and what it had said before, bear on nothing.
+        return {"phase": "", "message": failure["message"], "last_words": ""}
+    phase = _phase(failure["phase"], failure["context"], texts)
     return {"phase": phase, "message": failure["message"], "last_words": failure["last_words"]}
 
 

@@ -110,6 +110,10 @@ class MegEngineLite(Runtime):
         assert isinstance(source, MegEngineContext)
         return self._over_weights(source, _interface_in(model), memory)
 
+    def shared_context(self, source: Context, memory: Memory) -> Context:
+        """Refuse: a network has one input, and one forward() at a time."""
+        raise NotSupported("a network of MegEngine Lite runs in one thread at a time; a further thread needs a dup")
+
     def _over_weights(self, source: MegEngineContext, interface: _Interface, memory: Memory) -> MegEngineContext:
         network, lenders = self._new_network(memory, interface if memory.device_io else None)
         network.share_weights_with(source.network)
