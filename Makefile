@@ -1,6 +1,9 @@
 # make install   the environment in .venv (PYTHON=python3.11 make install chooses the interpreter)
-# make bench     pytest bench/, then the report; ARGS="--quick" passes options on
+# make bench     pytest bench/, then every mechanism tried on a small model, then the report of both
+#                ARGS="--quick" passes options on to pytest, TRY="--runtime rknn" to python -m runtimes --try
 #                STORAGE=DIR keeps the results there instead of .benchmarks/BOARD
+# make bench-megengine   the same of ONNX Runtime and MegEngine Lite, which is installed first where it is not there,
+#                into the user's cache; it needs a Python 3.8 to 3.10, found by name
 # make test      the tests;                      ARGS="tests/models" passes options on
 # make lint      ruff and mypy
 
@@ -8,9 +11,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
 BIN    := $(VENV)/bin
+TRY    ?=
 STORAGE ?=
 
-.PHONY: install bench test lint clean
+.PHONY: install bench bench-megengine test lint clean
 
 install: $(VENV)/installed
 
@@ -28,11 +32,18 @@ $(VENV)/installed-dev: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# The report is made also when a configuration failed: its row says so. The exit code is that of the first failure.
+# The report is made also when a configuration failed: its row says so. After Ctrl-C nothing more is tried.
+# The exit code is that of the first failure.
 bench: $(VENV)/installed
-	@$(BIN)/python -m pytest bench/ $(if $(STORAGE),--benchmark-storage=file://$(STORAGE)) $(ARGS); code=$$?; \
-	case $$code in 0|1|2) $(BIN)/python -m reports $(if $(STORAGE),--storage $(STORAGE)); report=$$?;; *) report=0;; esac; \
-	[ $$code -ne 0 ] && exit $$code; exit $$report
+	@$(BIN)/python -m pytest bench/ $(if $(STORAGE),--benchmark-storage=file://$(STORAGE)) $(ARGS); bench=$$?; \
+	try=0; report=0; \
+	case $$bench in 0|1) $(BIN)/python -m runtimes --try $(if $(STORAGE),--storage $(STORAGE)) $(TRY); try=$$?;; esac; \
+	case $$bench in 0|1|2) $(BIN)/python -m reports $(if $(STORAGE),--storage $(STORAGE)); report=$$?;; esac; \
+	for code in $$bench $$try $$report; do [ $$code -eq 0 ] || exit $$code; done
+
+bench-megengine: $(VENV)/installed
+	@$(BIN)/python -m models megengine install
+	@$(MAKE) --no-print-directory bench ARGS="--runtime onnxruntime --runtime megengine_lite $(ARGS)"
 
 test: $(VENV)/installed-dev
 	@$(BIN)/python -m pytest $(ARGS)

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
+from harness.choice import Choice, chosen_runtimes
 from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.session import Session, choose_board_storage
-from harness.settings import add_options, chosen_runtimes, question_of, what_is_lacking
-from runtimes import find_runtime
+from harness.settings import add_options
 from samplers.environment import environment
 from samplers.sources import memory_sources
 from storage.board import board_name, board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
+_RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,25 +34,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Ask every question of every chosen runtime whose adapter can answer it; say so where none can."""
+    """Ask every question of every chosen runtime."""
     if "runtime" in metafunc.fixturenames and "measure" in metafunc.fixturenames:
-        question = question_of(metafunc.definition.path)
-        names = chosen_runtimes(metafunc.config)
-        lacking = what_is_lacking(metafunc.config, question)
-        able = [name for name in names if question in find_runtime(name).questions and not lacking]
-        nobody = pytest.mark.skip(reason=lacking or f"not yet asked of {' and '.join(names) or 'no runtime'}")
-        metafunc.parametrize("runtime", able or [pytest.param(None, id="none", marks=nobody)])
+        stash = metafunc.config.stash
+        if _RUNTIMES not in stash:
+            stash[_RUNTIMES] = chosen_runtimes(Choice.of(metafunc.config.option))
+        # Where there is none a session says why.
+        names = stash[_RUNTIMES]
+        metafunc.parametrize("runtime", names or [pytest.param(None, id="none")])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin a measuring session where a test measures."""
     measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
-    parameters = [item.callspec.params for item in measuring]  # type: ignore[attr-defined]
-    configurations = [(each["runtime"], each["scenario"]) for each in parameters if each["runtime"] is not None]
-    # Where there is no runtime at all a session says what to install.
-    begins = configurations or (measuring and not chosen_runtimes(session.config))
-    if begins and not session.config.option.collectonly:
+    if measuring and not session.config.option.collectonly:
+        parameters = [item.callspec.params for item in measuring]  # type: ignore[attr-defined]
         try:
+            configurations = [(each["runtime"], each["scenario"]) for each in parameters]
             session.config.stash[_SESSION] = Session(session.config, configurations)
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
@@ -61,7 +60,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
     """Make pytest-benchmark's timer of this test the clock of the measured process; asked for before `benchmark`."""
     clock = ReplayClock()
-    request.node.add_marker(pytest.mark.benchmark(timer=clock, group=question_of(request.path)))
+    request.node.add_marker(pytest.mark.benchmark(timer=clock, group=request.path.stem.replace("test_", "")))
     return clock
 
 

@@ -8,7 +8,9 @@ import pytest
 
 SCENARIOS = (
     "runtime_memory",
+    "external_weights",
     "external_internal",
+    "external_io",
     "external_memory",
     "external_dma_heap",
     "external_physical",

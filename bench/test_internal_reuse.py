@@ -1,4 +1,4 @@
-"""What does one internal memory for models that run in turn save?"""
+"""What does one internal memory for models that run in turn save, and does the order of making them matter?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-SCENARIOS = ("in_turn", "internal_reuse")
+SCENARIOS = ("in_turn", "internal_reuse", "internal_reuse_last_first")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

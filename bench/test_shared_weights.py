@@ -1,4 +1,4 @@
-"""What do several resolutions of one network save when they share its weights?"""
+"""What do two, three and more resolutions of one network save when they share its weights?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-SCENARIOS = ("resolutions", "shared_weights")
+SCENARIOS = ("resolutions_2", "shared_weights_2", "resolutions_3", "shared_weights_3", "resolutions", "shared_weights")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -6,14 +6,16 @@ from pathlib import Path
 
 __all__ = [
     "ChipUnknown",
+    "FramesAreBuiltIn",
     "ModelFileEmpty",
     "ModelFileMissing",
     "ModelNotBuilt",
+    "ModelOfAnotherRuntime",
+    "NoModels",
     "NoRuntime",
     "PssUnreadable",
     "ResolutionsMissing",
-    "RuntimeNotInstalled",
-    "RuntimeNotOnTarget",
+    "ResolutionsTooFew",
     "StorageNotLocal",
     "StorageNotWritable",
     "TargetInvalid",
@@ -25,7 +27,11 @@ class UserError(Exception):
     """The user can put it right; conftest.py shows it as pytest's usage error, without a traceback."""
 
 
-class ChipUnknown(UserError):
+class NoModels(UserError):
+    """A scenario has no models: it is skipped with this reason, and the others go on."""
+
+
+class ChipUnknown(NoModels):
     """Built-in models are wanted for the NPU of a machine that is no known Rockchip board."""
 
     def __init__(self) -> None:
@@ -50,14 +56,22 @@ class ModelFileEmpty(UserError):
         super().__init__(f"{option} {path}: the file is empty. Export or copy it again")
 
 
-class ModelNotBuilt(UserError):
+class ModelNotBuilt(NoModels):
     """A built-in model could not be made."""
 
-    def __init__(self, reason: object) -> None:
-        super().__init__(f"a built-in model could not be built: {reason}. Give your own with --model FILE")
+    def __init__(self, reason: object, in_place: str | None) -> None:
+        instead = f". Give your own with {in_place}" if in_place else ""
+        super().__init__(f"a built-in model could not be built: {reason}{instead}")
 
 
-class ResolutionsMissing(UserError):
+class ModelOfAnotherRuntime(NoModels):
+    """--model or --resolution names a file of a kind that another runtime reads."""
+
+    def __init__(self, option: str, path: Path, runtime: str, suffix: str) -> None:
+        super().__init__(f"{option} {path}: {runtime} reads {suffix} files. Give it one, or another --runtime")
+
+
+class ResolutionsMissing(NoModels):
     """--model is given, and shared weights are asked for."""
 
     def __init__(self) -> None:
@@ -67,12 +81,20 @@ class ResolutionsMissing(UserError):
         )
 
 
-class RuntimeNotOnTarget(UserError):
-    """--runtime and --target do not go together."""
+class ResolutionsTooFew(NoModels):
+    """The scenario is about more resolutions than there are."""
 
-    def __init__(self, runtime: str, target: str) -> None:
+    def __init__(self, reason: object) -> None:
+        super().__init__(str(reason))
+
+
+class FramesAreBuiltIn(NoModels):
+    """--model is given, and copies of camera frames are asked for."""
+
+    def __init__(self) -> None:
         super().__init__(
-            f"--runtime {runtime}: {target} has Rockchip's runtime alone. Leave --runtime out, or --target"
+            "--model is given: this is about the built-in network that takes a camera frame and gives one. "
+            "Leave --model out to measure it"
         )
 
 
@@ -90,18 +112,13 @@ class PssUnreadable(UserError):
         )
 
 
-class RuntimeNotInstalled(UserError):
-    """--runtime names a runtime that this machine, or this Python, does not have."""
-
-    def __init__(self, name: str, install: str) -> None:
-        super().__init__(f"--runtime {name} is not here: {install}")
-
-
 class NoRuntime(UserError):
-    """No runtime at all is installed."""
+    """The Python that was chosen has no runtime at all."""
 
-    def __init__(self) -> None:
-        super().__init__("no runtime is installed for this Python. `python -m runtimes` says what to install")
+    def __init__(self, target: str) -> None:
+        _, _, path = target.partition(":")
+        python = f"the Python of --target {target}" if path else "this Python"
+        super().__init__(f"no runtime is installed for {python}. `python -m runtimes` says what to install")
 
 
 class StorageNotLocal(UserError):

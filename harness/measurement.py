@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,16 @@ from typing import Any
 from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from accounting.sharing import WRONG_READS
+from harness.errors import ResolutionsTooFew
 from harness.model_sets import ModelSets
-from harness.progress import Progress
+from harness.progress import Listener
 from harness.settings import Settings
 from models.cache import cache_root
 from runtimes import find_runtime
 from samplers.npu import NpuSources
 from samplers.observer import Observer
 from samplers.system import observe_idle
-from scenarios.catalogue import build_plan, find_scenario
+from scenarios.catalogue import TooFewModels, build_plans, find_scenario
 from scenarios.plan import Plan
 from storage.result import Configuration, Repeat, build_result
 from storage.trace import write_trace
@@ -45,9 +46,10 @@ class Bench:
 
     settings: Settings
     models: ModelSets
-    target: Target
+    #: Where each runtime's processes run.
+    targets: Mapping[str, Target]
     storage: Path
-    progress: Progress
+    progress: Listener
     #: Where NPU memory can be read; None on a machine without an NPU.
     npu: NpuSources | None = None
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
@@ -58,15 +60,31 @@ class Bench:
     #: By runtime: what its processes said at the barrier `imported`.
     _versions: dict[str, dict[str, str | None]] = field(default_factory=dict)
 
+    def plans(self, runtime: str, scenario: str) -> list[Plan]:
+        """Return the plans of a configuration, the best first; raise UserError where its models cannot be had."""
+        models = self.models.of(runtime, find_scenario(scenario).model_set)
+        try:
+            return build_plans(scenario, self.settings.parameters(runtime, models))
+        except TooFewModels as error:
+            raise ResolutionsTooFew(error) from None
+
     def measure(self, runtime: str, scenario: str) -> Measurement:
         """Measure one configuration; every failure of the measured process is part of what is returned."""
-        models = self.models.of(runtime, find_scenario(scenario).model_set)
-        plan = build_plan(scenario, self.settings.parameters(runtime, models))
+        plans = self.plans(runtime, scenario)
         self.progress.begin(f"{runtime} {scenario}", self.settings.repeats)
         try:
-            return self._repeat(plan)
+            return self._first_supported(plans)
         finally:
             self.progress.end()
+
+    def _first_supported(self, plans: Sequence[Plan]) -> Measurement:
+        """Measure the first plan that the runtime has all mechanisms for; where it has none, the last one's answer."""
+        *better, last = plans
+        for plan in better:
+            measurement = self._repeat(plan)
+            if measurement.info["outcome"] != "not_supported":
+                return measurement
+        return self._repeat(last)
 
     def _repeat(self, plan: Plan) -> Measurement:
         repeats: list[Repeat] = []
@@ -78,7 +96,7 @@ class Bench:
             repeats.append(repeat)
             if repeat.failure:
                 return self._measurement(plan, repeats, repeat.failure, [])
-            latencies_ns += _latencies(repeat) if self.target.computes else []
+            latencies_ns += _latencies(repeat) if self.targets[plan.runtime].computes else []
         return self._measurement(plan, repeats, None, latencies_ns)
 
     def _one_repeat(self, plan: Plan, number: int) -> Repeat | Failure:
@@ -92,7 +110,7 @@ class Bench:
         folder = cache_root() / "prepared"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=f"{plan.runtime}-") as work:
-            prepared = prepare_models(self.target, plan, Path(work), self.settings.time_limit_s)
+            prepared = prepare_models(self.targets[plan.runtime], plan, Path(work), self.settings.time_limit_s)
             return prepared if isinstance(prepared, Failure) else self._one_process(prepared, number)
 
     def _one_process(self, plan: Plan, number: int) -> Repeat:
@@ -115,12 +133,12 @@ class Bench:
 
     def _walk(self, plan: Plan, observer: Observer, on_step: Callable[[Any], None]) -> tuple[Run, Ledger | None]:
         """Walk the plan in one process; with the ledger that it wrote, where the target keeps one."""
-        limit_s = self.settings.time_limit_s
-        if not (self.target.keeps_ledger and _on_npu(plan)):
-            return run_plan(self.target, plan, observer, limit_s, on_step), None
+        target, limit_s = self.targets[plan.runtime], self.settings.time_limit_s
+        if not (target.keeps_ledger and _on_npu(plan)):
+            return run_plan(target, plan, observer, limit_s, on_step), None
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ledger.jsonl"
-            target = replace(self.target, environment={**self.target.environment, LEDGER_VARIABLE: str(path)})
+            target = replace(target, environment={**target.environment, LEDGER_VARIABLE: str(path)})
             run = run_plan(target, plan, observer, limit_s, on_step)
             ledger = read_ledger(path)
         for record in run.phases:
@@ -146,13 +164,13 @@ class Bench:
         return Measurement(info, latencies_ns)
 
     def _configuration(self, plan: Plan, repeats: list[Repeat]) -> Configuration:
-        versions = self._versions.setdefault(plan.runtime, {})
+        target, versions = self.targets[plan.runtime], self._versions.setdefault(plan.runtime, {})
         for record in repeats[0].barriers if repeats else ():
             if record["phase"] in ("imported", "context"):
                 versions.update({key: value for key, value in record["data"].items() if key.endswith("_version")})
         return Configuration(
             plan=plan,
-            target=self.target.name,
+            target=target.name,
             streams=self.settings.streams,
             contexts=self.settings.contexts,
             model_files=len(self.models.of(plan.runtime, find_scenario(plan.scenario).model_set)),
@@ -160,13 +178,13 @@ class Bench:
             runtime_version=versions.get("runtime_version"),
             python_version=versions.get("python_version"),
             driver_version=versions.get("driver_version"),
-            chip=self.target.chip,
-            computes=self.target.computes,
+            chip=target.chip,
+            computes=target.computes,
         )
 
     def _outputs_differ(self, info: dict[str, Any]) -> Failure | None:
         """Return a failure where a model's outputs are not the same everywhere they were taken in this session."""
-        if not self.target.computes:
+        if not info["computes"]:
             return None
         for model in info["models"]:
             digests = info["output_digests"].get(model["digest"])

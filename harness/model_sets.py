@@ -8,16 +8,34 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from harness.errors import ChipUnknown, ModelFileEmpty, ModelFileMissing, ModelNotBuilt, ResolutionsMissing
-from models import ModelError, Recipe, RknnRecipe, ensure, ensure_rknn_all
+from harness.errors import (
+    ChipUnknown,
+    FramesAreBuiltIn,
+    ModelFileEmpty,
+    ModelFileMissing,
+    ModelNotBuilt,
+    ModelOfAnotherRuntime,
+    NoModels,
+    ResolutionsMissing,
+)
+from models import ModelError, Recipe, RknnRecipe, ensure, ensure_mge_all, ensure_rknn_all
 from models.rknn_platforms import find_platform
-from scenarios.catalogue import IN_TURN, RESOLUTIONS
+from runtimes import RUNTIMES, find_runtime
+from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
 from scenarios.plan import Model
 
 __all__ = ["BuiltIn", "ModelSets", "Resolution"]
 
 #: The runtime whose models rknn-toolkit2 makes, for one chip.
 _RKNN = "rknn"
+#: The runtime whose models MegEngine makes.
+_MEGENGINE = "megengine_lite"
+#: What the user may give in place of built-in models.
+_IN_PLACE = {STREAMS: "--model FILE", IN_TURN: "--model FILE", RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]"}
+#: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
+_NAMES_A_FILE = b"location"
+#: The network that takes a camera frame and gives one, and its rows.
+_FRAMES = {FRAMES_1080P: ("frame", 1080), FRAMES_4K: ("frame", 2160)}
 
 
 @dataclass(frozen=True)
@@ -50,57 +68,79 @@ class ModelSets:
     resolutions: Sequence[Resolution] = ()
     #: The chip that RKNN models are for; None: not known.
     chip: str | None = None
-    _found: dict[tuple[str, str], tuple[Model, ...]] = field(default_factory=dict)
+    #: By runtime and set: the models, or why there are none, since a conversion that fails takes its time too.
+    _found: dict[tuple[str, str], tuple[Model, ...] | NoModels] = field(default_factory=dict)
 
     def of(self, runtime: str, model_set: str) -> tuple[Model, ...]:
         """Return the models of a set for a runtime; raise UserError where they cannot be had."""
         key = (runtime, model_set)
         if key not in self._found:
-            self._found[key] = self._find(runtime, model_set)
-        return self._found[key]
+            try:
+                self._found[key] = self._find(runtime, model_set)
+            except NoModels as error:
+                self._found[key] = error
+            except ModelError as error:
+                self._found[key] = ModelNotBuilt(error, _IN_PLACE.get(model_set))
+        found = self._found[key]
+        if isinstance(found, NoModels):
+            raise found
+        return found
 
     def _find(self, runtime: str, model_set: str) -> tuple[Model, ...]:
         if model_set == RESOLUTIONS:
             return self._resolutions(runtime)
         if self.files:
-            return tuple(_model(path) for path in self.files)
+            if model_set in _FRAMES:
+                raise FramesAreBuiltIn
+            return _of_kind(runtime, "--model", [_model(path) for path in self.files])
+        return tuple(map(_model, self._build(runtime, self._recipes(model_set))))
+
+    def _recipes(self, model_set: str) -> list[Recipe]:
+        """Return what the built-in models of a set are made from."""
+        if model_set in _FRAMES:
+            return [Recipe(*_FRAMES[model_set], seed=1)]
         if model_set == IN_TURN:
-            recipes = [Recipe(name, size, seed=1) for name, size in self.built_in.in_turn]
-        else:
-            name, size = self.built_in.stream
-            recipes = [Recipe(name, size, seed) for seed in range(1, self.streams + 1)]
-        return tuple(map(_model, self._build(runtime, recipes)))
+            return [Recipe(name, size, seed=1) for name, size in self.built_in.in_turn]
+        name, size = self.built_in.stream
+        return [Recipe(name, size, seed) for seed in range(1, self.streams + 1)]
 
     def _resolutions(self, runtime: str) -> tuple[Model, ...]:
         if self.resolutions:
-            return tuple(_model(each.file, each.weightless, option="--resolution") for each in self.resolutions)
+            option = "--resolution"
+            return _of_kind(runtime, option, [_model(each.file, each.weightless, option) for each in self.resolutions])
         if self.files:
             raise ResolutionsMissing
         recipes = [Recipe(name, size, seed=1) for name, size in self.built_in.resolutions]
-        files = self._build(runtime, recipes)
+        built = self._build(runtime, recipes)
         # The first has the weights that the others share.
         weightless = [None, *self._build(runtime, recipes[1:], weightless=True)] if self._removes(runtime) else []
-        return tuple(_model(*each) for each in zip_longest(files, weightless))
+        return tuple(_model(*each) for each in zip_longest(built, weightless))
 
     def _build(self, runtime: str, recipes: Sequence[Recipe], weightless: bool = False) -> list[Path]:
-        try:
-            if runtime == _RKNN:
-                return ensure_rknn_all([RknnRecipe(each, self._known_chip(), weightless) for each in recipes])
-            return [ensure(each.name, each.size, each.seed) for each in recipes]
-        except ModelError as error:
-            raise ModelNotBuilt(error) from None
+        if runtime == _RKNN:
+            return ensure_rknn_all([RknnRecipe(each, self._known_chip(), weightless) for each in recipes])
+        if runtime == _MEGENGINE:
+            return ensure_mge_all(recipes)
+        return [ensure(each.name, each.size, each.seed) for each in recipes]
 
     def _removes(self, runtime: str) -> bool:
         """Whether there are files without weights for the runtime."""
-        try:
-            return runtime == _RKNN and find_platform(self._known_chip()).removes_weights
-        except ModelError as error:
-            raise ModelNotBuilt(error) from None
+        return runtime == _RKNN and find_platform(self._known_chip()).removes_weights
 
     def _known_chip(self) -> str:
         if self.chip is None:
             raise ChipUnknown
         return self.chip
+
+
+def _of_kind(runtime: str, option: str, models: Sequence[Model]) -> tuple[Model, ...]:
+    """Return the user's models; raise where a file's name is that of another runtime's models."""
+    own = find_runtime(runtime).suffix
+    others = {entry.suffix for entry in RUNTIMES} - {own}
+    for model in models:
+        if Path(model.path).suffix in others:
+            raise ModelOfAnotherRuntime(option, Path(model.path), runtime, own)
+    return tuple(models)
 
 
 def _model(path: Path, weightless: Path | None = None, option: str = "--model") -> Model:
@@ -123,7 +163,9 @@ def _digest(path: Path) -> str:
     """Return the SHA-256 of the file and of every file beside it that it names: ONNX keeps large weights there."""
     content = path.read_bytes()
     digest = hashlib.sha256(content)
-    for sibling in sorted(path.parent.iterdir()):
+    # Looked for first: a search for the name of each of a hundred files takes seconds.
+    siblings = sorted(path.parent.iterdir()) if _NAMES_A_FILE in content else []
+    for sibling in siblings:
         if sibling != path and sibling.is_file() and len(sibling.name) > 3 and sibling.name.encode() in content:
             digest.update(sibling.read_bytes())
     return digest.hexdigest()

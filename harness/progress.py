@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Progress"]
+__all__ = ["Listener", "Progress"]
 
 _WIDTH = 40
+
+
+class Listener(Protocol):
+    """Is told of each configuration and each of its steps."""
+
+    def begin(self, title: str, repeats: int) -> None:
+        """Begin a configuration."""
+
+    def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
+        """Begin a step of the given repeat; `share` of the process's steps is done."""
+
+    def end(self) -> None:
+        """End the configuration, whether all its repeats were made or not."""
 
 
 class Progress:

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import datetime
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.choice import Choice, chip_of, resolve_targets
 from harness.clock import ReplayClock
-from harness.errors import StorageNotLocal, StorageNotWritable, UserError
+from harness.errors import NoModels, StorageNotLocal, UserError
 from harness.measurement import Bench
-from harness.model_sets import ModelSets
+from harness.places import FILE_SCHEME, storage_folder, writable
 from harness.progress import Progress
-from harness.settings import (
-    check_kernel,
-    check_runtimes,
-    resolve_model_sets,
-    resolve_settings,
-    resolve_target,
-)
+from harness.settings import check_kernel, resolve_model_sets, resolve_settings
 from samplers.npu import find_npu_sources, has_npu
-from scenarios.catalogue import find_scenario
 from storage.board import board_storage
 from storage.files import WITHOUT_SPEED, check_result
 from targets.outcome import Failure
 
 __all__ = ["Session"]
 
-_FILE_SCHEME = "file://"
 #: pytest-benchmark's default of --benchmark-storage, which is one for all boards.
 _COMMON_STORAGE = "file://./.benchmarks"
 
@@ -45,22 +37,18 @@ class Session:
         """
         self._config = config
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
-        check_runtimes(config)
+        targets = resolve_targets(Choice.of(config.option))
         check_kernel()
-        self.storage = _writable(storage_folder(config))
-        target = resolve_target(config)
-        settings = resolve_settings(config, target)
+        self.storage = writable(_storage(config))
+        chip = chip_of(targets)
+        settings = resolve_settings(config.option, chip)
         progress = Progress(config)
-        progress.expect(len(configurations) * settings.repeats)
-        models = resolve_model_sets(config, target)
-        #: Runtimes that nobody asked for by name and that have no models here, and why.
-        self._without_models: dict[str, str] = {}
-        for runtime, scenario in configurations:
-            self._try_models(models, runtime, find_scenario(scenario).model_set)
-        if configurations and all(runtime in self._without_models for runtime, _ in configurations):
-            raise UserError("; ".join(self._without_models.values()))
+        models = resolve_model_sets(config.option, chip)
         npu = find_npu_sources() if has_npu() else None
-        self._bench = Bench(settings, models, target, self.storage, progress, npu)
+        self._bench = Bench(settings, models, targets, self.storage, progress, npu)
+        #: Configurations that have no models, and why.
+        self._without_models = self._find_without_models(configurations)
+        progress.expect((len(configurations) - len(self._without_models)) * settings.repeats)
         #: Results that pytest-benchmark has no statistics for, in the form of its entries.
         self._without_speed: list[dict[str, Any]] = []
         #: False under --benchmark-disable and --benchmark-skip.
@@ -70,9 +58,9 @@ class Session:
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
-        if runtime in self._without_models:
+        if (runtime, scenario) in self._without_models:
             _pass_over(benchmark)
-            pytest.skip(self._without_models[runtime])
+            pytest.skip(self._without_models[runtime, scenario])
         measurement = self._bench.measure(runtime, scenario)
         check_result(measurement.info)
         if measurement.latencies_ns:
@@ -108,14 +96,22 @@ class Session:
         self._benchmarks.storage.save(output_json, self._benchmarks.save or self._benchmarks.autosave)
         self._benchmarks.save = self._benchmarks.autosave = None
 
-    def _try_models(self, models: ModelSets, runtime: str, model_set: str) -> None:
-        """Have the models read or built; a runtime that was found, and not asked for, may go without."""
-        try:
-            models.of(runtime, model_set)
-        except UserError as error:
-            if self._config.option.runtime:
-                raise
-            self._without_models[runtime] = f"--runtime {runtime}: {error}"
+    def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Have all models read or built; return which configurations have none. Raise where that leaves nothing.
+
+        Of a runtime that was asked for by name something has to be left.
+        """
+        reasons: dict[tuple[str, str], str] = {}
+        for runtime, scenario in configurations:
+            try:
+                self._bench.plans(runtime, scenario)
+            except NoModels as error:
+                reasons[runtime, scenario] = f"{runtime}: {error}"
+        for name in self._config.option.runtime or (None,):
+            asked = [each for each in configurations if name in (None, each[0])]
+            if asked and all(each in reasons for each in asked):
+                raise UserError("; ".join(dict.fromkeys(reasons[each] for each in asked)))
+        return reasons
 
     def _keep_without_speed(self, benchmark: Any, info: dict[str, Any]) -> None:
         entry = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
@@ -129,29 +125,15 @@ def _pass_over(benchmark: Any) -> None:
     benchmark.pedantic(lambda: None)
 
 
-def storage_folder(config: pytest.Config) -> Path:
-    """Return the folder of --benchmark-storage, or raise where it is none."""
-    uri: str = config.getoption("benchmark_storage")
-    scheme, separator, path = uri.rpartition("://")
-    if separator and f"{scheme}{separator}" != _FILE_SCHEME:
-        raise StorageNotLocal(uri)
-    return Path(path)
-
-
 def choose_board_storage(config: pytest.Config) -> None:
     """Let each board have its own storage, unless the user has chosen one, which must be a folder."""
     if config.option.benchmark_storage == _COMMON_STORAGE:
-        config.option.benchmark_storage = f"{_FILE_SCHEME}{board_storage()}"
+        config.option.benchmark_storage = f"{FILE_SCHEME}{board_storage()}"
     try:
-        storage_folder(config)
+        _storage(config)
     except StorageNotLocal as error:  # said here, since pytest-benchmark would open it next and show a traceback
         raise pytest.UsageError(str(error)) from None
 
 
-def _writable(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError as error:
-        raise StorageNotWritable(folder, error) from None
+def _storage(config: pytest.Config) -> Path:
+    return storage_folder(config.option.benchmark_storage)

@@ -9,23 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import (
-    NoRuntime,
-    PssUnreadable,
-    ResolutionsMissing,
-    RuntimeNotInstalled,
-    RuntimeNotOnTarget,
-    TargetInvalid,
-)
+from harness.choice import add_choice_options
+from harness.errors import PssUnreadable
 from harness.model_sets import BuiltIn, ModelSets, Resolution
-from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime
+from runtimes import find_runtime
 from samplers.process import pss_readable
 from scenarios.catalogue import Parameters
 from scenarios.plan import Model
-from targets.base import Target
 from targets.chips import CHIPS
-from targets.choose import parse_target
-from targets.errors import TargetError
 
 if TYPE_CHECKING:
     import pytest
@@ -34,20 +25,11 @@ __all__ = [
     "Settings",
     "add_options",
     "check_kernel",
-    "check_runtimes",
-    "chosen_runtimes",
-    "question_of",
+    "npu_cores_of",
     "resolve_model_sets",
     "resolve_settings",
-    "resolve_target",
-    "what_is_lacking",
+    "usable_cpus",
 ]
-
-
-#: The runtime that --rknn-library and the virtual board are for.
-_RKNN = "rknn"
-#: The question that is about several resolutions of one network.
-_ABOUT_RESOLUTIONS = "shared_weights"
 
 
 @dataclass(frozen=True)
@@ -61,23 +43,24 @@ class Effort:
     idle_s: float
 
 
-#: Under 3 minutes on 2 cores.
+#: 5 to 7 minutes of one runtime on 2 cores. There are 216 timed inferences of most configurations; more rounds would
+#: narrow no figure of memory.
 _DEFAULT = Effort(
     BuiltIn(
         stream=("yolov5s", 320),
         in_turn=(("yolov5s", 320), ("resnet50", 224), ("mobilenet_v2", 224)),
-        resolutions=(("yolov5s", 320), ("yolov5s", 416), ("yolov5s", 640)),
+        resolutions=(("yolov5s", 320), ("yolov5s", 416), ("yolov5s", 640), ("yolov5s", 256), ("yolov5s", 512)),
     ),
     repeats=3,
-    rounds=12,
+    rounds=6,
     idle_s=0.5,
 )
-#: A first look: under 45 seconds on 2 cores.
+#: A first look: 1 to 2 minutes on 2 cores.
 _QUICK = Effort(
     BuiltIn(
         stream=("mobilenet_v2", 224),
         in_turn=(("mobilenet_v2", 224), ("mobilenet_v2", 160)),
-        resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160)),
+        resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160), ("mobilenet_v2", 96)),
     ),
     repeats=2,
     rounds=5,
@@ -110,13 +93,7 @@ class Settings:
 def add_options(parser: pytest.Parser) -> None:
     """Declare the options."""
     add = parser.getgroup("reusebench", "reusebench: what reuse between contexts saves (pytest bench/)").addoption
-    add(
-        "--runtime",
-        action="append",
-        metavar="NAME",
-        type=_runtime_name,
-        help="Runtime to measure; repeatable. Default: all that are installed. `python -m runtimes` lists them.",
-    )
+    add_choice_options(add)
     add(
         "--model",
         action="append",
@@ -132,20 +109,6 @@ def add_options(parser: pytest.Parser) -> None:
         type=_resolution,
         help="One resolution of a network for shared weights; repeatable, the one with the weights first. WEIGHTLESS "
         "is the same model without its weights (rknn-toolkit2: remove_weight). Default: built-in ones.",
-    )
-    add(
-        "--target",
-        metavar="TARGET",
-        default="python",
-        help="Where the measured process runs: python (this one), python:PATH, board (this board, with a ledger of NPU "
-        "buffers), vboard:CHIP (Rockchip's runtime on a virtual board). `python -m targets` lists them. "
-        "Default: python.",
-    )
-    add(
-        "--rknn-library",
-        metavar="FILE",
-        type=Path,
-        help="Rockchip's librknnrt.so or librknnmrt.so. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual places.",
     )
     add("--streams", metavar="N", type=_count, default=4, help="Streams that are served. Default: 4.")
     add("--contexts", metavar="N", type=_count, default=3, help="Contexts of each stream. Default: 3.")
@@ -184,17 +147,9 @@ def add_options(parser: pytest.Parser) -> None:
     )
 
 
-def resolve_target(config: pytest.Config) -> Target:
-    """Return where the measured process runs; raise where that is not possible."""
-    try:
-        return parse_target(config.option.target, config.option.rknn_library)
-    except TargetError as error:
-        raise TargetInvalid(str(error)) from None
-
-
-def resolve_settings(config: pytest.Config, target: Target) -> Settings:
+def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
     """Return the settings of this session."""
-    option, effort = config.option, _effort(config)
+    effort = _effort(option)
     return Settings(
         streams=option.streams,
         contexts=option.contexts,
@@ -203,43 +158,19 @@ def resolve_settings(config: pytest.Config, target: Target) -> Settings:
         sample_hz=option.sample_hz,
         time_limit_s=option.time_limit,
         idle_s=effort.idle_s,
-        cpus=len(os.sched_getaffinity(0)),
-        npu_cores=CHIPS[target.chip].npu_cores if target.chip else 1,
+        cpus=usable_cpus(),
+        npu_cores=npu_cores_of(chip),
     )
 
 
-def chosen_runtimes(config: pytest.Config) -> list[str]:
-    """Return the names of the runtimes to measure: those given, or all that are here."""
-    given: list[str] = list(dict.fromkeys(config.option.runtime or ()))
-    if given:
-        return given
-    if _is_virtual(config):
-        return [_RKNN]
-    return [entry.name for entry in RUNTIMES if _is_here(entry, config)]
+def usable_cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
-def question_of(path: Path) -> str:
-    """Return the question that a file of bench/ asks, by its name."""
-    return path.stem.replace("test_", "")
-
-
-def what_is_lacking(config: pytest.Config, question: str) -> str | None:
-    """Return what the user must give besides before a question can be asked of his own models; None where nothing."""
-    own_models = config.option.model and not config.option.resolution
-    return str(ResolutionsMissing()) if question == _ABOUT_RESOLUTIONS and own_models else None
-
-
-def check_runtimes(config: pytest.Config) -> None:
-    """Raise where a runtime to measure is not installed, or none is."""
-    names = chosen_runtimes(config)
-    if not names:
-        raise NoRuntime
-    for entry in map(find_runtime, names):
-        if _is_virtual(config):
-            if entry.name != _RKNN:
-                raise RuntimeNotOnTarget(entry.name, config.option.target)
-        elif not _is_here(entry, config):
-            raise RuntimeNotInstalled(entry.name, entry.install)
+def npu_cores_of(chip: str | None) -> int:
+    """Return how many cores the chip's NPU has; where it is not known, 1."""
+    return CHIPS[chip].npu_cores if chip else 1
 
 
 def check_kernel() -> None:
@@ -248,20 +179,19 @@ def check_kernel() -> None:
         raise PssUnreadable
 
 
-def resolve_model_sets(config: pytest.Config, target: Target) -> ModelSets:
+def resolve_model_sets(option: argparse.Namespace, chip: str | None) -> ModelSets:
     """Return the models of this session, which are read or built when they are asked for."""
-    option = config.option
     return ModelSets(
-        built_in=_effort(config).built_in,
+        built_in=_effort(option).built_in,
         streams=option.streams,
         files=tuple(option.model or ()),
         resolutions=tuple(option.resolution or ()),
-        chip=target.chip,
+        chip=chip,
     )
 
 
-def _effort(config: pytest.Config) -> Effort:
-    return _QUICK if config.option.quick else _DEFAULT
+def _effort(option: argparse.Namespace) -> Effort:
+    return _QUICK if option.quick else _DEFAULT
 
 
 def _network(effort: Effort) -> str:
@@ -269,24 +199,9 @@ def _network(effort: Effort) -> str:
     return f"{name} at {size}x{size}"
 
 
-def _is_virtual(config: pytest.Config) -> bool:
-    return str(config.option.target).startswith("vboard:")
-
-
-def _is_here(entry: RuntimeEntry, config: pytest.Config) -> bool:
-    return (entry.name == _RKNN and config.option.rknn_library is not None) or available(entry)
-
-
 def _resolution(text: str) -> Resolution:
     file, _, weightless = text.partition(",")
     return Resolution(Path(file), Path(weightless) if weightless else None)
-
-
-def _runtime_name(text: str) -> str:
-    try:
-        return find_runtime(text).name
-    except UnknownRuntime as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _number(kind: Callable[[str], float], minimum: float, valid: str) -> Callable[[str], float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Tuple
+from typing import TYPE_CHECKING, Optional, Tuple
 
 from runtimes.rknn.library import find_library
 
@@ -26,15 +26,15 @@ class RuntimeEntry:
     name: str
     #: Module of this package that defines `open_runtime() -> Runtime`.
     adapter: str
-    #: Whether what it stands on is here; imports and loads nothing of it.
-    found: Callable[[], bool]
+    #: The Python module that it stands on; None: Rockchip's library, which is no Python's own.
+    module: Optional[str]
     #: What to do when it is missing.
     install: str
     #: What infers: "cpu" or "npu".
     device: str
-    #: The files of bench/ whose questions the adapter can answer, without `test_` and `.py`.
-    questions: Tuple[str, ...]
-    #: Whether models are prepared, in a process of their own, before their weights can be shared.
+    #: How the names of its model files end.
+    suffix: str
+    #: Whether models are prepared, in a process of their own, before their weights can be shared or given.
     prepares: bool = False
 
 
@@ -42,19 +42,27 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
     RuntimeEntry(
         "onnxruntime",
         "runtimes.onnxruntime",
-        lambda: importlib.util.find_spec("onnxruntime") is not None,
+        "onnxruntime",
         "pip install onnxruntime",
         device="cpu",
-        questions=("dup",),
+        suffix=".onnx",
         prepares=True,
+    ),
+    RuntimeEntry(
+        "megengine_lite",
+        "runtimes.megengine_lite",
+        "megenginelite",
+        "make bench-megengine, or python -m models megengine install (it needs a Python 3.8 to 3.10)",
+        device="cpu",
+        suffix=".mge",
     ),
     RuntimeEntry(
         "rknn",
         "runtimes.rknn",
-        lambda: find_library() is not None,
+        None,
         "give Rockchip's library with --rknn-library FILE (docs/rknn.md)",
         device="npu",
-        questions=("dup", "external_memory", "internal_reuse", "io_copies", "shared_weights"),
+        suffix=".rknn",
     ),
 )
 
@@ -76,8 +84,8 @@ def find_runtime(name: str) -> RuntimeEntry:
 
 
 def available(entry: RuntimeEntry) -> bool:
-    """Whether this interpreter can use the runtime; imports nothing of it."""
-    return entry.found()
+    """Whether this interpreter can use the runtime; imports and loads nothing of it."""
+    return find_library() is not None if entry.module is None else importlib.util.find_spec(entry.module) is not None
 
 
 def open_runtime(name: str) -> Runtime:

@@ -168,7 +168,9 @@ class Plan:
         if context.device is not None:
             _check_words(f"{where}: device", (context.device,), _DEVICES)
         if context.device_io and context.zero_copy:
-            raise InvalidPlan(f"{where}: tensors that stay on the device are not the application's; leave out zero_copy")
+            raise InvalidPlan(
+                f"{where}: tensors that stay on the device are not the application's; leave out zero_copy"
+            )
         if context.source is not None and WEIGHTS in context.outside:
             raise InvalidPlan(f"{where}: its weights are its source's; only a loaded context's can be outside")
         if context.internal is not None and INTERNAL in context.outside:

@@ -38,6 +38,8 @@ class Trial:
     memory: str = "application"
     #: Bytes that one inference of one context copies less than in the baseline.
     copies_avoided_bytes: int | None = None
+    #: Of a scenario that takes as many mechanisms together as there are: the scenarios that show each of them.
+    combined: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def read_trials(storage: Path) -> list[RuntimeTrials]:
 
 
 def _from_json(data: dict[str, Any]) -> RuntimeTrials:
-    return RuntimeTrials(**{**data, "trials": tuple(Trial(**trial) for trial in data["trials"])})
+    trials = tuple(Trial(**{**trial, "combined": tuple(trial["combined"])}) for trial in data["trials"])
+    return RuntimeTrials(**{**data, "trials": trials})
 
 
 def _identity(tried: RuntimeTrials) -> tuple[str | None, ...]:

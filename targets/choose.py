@@ -1,14 +1,15 @@
-"""From what the user writes after --target to a Target."""
+"""From what the user writes after --target to the Target of each runtime."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from runtimes import RuntimeEntry
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import THIS_INTERPRETER, Target
 from targets.chips import CHIPS, chip_of_this_machine, playable_chips
@@ -20,9 +21,13 @@ from targets.errors import (
     LibraryNotForChip,
     LibraryNotForInterpreter,
     LibraryNotNamed,
+    RuntimeNotInInterpreter,
+    RuntimeNotInstalled,
+    RuntimeNotOnVirtualBoard,
     TargetUnknown,
     VirtualBoardNotInstalled,
 )
+from targets.interpreters import finds_runtime, python_with, refusal
 from targets.preload.build import is_built, preload_library
 from targets.rknn_library import Library, architecture_of, read_library
 from targets.vboard.guest import guest, missing_parts
@@ -30,20 +35,20 @@ from targets.vboard.guest import guest, missing_parts
 __all__ = ["check_chip", "parse_target"]
 
 _DRIVER = ("-m", "scenarios.driver")
-#: Prints nothing, and ends with 0 on a Python that the driver runs on.
-_VERSION_CHECK = "import sys; sys.exit(sys.version_info < (3, 8))"
-_VERSION_CHECK_TIME_LIMIT_S = 30
 
 
-def parse_target(text: str, rknn_library: Path | None) -> Target:
-    """Return the target; raise a TargetError, in words for the user, where it cannot be used."""
+def parse_target(text: str, rknn_library: Path | None, entry: RuntimeEntry) -> Target:
+    """Return the target as it runs this runtime; raise a TargetError, in words for the user, where it cannot.
+
+    The error is a RuntimeMissing where the target itself can be used, and does not have this runtime.
+    """
     library = None if rknn_library is None else read_library(rknn_library)
     if text in _TARGETS:
-        return _TARGETS[text](library)
+        return _TARGETS[text](library, entry)
     kind, _, detail = text.partition(":")
     if kind not in _TARGETS_OF or not detail:
         raise TargetUnknown(text)
-    return _TARGETS_OF[kind](detail, library)
+    return _TARGETS_OF[kind](detail, library, entry)
 
 
 def check_chip(name: str, library: Library | None) -> Library:
@@ -59,45 +64,42 @@ def check_chip(name: str, library: Library | None) -> Library:
     return library
 
 
-def _this_interpreter(library: Library | None) -> Target:
-    return Target(
-        "python",
-        THIS_INTERPRETER.command,
-        environment=_environment(library, sys.executable),
-        chip=chip_of_this_machine(),
-    )
-
-
-def _other_interpreter(path: str, library: Library | None) -> Target:
-    interpreter = shutil.which(path)
-    if interpreter is None:
-        raise InterpreterNotUsable(path, "there is no such program")
-    # Links are not followed: that of a virtual environment is what makes Python take its packages.
-    interpreter = os.path.abspath(interpreter)  # noqa: PTH100  Path.absolute() leaves ".." in
-    _check_version(path, interpreter)
-    return Target(
-        f"python:{path}",
-        (interpreter, *_DRIVER),
+def _this_interpreter(library: Library | None, entry: RuntimeEntry) -> Target:
+    interpreter = _interpreter_with(entry, library)
+    return replace(
+        THIS_INTERPRETER,
+        command=(interpreter, *_DRIVER),
         environment=_environment(library, interpreter),
         chip=chip_of_this_machine(),
     )
 
 
-def _check_version(path: str, interpreter: str) -> None:
-    try:
-        code = subprocess.run(
-            [interpreter, "-c", _VERSION_CHECK],
-            capture_output=True,
-            check=False,
-            timeout=_VERSION_CHECK_TIME_LIMIT_S,
-        ).returncode
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InterpreterNotUsable(path, f"it does not run ({error})") from error
-    if code:
-        raise InterpreterNotUsable(path, "it is no Python 3.8 or later")
+def _interpreter_with(entry: RuntimeEntry, library: Library | None) -> str:
+    """Return this interpreter, or that of the runtime's own environment."""
+    interpreter = sys.executable if _is_given(entry, library) else python_with(entry)
+    if interpreter is None:
+        raise RuntimeNotInstalled(entry.name, entry.install)
+    return interpreter
 
 
-def _virtual_board(chip: str, library: Library | None) -> Target:
+def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) -> Target:
+    interpreter = shutil.which(path)
+    if interpreter is None:
+        raise InterpreterNotUsable(path, "there is no such program")
+    # Links are not followed: that of a virtual environment is what makes Python take its packages.
+    interpreter = os.path.abspath(interpreter)  # noqa: PTH100  Path.absolute() leaves ".." in
+    reason = refusal(interpreter)
+    if reason is not None:
+        raise InterpreterNotUsable(path, reason)
+    environment = _environment(library, interpreter)
+    if not _is_given(entry, library) and not finds_runtime(interpreter, entry):
+        raise RuntimeNotInInterpreter(entry.name, path, entry.module)
+    return Target(f"python:{path}", (interpreter, *_DRIVER), environment=environment, chip=chip_of_this_machine())
+
+
+def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> Target:
+    if entry.module is not None:
+        raise RuntimeNotOnVirtualBoard(entry.name, chip)
     library = check_chip(chip, library)
     missing = missing_parts(library)
     if missing:
@@ -113,22 +115,24 @@ def _virtual_board(chip: str, library: Library | None) -> Target:
     )
 
 
-def _board(library: Library | None) -> Target:
+def _board(library: Library | None, entry: RuntimeEntry) -> Target:
     architecture = architecture_of(Path(sys.executable))
     if architecture is None or not is_built(architecture):
         raise LedgerNotInstalled
     others = os.environ.get("LD_PRELOAD")
     preload = str(preload_library(architecture))
-    return Target(
-        "board",
-        THIS_INTERPRETER.command,
-        environment={
-            **_environment(library, sys.executable),
-            "LD_PRELOAD": f"{preload}:{others}" if others else preload,
-        },
-        chip=chip_of_this_machine(),
+    here = _this_interpreter(library, entry)
+    return replace(
+        here,
+        name="board",
+        environment={**here.environment, "LD_PRELOAD": f"{preload}:{others}" if others else preload},
         keeps_ledger=True,
     )
+
+
+def _is_given(entry: RuntimeEntry, library: Library | None) -> bool:
+    """Whether the runtime is the library that the user named."""
+    return entry.module is None and library is not None
 
 
 def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
@@ -143,9 +147,8 @@ def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
     return {LIBRARY_VARIABLE: str(library.path)}
 
 
+_Target = Callable[["Library | None", RuntimeEntry], Target]
+_TargetOf = Callable[[str, "Library | None", RuntimeEntry], Target]
 #: Every target by its whole name, and those whose names go on after a colon.
-_TARGETS: dict[str, Callable[[Library | None], Target]] = {"python": _this_interpreter, "board": _board}
-_TARGETS_OF: dict[str, Callable[[str, Library | None], Target]] = {
-    "python": _other_interpreter,
-    "vboard": _virtual_board,
-}
+_TARGETS: dict[str, _Target] = {"python": _this_interpreter, "board": _board}
+_TARGETS_OF: dict[str, _TargetOf] = {"python": _other_interpreter, "vboard": _virtual_board}

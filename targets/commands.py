@@ -40,7 +40,7 @@ def list_targets() -> None:
 
 
 def _targets() -> Iterator[tuple[str, str]]:
-    yield "python", "this interpreter: ready"
+    yield "python", "this interpreter, or that of a runtime's own environment: ready"
     yield "python:PATH", "another Python: ready"
     yield "vboard:CHIP", f"the virtual board, with --rknn-library FILE; CHIP: {', '.join(playable_chips())}"
     for architecture in _ARCHITECTURES:

@@ -21,6 +21,10 @@ __all__ = [
     "NoPackageManager",
     "NoPackages",
     "NotReadyOnBoard",
+    "RuntimeMissing",
+    "RuntimeNotInInterpreter",
+    "RuntimeNotInstalled",
+    "RuntimeNotOnVirtualBoard",
     "TargetError",
     "TargetUnknown",
     "VirtualBoardNotInstalled",
@@ -43,6 +47,37 @@ class InterpreterNotUsable(TargetError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"--target python:{path}: {reason}. Give the path of a Python 3.8 or later")
+
+
+class RuntimeMissing(TargetError):
+    """The target can be used, and does not have the runtime."""
+
+
+class RuntimeNotInstalled(RuntimeMissing):
+    """This machine does not have it."""
+
+    def __init__(self, runtime: str, install: str) -> None:
+        super().__init__(f"--runtime {runtime} is not here: {install}")
+
+
+class RuntimeNotInInterpreter(RuntimeMissing):
+    """The Python that the user named does not have it."""
+
+    def __init__(self, runtime: str, path: str, module: str | None) -> None:
+        missing = "finds no library of Rockchip's" if module is None else f"has no module {module}"
+        super().__init__(
+            f"--runtime {runtime}: the Python of --target python:{path} {missing}. Name another Python, or leave "
+            "--target out: `python -m runtimes` shows what is here without it"
+        )
+
+
+class RuntimeNotOnVirtualBoard(RuntimeMissing):
+    """The virtual board is made for one runtime."""
+
+    def __init__(self, runtime: str, chip: str) -> None:
+        super().__init__(
+            f"--runtime {runtime}: vboard:{chip} has Rockchip's runtime alone. Leave --runtime out, or --target"
+        )
 
 
 class ChipUnknown(TargetError):

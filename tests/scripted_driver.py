@@ -28,11 +28,14 @@ from pathlib import Path
 from typing import Any
 
 import runtimes
-from runtimes.base import Allocation, Context, Memory, NotSupported, Runtime
+from runtimes.base import Allocation, Context, Copies, Memory, NotSupported, Runtime
 from scenarios import driver
 
 #: The model of a context that does nothing out of the ordinary.
 PLAIN = "plain"
+
+#: What an inference copies where nothing is used in place.
+COPIES = Copies(input_bytes=600, output_bytes=40)
 
 #: What every context says of itself, the same as Rockchip's library does.
 ACCOUNT = {"weights_bytes": 1000, "internal_bytes": 300, "dma_bytes": 1400}
@@ -170,9 +173,10 @@ def _append(event: str, **fields: Any) -> None:
 class ScriptedContext(Context):
     """A context without any memory but what the script gives it."""
 
-    def __init__(self, script: Script, made_by: str) -> None:
+    def __init__(self, script: Script, made_by: str, memory: Memory) -> None:
         self._script = script
         self._made_by = made_by
+        self._memory = memory
         self._outputs = f"outputs of {script.model}".encode()
         self.number = script.contexts
         script.contexts += 1
@@ -202,6 +206,11 @@ class ScriptedContext(Context):
     def destroy(self) -> None:
         """Do what the script says of `destroy`."""
         self._script.at("destroy")
+
+    def copies(self) -> Copies:
+        """Return what is left to copy."""
+        in_place = ("input", "output") if self._memory.device_io else self._memory.zero_copy
+        return Copies(*(0 if way in in_place else size for way, size in zip(("input", "output"), COPIES)))
 
     def account(self) -> dict[str, int]:
         """Return an account, as some runtimes have one."""
@@ -241,9 +250,9 @@ class ScriptedRuntime(Runtime):
         self._script.read(model)
         return self._make("share_weights", memory, source)
 
-    def shared_context(self, source: Context) -> Context:
+    def shared_context(self, source: Context, memory: Memory) -> Context:
         """Do what the script says of `shared_context`."""
-        return self._make("shared_context", None, source)
+        return self._make("shared_context", memory, source)
 
     def share_internal(self, contexts: Sequence[Context]) -> None:
         """Do what the script says of `share_internal`; what it allocates belongs to the first context."""
@@ -253,11 +262,11 @@ class ScriptedRuntime(Runtime):
         assert isinstance(first, ScriptedContext)
         first.take_allocated()
 
-    def _make(self, operation: str, memory: Memory | None, source: Context | None = None) -> Context:
-        asked = {"memory": asdict(memory) if memory else None, "source": source and _number(source)}
+    def _make(self, operation: str, memory: Memory, source: Context | None = None) -> Context:
+        asked = {"memory": asdict(memory), "source": source and _number(source)}
         self._script.tell(operation=operation, model=self._script.model, **asked)
         self._script.at(operation)
-        return ScriptedContext(self._script, operation)
+        return ScriptedContext(self._script, operation, memory)
 
 
 def _number(context: Context) -> int:
@@ -272,7 +281,13 @@ def open_runtime() -> Runtime:
 
 #: The row that the list of runtimes has in such a process.
 ENTRY = runtimes.RuntimeEntry(
-    "scripted", "tests.scripted_driver", lambda: True, "nothing", device="npu", questions=("dup",), prepares=True
+    "scripted",
+    "tests.scripted_driver",
+    "json",  # which any Python has
+    "nothing",
+    device="npu",
+    suffix=".script",
+    prepares=True,
 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scenarios.catalogue import Parameters, build_plan
+from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan
 from targets.base import Target
 from targets.measured_process import Run, run_plan
@@ -31,9 +31,9 @@ def models_of(*paths: object) -> tuple[Model, ...]:
 def make_plan(
     scenario: str, *paths: object, streams: int = 1, contexts: int = 2, runtime: str = "scripted", cores: int = 2
 ) -> Plan:
-    """Return the plan of a scenario over models of these paths, small enough to walk in no time."""
+    """Return the first plan of a scenario over models of these paths, small enough to walk in no time."""
     parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores, rounds=3)
-    return build_plan(scenario, parameters)
+    return build_plans(scenario, parameters)[0]
 
 
 class Watcher:

@@ -16,7 +16,7 @@ _ARROWS = {
     "models": set(),
     "samplers": set(),
     "runtimes": set(),
-    "runtimes/__main__.py": {"runtimes", "samplers"},
+    "runtimes/__main__.py": {"harness", "runtimes", "samplers", "storage", "targets"},
     "scenarios": {"runtimes"},
     "targets": {"models", "runtimes", "scenarios"},
     "accounting": {"scenarios"},
@@ -24,22 +24,22 @@ _ARROWS = {
     "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets"},
     "reports": {"scenarios", "storage"},
     "bench": set(),
-    "conftest.py": {"harness", "models", "runtimes", "samplers", "scenarios", "storage", "targets"},
+    "conftest.py": {"harness", "samplers", "storage"},
 }  # type: dict[str, set[str]]
 
 #: Where a room needs one module of another room and no more.
 _ONLY = {
     ("accounting", "scenarios"): {"scenarios.plan"},
     ("storage", "scenarios"): {"scenarios.plan"},
-    ("targets", "models"): {"models.cache"},
-    ("targets", "runtimes"): {"runtimes.rknn.library"},
+    ("targets", "models"): {"models.cache", "models.megengine"},
+    ("targets", "runtimes"): {"runtimes.RuntimeEntry", "runtimes.available", "runtimes.rknn.library"},
     ("reports", "scenarios"): {"scenarios.catalogue"},
 }
 
 #: Packages that only these rooms may import: they would weigh in on the scale, or draw a table where none belongs.
 _PACKAGES = {
     "numpy": {"models", "runtimes"},
-    "onnx": {"models"},
+    "onnx": {"models", "runtimes"},  # runtimes: in the process that prepares models
     "onnxruntime": {"runtimes"},
     "pandas": {"reports"},
     "matplotlib": {"reports"},

@@ -26,8 +26,9 @@ from targets.chips import chip_of_this_machine
 from tests.bench.bench_process import Bench, Done
 from tests.support import TIME_LIMIT_S
 
-#: What ONNX Runtime's adapter is asked, and can do.
-_NAMES = ["no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context"]
+#: What is measured once from end to end: one question that ONNX Runtime can answer, and a part of two others.
+_CHOSEN = "test_dup or external_internal or shared_weights or copied_io_4k"
+_NAMES = ["no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse"]
 #: Each chooses this scenario and not the other one whose name begins with it.
 _NO_REUSE = "(no_reuse and not one_model)"
 _FULL_DUP = "(full_dup and not internal)"
@@ -51,7 +52,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_models: tu
     bench = Bench(folder, cache)
     output = folder / "out.json"
     options = ["--benchmark-save=mine", "--benchmark-save-data", f"--benchmark-json={output}", "-p", "probe"]
-    first = bench.run("--model", tiny_models[0], *options)
+    first = bench.run("--model", tiny_models[0], *options, "-k", _CHOSEN)
     (path,) = bench.storage.glob("*/*.json")
     modules = json.loads((folder / "modules.json").read_text())
     chosen = ["-k", f"{_NO_REUSE} or partial_dup", "--benchmark-compare", "--benchmark-group-by=param:scenario"]
@@ -71,16 +72,30 @@ def test_everything_is_measured_and_stored(whole: Whole) -> None:
     assert len({info["run"] for info in infos}) == 1
 
 
-def test_what_the_adapter_cannot_do_is_stored_too(whole: Whole) -> None:
-    """Of the question that it answers a scenario that it lacks is skipped and stored; other questions are not asked."""
+def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
+    """A mechanism that it has not is skipped and stored as such."""
     (result,) = whole.saved[WITHOUT_SPEED]
-    assert (result["name"], result["group"]) == ("test_dup[onnxruntime-full_dup_internal_reuse]", "dup")
+    assert (result["name"], result["group"]) == (
+        "test_external_memory[onnxruntime-external_internal]",
+        "external_memory",
+    )
     info = result["extra_info"]
     check_result(info)
-    assert (info["scenario"], info["outcome"]) == ("full_dup_internal_reuse", "not_supported")
+    assert (info["scenario"], info["outcome"]) == ("external_internal", "not_supported")
     assert info["failure"]["message"] in whole.first.words
-    assert "5 passed, 15 skipped" in whole.first.words
-    assert "not yet asked of onnxruntime" in whole.first.words
+
+
+def test_what_has_no_models_is_skipped(whole: Whole) -> None:
+    """What cannot be asked of the user's models is skipped with what to give, and all the rest is measured."""
+    assert "6 passed, 8 skipped" in whole.first.words
+    assert (
+        "onnxruntime: --model is given without --resolution: weights are shared between resolutions"
+        in whole.first.words
+    )
+    assert (
+        "onnxruntime: --model is given: this is about the built-in network that takes a camera frame"
+        in whole.first.words
+    )
 
 
 def test_outputs_are_equal_whatever_is_reused(whole: Whole) -> None:
@@ -130,7 +145,7 @@ def test_the_options_of_pytest_benchmark_work(whole: Whole) -> None:
 def test_results_stand_in_one_group_by_default(whole: Whole) -> None:
     """Each question is one table of pytest-benchmark."""
     assert {each["group"] for each in whole.saved["benchmarks"]} == {"dup"}
-    assert "benchmark 'dup': 5 tests" in whole.first.words
+    assert "benchmark 'dup': 6 tests" in whole.first.words
 
 
 def test_two_models_for_two_streams(whole: Whole) -> None:
@@ -273,7 +288,7 @@ def test_nothing_is_stored_when_benchmarks_are_disabled(bench: Bench, tiny_model
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--runtime", "onnx"], "unknown runtime 'onnx'; valid: onnxruntime, rknn"),
+        (["--runtime", "onnx"], "unknown runtime 'onnx'; valid: onnxruntime, megengine_lite, rknn"),
         (["--target", "moon"], "--target moon: no such target; valid: python, "),
         (["--target", "vboard:rk3588"], "--target vboard:rk3588 runs Rockchip's own library: name its file"),
         (
@@ -293,6 +308,13 @@ def test_nothing_is_stored_when_benchmarks_are_disabled(bench: Bench, tiny_model
             ],
             "--resolution {folder}/none.rknn: does not exist",
         ),
+        (["--target", "python:{folder}/none"], "--target python:{folder}/none: there is no such program"),
+        (
+            ["--target", "python:{python}", "--runtime", "onnxruntime"],
+            "--runtime onnxruntime: the Python of --target python:{python} has no module onnxruntime",
+        ),
+        (["--runtime", "rknn", "--rknn-library", "{library}", "--model", "{model}"], "rknn reads .rknn files"),
+        (["--model", "{model}", "-k", "shared_weights"], "--model is given without --resolution"),
         (["--streams", "0"], "argument --streams: '0' is not valid; valid: a whole number from 1"),
         (["--rounds", "x"], "argument --rounds: 'x' is not valid; valid: a whole number from 1"),
         (["--sample-hz", "0"], "argument --sample-hz: '0' is not valid; valid: a number above 0"),
@@ -315,7 +337,10 @@ def test_mistakes_of_a_user(bench: Bench, tiny_model: Path, arguments: list[str]
     # As much of a library as is read of one: an ELF header of this interpreter's machine, and a version.
     library = bench.folder / "library.so"
     library.write_bytes(Path(sys.executable).read_bytes()[:64] + b"librknnrt version: 1.6.0 (test)\0")
-    places = {"folder": bench.folder, "model": tiny_model, "library": library}
+    python = bench.folder / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    places = {"folder": bench.folder, "model": tiny_model, "library": library, "python": python}
     done = bench.run(*(argument.format(**places) for argument in arguments))
     assert done.code == pytest.ExitCode.USAGE_ERROR, done.words
     assert words.format(**places) in done.words
@@ -328,13 +353,15 @@ def test_mistakes_of_a_user(bench: Bench, tiny_model: Path, arguments: list[str]
     ("arguments", "words"),
     [
         (["--runtime=onnxruntime"], "--runtime onnxruntime is not here: pip install onnxruntime"),
-        ([], "no runtime is installed for this Python. `python -m runtimes` says what to install"),
+        (["--target=python"], "no runtime is installed for this Python. `python -m runtimes` says what to install"),
     ],
 )
 def test_a_python_without_runtimes(bench: Bench, arguments: list[str], words: str) -> None:
     """It is a mistake to put right like any other, and no error of the collection."""
-    (bench.folder / "hidden.py").write_text("import harness.settings\nharness.settings.available = lambda _: False\n")
-    done = bench.run("-p", "hidden", *arguments)
+    hidden = "from targets import interpreters\ninterpreters.available = lambda _: False\n"
+    (bench.folder / "hidden.py").write_text(hidden)
+    # In an empty cache there is no environment of a runtime's own.
+    done = bench.run("-p", "hidden", *arguments, cache=bench.folder)
     assert done.code == pytest.ExitCode.USAGE_ERROR, done.words
     assert words in done.words
     assert "Traceback" not in done.words
@@ -392,9 +419,9 @@ def test_a_runtime_that_was_only_found_may_lack_models(
     """It is skipped with the reason and the others are measured; asked for by name, it is a mistake."""
     monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(tmp_path / "librknnrt.so"))
     bench = Bench(tmp_path, cache)
-    found = bench.run("--target=python", "-k", f"({_FULL_DUP}) or zero_copy_io", "--streams=1")
+    found = bench.run("--target=python", "-k", _FULL_DUP, "--streams=1")
     assert found.code == 0, found.words
     assert list(found.results()) == ["full_dup"]
-    assert "--runtime rknn: the built-in models are made for one chip" in found.words
+    assert "rknn: the built-in models are made for one chip" in found.words
     named = bench.run("--runtime=rknn", "-k", _FULL_DUP)
     assert named.code == pytest.ExitCode.USAGE_ERROR

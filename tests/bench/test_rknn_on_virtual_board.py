@@ -21,7 +21,8 @@ from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from accounting.sharing import WRONG_READS
 from models import ModelError, cache_root, ensure_rknn
-from scenarios.catalogue import Parameters, build_plan
+from runtimes import find_runtime
+from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan
 from storage.files import check_result
 from targets.base import LEDGER_VARIABLE, THIS_INTERPRETER, Target
@@ -112,7 +113,7 @@ def board(request: pytest.FixtureRequest) -> Board:
     library: Library = request.param
     chip = "rv1106" if library.kind == MINI_RUNTIME else "rk3588"
     try:
-        target = parse_target(f"vboard:{chip}", library.path)
+        target = parse_target(f"vboard:{chip}", library.path, find_runtime("rknn"))
         return Board(library, target, _models(library, chip))
     except (VirtualBoardNotInstalled, ModelError) as error:
         pytest.skip(str(error))
@@ -142,7 +143,7 @@ def walked(board: Board) -> Callable[[str], Walked]:
 
 def _walk(board: Board, scenario: str) -> Walked:
     chip = CHIPS[board.target.chip or ""]
-    plan = build_plan(scenario, Parameters("rknn", board.models, 1, 2, chip.npu_cores, rounds=2))
+    (plan,) = build_plans(scenario, Parameters("rknn", board.models, 1, 2, chip.npu_cores, rounds=2))
     with tempfile.TemporaryDirectory() as folder:
         path, log = Path(folder) / "ledger.jsonl", Path(folder) / "log"
         environment = {**board.target.environment, LEDGER_VARIABLE: str(path), **_LOGGING, "LOG": str(log)}

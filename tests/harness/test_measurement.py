@@ -12,6 +12,7 @@ import pytest
 
 import runtimes
 from harness import measurement
+from harness.errors import ResolutionsTooFew
 from harness.measurement import Bench
 from harness.settings import Settings
 from storage.files import check_result
@@ -43,13 +44,13 @@ class Told:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
-    def begin(self, *what: Any) -> None:
+    def begin(self, title: str, repeats: int) -> None:
         """Begin a configuration."""
-        self.calls.append(("begin", *what))
+        self.calls.append(("begin", title, repeats))
 
-    def step(self, *what: Any) -> None:
+    def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
         """Show a step."""
-        self.calls.append(("step", *what))
+        self.calls.append(("step", repeat, share, phase, context))
 
     def end(self) -> None:
         """End a configuration."""
@@ -75,9 +76,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _bench(storage: Path, *scripts: str, target: Target = SCRIPTED) -> Bench:
-    progress: Any = Told()
     models: Any = Scripts(*scripts)
-    return Bench(_SETTINGS, models, target, storage, progress)
+    return Bench(_SETTINGS, models, {"scripted": target}, storage, Told())
 
 
 def _checked(bench: Bench, scenario: str) -> dict[str, Any]:
@@ -172,6 +172,56 @@ def test_what_a_runtime_does_not_have(tmp_path: Path) -> None:
     measured = _bench(tmp_path, "not_supported@shared_context0").measure("scripted", "shared_context")
     assert measured.info["outcome"] == "not_supported"
     assert measured.latencies_ns == []
+
+
+def test_the_best_plan_that_the_runtime_has(tmp_path: Path) -> None:
+    """Where a mechanism is missing the next plan is measured, and the result has the plan that it is of."""
+    bench = _bench(tmp_path, "not_supported@share_internal0")
+    for name in ("plain", "lean"):
+        assert _checked(bench, name)["outcome"] == "ok"
+    info = _checked(bench, "lean")
+    assert (info["outcome"], info["failure"], len(info["repeats"])) == ("ok", None, 2)
+    assert [context["internal"] for context in info["plan"]["contexts"]] == [None, None]
+    assert [context["mechanism"] for context in info["plan"]["contexts"]] == ["load", "dup"]
+    assert [context["zero_copy"] for context in info["plan"]["contexts"]] == [["input", "output"]] * 2
+    assert info["copies"] == [{"input_bytes": 0, "output_bytes": 0}] * 2
+
+
+def test_the_last_plans_answer_stands(tmp_path: Path) -> None:
+    """A runtime that has nothing of it is said to lack what the last plan wanted; all plans are one configuration."""
+    bench = _bench(tmp_path, "not_supported@load0;not_supported@load_prepared0")
+    info = _checked(bench, "lean")
+    assert (info["outcome"], info["scenario"], info["baseline"]) == ("not_supported", "lean", "plain")
+    plans = bench.plans("scripted", "lean")
+    assert json.loads(json.dumps(plans[-1].to_json())) == info["plan"]
+    ends = [call for call in bench.progress.calls if call[0] != "step"]  # type: ignore[attr-defined]
+    assert ends == [("begin", "scripted lean", 2), ("end",)]
+
+
+def test_a_failure_is_no_reason_for_another_plan(tmp_path: Path) -> None:
+    """What was tried and went wrong is the result."""
+    info = _checked(_bench(tmp_path, "raise@dup0"), "lean")
+    assert info["outcome"] == "failed"
+    assert info["plan"]["contexts"][0]["internal"] is not None
+
+
+def test_a_scenario_of_more_models_than_there_are(tmp_path: Path) -> None:
+    """It is no failure of the runtime, and said before anything is measured."""
+    with pytest.raises(ResolutionsTooFew, match="about the first 3 resolutions and there are 2"):
+        _bench(tmp_path, "plain", "plain too").measure("scripted", "shared_weights_3")
+
+
+def test_each_runtime_runs_on_its_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one target cannot do is no matter of the others."""
+    monkeypatch.setattr(runtimes, "RUNTIMES", (ENTRY, dataclasses.replace(ENTRY, name="elsewhere")))
+    bench = _bench(tmp_path, "plain", target=_VIRTUAL)
+    gone = Target("gone", ("false",))
+    bench.targets = {**bench.targets, "elsewhere": gone}
+    results = {name: bench.measure(name, "no_reuse").info for name in ("scripted", "elsewhere")}
+    assert {name: (info["outcome"], info["target"], info["computes"]) for name, info in results.items()} == {
+        "scripted": ("ok", "virtual", False),
+        "elsewhere": ("crashed", "gone", True),
+    }
 
 
 def test_outputs_that_differ_within_a_configuration(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,19 @@ from typing import Any
 import pytest
 
 from harness import model_sets
-from harness.errors import ChipUnknown, ModelFileEmpty, ModelFileMissing, ModelNotBuilt, ResolutionsMissing
+from harness.errors import (
+    ChipUnknown,
+    FramesAreBuiltIn,
+    ModelFileEmpty,
+    ModelFileMissing,
+    ModelNotBuilt,
+    ModelOfAnotherRuntime,
+    NoModels,
+    ResolutionsMissing,
+)
 from harness.model_sets import BuiltIn, ModelSets, Resolution
-from models import ModelError, RknnRecipe
-from scenarios.catalogue import IN_TURN, RESOLUTIONS, STREAMS
+from models import ModelError, Recipe, RknnRecipe
+from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
 
 _BUILT_IN = BuiltIn(
     stream=("yolov5s", 320),
@@ -43,7 +53,11 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ..
             for each in recipes
         ]
 
+    def ensure_mge_all(recipes: Sequence[Recipe]) -> list[Path]:
+        return [ensure(each.name, each.size, each.seed, "mge") for each in recipes]
+
     monkeypatch.setattr(model_sets, "ensure", ensure)
+    monkeypatch.setattr(model_sets, "ensure_mge_all", ensure_mge_all)
     monkeypatch.setattr(model_sets, "ensure_rknn_all", ensure_rknn_all)
     return asked
 
@@ -57,18 +71,19 @@ def _write(folder: Path, *names: str) -> Iterator[Path]:
 # The user's
 
 
-@pytest.mark.parametrize("runtime", ["onnxruntime", "rknn"])
+@pytest.mark.parametrize("suffix", [".onnx", ".ort"])
 @pytest.mark.parametrize("model_set", [STREAMS, IN_TURN])
-def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str, model_set: str) -> None:
+def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, model_set: str) -> None:
     """They serve streams and turns, keep their order, and have their name, absolute path and digest."""
-    list(_write(tmp_path, "b.onnx", "a.onnx"))
+    names = [f"b{suffix}", f"a{suffix}"]
+    list(_write(tmp_path, *names))
     monkeypatch.chdir(tmp_path)
-    found = _sets(files=(Path("b.onnx"), tmp_path / "a.onnx")).of(runtime, model_set)
+    found = _sets(files=(Path(names[0]), tmp_path / names[1])).of("onnxruntime", model_set)
     assert [(model.name, model.path) for model in found] == [
-        ("b", str(tmp_path / "b.onnx")),
-        ("a", str(tmp_path / "a.onnx")),
+        ("b", str(tmp_path / names[0])),
+        ("a", str(tmp_path / names[1])),
     ]
-    assert [model.digest for model in found] == [hashlib.sha256(name).hexdigest() for name in (b"b.onnx", b"a.onnx")]
+    assert [model.digest for model in found] == [hashlib.sha256(name.encode()).hexdigest() for name in names]
     assert [model.weightless for model in found] == [None, None]
 
 
@@ -112,6 +127,32 @@ def test_models_without_resolutions(tmp_path: Path) -> None:
     assert [word for word in words if word not in str(refusal.value)] == []
 
 
+def test_models_of_another_runtime(tmp_path: Path) -> None:
+    """A file of a kind that only another runtime reads is none of this one's models."""
+    onnx, mge = _write(tmp_path, "a.onnx", "a.mge")
+    sets = _sets(files=(onnx,), resolutions=(Resolution(mge, None),))
+    assert sets.of("onnxruntime", STREAMS)
+    assert sets.of("megengine_lite", RESOLUTIONS)
+    for runtime, model_set, words in (
+        ("megengine_lite", STREAMS, f"--model {onnx}: megengine_lite reads .mge files. Give it one"),
+        ("rknn", IN_TURN, f"--model {onnx}: rknn reads .rknn files. Give it one"),
+        ("onnxruntime", RESOLUTIONS, f"--resolution {mge}: onnxruntime reads .onnx files. Give it one"),
+    ):
+        with pytest.raises(ModelOfAnotherRuntime, match=re.escape(words)):
+            sets.of(runtime, model_set)
+
+
+@pytest.mark.parametrize("model_set", [FRAMES_1080P, FRAMES_4K])
+def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model_set: str) -> None:
+    """The user's models are not asked how frames are copied; his resolutions leave frames to the built-in network."""
+    (model,) = _write(tmp_path, "a.onnx")
+    with pytest.raises(FramesAreBuiltIn, match="Leave --model out"):
+        _sets(files=(model,)).of("onnxruntime", model_set)
+    assert built == []
+    assert _sets(resolutions=(Resolution(model, None),)).of("onnxruntime", model_set)
+    assert built == [("frame", {FRAMES_1080P: 1080, FRAMES_4K: 2160}[model_set], 1)]
+
+
 def test_files_that_are_no_models(tmp_path: Path) -> None:
     """Missing, a folder, empty: each is named with what is wrong and what to do, wherever it was given."""
     (good,) = _write(tmp_path, "good.rknn")
@@ -142,6 +183,9 @@ def test_each_stream_has_its_own_weights(built: list[tuple[Any, ...]]) -> None:
     built.clear()
     _sets(chip="rk3588").of("rknn", STREAMS)
     assert built == [("yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)]
+    built.clear()
+    _sets().of("megengine_lite", STREAMS)
+    assert built == [("yolov5s", 320, seed, "mge") for seed in (1, 2, 3)]
 
 
 def test_different_networks_run_in_turn(built: list[tuple[Any, ...]]) -> None:
@@ -168,7 +212,7 @@ def test_resolutions_have_one_seed(built: list[tuple[Any, ...]]) -> None:
     assert found[1].weightless != found[1].path
 
 
-@pytest.mark.parametrize(("runtime", "chip"), [("onnxruntime", None), ("rknn", "rv1106")])
+@pytest.mark.parametrize(("runtime", "chip"), [("onnxruntime", None), ("megengine_lite", None), ("rknn", "rv1106")])
 def test_where_weights_cannot_be_removed(built: list[tuple[Any, ...]], runtime: str, chip: str | None) -> None:
     """Then the resolutions are shared with all their weights in their files."""
     found = _sets(chip=chip).of(runtime, RESOLUTIONS)
@@ -184,22 +228,33 @@ def test_a_set_is_built_once(built: list[tuple[Any, ...]]) -> None:
     assert len(built) == 2
 
 
-@pytest.mark.parametrize(("runtime", "builder"), [("onnxruntime", "ensure"), ("rknn", "ensure_rknn_all")])
-@pytest.mark.parametrize("model_set", [STREAMS, IN_TURN, RESOLUTIONS])
+@pytest.mark.parametrize(
+    ("runtime", "builder"),
+    [("onnxruntime", "ensure"), ("megengine_lite", "ensure_mge_all"), ("rknn", "ensure_rknn_all")],
+)
+@pytest.mark.parametrize("model_set", MODEL_SETS)
 def test_a_built_in_model_that_cannot_be_built(
     monkeypatch: pytest.MonkeyPatch, runtime: str, builder: str, model_set: str
 ) -> None:
-    """The reason is passed on with a way around it."""
+    """The reason is passed on with a way around it where there is one; what takes long is not tried again."""
+    ways = {RESOLUTIONS: ". Give your own with --resolution FILE[,WEIGHTLESS]", FRAMES_1080P: "", FRAMES_4K: ""}
+    way = ways.get(model_set, ". Give your own with --model FILE")
+    tries = []
 
     def fail(*_: object) -> None:
+        tries.append(builder)
         raise ModelError("no space left")
 
     monkeypatch.setattr(model_sets, builder, fail)
-    with pytest.raises(ModelNotBuilt, match=r"no space left\. Give your own with --model FILE"):
-        _sets(chip="rk3588").of(runtime, model_set)
+    sets = _sets(chip="rk3588")
+    for _ in range(2):
+        with pytest.raises(ModelNotBuilt, match=rf"no space left{re.escape(way)}$"):
+            sets.of(runtime, model_set)
+    assert len(tries) == 1
+    assert issubclass(ModelNotBuilt, NoModels)
 
 
-@pytest.mark.parametrize("model_set", [STREAMS, IN_TURN, RESOLUTIONS])
+@pytest.mark.parametrize("model_set", MODEL_SETS)
 def test_built_in_models_for_a_chip(built: list[tuple[Any, ...]], model_set: str) -> None:
     """Without a known chip there are none; one that the toolkit does not know is said with the valid ones."""
     with pytest.raises(ChipUnknown, match="--model FILE, or choose a chip with --target vboard:CHIP"):

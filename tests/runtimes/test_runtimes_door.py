@@ -1,4 +1,4 @@
-"""`python -m runtimes` and the list of runtimes."""
+"""`python -m runtimes`, with and without --try, and the list of runtimes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ import pytest
 
 import runtimes
 import runtimes.__main__ as door
+from harness.choice import Choice
+from harness.errors import UserError
+from harness.trial_lines import TrialLines
 from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime
 from runtimes.rknn import library
 from runtimes.rknn.library import LIBRARY_VARIABLE
+from storage.board import board_storage
+from targets import interpreters
 from tests.support import CHECKOUT
 
-_HERE = RuntimeEntry("here", "tests.scripted_driver", lambda: True, "pip install here", "cpu", ("dup",))
-_MISSING = RuntimeEntry("missing", "runtimes.missing", lambda: False, "pip install missing==1", "cpu", ("dup",))
-_BROKEN = RuntimeEntry("broken", "no_such_package.adapter", lambda: True, "pip install broken", "npu", ("dup",))
+_HERE = RuntimeEntry("here", "tests.scripted_driver", "json", "pip install here", "cpu", ".here")
+_MISSING = RuntimeEntry("missing", "runtimes.missing", "no_such_module", "pip install missing==1", "cpu", ".missing")
+_BROKEN = RuntimeEntry("broken", "no_such_package.adapter", "json", "pip install broken", "npu", ".broken")
 
 
 @pytest.fixture
@@ -30,9 +35,8 @@ def door_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     def open_door(*entries: RuntimeEntry) -> tuple[int, str]:
         monkeypatch.setattr(runtimes, "RUNTIMES", entries)
         monkeypatch.setattr(door, "RUNTIMES", entries)
-        monkeypatch.setattr(sys, "argv", ["python -m runtimes"])
         monkeypatch.setenv("COLUMNS", "200")
-        code = door.main()
+        code = door.main([])
         return code, capsys.readouterr().out
 
     return open_door
@@ -72,19 +76,22 @@ def test_unknown_names() -> None:
     assert [find_runtime(entry.name) for entry in RUNTIMES] == list(RUNTIMES)
     with pytest.raises(UnknownRuntime) as refusal:
         find_runtime("onnx")
-    for word in ("'onnx'", "valid: onnxruntime, rknn", "python -m runtimes"):
+    for word in ("'onnx'", "valid: onnxruntime, megengine_lite, rknn", "python -m runtimes"):
         assert word in str(refusal.value)
 
 
 def test_looking_for_a_runtime_does_not_import_it() -> None:
     """The harness would otherwise map libraries that the measured process maps, and halve their share there."""
     code = "import sys, runtimes; print({each.name: runtimes.available(each) for each in runtimes.RUNTIMES}); "
-    code += "print({'numpy', 'onnxruntime', 'ctypes', 'runtimes.rknn.adapter'} & set(sys.modules))"
+    code += "print({'numpy', 'onnxruntime', 'megenginelite', 'ctypes', 'runtimes.rknn.adapter'} & set(sys.modules))"
     environment = {**os.environ, LIBRARY_VARIABLE: "/named/librknnrt.so"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, env=environment
     )
-    assert done.stdout.split("\n")[:2] == ["{'onnxruntime': True, 'rknn': True}", "set()"]
+    here, imported = done.stdout.splitlines()
+    assert "'onnxruntime': True" in here
+    assert "'rknn': True" in here
+    assert imported == "set()"
     assert not available(_MISSING)
 
 
@@ -107,10 +114,101 @@ def test_rockchips_runtime_is_here_where_its_library_is(
     assert "Give librknnrt.so or librknnmrt.so" in words
 
 
-def test_every_runtime_answers_questions_that_are_asked() -> None:
-    """Each names files of bench/, and each has a kind of device that decides how many contexts run at once."""
-    questions = {path.stem.replace("test_", "") for path in (CHECKOUT / "bench").glob("test_*.py")}
-    for entry in RUNTIMES:
-        assert entry.device in ("cpu", "npu")
-        assert entry.questions
-        assert set(entry.questions) <= questions
+def test_every_runtime_has_its_own_kind_of_model() -> None:
+    """A file's name tells whose model it is; the kind of device decides how many contexts run at once."""
+    assert len({entry.suffix for entry in RUNTIMES}) == len(RUNTIMES)
+    assert {entry.device for entry in RUNTIMES} <= {"cpu", "npu"}
+
+
+# A runtime in an environment of its own
+
+
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Path:
+    """Have a runtime in an environment whose Python is this script; return its path."""
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    python.chmod(0o755)
+    monkeypatch.setattr(interpreters, "available", lambda _: False)
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"missing": (lambda: True, lambda: python)})
+    return python
+
+
+def test_a_runtime_in_an_environment_of_its_own(
+    door_of: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its version is asked of the interpreter there, which is named; what its import prints does not matter."""
+    python = _elsewhere(monkeypatch, tmp_path, 'echo "loaded plugins"; echo "1.13.0 3.10.13"')
+    code, words = door_of(_MISSING)
+    assert code == 0
+    assert "version 1.13.0, in an environment of its own: Python 3.10.13" in words
+    assert str(python) in "".join(words.split())
+
+
+def test_an_environment_of_its_own_that_is_broken(
+    door_of: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The last words of that interpreter are the reason."""
+    _elsewhere(monkeypatch, tmp_path, f'exec {sys.executable} "$@"')
+    code, words = door_of(_MISSING)
+    assert code == 1
+    words = " ".join(words.split())
+    assert "installed, but cannot be imported: runtimes.UnknownRuntime: unknown runtime 'missing'" in words
+    assert "Install it again: pip install missing==1" in words
+
+
+# --try
+
+
+def _try(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "runtimes", *map(str, arguments)]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+
+
+def test_trying_tells_and_stores(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The options arrive; a mistake of the user is a sentence on standard error and exit code 2."""
+    tried: list[tuple[object, ...]] = []
+
+    def try_mechanisms(choice: Choice, storage: Path, teller: TrialLines) -> None:
+        tried.append((choice, storage))
+        teller.begin("onnxruntime", "python")
+        if choice.runtimes:
+            raise UserError("nothing is there")
+
+    monkeypatch.setattr(door, "try_mechanisms", try_mechanisms)
+    assert door.main(["--try"]) == 0
+    options = ["--runtime", "rknn", "--target", "board", "--rknn-library", "x.so", "--storage", "/store"]
+    assert door.main(["--try", *options]) == 2
+    assert tried == [
+        (Choice((), "python", None), board_storage()),
+        (Choice(("rknn",), "board", Path("x.so")), Path("/store")),
+    ]
+    said = capsys.readouterr()
+    assert said.out.splitlines()[0] == "onnxruntime, --target python"
+    assert said.err == "error: nothing is there\n"
+
+
+def test_an_interrupted_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends it without a traceback."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(door, "try_mechanisms", interrupt)
+    assert door.main(["--try"]) == 130
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--try", "--runtime", "onnx"], "unknown runtime 'onnx'; valid: onnxruntime, megengine_lite, rknn"),
+        (["--try", "--target", "moon"], "--target moon: no such target; valid: python, "),
+        (["--storage", "somewhere"], "--storage goes with --try"),
+        (["--rknn-library", "x.so"], "--rknn-library goes with --try"),
+    ],
+)
+def test_mistakes_of_a_user(arguments: list[str], words: str) -> None:
+    """Exit code 2, the words, and no traceback."""
+    done = _try(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

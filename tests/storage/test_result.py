@@ -20,6 +20,7 @@ from tests.support import make_plan, walk
 
 _SCHEMA = json.loads((Path(__file__).parents[2] / "storage" / "schema" / "result-1.json").read_text())
 _PROCESS = ("rss_bytes", "pss_bytes", "uss_bytes", "peak_rss_bytes")
+_COPIES = {"input_bytes": 600, "output_bytes": 40}
 _FAILURE = {"kind": "crashed", "phase": "steady", "context": None, "message": "it crashed", "last_words": "ouch"}
 
 
@@ -31,7 +32,7 @@ def _barriers(plan: Plan, start: int = 1000) -> list[dict[str, Any]]:
             "imported": {"runtime_version": "1", "python_version": "3.9.1"},
             "context": {"load_ns": 100 + number},
             "internal_memory": {"allocations": []},
-            "first_inference": {"latency_ns": 200 + number, "digest": "0000000a"},
+            "first_inference": {"latency_ns": 200 + number, "digest": "0000000a", "copies": _COPIES},
             "steady": {
                 "elapsed_ns": 2_000_000_000,
                 "latencies_ns": [[30, 10, 20 + index] for index in range(len(plan.contexts))],
@@ -276,6 +277,14 @@ def test_each_phase_is_stored_with_its_last_reading(plan: Plan) -> None:
     assert (stored["elapsed_s"], stored["trace"], stored["failure"]) == (1.5, "traces/run/one.json.gz", None)
 
 
+def test_copies_are_those_of_each_context(plan: Plan) -> None:
+    """As the first repeat's contexts said after their first inference; none where none came so far."""
+    barriers = _barriers(plan)
+    assert _result(plan, _repeat(barriers), _repeat(barriers))["copies"] == [_COPIES] * 3
+    assert _result(plan, _repeat(barriers[:2], _FAILURE), failure=_FAILURE)["copies"] is None
+    assert _result(plan, failure=_FAILURE)["copies"] is None
+
+
 def test_digests_of_all_outputs_are_kept(plan: Plan) -> None:
     """A single different output, of any context, phase or repeat, is seen."""
     assert list(_result(plan, _repeat(_barriers(plan)))["output_digests"].values()) == [["0000000a"]]
@@ -326,7 +335,7 @@ def test_a_failure_before_any_process_is_valid(plan: Plan) -> None:
 @pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
 def test_a_real_run_is_valid(scenario: str) -> None:
     """What real processes and a real observer give, of every scenario, is of the schema, also after JSON."""
-    plan = make_plan(scenario, "plain", "plain;", streams=2, contexts=2)
+    plan = make_plan(scenario, "plain", "plain;", "plain;;", "plain;;;", streams=2, contexts=2)
     repeats = []
     for _ in range(2):
         run = walk(plan, observer=Observer(sample_hz=100))

@@ -1,0 +1,56 @@
+"""Which Python has which runtime: this one, the runtime's own environment, or another that the user names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from models.megengine import megengine_installed, megengine_python
+from runtimes import RuntimeEntry, available
+from targets.base import CHECKOUT
+
+__all__ = ["finds_runtime", "python_with", "refusal"]
+
+#: Runtimes that cannot live in this project's environment: whether theirs is installed, and its interpreter.
+_OWN_ENVIRONMENTS: dict[str, tuple[Callable[[], bool], Callable[[], Path]]] = {
+    "megengine_lite": (megengine_installed, megengine_python),
+}
+
+#: Print nothing, and end with 0 where the answer is yes.
+_RUNS_THE_DRIVER = "import sys; sys.exit(sys.version_info < (3, 8))"
+_FINDS_MODULE = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+_TIME_LIMIT_S = 30
+
+
+def python_with(entry: RuntimeEntry) -> str | None:
+    """Return the interpreter that has the runtime: this one, or that of the runtime's own environment; None: neither.
+
+    Imports nothing of the runtime.
+    """
+    if available(entry):
+        return sys.executable
+    if entry.name in _OWN_ENVIRONMENTS:
+        installed, python = _OWN_ENVIRONMENTS[entry.name]
+        return str(python()) if installed() else None
+    return None
+
+
+def finds_runtime(interpreter: str, entry: RuntimeEntry) -> bool:
+    """Whether that interpreter has the runtime; asked in a process of it, which imports nothing of the runtime."""
+    return available(entry) if entry.module is None else _ask(interpreter, _FINDS_MODULE, entry.module) == 0
+
+
+def refusal(interpreter: str) -> str | None:
+    """Return why the driver cannot run on that interpreter; None where it can."""
+    try:
+        return "it is no Python 3.8 or later" if _ask(interpreter, _RUNS_THE_DRIVER) else None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"it does not run ({error})"
+
+
+def _ask(interpreter: str, code: str, *arguments: str) -> int:
+    """Run the code from where the driver runs, and return how it ended."""
+    command = [interpreter, "-c", code, *arguments]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=False, timeout=_TIME_LIMIT_S).returncode

@@ -1,0 +1,47 @@
+"""`pytest bench/` with MegEngine Lite, under the interpreter of its own environment, where it is installed."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from models import ModelError, Recipe, cache_root, ensure_mge_all, megengine_installed
+from storage.files import check_result
+from tests.bench.bench_process import Bench
+
+#: The user's own, read before any test has a cache of its own.
+_CACHE = cache_root()
+
+pytestmark = pytest.mark.skipif(
+    not megengine_installed(), reason="MegEngine is not installed: python -m models megengine install"
+)
+
+
+@pytest.fixture
+def mge_model() -> Path:
+    """Return a tiny model, from the user's cache."""
+    try:
+        (path,) = ensure_mge_all([Recipe("tiny", 64, 1)])
+    except ModelError as error:
+        pytest.skip(str(error))
+    return path
+
+
+def test_a_runtime_in_its_own_environment(bench: Bench, mge_model: Path) -> None:
+    """It is measured under its Python and this target's name; the harness stays in this one."""
+    chosen = "(full_dup and not internal) or external_physical"
+    done = bench.run("--runtime=megengine_lite", "--model", mge_model, "-k", chosen, cache=_CACHE.parent)
+    assert done.code == 0, done.words
+    results = done.results()
+    assert {name: info["outcome"] for name, info in results.items()} == {
+        "full_dup": "ok",
+        "external_physical": "not_supported",
+    }
+    info = results["full_dup"]
+    check_result(info)
+    assert (info["runtime"], info["target"]) == ("megengine_lite", "python")
+    assert info["runtime_version"]
+    assert info["python_version"].startswith(("3.8", "3.9", "3.10"))
+    assert f"platform linux -- Python {platform.python_version()}" in done.words

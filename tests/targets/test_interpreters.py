@@ -1,0 +1,65 @@
+"""Which Python has which runtime, asked without importing it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from models import megengine_installed, megengine_python
+from runtimes import find_runtime
+from targets import interpreters
+from targets.interpreters import finds_runtime, python_with, refusal
+
+_ONNXRUNTIME = find_runtime("onnxruntime")
+_MEGENGINE_LITE = find_runtime("megengine_lite")
+_BROKEN = replace(_ONNXRUNTIME, module="broken_module")
+
+
+def test_this_interpreter_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment of its own is for what is not here."""
+    assert python_with(_ONNXRUNTIME) == sys.executable
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"onnxruntime": (lambda: True, lambda: Path("/own/python"))})
+    assert python_with(_ONNXRUNTIME) == sys.executable
+    monkeypatch.setattr(interpreters, "available", lambda _: False)
+    assert python_with(_ONNXRUNTIME) == "/own/python"
+    assert python_with(find_runtime("rknn")) is None
+
+
+def test_an_environment_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With an empty cache MegEngine Lite is nowhere."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(interpreters, "available", lambda _: False)
+    assert python_with(_MEGENGINE_LITE) is None
+
+
+def test_megengine_lite_in_its_environment() -> None:
+    """The interpreter that models names has the runtime."""
+    if not megengine_installed():
+        pytest.skip("MegEngine is not installed: python -m models megengine install")
+    assert finds_runtime(str(megengine_python()), _MEGENGINE_LITE)
+    assert python_with(_MEGENGINE_LITE) is not None
+
+
+def test_an_interpreter_is_asked_for_the_module(tmp_path: Path) -> None:
+    """Its answer is found without importing: a module that fails when it is imported is there all the same."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    assert not finds_runtime(str(python), _BROKEN)
+    (tmp_path / "broken_module.py").write_text("raise RuntimeError", encoding="utf-8")
+    assert finds_runtime(str(python), _BROKEN)
+
+
+def test_the_folder_where_the_user_stands_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver runs elsewhere, and would not find there what is found here."""
+    (tmp_path / "broken_module.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert not finds_runtime(sys.executable, _BROKEN)
+
+
+def test_this_interpreter_runs_the_driver() -> None:
+    """Of one that does not there are tests with --target."""
+    assert refusal(sys.executable) is None
