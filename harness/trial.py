@@ -31,6 +31,8 @@ _BUILT_IN = BuiltIn(
     resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160), ("mobilenet_v2", 96)),
 )
 _CORES = 2
+#: A spread of two would be little to judge a small saving by.
+_REPEATS = 3
 
 #: One scenario for each mechanism.
 _MECHANISMS = tuple(each for each in SCENARIOS if each.baseline and not each.is_variant)
@@ -139,7 +141,7 @@ def _settings(chip: str | None) -> Settings:
     return Settings(
         streams=1,
         contexts=3,
-        repeats=3,
+        repeats=_REPEATS,
         rounds=3,
         sample_hz=200.0,
         time_limit_s=120.0,

@@ -73,8 +73,17 @@ def _svg(draw: Callable[[Canvas, bool], None], narrow: bool, height_px: int) -> 
         axes.patch.set_alpha(0)
     file = io.StringIO()
     FigureCanvasSVG(canvas)
+    _lay_out(canvas)
     canvas.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return _for_page(file.getvalue())
+
+
+def _lay_out(canvas: Canvas) -> None:
+    """Lay the axes out once: with a layout engine savefig would draw the whole figure twice."""
+    engine = canvas.get_layout_engine()
+    assert engine is not None
+    engine.execute(canvas)
+    canvas.set_layout_engine("none")
 
 
 def _for_page(svg: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +48,11 @@ _COPIES, _RESOLUTIONS = "io_copies", "shared_weights"
 def write_pages(material: Material, folder: Path) -> Path:
     """Write the page in every language into the folder and return the path of the first."""
     folder.mkdir(parents=True, exist_ok=True)
-    for language in LANGUAGES:
-        html = _render(material, texts_of(language))
-        (folder / page_name(language)).write_text(html, encoding="utf-8")
+    # Each draws all figures, which takes seconds: in processes of their own they take them side by side.
+    with ProcessPoolExecutor(len(LANGUAGES)) as pool:
+        pages = pool.map(_render, repeat(material), map(texts_of, LANGUAGES))
+        for language, html in zip(LANGUAGES, pages):
+            (folder / page_name(language)).write_text(html, encoding="utf-8")
     return folder / page_name(LANGUAGES[0])
 
 

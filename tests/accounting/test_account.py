@@ -148,7 +148,7 @@ def test_parts_add_up_to_the_ledger_whatever_is_in_it(seed: int) -> None:
     """Every byte that lives is in one row or in none's, for any plan, any buffers and any runs."""
     chance = random.Random(seed)
     scenario = SCENARIOS[seed % len(SCENARIOS)].name
-    plan = make_scenario(scenario, "a", "b", "c", streams=2, contexts=2, cores=chance.choice((1, 2)))
+    plan = make_scenario(scenario, *"abcd", streams=2, contexts=2, cores=chance.choice((1, 2)))
     barriers, ledger = _any_run(plan, chance)
     account = _account(plan, barriers, ledger)
     at_ns = next(each["at_ns"] for each in barriers if each["phase"] == "steady")
