@@ -48,7 +48,7 @@ class Effort:
 _DEFAULT = Effort(
     BuiltIn(
         stream=("yolov5s", 320),
-        in_turn=(("yolov5s", 320), ("resnet50", 224), ("mobilenet_v2", 224)),
+        in_turn=(("yolov5s", 640), ("resnet50", 224), ("mobilenet_v2", 224)),
         resolutions=(("yolov5s", 320), ("yolov5s", 416), ("yolov5s", 640), ("yolov5s", 256), ("yolov5s", 512)),
     ),
     repeats=3,

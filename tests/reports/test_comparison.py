@@ -135,7 +135,7 @@ def test_rows_stand_by_question(tmp_path: Path) -> None:
     assert {name: rows[0].scenario for name, rows in group.questions.items()} == {
         "dup": "no_reuse",
         "internal_reuse": "in_turn",
-        "shared_weights": "resolutions_2",
+        "shared_weights": "resolutions",
         "external_memory": "runtime_memory",
         "io_copies": "copied_io",
         "lean": "plain",
