@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,11 @@ import models
 
 _HERE = Path(__file__).resolve().parent
 _DOUBLE = _HERE / "runtimes" / "rknn_double.c"
+
+
+def pytest_configure() -> None:
+    """Have Ctrl-C work as on a terminal, also where a background shell has started the tests with SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
