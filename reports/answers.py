@@ -6,7 +6,17 @@ from collections.abc import Iterable
 
 from reports.comparison import Group, Row
 from reports.copies import copied
-from reports.format import copied_mib, mib, milliseconds, npu_mib, npu_plus_minus, numbers, percent, plus_minus
+from reports.format import (
+    copied_mib,
+    mib,
+    milliseconds,
+    npu_mib,
+    npu_plus_minus,
+    numbers,
+    percent,
+    plus_minus,
+    shows_in_mib,
+)
 from reports.sharing import Finding, findings
 from reports.summary import Figure
 from reports.texts import Texts
@@ -77,7 +87,7 @@ def _application_memory(row: Row, baseline: Row, names: dict[str, str], texts: T
         "over": percent(row.saved_over_baseline_percent),
         "percent": percent(100 * saved.median / whole.median),
     }
-    if not saved.exceeds_spread:
+    if not shows_in_mib(saved):
         return texts("answer_nothing", **{**values, "saved": mib(saved, spread=False)})
     return texts("answer_saves" if saved.median > 0 else "answer_costs", **values)
 
@@ -105,7 +115,7 @@ def _application_memory_too(row: Row, texts: Texts) -> str:
     saved = row.saved_over_baseline
     assert saved is not None
     values = {"spread": plus_minus(saved), "over": percent(row.saved_over_baseline_percent)}
-    if not saved.exceeds_spread or mib(saved, spread=False) == "0.0":
+    if not shows_in_mib(saved):
         return texts("answer_also_nothing", saved=mib(saved, spread=False), **values)
     kind = "answer_also_saves" if saved.median > 0 else "answer_also_costs"
     return texts(kind, saved=mib(_absolute(saved), spread=False), **values)

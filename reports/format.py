@@ -18,6 +18,7 @@ __all__ = [
     "per_second",
     "percent",
     "plus_minus",
+    "shows_in_mib",
 ]
 
 MIB = 2**20
@@ -30,6 +31,11 @@ EMPTY = "-"
 def mib(figure: Figure | None, spread: bool = True) -> str:
     """Return bytes as MiB with one decimal."""
     return _number(figure, MIB, 1, spread)
+
+
+def shows_in_mib(saved: Figure) -> bool:
+    """Whether a saving of application memory is more than repeats differ by, and more than the last digit shown."""
+    return saved.exceeds_spread and mib(saved, spread=False) != mib(Figure(0.0, None))
 
 
 def npu_mib(figure: Figure | None, spread: bool = True) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from reports.comparison import Group, Row
 from reports.copies import avoided_bytes, copied
-from reports.format import EMPTY, copied_mib, mib, milliseconds, npu_mib
+from reports.format import EMPTY, copied_mib, mib, milliseconds, npu_mib, shows_in_mib
 from reports.summary import Figure
 from reports.table import Cell, Table
 from reports.texts import Texts
@@ -66,10 +66,12 @@ def _verdict(row: Row, texts: Texts) -> str:
     known = {name: saved for name, saved in found.items() if saved}
     if any(saved.spread is None for saved in known.values()):
         return texts("verdict_one_repeat")
-    return texts.joined(texts(f"verdict_{name}_{_kind(saved)}") for name, saved in known.items())
+    return texts.joined(texts(f"verdict_{name}_{_kind(saved, name, row)}") for name, saved in known.items())
 
 
-def _kind(saved: Figure) -> str:
-    if not saved.exceeds_spread:
+def _kind(saved: Figure, name: str, row: Row) -> str:
+    # A ledger is exact; application memory is shown to a tenth of a MiB, and what is less is nothing.
+    of_application = name == "memory" and not row.npu_saved
+    if not (shows_in_mib(saved) if of_application else saved.exceeds_spread):
         return "same"
     return "less" if saved.median > 0 else "more"

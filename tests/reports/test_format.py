@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.format import component_mib, npu_mib, numbers
+from reports.format import component_mib, npu_mib, numbers, shows_in_mib
 from reports.summary import Figure
 
 MIB = 2**20
@@ -22,6 +22,22 @@ def test_a_page_of_npu_memory_is_more_than_nothing() -> None:
     assert npu_mib(Figure(0, None)) == "0.00"
     assert npu_mib(Figure(-1, None)) == "0.00"
     assert npu_mib(Figure(-MIB, None)) == "-1.00"
+
+
+@pytest.mark.parametrize(
+    ("saved", "spread", "shows"),
+    [
+        (MIB, 0.5, True),
+        (-MIB, 0.5, True),
+        (MIB, 1, False),
+        (0.04 * MIB, 0, False),
+        (-0.04 * MIB, 0, False),
+        (0, 0, False),
+    ],
+)
+def test_a_saving_that_the_table_shows_as_nothing_is_none(saved: float, spread: float, shows: bool) -> None:
+    """It must be more than repeats differ by, and more than a tenth of a MiB would round away."""
+    assert shows_in_mib(Figure(saved, spread * MIB)) is shows
 
 
 def test_spread_of_components_only_where_repeats_differ() -> None:
