@@ -43,6 +43,10 @@ class GivenWeights:
     def __init__(self, prepared: str) -> None:
         folder = os.path.dirname(prepared)
         tensors = _read_index(folder)
+        if not tensors:
+            raise NotSupported(
+                f"no weight of this model has {_EXTERNAL_FROM_BYTES} bytes or more: there is none to give"
+            )
         self._memory = np.fromfile(os.path.join(folder, _WEIGHTS_FILE), np.uint8)
         self._values = {each.name: self._value(each) for each in tensors}
 

@@ -166,6 +166,13 @@ def test_giving_weights_needs_their_names(runtime: Runtime, tiny_model: Path, tm
     assert _output(runtime.dup(source, Memory())) == _output(source)
 
 
+def test_a_model_without_weights_has_none_to_give(runtime: Runtime, tmp_path: Path) -> None:
+    """It is refused with the reason, and not for a file that was never written."""
+    model = _identity(tmp_path, onnx.TensorProto.FLOAT, [1, 5])
+    with pytest.raises(NotSupported, match="there is none to give"):
+        runtime.load(str(model), _prepare(runtime, model, tmp_path / "prepared"), Memory(outside=("weights",)))
+
+
 @pytest.mark.parametrize(
     ("memory", "words"),
     [
