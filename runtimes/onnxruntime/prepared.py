@@ -44,9 +44,7 @@ class GivenWeights:
         folder = os.path.dirname(prepared)
         tensors = _read_index(folder)
         if not tensors:
-            raise NotSupported(
-                f"no weight of this model has {_EXTERNAL_FROM_BYTES} bytes or more: there is none to give"
-            )
+            raise NotSupported(f"no weight of this model has {_EXTERNAL_FROM_BYTES} bytes, so there is none to give")
         self._memory = np.fromfile(os.path.join(folder, _WEIGHTS_FILE), np.uint8)
         self._values = {each.name: self._value(each) for each in tensors}
 
