@@ -43,8 +43,8 @@ class Effort:
     idle_s: float
 
 
-#: On 2 cores 7 minutes of ONNX Runtime, 11 of MegEngine Lite. There are 216 timed inferences of most configurations; more rounds would
-#: narrow no figure of memory.
+#: On 2 cores 7 minutes of ONNX Runtime, 11 of MegEngine Lite. There are 216 timed inferences of most configurations;
+#: more rounds would narrow no figure of memory.
 _DEFAULT = Effort(
     BuiltIn(
         stream=("yolov5s", 320),
