@@ -1,4 +1,4 @@
-"""The words of the report in each language, from texts/*.json; every language has the same keys."""
+"""The words of the report in each language, from texts/LANGUAGE/*.json; every language has the same keys."""
 
 from __future__ import annotations
 
@@ -46,4 +46,6 @@ class Texts:
 @functools.cache
 def texts_of(language: str) -> Texts:
     """Return the words of a language of LANGUAGES."""
-    return Texts(language, json.loads((_FOLDER / f"{language}.json").read_text(encoding="utf-8")))
+    files = sorted((_FOLDER / language).glob("*.json"))
+    parts = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    return Texts(language, {key: text for part in parts for key, text in part.items()})

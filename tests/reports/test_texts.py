@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import string
 
@@ -13,6 +14,7 @@ from reports.resolutions_figure import LINES
 from reports.texts import LANGUAGES, texts_of
 from scenarios.catalogue import MODEL_SETS, SCENARIOS
 from targets.outcome import OUTCOMES
+from tests.support import CHECKOUT
 
 
 def fields(text: str) -> set[str]:
@@ -25,6 +27,14 @@ def test_languages_say_the_same(language: str) -> None:
     first, other = texts_of(LANGUAGES[0]).words, texts_of(language).words
     assert list(first) == list(other)
     assert {key: fields(text) for key, text in first.items()} == {key: fields(text) for key, text in other.items()}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_key_stands_in_one_file(language: str) -> None:
+    """No text hides another one of the same key in another file of the language."""
+    files = (CHECKOUT / "reports" / "texts" / language).glob("*.json")
+    keys = [key for file in files for key, _ in json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=list)]
+    assert sorted(keys) == sorted(set(keys))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
