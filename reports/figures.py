@@ -1,22 +1,20 @@
-"""The figures of memory: whole, by component, and against the number of contexts."""
+"""The figures of memory: whole, and by component."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
-from reports.colours import COMPONENT_COLOURS, OTHER_COLOUR, PART_COLOURS, SCENARIO_COLOURS
+from reports.colours import COMPONENT_COLOURS, OTHER_COLOUR, PART_COLOURS
 from reports.comparison import Row
-from reports.contexts import context_costs, npu_totals
 from reports.drawing import INK, Canvas, Drawing, drawing
 from reports.npu import component_memory
 from reports.parts import application_parts
 from reports.summary import Figure
 from reports.texts import Texts
 
-__all__ = ["bars", "component_bars", "contexts", "npu_contexts"]
+__all__ = ["bars", "component_bars"]
 
 MIB = 2**20
 _WIDE_BAR, _NARROW_BAR = 0.6, 0.44
@@ -57,17 +55,6 @@ def component_bars(rows: Sequence[Row], texts: Texts) -> Drawing | None:
     return _bars(list(accounts), texts, "axis_npu_memory", draw_bar)
 
 
-def contexts(rows: Sequence[Row], texts: Texts) -> Drawing | None:
-    """Draw the memory over the do-nothing baseline against the number of contexts, measured at each context."""
-    totals = {row: [cost.total for cost in context_costs(row)] for row in rows}
-    return _against_contexts(totals, texts, "axis_over_baseline")
-
-
-def npu_contexts(rows: Sequence[Row], texts: Texts) -> Drawing | None:
-    """Draw the NPU memory against the number of contexts, by the account."""
-    return _against_contexts({row: npu_totals(row) for row in rows}, texts, "axis_npu_memory")
-
-
 def _bars(
     rows: Sequence[Row], texts: Texts, axis: str, draw_bar: Callable[[Axes, int, Row, float], None]
 ) -> Drawing | None:
@@ -101,34 +88,3 @@ def _total(axes: Axes, position: int, total: Figure, label: str) -> None:
         axes.errorbar(total.median / MIB, position, xerr=total.spread / MIB, color=INK, capsize=3, linewidth=1)
     end = (total.median + (total.spread or 0)) / MIB
     axes.annotate(label, (end, position), (6, 0), textcoords="offset points", va="center")
-
-
-def _against_contexts(totals: dict[Row, list[Figure]], texts: Texts, axis: str) -> Drawing | None:
-    """Draw a line for each scenario that has figures."""
-    if not any(totals.values()):
-        return None
-
-    def draw(canvas: Canvas, _: bool) -> None:
-        axes = canvas.add_subplot()
-        for position, (row, figures) in enumerate(totals.items()):
-            medians = [figure.median / MIB for figure in figures]
-            spreads = [(figure.spread or 0) / MIB for figure in figures]
-            # The first is a baseline, which another one may cover: it is wider, so that both are seen.
-            width = 1.5 if position else 4.5
-            axes.errorbar(
-                range(1, len(figures) + 1),
-                medians,
-                spreads,
-                color=SCENARIO_COLOURS.get(row.scenario, OTHER_COLOUR),
-                marker="o",
-                markersize=3 + width,
-                linewidth=width,
-                elinewidth=1.5,
-                capsize=2,
-            )
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(texts("axis_contexts"))
-        axes.set_ylabel(texts(axis))
-
-    return drawing(draw, lambda narrow: 280 if narrow else 340)

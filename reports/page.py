@@ -16,6 +16,7 @@ from reports import figures, page_tables
 from reports.answers import answers, not_supported, warnings
 from reports.colours import COMPONENT_COLOURS, OTHER_COLOUR, PART_COLOURS, PHASE_COLOURS, SCENARIO_COLOURS
 from reports.comparison import Group, Row
+from reports.contexts_figure import contexts, npu_contexts
 from reports.drawing import Drawing, unique_ids
 from reports.failures import failures
 from reports.format import EMPTY
@@ -122,8 +123,8 @@ def _group(group: Group, number: int, published: Sequence[PublishedRow], texts: 
     asked = next((rows for rows in questions.values() if any(row.measured for row in rows)), [])
     drawn = [row for row in asked if not row.is_variant] or asked
     drawings = {
-        "contexts": figures.contexts(drawn, texts) if group.computes else None,
-        "npu_contexts": figures.npu_contexts(drawn, texts),
+        "contexts": contexts(drawn, texts) if group.computes else None,
+        "npu_contexts": npu_contexts(drawn, texts),
         "timeline": timeline(drawn, group.storage, texts),
     }
     return {
