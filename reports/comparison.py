@@ -15,8 +15,8 @@ from storage.files import StoredFile, StoredResult
 
 __all__ = ["CONDITIONS", "Group", "Row", "compare"]
 
-#: What must be equal before two results stand in one table. A saving besides needs equal models. Results that were
-#: stored before there was a `chip` have none.
+#: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
+#: Results that were stored before there was a `chip` have none.
 CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")
 
 _ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
@@ -184,6 +184,11 @@ class Group:
         return self.rows[0].info
 
     @property
+    def board(self) -> str:
+        """The board that it was measured on; results of two boards never stand in one group."""
+        return _board(self.newest)
+
+    @property
     def computes(self) -> bool:
         """Whether speed and outputs mean something; all rows are of one target."""
         return all(row.computes for row in self.rows)
@@ -262,8 +267,13 @@ def compare(files: Iterable[StoredFile]) -> list[Group]:
 def _by_conditions(file: StoredFile) -> dict[tuple[Any, ...], list[StoredResult]]:
     found: dict[tuple[Any, ...], list[StoredResult]] = {}
     for result in file.results:
-        found.setdefault(tuple(result.info.get(name) for name in CONDITIONS), []).append(result)
+        conditions = (_board(file), *(result.info.get(name) for name in CONDITIONS))
+        found.setdefault(conditions, []).append(result)
     return found
+
+
+def _board(file: StoredFile) -> str:
+    return str(file.machine["reusebench"]["board"])
 
 
 def _rows(members: list[tuple[StoredResult, StoredFile]]) -> list[Row]:
