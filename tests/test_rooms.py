@@ -46,6 +46,7 @@ _PACKAGES = {
     "jinja2": {"reports"},
     "psutil": {"samplers"},
     "jsonschema": {"storage"},
+    "fastjsonschema": {"storage"},
     "pytest": {"bench", "harness", "conftest.py"},
 }
 

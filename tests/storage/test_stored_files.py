@@ -8,10 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import fastjsonschema
 import pytest
 
+from storage import files
 from storage.files import WITHOUT_SPEED, BadFile, InvalidResult, StoredFile, check_result, read_storage
 from storage.result import Configuration, build_result
+from tests.reports.stored import even, result, write_run
 from tests.support import make_plan
 
 _FAILURE = {"kind": "hung", "phase": "prepare", "context": None, "message": "no answer", "last_words": ""}
@@ -88,6 +91,35 @@ def test_a_result_of_another_form_is_refused(change: Callable[[dict[str, Any]], 
     with pytest.raises(InvalidResult) as refusal:
         check_result(info)
     assert [word for word in words if word not in str(refusal.value)] == []
+
+
+def test_what_the_quick_check_refuses_is_judged_by_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the two disagree on a result, that of the schema's reference implementation stands."""
+
+    def refuse(_: Any) -> None:
+        raise fastjsonschema.JsonSchemaValueException("no")
+
+    monkeypatch.setattr(files, "_quick_validator", lambda: refuse)
+    check_result(_info())
+
+
+def test_the_slow_check_is_not_made_of_valid_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand results are read in a second: the reference implementation, which takes far longer, is not asked."""
+    monkeypatch.setattr(files, "_refuse", lambda _: pytest.fail("asked"))
+    _write(tmp_path, "0001.json", _file([_measured(_info())] * 5))
+    (found,) = read_storage(tmp_path)
+    assert isinstance(found, StoredFile)
+    assert len(found.results) == 5
+
+
+def test_only_the_readings_that_reports_need_are_kept(tmp_path: Path) -> None:
+    """Of the phases between the import and the steady one only the names stay in memory."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
+    (found,) = read_storage(tmp_path)
+    assert isinstance(found, StoredFile)
+    for repeat in found.results[0].info["repeats"]:
+        assert {name for name, reading in repeat["phases"].items() if reading} == {"imported", "steady"}
+        assert {"context", "first_inference", "destroy"} <= set(repeat["phases"])
 
 
 def test_a_storage_is_read_in_order(tmp_path: Path) -> None:
