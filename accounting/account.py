@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from accounting.attribution import COMPONENTS, Part, attribute
+from accounting.attribution import COMPONENTS, Part, application_buffers, attribute
 from accounting.ledger import Ledger
 from accounting.reported import reported_rows
 from accounting.sharing import Finding, find_wrong_reads, shared_parts
@@ -37,6 +37,7 @@ def account_of_ledger(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Le
         "left_bytes": left,
         "shared": [{**asdict(each), "readers": list(each.readers)} for each in shared_parts(parts, barriers, ledger)],
         "findings": [asdict(each) for each in findings],
+        "application_buffers": _of_application(barriers, ledger, steady["at_ns"]),
     }
 
 
@@ -64,6 +65,18 @@ def _steady(barriers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 def _all_destroyed(plan: Plan, barriers: Sequence[dict[str, Any]]) -> bool:
     destroyed = [barrier for barrier in barriers if barrier["phase"] == "destroy"]
     return len(destroyed) == len(plan.contexts)
+
+
+def _of_application(barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> dict[str, int]:
+    """Return how many buffers of the application live at that time, and how many of them the last inferences name."""
+    buffers = application_buffers(barriers, ledger, at_ns)
+    last = {submit.task_buffer: submit for submit in ledger.submits if submit.at_ns <= at_ns}
+    named = {read.buffer for submit in last.values() for read in submit.reads}
+    return {
+        "count": len(buffers),
+        "bytes": sum(buffer.size_bytes for buffer in buffers),
+        "read": sum(buffer.number in named for buffer in buffers),
+    }
 
 
 def _row(parts: Sequence[Part], context: int) -> dict[str, int | None]:

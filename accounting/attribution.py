@@ -12,7 +12,7 @@ from typing import Any
 from accounting.ledger import Buffer, Ledger, Read
 from scenarios.plan import LOAD, Context, Plan
 
-__all__ = ["COMPONENTS", "WEIGHT_REGISTER", "Part", "attribute", "owners"]
+__all__ = ["COMPONENTS", "WEIGHT_REGISTER", "Part", "application_buffers", "attribute", "owners"]
 
 #: The components of a context's memory, in the order in which tables show them.
 COMPONENTS = ("weights", "internal", "register_commands", "task_list", "io", "other")
@@ -67,6 +67,11 @@ def attribute(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger, at
         for buffer, component in components.items():
             parts += own.split(buffer, component, separate=set(components.values()))
     return sorted(parts, key=lambda part: part.buffer)
+
+
+def application_buffers(barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> list[Buffer]:
+    """Return the buffers that live at that time and that the application allocated, not the library."""
+    return [buffer for buffer in ledger.live(at_ns) if _allocated_component(buffer, barriers)]
 
 
 @dataclass(frozen=True)
