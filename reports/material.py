@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reports.comparison import Group
 from reports.published import PublishedRow
-from storage.files import BadFile
+from storage.files import BadFile, StoredFile
 from storage.mechanisms import RuntimeTrials
 
 __all__ = ["Material"]
@@ -22,3 +22,5 @@ class Material:
     published: Sequence[PublishedRow] = ()
     tried: Sequence[RuntimeTrials] = ()
     bad_files: Sequence[BadFile] = ()
+    #: Every run that could be read, also where a newer one stands in the groups.
+    files: Sequence[StoredFile] = ()
