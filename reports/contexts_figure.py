@@ -66,7 +66,8 @@ def _points(axes: Axes, figures: Sequence[Figure], colour: str, size: int, *, jo
         color=colour,
         marker="o",
         markersize=size,
-        linewidth=size / 3 if joined else 0,
+        linewidth=size / 3,
+        linestyle="-" if joined else "none",
         elinewidth=1.5,
         capsize=2,
     )

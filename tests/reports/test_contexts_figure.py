@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from reports.colours import SCENARIO_COLOURS
@@ -9,8 +10,9 @@ from tests.reports.stored import FAILED, dup, even, npu_account, result, write_r
 from tests.reports.test_comparison import groups_of
 
 ENGLISH = texts_of("en")
-#: How a dashed line is written in SVG.
-DASHED = "stroke-dasharray"
+#: A dashed line, and a text, as SVG has them.
+DASHED = re.compile(r"<path [^>]*stroke-dasharray[^>]*>")
+TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
 
 
 def test_line_is_dashed_through_the_points(tmp_path: Path) -> None:
@@ -19,9 +21,10 @@ def test_line_is_dashed_through_the_points(tmp_path: Path) -> None:
     drawing = contexts(groups_of(tmp_path)[0].rows, ENGLISH)
     assert drawing is not None
     for svg in (drawing.wide, drawing.narrow):
-        dashed = [line for line in svg.splitlines() if DASHED in line]
-        assert [SCENARIO_COLOURS[name] in line for name, line in zip(("no_reuse", "full_dup"), dashed)] == [True, True]
+        dashed = DASHED.findall(svg)
         assert len(dashed) == 2
+        assert SCENARIO_COLOURS["no_reuse"] in dashed[0]
+        assert SCENARIO_COLOURS["full_dup"] in dashed[1]
 
 
 def test_nothing_is_written_into_the_figure(tmp_path: Path) -> None:
@@ -29,8 +32,7 @@ def test_nothing_is_written_into_the_figure(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)])
     drawing = npu_contexts(groups_of(tmp_path)[0].rows, ENGLISH)
     assert drawing is not None
-    texts = [line.partition(">")[2].partition("<")[0] for line in drawing.wide.splitlines() if "<text" in line]
-    words = {text for text in texts if not text.isdigit()}
+    words = {text for text in TEXT.findall(drawing.wide) if not text.isdigit()}
     assert words == {ENGLISH("axis_contexts"), ENGLISH("axis_npu_memory")}
 
 
@@ -39,7 +41,7 @@ def test_points_of_different_models_are_joined(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "in_turn", even(3))])
     drawing = contexts(groups_of(tmp_path)[0].rows, ENGLISH)
     assert drawing is not None
-    assert DASHED not in drawing.wide
+    assert DASHED.findall(drawing.wide) == []
 
 
 def test_no_figure_without_figures(tmp_path: Path) -> None:
