@@ -15,6 +15,11 @@ __all__ = ["speed_figure", "speed_legend"]
 
 #: Of each question, as matplotlib names it and as text; a scenario has a colour within its question.
 _MARKERS = dict(zip((*QUESTIONS, OTHER), zip("os^Dv*P", "●■▲◆▼★✚")))
+#: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed measurement would else leave
+#: no room for the others.
+_LOWEST, _HIGHEST = 50.0, 150.0
+#: Percent, beside a point that is drawn at an end.
+_ROOM = 3.0
 #: Of the star, whose arms are thin, and of the others.
 _STAR_SIZE, _SIZE = 13, 9
 
@@ -32,6 +37,8 @@ def speed_figure(group: Group, texts: Texts) -> Drawing | None:
         for each in found:
             _point(axes, each)
         axes.margins(0.08)
+        left, right = axes.get_xlim()
+        axes.set_xlim(max(left, _LOWEST - _ROOM), min(right, _HIGHEST + _ROOM))
         axes.set_xlabel(texts("axis_throughput_percent"))
         axes.set_ylabel(texts("axis_memory_saved_percent"))
 
@@ -45,12 +52,14 @@ def speed_legend(group: Group, texts: Texts) -> list[tuple[str, str, str]]:
 
 
 def _point(axes: Axes, each: Weighed) -> None:
-    """Draw a point with a whisker for each spread."""
+    """Draw a point with a whisker for each spread; at an end, where it does not belong, without that of speed."""
     marker = _MARKERS[each.row.question][0]
+    throughput = 100 + each.throughput_change_percent.median
+    shown = min(max(throughput, _LOWEST), _HIGHEST)
     axes.errorbar(
-        100 + each.throughput_change_percent.median,
+        shown,
         each.saved_percent.median,
-        xerr=each.throughput_change_percent.spread,
+        xerr=each.throughput_change_percent.spread if shown == throughput else None,
         yerr=each.saved_percent.spread,
         color=_colour(each.row),
         marker=marker,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from reports.colours import SCENARIO_COLOURS
@@ -10,6 +11,7 @@ from tests.reports.stored import dup, even, npu_run, result, write_run
 from tests.reports.test_comparison import groups_of
 
 ENGLISH = texts_of("en")
+TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
 
 
 def test_every_point_has_its_own_colour_and_marker(tmp_path: Path) -> None:
@@ -33,6 +35,17 @@ def test_points_are_drawn_without_words(tmp_path: Path) -> None:
         assert f">{ENGLISH('axis_throughput_percent')}<" in svg
         assert f">{ENGLISH('axis_memory_saved_percent')}<" in svg
         assert ENGLISH.scenario("full_dup") not in svg
+
+
+def test_a_disturbed_measurement_leaves_room_for_the_others(tmp_path: Path) -> None:
+    """A point at ten times the baseline is drawn at the end of the axis, at half as fast again."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    infos[1]["speed"]["throughput_per_s"] = [10 * rate for rate in infos[1]["speed"]["throughput_per_s"]]
+    write_run(tmp_path, infos)
+    drawing = speed_figure(groups_of(tmp_path)[0], ENGLISH)
+    assert drawing is not None
+    numbers = [float(text) for text in TEXT.findall(drawing.wide) if text.replace(".", "").isdigit()]
+    assert 140 <= max(numbers) <= 150
 
 
 def test_no_figure_where_nothing_computes(tmp_path: Path) -> None:
