@@ -1,37 +1,35 @@
-"""The tables as data frames, and as plain files that a script can read: CSV and Markdown.
+"""The tables as plain files that a script can read: CSV, Markdown and JSON.
 
-Names of columns carry their units and do not change; docs/results.md explains each.
+Names of columns carry their units and do not change; docs/tables.md explains each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from reports.comparison import Group, Row
-from reports.contexts import context_costs, further_costs
+from reports.claims import CLAIMS_COLUMNS, claims_rows
+from reports.comparison import Row
+from reports.contexts import FIT_COLUMNS, context_costs, fit_rows, further_costs
 from reports.copies import avoided_bytes, copied
+from reports.explanation import EXPLANATION_COLUMNS, explanation_rows
 from reports.material import Material
 from reports.npu import context_components
 from reports.published import PublishedRow
+from reports.speed import SPEED_COLUMNS, speed_rows
 from reports.summary import Figure
-from storage.mechanisms import RuntimeTrials
+from storage.files import StoredFile
 
-__all__ = [
-    "COMPARISON_COLUMNS",
-    "comparison_table",
-    "contexts_table",
-    "mechanisms_table",
-    "npu_components_table",
-    "slopes_table",
-    "write_tables",
-]
+__all__ = ["TABLES", "TABLE_FORMATS", "table_of", "write_tables"]
 
+#: Of the form of the JSON files; of the columns each table's own list is the promise.
+_JSON_VERSION = 1
 #: New columns come at the end: scripts may read the others by their place.
-COMPARISON_COLUMNS = (
+_COMPARISON = (
     "runtime",
     "runtime_version",
     "target",
@@ -59,85 +57,118 @@ COMPARISON_COLUMNS = (
     "npu_left_bytes",
     "copied_bytes_per_inference",
     "copies_avoided_bytes",
+    "board",
+    "recorded_at",
+    "run_number",
 )
 #: Identity of a configuration in every other table.
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
+#: Where a configuration's result comes from, at the end of its rows.
+_ORIGIN = ("board", "recorded_at", "run_number")
 #: Identity of a runtime that was tried.
 _TRIED = ("runtime", "runtime_version", "target", "python_version", "chip")
+_TRIAL = ("recorded_at", "scenario", "verdict", "reason", "memory", "saved_bytes", "spread_bytes", "whole_bytes")
+_CONTEXT = ("context", "mechanism", "added_bytes", "added_spread_bytes", "total_over_baseline_bytes", "load_ns")
+_SLOPE = ("mechanism", "further_contexts", "slope_bytes", "slope_spread_bytes")
+_NPU_SLOPE = ("npu_slope_bytes", "npu_slope_spread_bytes")
+_RUN = ("recorded_at", "file", "run", "board")
+_RUN_FIGURES = (
+    "application_memory_bytes",
+    "application_memory_spread_bytes",
+    "npu_memory_bytes",
+    "latency_ns",
+    "throughput_per_s",
+)
 #: What stands in `outcome` of a row that was not measured here.
 _PUBLISHED = "published"
 
-
-def comparison_table(groups: Iterable[Group], published: Iterable[PublishedRow]) -> pd.DataFrame:
-    """Return a row per configuration in COMPARISON_COLUMNS, then the published rows."""
-    measured = [_comparison_row(row) for group in groups for row in group.rows]
-    return _frame([*measured, *map(_published_row, published)], COMPARISON_COLUMNS)
+_Rows = list[dict[str, Any]]
+_Table = tuple[tuple[str, ...], Callable[[Material], _Rows]]
 
 
-def contexts_table(groups: Iterable[Group]) -> pd.DataFrame:
-    """Return a row per context of every configuration: what it added, and the total with it."""
-    rows = [
-        {**_identity(row), "context": cost.number, "mechanism": cost.mechanism}
+def table_of(name: str, material: Material) -> pd.DataFrame:
+    """Return a table of TABLES; as objects, so that whole numbers stay whole where others are missing."""
+    columns, rows = TABLES[name]
+    frame: pd.DataFrame = pd.DataFrame(rows(material), columns=list(columns), dtype=object)
+    return frame
+
+
+def write_tables(material: Material, folder: Path, formats: Sequence[str]) -> Path:
+    """Write every table into the folder, in some of TABLE_FORMATS, and return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in TABLES:
+        table = table_of(name, material)
+        for each in formats:
+            (folder / f"{name}.{each}").write_text(_WRITERS[each](name, table), encoding="utf-8")
+    return folder
+
+
+def _comparison(material: Material) -> _Rows:
+    """Return a row per configuration, then the published rows."""
+    measured = [_comparison_row(row) for group in material.groups for row in group.rows]
+    return [*measured, *map(_published_row, material.published)]
+
+
+def _contexts(row: Row) -> _Rows:
+    """Return what each context added, and the total with it."""
+    return [
+        {"context": cost.number, "mechanism": cost.mechanism}
         | {"added_bytes": _median(cost.added), "added_spread_bytes": _spread(cost.added)}
         | {"total_over_baseline_bytes": _median(cost.total), "load_ns": _median(cost.load_ns)}
-        for group in groups
-        for row in group.rows
         for cost in context_costs(row)
     ]
-    columns = (*_IDENTITY, "context", "mechanism", "added_bytes", "added_spread_bytes")
-    return _frame(rows, (*columns, "total_over_baseline_bytes", "load_ns"))
 
 
-def slopes_table(groups: Iterable[Group]) -> pd.DataFrame:
-    """Return what a further context of each mechanism costs in every configuration."""
-    rows = [
-        {**_identity(row), "mechanism": cost.mechanism, "further_contexts": cost.count}
+def _slopes(row: Row) -> _Rows:
+    """Return what a further context of each mechanism costs."""
+    return [
+        {"mechanism": cost.mechanism, "further_contexts": cost.count}
         | {"slope_bytes": _median(cost.slope), "slope_spread_bytes": _spread(cost.slope)}
         | {"npu_slope_bytes": _median(cost.npu_slope), "npu_slope_spread_bytes": _spread(cost.npu_slope)}
-        for group in groups
-        for row in group.rows
         for cost in further_costs(row)
     ]
-    columns = ("mechanism", "further_contexts", "slope_bytes", "slope_spread_bytes")
-    return _frame(rows, (*_IDENTITY, *columns, "npu_slope_bytes", "npu_slope_spread_bytes"))
 
 
-def npu_components_table(groups: Iterable[Group]) -> pd.DataFrame:
-    """Return a row for each component of each context's NPU memory; no context: made in no context's step."""
-    rows = [
-        {**_identity(row), "context": context, "component": component, "bytes": _median(size)}
-        for group in groups
-        for row in group.rows
+def _npu_components(row: Row) -> _Rows:
+    """Return each component of each context's NPU memory; no context: made in no context's step."""
+    return [
+        {"context": context, "component": component, "bytes": _median(size)}
         for context, component, size in context_components(row)
     ]
-    return _frame(rows, (*_IDENTITY, "context", "component", "bytes"))
 
 
-def mechanisms_table(tried: Iterable[RuntimeTrials]) -> pd.DataFrame:
+def _mechanisms(material: Material) -> _Rows:
     """Return a row for each mechanism of each runtime that was tried: what it came to."""
-    rows = [
+    return [
         {**vars(each), **vars(trial), "combined": " ".join(trial.combined) or None}
-        for each in tried
+        for each in material.tried
         for trial in each.trials
     ]
-    columns = ("recorded_at", "scenario", "verdict", "reason", "memory", "saved_bytes", "spread_bytes", "whole_bytes")
-    return _frame(rows, (*_TRIED, *columns, "copies_avoided_bytes", "combined"))
 
 
-def write_tables(material: Material, folder: Path) -> None:
-    """Write every table as CSV and as Markdown into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    groups = material.groups
-    tables = {
-        "comparison": comparison_table(groups, material.published),
-        "contexts": contexts_table(groups),
-        "slopes": slopes_table(groups),
-        "npu_components": npu_components_table(groups),
-        "mechanisms": mechanisms_table(material.tried),
-    }
-    for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
-        (folder / f"{name}.md").write_text(_markdown(table), encoding="utf-8")
+def _claims(material: Material) -> _Rows:
+    return [{**row, "board": group.board} for group in material.groups for row in claims_rows(group)]
+
+
+def _runs(material: Material) -> _Rows:
+    """Return every stored result of every run, oldest first, also where a newer one stands in the comparison."""
+    oldest_first = sorted(material.files, key=lambda file: file.recorded_at)
+    return [_run_row(Row(result, file, None)) for file in oldest_first for result in file.results]
+
+
+def _run_row(row: Row) -> dict[str, Any]:
+    known = {**_comparison_row(row), **_origin(row.file)}
+    return {**known, "file": row.file.path.name, "run": row.info["run"], "commit": row.file.commit.get("id")}
+
+
+def _of_each(columns: Iterable[str], rows_of: Callable[[Row], _Rows]) -> _Table:
+    """Return a table with rows of each configuration, which tell whose they are and where they come from."""
+
+    def rows(material: Material) -> _Rows:
+        configurations = [row for group in material.groups for row in group.rows]
+        return [{**_identity(row), **each, **_origin(row.file)} for row in configurations for each in rows_of(row)]
+
+    return (*_IDENTITY, *columns, *_ORIGIN), rows
 
 
 def _comparison_row(row: Row) -> dict[str, Any]:
@@ -164,11 +195,12 @@ def _comparison_row(row: Row) -> dict[str, Any]:
         "npu_left_bytes": _median(row.memory("npu_left_bytes")),
         "copied_bytes_per_inference": _whole(counted.total_bytes if counted else None),
         "copies_avoided_bytes": _whole(avoided_bytes(row)),
+        **_origin(row.file),
     }
 
 
 def _published_row(row: PublishedRow) -> dict[str, Any]:
-    known = {key: value for key, value in vars(row).items() if key in COMPARISON_COLUMNS}
+    known = {key: value for key, value in vars(row).items() if key in _COMPARISON}
     return {**known, "outcome": _PUBLISHED, "saved_percent": _rounded(row.saved_percent)}
 
 
@@ -177,10 +209,13 @@ def _identity(row: Row) -> dict[str, Any]:
     return {**values, "models": row.models}
 
 
-def _frame(rows: list[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Return the rows as objects: whole numbers stay whole where others in their column are missing."""
-    frame: pd.DataFrame = pd.DataFrame(rows, columns=list(columns), dtype=object)
-    return frame
+def _origin(file: StoredFile) -> dict[str, Any]:
+    number = file.path.name.partition("_")[0]
+    return {
+        "board": file.machine["reusebench"]["board"],
+        "recorded_at": file.recorded_at,
+        "run_number": int(number) if number.isdigit() else None,
+    }
 
 
 def _median(figure: Figure | None) -> int | None:
@@ -199,13 +234,46 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def _in_a_line(cell: object) -> str:
-    return str(cell).replace("|", "\\|").replace("\n", " ")
+def _csv(_: str, table: pd.DataFrame) -> str:
+    text: str = table.to_csv(index=False, lineterminator="\n")
+    return text
 
 
-def _markdown(table: pd.DataFrame) -> str:
+def _markdown(_: str, table: pd.DataFrame) -> str:
     def line(cells: Iterable[Any]) -> str:
         return "| " + " | ".join("" if pd.isna(cell) else _in_a_line(cell) for cell in cells) + " |\n"
 
     head = line(table.columns) + line("---" for _ in table.columns)
     return head + "".join(line(row) for row in table.itertuples(index=False))
+
+
+def _in_a_line(cell: object) -> str:
+    return str(cell).replace("|", "\\|").replace("\n", " ")
+
+
+def _json(name: str, table: pd.DataFrame) -> str:
+    columns = list(table.columns)
+    rows = [
+        {column: None if pd.isna(cell) else cell for column, cell in zip(columns, row)}
+        for row in table.itertuples(index=False)
+    ]
+    document = {"version": _JSON_VERSION, "table": name, "columns": columns, "rows": rows}
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+_WRITERS: dict[str, Callable[[str, pd.DataFrame], str]] = {"csv": _csv, "md": _markdown, "json": _json}
+TABLE_FORMATS = tuple(_WRITERS)
+
+#: By the name of the files: the columns, and the rows that a report's material gives. New columns come at the end.
+TABLES: dict[str, _Table] = {
+    "comparison": (_COMPARISON, _comparison),
+    "contexts": _of_each(_CONTEXT, _contexts),
+    "slopes": _of_each((*_SLOPE, *_NPU_SLOPE), _slopes),
+    "npu_components": _of_each(("context", "component", "bytes"), _npu_components),
+    "mechanisms": ((*_TRIED, *_TRIAL, "copies_avoided_bytes", "combined"), _mechanisms),
+    "explanations": _of_each(EXPLANATION_COLUMNS, explanation_rows),
+    "claims": ((*CLAIMS_COLUMNS, "board"), _claims),
+    "speed": _of_each(SPEED_COLUMNS, speed_rows),
+    "fits": _of_each(FIT_COLUMNS, fit_rows),
+    "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit"), _runs),
+}
