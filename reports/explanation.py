@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ __all__ = [
 
 #: Which memory is explained.
 NPU, APPLICATION = "npu", "application"
-#: What a prediction is made from besides the plan: the baseline's account; its contexts, where none shares anything;
+#: What a prediction is made from besides the plan: the baseline's account; its contexts, less what is not copied any
+#: more, where none shares anything;
 #: the first two contexts of each kind; where no kind has more, all contexts, so that only their adding up is tested.
 ACCOUNT, BASELINE_CONTEXTS, FIRST_OF_KIND, OWN_CONTEXTS = (
     "account",
@@ -91,6 +93,8 @@ class Explanation:
     shared: tuple[str, ...]
     #: What one of these still has of its own, by component: the mean, as measured.
     own: dict[str, Figure | None]
+    #: What contexts of their models take in the baseline: the mean; None where own says more, by an account.
+    unshared: Figure | None
 
     @property
     def naive_percent(self) -> float | None:
@@ -143,7 +147,7 @@ def explain(row: Row) -> Explanation | None:
     own, other = memory(row), memory(baseline)
     if own is None or other is None:
         return None
-    return _explanation(ACCOUNT if accounts else _basis(row), row, own, other, predict(row, baseline))
+    return _explanation(ACCOUNT if accounts else _basis(row), row, baseline, own, other, predict(row, baseline))
 
 
 def measured_memory(row: Row) -> Memory | None:
@@ -173,7 +177,7 @@ def explanation_rows(row: Row) -> list[dict[str, Any]]:
     ]
 
 
-def _explanation(basis: str, row: Row, own: Memory, other: Memory, predicted: Memory) -> Explanation:
+def _explanation(basis: str, row: Row, baseline: Row, own: Memory, other: Memory, predicted: Memory) -> Explanation:
     contexts = _contexts(row)
     reusing = [place for place, reuses in enumerate(_reuses(contexts)) if reuses]
     return Explanation(
@@ -189,6 +193,7 @@ def _explanation(basis: str, row: Row, own: Memory, other: Memory, predicted: Me
         reusing=len(reusing),
         shared=_shared(contexts) if basis == ACCOUNT else (),
         own=_own_by_account(row, reusing) if basis == ACCOUNT else _own_by_contexts(row, reusing),
+        unshared=None if basis == ACCOUNT else _in_baseline(row, baseline, reusing),
     )
 
 
@@ -341,7 +346,7 @@ def _application_memory(row: Row) -> Memory | None:
 
 
 def _by_contexts(row: Row, baseline: Row) -> Memory:
-    """Return what the plan takes if contexts that share nothing are as in the baseline, and others as few of them are.
+    """Return what the plan takes if contexts that share nothing are as in the baseline, and others as the first ones.
 
     The import, and what running at the same time takes, are the baseline's.
     """
@@ -360,13 +365,22 @@ def _by_contexts(row: Row, baseline: Row) -> Memory:
 
 
 def _unshared_bytes(row: Row, baseline: Row, repeat: _Repeat) -> float:
-    """Return what the contexts that share nothing take if each takes what its model's take in the baseline."""
-    digests = _digests(row)
-    alone = [digests[place] for place, shares in enumerate(_shares(_contexts(row))) if not shares]
-    sizes: dict[str, list[int]] = {}
-    for digest, size in zip(_digests(baseline), repeat.contexts_bytes):
-        sizes.setdefault(digest, []).append(size)
-    return sum(statistics.fmean(sizes[digest]) for digest in alone)
+    """Return what contexts that share nothing take if each is as its model's in the baseline.
+
+    What is copied stands in memory twice. So a context has as much less as its inference copies less.
+    """
+    own, before = _copied_bytes(row, baseline)
+    uncopied = _means(_digests(baseline), map(operator.sub, repeat.contexts_bytes, before))
+    planned = zip(_digests(row), own, _shares(_contexts(row)))
+    return sum(uncopied[digest] + copied for digest, copied, shares in planned if not shares)
+
+
+def _copied_bytes(row: Row, baseline: Row) -> tuple[list[int], list[int]]:
+    """Return what an inference of each context copies, and of the baseline's; nothing where either was not counted."""
+    own, before = (
+        [each["input_bytes"] + each["output_bytes"] for each in one.info.get("copies") or ()] for one in (row, baseline)
+    )
+    return (own, before) if own and before else ([0] * len(_contexts(row)), [0] * len(_contexts(baseline)))
 
 
 def _stand_ins(row: Row) -> dict[int, int]:
@@ -401,6 +415,20 @@ def _basis(row: Row) -> str:
 def _own_by_contexts(row: Row, places: Sequence[int]) -> dict[str, Figure | None]:
     means = (_mean(repeat.contexts_bytes[place] for place in places) for repeat in _repeats(row))
     return {"reusing": Figure.of(means)}
+
+
+def _in_baseline(row: Row, baseline: Row, places: Sequence[int]) -> Figure | None:
+    """Return the mean of what contexts of the models of these added in the baseline."""
+    repeats = [_means(_digests(baseline), repeat.contexts_bytes) for repeat in _repeats(baseline)]
+    return Figure.of(_mean(means[_digests(row)[place]] for place in places) for means in repeats)
+
+
+def _means(digests: Iterable[str], sizes: Iterable[int]) -> dict[str, float]:
+    """Return the mean by model."""
+    of_model: dict[str, list[int]] = {}
+    for digest, size in zip(digests, sizes):
+        of_model.setdefault(digest, []).append(size)
+    return {digest: statistics.fmean(each) for digest, each in of_model.items()}
 
 
 # Sums of what is known.

@@ -78,8 +78,8 @@ def explanation_figure(rows: Sequence[Row], texts: Texts) -> Drawing | None:
 
 def explanation_colours(rows: Sequence[Row], texts: Texts) -> dict[str, str]:
     """Return the components that the figure shows with their colours."""
-    shown = [measured.sizes for measured in _shown(rows).values()]
-    names = dict.fromkeys(name for sizes in shown for name, size in sizes.items() if size and size.median)
+    lanes = [lane for row, measured in _shown(rows).items() for lane in _lanes(row, measured)]
+    names = {name for lane in lanes for name in _parts(lane.sizes)}
     return {texts(f"component_{name}"): colour for name, colour in _COLOURS.items() if name in names}
 
 
@@ -118,19 +118,25 @@ def _end(blocks: Sequence[_Block]) -> float:
 
 def _bar(axes: Axes, place: float, lane: _Lane) -> None:
     """Draw a lane in one piece, since figures of many pieces are slow."""
+    span = (place - _BAR / 2, _BAR)
     if lane.kind == "claim":
-        outline = {"facecolors": "none", "edgecolors": INK, "linestyles": (0, (3, 2)), "linewidths": 1}
-        axes.broken_barh([(0, lane.total)], (place - _BAR / 2, _BAR), **outline)
+        axes.broken_barh([(0, lane.total)], span, facecolors="none", edgecolors=INK, linestyles=[(0, (3, 2))])
         return
-    sizes = {name: size.median / MIB for name, size in lane.sizes.items() if size and size.median}
-    # What was given back is off the first part.
-    left, pieces = sum(min(size, 0) for size in sizes.values()), {}
-    for name, size in sizes.items():
-        pieces[name] = (max(left, 0), max(left + size, 0) - max(left, 0)) if size > 0 else (0, 0)
-        left += max(size, 0)
-    colours = [_COLOURS[name] for name in pieces]
+    parts = _parts(lane.sizes)
+    colours = [_COLOURS[name] for name in parts]
     alpha = 1 if lane.kind == "measured" else _PALE
-    axes.broken_barh(list(pieces.values()), (place - _BAR / 2, _BAR), facecolors=colours, alpha=alpha, linewidth=0)
+    axes.broken_barh(list(parts.values()), span, facecolors=colours, alpha=alpha, linewidth=0)
+
+
+def _parts(sizes: Mapping[str, Figure | None]) -> dict[str, tuple[float, float]]:
+    """Return where each component begins and how long it is, in MiB; what was given back is off the first."""
+    known = {name: size.median / MIB for name, size in sizes.items() if size and size.median}
+    parts, end = {}, sum(min(size, 0) for size in known.values())
+    for name, size in known.items():
+        if size > 0:
+            left, end = max(end, 0), end + size
+            parts[name] = (left, max(end - left, 0))
+    return parts
 
 
 def _label(axes: Axes, place: float, lane: _Lane, memory: str, texts: Texts) -> None:

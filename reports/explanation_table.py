@@ -113,12 +113,11 @@ def _own(found: Explanation, texts: Texts) -> list[str]:
 
 def _why_of_application(found: Explanation, texts: Texts) -> list[str]:
     """Return what contexts take with and without reuse, and what nothing is shared of."""
-    loaded, at_once = found.baseline["loaded"], found.measured["at_once"]
-    assert loaded is not None
+    at_once = found.measured["at_once"]
     assert at_once is not None
-    each = Figure(loaded.median / found.contexts, None)
+    sizes = {"own": _mib(found, found.own["reusing"]), "unshared": _mib(found, found.unshared)}
     sentences = [
-        texts("explained_own_application", own=_mib(found, found.own["reusing"]), loaded=_mib(found, each)),
+        texts("explained_own_application", **sizes),
         texts("explained_import", size=_mib(found, found.measured["import"])),
     ]
     if _shown(found, at_once):
@@ -133,7 +132,8 @@ def _prediction(found: Explanation, texts: Texts) -> str:
     if not _shown(found, error):
         return texts("explained_right", error=f"{10 ** -_decimals(found):.{_decimals(found)}f}", **values)
     spread = (npu_plus_minus if found.memory == NPU else plus_minus)(error) if error.spread else ""
-    key = "explained_more" if error.median > 0 else "explained_less"
+    more_or_less = "explained_more" if error.median > 0 else "explained_less"
+    key = more_or_less if error.exceeds_spread else "explained_within"
     return texts(key, error=_mib(found, _absolute(error)), spread=spread, **values)
 
 
