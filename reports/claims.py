@@ -17,6 +17,8 @@ from reports.texts import LANGUAGES, texts_of
 __all__ = ["CLAIMS_COLUMNS", "Claim", "Judged", "claims_rows", "judge_claims", "read_claims"]
 
 _FILE = Path(__file__).parent / "data" / "claims.json"
+#: Chips whose library is librknnmrt; the manual says of each call whether they have it.
+_MINI_CHIPS = ("rv1103", "rv1106")
 #: Columns of the exported table.
 CLAIMS_COLUMNS = (
     "runtime",
@@ -42,9 +44,10 @@ class Claim:
 
     id: str
     source: Source
-    #: Runtimes, and of RKNN chips, that it is about; None: any.
+    #: Runtimes that it is about; None: any.
     runtimes: tuple[str, ...] | None
-    chips: tuple[str, ...] | None
+    #: Which of Rockchip's libraries: "full", or "mini" as its small chips have it; None: either.
+    library: str | None
     #: By language.
     claim: Mapping[str, str]
     test: Mapping[str, str]
@@ -54,8 +57,9 @@ class Claim:
 
     def concerns(self, group: Group) -> bool:
         """Whether the claim is about the group's runtime and chip."""
+        library = "mini" if group.info.get("chip") in _MINI_CHIPS else "full"
         about_runtime = self.runtimes is None or group.info["runtime"] in self.runtimes
-        return about_runtime and (self.chips is None or group.info.get("chip") in self.chips)
+        return about_runtime and self.library in (None, library)
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,8 @@ def read_claims() -> tuple[Claim, ...]:
         Claim(
             id=each["id"],
             source=sources[each["source"]],
-            runtimes=_names(each["runtimes"]),
-            chips=_names(each["chips"]),
+            runtimes=None if each["runtimes"] is None else tuple(each["runtimes"]),
+            library=each["library"],
             claim=each["claim"],
             test=each["test"],
             judge=each["judge"],
@@ -123,7 +127,3 @@ def _number(judgement: Judgement, part: str) -> float | None:
     if value is None:
         return None
     return round(value, 3) if judgement.unit == "percent" else round(value)
-
-
-def _names(names: list[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)

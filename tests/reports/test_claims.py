@@ -359,13 +359,24 @@ def test_what_is_not_supported_was_refused(tmp_path: Path, failure: dict[str, An
 
 
 def test_a_claim_is_judged_where_it_is_about_the_runtime(tmp_path: Path) -> None:
-    """Claims of RKNN stand beside RKNN alone, those of a chip beside that chip alone, those of dup beside all."""
+    """Claims of RKNN stand beside RKNN alone, those of dup beside all."""
     full_dup(tmp_path)
     npu_run(tmp_path, number=2)
     judged = {(each.claim.id, each.group.info["runtime"]) for each in judge_claims(groups_of(tmp_path))}
     assert {("dup_theory", "rknn"), ("dup_theory", "onnxruntime"), ("internal_reuse", "rknn")} <= judged
     assert ("internal_reuse", "onnxruntime") not in judged
-    assert ("mini_runtime_no_dup", "rknn") not in judged
+
+
+def test_a_claim_of_the_mini_runtime_is_judged_on_its_chips(tmp_path: Path) -> None:
+    """What the manual says of small chips is judged there alone, and what it excludes them from is not."""
+    for chip, about, not_about in (
+        ("rv1106", "mini_runtime_no_dup", "dup_shares_weights"),
+        ("rk3588", "dup_shares_weights", "mini_runtime_no_dup"),
+    ):
+        info = {**result(tmp_path, "full_dup", even(3), npu=npu_account), "chip": chip}
+        ids = {each.claim.id for each in judge_claims([group_of(tmp_path / chip, info)])}
+        assert about in ids
+        assert not_about not in ids
 
 
 def test_the_exported_rows_have_their_columns(tmp_path: Path) -> None:
