@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -137,6 +138,8 @@ class Explanation:
         return 100 * figure.median / self.baseline_total.median
 
 
+# A page asks for it several times, and in each language.
+@functools.lru_cache(maxsize=4096)
 def explain(row: Row) -> Explanation | None:
     """Return the explanation; None where there is no baseline, or one of the two was not measured."""
     baseline = row.baseline

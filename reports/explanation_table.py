@@ -10,6 +10,7 @@ from reports.explanation import ACCOUNT, NPU, Explanation, explain
 from reports.format import mib, npu_mib, npu_plus_minus, percent, plus_minus
 from reports.labels import labels
 from reports.npu import COMPONENTS
+from reports.sharing import findings
 from reports.summary import Figure
 from reports.table import Cell, Table
 from reports.texts import Texts
@@ -78,8 +79,8 @@ def _errors(found: Explanation, texts: Texts) -> str:
 
 
 def _sentences(row: Row, found: Explanation, texts: Texts) -> str:
-    why = _why_of_npu if found.basis == ACCOUNT else _why_of_application
-    return texts("sentence_separator").join([_claim(row, found, texts), *why(found, texts), _prediction(found, texts)])
+    why = _why_of_npu(row, found, texts) if found.basis == ACCOUNT else _why_of_application(found, texts)
+    return texts("sentence_separator").join([_claim(row, found, texts), *why, _prediction(found, texts)])
 
 
 def _claim(row: Row, found: Explanation, texts: Texts) -> str:
@@ -93,13 +94,18 @@ def _claim(row: Row, found: Explanation, texts: Texts) -> str:
     )
 
 
-def _why_of_npu(found: Explanation, texts: Texts) -> list[str]:
+def _why_of_npu(row: Row, found: Explanation, texts: Texts) -> list[str]:
     """Return what is shared, and what each context still has of its own."""
     parts = [found.baseline[name] for name in found.shared]
     shared = Figure(sum(part.median for part in parts if part), None)
-    key = "all" if found.shared == COMPONENTS else "_".join(found.shared)
     values = {"shared": _mib(found, shared), "whole": _mib(found, found.baseline_total)}
-    return [texts(f"explained_shared_{key}", **values), *_own(found, texts)]
+    return [texts(_what_is_shared(row, found), **values), *_own(found, texts)]
+
+
+def _what_is_shared(row: Row, found: Explanation) -> str:
+    if any(finding.kind == "not_shared" for finding in findings(row)):
+        return "explained_not_shared"
+    return "explained_shared_all" if found.shared == COMPONENTS else f"explained_shared_{'_'.join(found.shared)}"
 
 
 def _own(found: Explanation, texts: Texts) -> list[str]:

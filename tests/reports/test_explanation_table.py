@@ -79,6 +79,19 @@ def test_a_sentence_says_why_the_claim_is_not_reached(tmp_path: Path) -> None:
     ]
 
 
+def test_what_a_runtime_did_not_share_is_not_said_to_be(tmp_path: Path) -> None:
+    """Where the ledger found that contexts read weights of their own, the sentence says so."""
+    finding = {"kind": "not_shared", "context": 1, "owner": 0, "buffer": None, "amount": 0}
+    accounts = {
+        "no_reuse_one_model": npu_account,
+        "full_dup": lambda plan: {**with_more("weights", 6 * MIB, range(1, 12))(plan), "findings": [finding]},
+    }
+    write_run(tmp_path, [result(tmp_path, name, even(3), npu=account) for name, account in accounts.items()])
+    (sentence,) = explanation_sentences(groups_of(tmp_path)[0].rows, ENGLISH)
+    assert "; 0.0 % was measured. The runtime did not share what the plan shares, 72.00 of the baseline's" in sentence
+    assert "The measured memory is 66.00 MiB more than predicted, 55.0 % of the baseline's." in sentence
+
+
 def test_a_sentence_of_application_memory_names_what_nothing_is_shared_of(tmp_path: Path) -> None:
     """It says what a dup takes against a context of the baseline, and that the import is there once."""
     assert explanation_sentences(application_rows(tmp_path), ENGLISH) == [
