@@ -13,7 +13,14 @@ from reports.texts import Texts
 
 __all__ = ["claim_sources", "claims_table"]
 
-_HEADS = ("claims_column_claim", "claims_column_on", "claims_column_verdict", "claims_column_figure", "column_source")
+_HEADS = (
+    "claims_column_claim",
+    "claims_column_on",
+    "claims_column_verdict",
+    "claims_column_figure",
+    "claims_column_test",
+    "column_source",
+)
 
 
 def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table:
@@ -30,13 +37,13 @@ def claim_sources(texts: Texts) -> list[tuple[str, str | None, str]]:
 
 def _cells(judged: Judged, label: str, texts: Texts) -> list[Cell]:
     claim, judgement = judged.claim, judged.judgement
-    said = texts("sentence_separator").join((claim.claim[texts.language], claim.test[texts.language]))
     verdict = texts(f"claims_{judgement.verdict}") + texts("colon") + judgement.reason.said(texts)
     source = texts("claims_source", title=claim.source.title[texts.language], dates=claim.source.dates(texts))
     return [
-        Cell(said, False),
+        Cell(claim.claim[texts.language], False),
         Cell(label, False),
         Cell(verdict, False),
         Cell(judgement.shown.said(texts) if judgement.shown else EMPTY, False),
+        Cell(claim.test[texts.language], False),
         Cell(source, False),
     ]

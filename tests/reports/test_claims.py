@@ -392,17 +392,17 @@ def test_the_exported_rows_have_their_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_table_says_claim_verdict_and_source(tmp_path: Path, language: str) -> None:
-    """A row has the claim with its test, the group's label, the verdict with its reason, the figure and the source."""
+    """A row has the claim, the group's label, the verdict with its reason, the figure, the test and the source."""
     texts = texts_of(language)
     table = claims_table([full_dup(tmp_path)], ["here"], texts)
     assert len(table.heads) == len(table.rows[0][1])
     claim = read_claims()[1]
-    cells = next([cell.text for cell in row] for _, row in table.rows if row[0].text.startswith(claim.claim[language]))
-    assert claim.test[language] in cells[0]
+    cells = next([cell.text for cell in row] for _, row in table.rows if row[0].text == claim.claim[language])
     assert cells[1] == "here"
     assert cells[2].startswith(texts("claims_holds"))
     assert "64.7 ±0.0 %" in cells[3]
-    assert claim.source.title[language] in cells[4]
+    assert cells[4] == claim.test[language]
+    assert claim.source.title[language] in cells[5]
 
 
 def test_each_source_is_listed_once() -> None:
