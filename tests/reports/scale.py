@@ -1,0 +1,137 @@
+"""How the time, memory and page of a report grow with the stored results: `python -m tests.reports.scale`.
+
+It makes storages of so many results, with the runs of two runtimes in six versions, and writes the report of each in a
+fresh process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import datetime
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scenarios.catalogue import SCENARIOS
+from tests.reports.stored import MIB, dup, even, npu_account, result, write_run
+from tests.support import CHECKOUT
+
+_FIRST_RUN = datetime.datetime(2026, 1, 1)
+#: Versions of each runtime, in turn: more groups than a page shows.
+_VERSIONS = 6
+_INTERVAL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one report took."""
+
+    results: int
+    elapsed_s: float
+    #: At the moment when it was most, of all its processes; pages that these share are counted in each.
+    rss_bytes: int
+    #: The same, with shared pages once.
+    pss_bytes: int
+    page_bytes: int
+
+    def __str__(self) -> str:
+        """Return a line of the table."""
+        sizes = "".join(f"{size / MIB:12.1f}" for size in (self.rss_bytes, self.pss_bytes, self.page_bytes))
+        return f"{self.results:8}{self.elapsed_s:10.2f}{sizes}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what reports over storages of these sizes take, and what another thousand results add."""
+    parser = argparse.ArgumentParser("python -m tests.reports.scale", description=__doc__)
+    parser.add_argument("--results", type=int, nargs="+", default=[1000, 2000, 4000], metavar="N")
+    costs = []
+    print(f"{'results':>8}{'time, s':>10}{'RSS, MiB':>12}{'PSS, MiB':>12}{'page, MiB':>12}")
+    for count in parser.parse_args(arguments).results:
+        with tempfile.TemporaryDirectory() as folder:
+            costs.append(report_cost(Path(folder), count))
+        print(costs[-1], flush=True)
+    for less, more in zip(costs, costs[1:]):
+        thousands = (more.results - less.results) / 1000
+        seconds, size = more.elapsed_s - less.elapsed_s, (more.pss_bytes - less.pss_bytes) / MIB
+        print(f"{less.results} to {more.results}: {seconds / thousands:.2f} s, {size / thousands:.1f} MiB per thousand")
+
+
+def report_cost(folder: Path, count: int) -> Cost:
+    """Make a storage of at least so many results in the folder, and return what its report takes."""
+    results = make_storage(folder / "storage", count)
+    command = [sys.executable, "-m", "reports", "--storage", str(folder / "storage"), "--output", str(folder / "out")]
+    start = time.perf_counter()
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
+        seen = list(_memory_until_the_end(process))
+        elapsed_s = time.perf_counter() - start
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
+    rss_bytes, pss_bytes = (max(sizes) for sizes in zip(*seen))
+    return Cost(results, elapsed_s, rss_bytes, pss_bytes, (folder / "out" / "index.html").stat().st_size)
+
+
+def make_storage(storage: Path, count: int) -> int:
+    """Write runs of all scenarios until there are so many results, and return how many there are."""
+    first = [info for npu in (None, npu_account) for info in _results(storage, npu)]
+    runs = -(-count // len(first))
+    for number in range(runs):
+        at = (_FIRST_RUN + datetime.timedelta(hours=number)).isoformat()
+        write_run(storage, [_changed(info, number) for info in first], number + 1, at)
+    return runs * len(first)
+
+
+def _results(storage: Path, npu: Any) -> list[dict[str, Any]]:
+    costs = {
+        scenario.name: even(40, spread=0.5) if scenario.baseline is None else dup(40, 10) for scenario in SCENARIOS
+    }
+    run = "npu" if npu else "cpu"
+    return [result(storage, name, cost, npu=npu, computes=not npu, run=run) for name, cost in costs.items()]
+
+
+def _changed(info: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return the result as another run would have measured it."""
+    changed = copy.deepcopy(info)
+    changed.update(run=f"run{number}", runtime_version=f"1.{number % _VERSIONS}.0")
+    for name, sizes in changed["memory"].items():
+        if name.startswith("application_"):
+            changed["memory"][name] = [size if size is None else size + number * 4096 for size in sizes]
+    return changed
+
+
+def _memory_until_the_end(process: subprocess.Popen[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield RSS and PSS of the process and all below it, in bytes, again and again."""
+    while process.poll() is None:
+        sizes = [_memory(pid) for pid in _tree(process.pid)]
+        yield sum(rss for rss, _ in sizes), sum(pss for _, pss in sizes)
+        time.sleep(_INTERVAL_S)
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in _read(children).split():
+            yield from _tree(int(child))
+
+
+def _memory(pid: int) -> tuple[int, int]:
+    fields = dict(line.partition(":")[::2] for line in _read(Path(f"/proc/{pid}/smaps_rollup")).splitlines()[1:])
+    rss, pss = (int(fields.get(name, "0 kB").split()[0]) * 1024 for name in ("Rss", "Pss"))
+    return rss, pss
+
+
+def _read(path: Path) -> str:
+    """Return what stands in a file of /proc; nothing once its process is gone."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    main()
