@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,9 @@ _STYLE: dict[Any, Any] = {
     "axes.titlesize": 12,
     # Set, a title's place is not looked for.
     "axes.titley": 1.0,
+    # The lines of the grid say where a tick is.
+    "xtick.bottom": False,
+    "ytick.left": False,
     "xtick.major.pad": 6,
     "text.color": INK,
     "xtick.color": INK,
@@ -66,9 +70,11 @@ def drawing(draw: Callable[[Canvas, bool], None], height_px: Callable[[bool], in
 
 
 def unique_ids(svg: str, prefix: str) -> str:
-    """Return the element with its ids prefixed, so that several may stand in one page."""
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
-    return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", svg)
+    """Return the element with its ids prefixed, in few characters, so that several may stand in one page."""
+    short = f"f{zlib.crc32(prefix.encode()):x}"
+    # Of safe markup a substitution would be escaped.
+    svg = re.sub(r' id="([^"]+)"', rf' id="{short}-\1"', str(svg))
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{short}-", svg)
 
 
 def _svg(draw: Callable[[Canvas, bool], None], narrow: bool, height_px: int) -> str:

@@ -23,7 +23,9 @@ _LENGTHS = ("x", "y", "width", "height", "transform")
 _DECIMALS = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r'(?:url\(|href=")#([^)"]+)')
 _GROUP = re.compile(r"(<g(?: [^>/]*)?>|</g>)")
-_SAME_STYLE = re.compile(r'<use [^>]*?( style="[^"]*")/>(?:<use [^>]*?\1/>)+')
+_SAME_LOOK = re.compile(
+    r'<(?:use xlink:href="[^"]*" x="[^"]*" y="[^"]*"|path d="[^"]*")( [^>]+)/>(?:<(?:use|path) [^>]*\1/>)+'
+)
 
 
 def short_svg(svg: str) -> str:
@@ -36,7 +38,7 @@ def short_svg(svg: str) -> str:
     element = _TAG.sub(lambda tag: _short_tag(tag, used), _BETWEEN_TAGS.sub("><", element))
     for number, name in enumerate(used):
         element = element.replace(name, f"i{number}")
-    element = _SAME_STYLE.sub(_style_once, _without_plain_groups(element.replace("<defs></defs>", "")))
+    element = _SAME_LOOK.sub(_look_once, _without_plain_groups(element.replace("<defs></defs>", "")))
     return element.replace("<svg ", f"<svg {_FOR_ALL} ", 1)
 
 
@@ -84,7 +86,7 @@ def _without_plain_groups(svg: str) -> str:
     return "".join(parts)
 
 
-def _style_once(uses: re.Match[str]) -> str:
-    """Return markers that look the same in a group that says how, once."""
-    style = uses.group(1)
-    return f"<g{style}>{uses.group().replace(style, '')}</g>"
+def _look_once(shapes: re.Match[str]) -> str:
+    """Return shapes that look the same in a group that says how, once."""
+    look = shapes.group(1)
+    return f"<g{look}>{shapes.group().replace(f'{look}/>', '/>')}</g>"

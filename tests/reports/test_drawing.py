@@ -6,6 +6,8 @@ import random
 import re
 from xml.etree import ElementTree
 
+from markupsafe import Markup
+
 from reports.drawing import INK, Canvas, drawing, unique_ids
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -37,14 +39,22 @@ def test_the_page_colour_stands_for_ink() -> None:
     assert "currentColor" in made.wide
 
 
+def _ids(svg: str) -> set[str]:
+    """Return the ids, after checking that what refers to one finds it."""
+    tags = re.sub(r">[^<]*<", "><", svg)
+    references = set(re.findall(r'(?:url\(|href=")#([^)"]+)', tags))
+    assert references == set(re.findall(r' id="([^"]+)"', tags)) != set()
+    return references
+
+
 def test_every_reference_has_its_id_and_every_id_a_reference() -> None:
-    """Clips and markers are found, also when several figures stand in one page."""
+    """Clips and markers are found, also when several figures stand in one page, as plain or as safe text."""
     made = drawing(_draw, lambda _: 200)
-    for svg in (made.wide, unique_ids(made.wide, "g0-bars-wide")):
-        tags = re.sub(r">[^<]*<", "><", svg)
-        references = set(re.findall(r'(?:url\(|href=")#([^)"]+)', tags))
-        assert references == set(re.findall(r' id="([^"]+)"', tags)) != set()
-    assert all(name.startswith("g0-bars-wide-") for name in references)
+    alone = _ids(made.wide)
+    several = [_ids(unique_ids(svg, f"g0-{name}")) for name, svg in vars(made).items()]
+    assert not several[0] & several[1]
+    assert not alone & several[0]
+    assert unique_ids(Markup(made.wide), "g0-wide") == unique_ids(made.wide, "g0-wide")
 
 
 def test_nothing_is_said_that_makes_no_difference() -> None:
