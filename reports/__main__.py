@@ -1,31 +1,32 @@
-"""`python -m reports`: the comparison of stored runs, in the terminal, as one HTML page and as tables."""
+"""`python -m reports`: the comparison of stored runs, in the terminal, as one page, as tables and as figures."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from reports.comparison import Group, compare
-from reports.errors import NoResults, NoStorage, OutputNotWritable, ReportError, SeveralBoards
+from reports.comparison import Group
+from reports.errors import OutputNotWritable, ReportError
+from reports.figure_files import write_figures
+from reports.languages import in_language
 from reports.material import Material
-from reports.page import write_pages
-from reports.published import published_rows
-from reports.tables import write_tables
+from reports.page import write_page
+from reports.page_figures import DrawnFigure, figures_of, file_names
+from reports.reading import read_material, to_be_shown
+from reports.tables import TABLE_FORMATS, write_tables
 from reports.terminal import print_group
-from reports.texts import texts_of
-from storage.board import board_storage
-from storage.files import BadFile, StoredFile, read_storage
-from storage.mechanisms import read_trials
+from reports.texts import LANGUAGES, texts_of
 
 __all__ = ["main"]
 
 _OUTPUT = Path("out/report")
-#: Files of runs in a storage. Their names begin with a number; those of other files, a board's trials too, do not.
-_RUNS = "*/[0-9]*.json"
+_PAGE, _FIGURES = "html", "svg"
+FORMATS = (_PAGE, *TABLE_FORMATS, _FIGURES)
+_DEFAULT_FORMATS = (_PAGE, "csv", "md")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,56 +34,64 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     console = Console()
     try:
-        bad_files = _report(options.storage, options.output, console)
+        material = read_material(options.storage, options.run)
+        for file in material.bad_files:
+            print(f"reports: {file}", file=sys.stderr)
+        written = _write(material, options.format or _DEFAULT_FORMATS, options.output, options.lang)
     except ReportError as error:
         print(f"reports: {error}", file=sys.stderr)
         return 2
-    for file in bad_files:
-        print(f"reports: {file}", file=sys.stderr)
-    return 1 if bad_files else 0
+    for group in _of_newest_run(material.groups):
+        print_group(group, texts_of(options.lang), console)
+    console.print()
+    for path in written:
+        console.print(texts_of(options.lang)("terminal_written", path=path), highlight=False, soft_wrap=True)
+    return 1 if material.bad_files else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m reports", description="Report on stored runs; runs nothing itself.")
-    parser.add_argument("--storage", type=Path, metavar="DIR", help="storage of one board; default: this board's")
-    parser.add_argument(
-        "--output", type=Path, metavar="DIR", default=_OUTPUT, help=f"folder of the report; default: {_OUTPUT}"
+    add = parser.add_argument
+    add(
+        "--storage",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="storage of a board, or a folder of several; repeatable; default: this board's",
+    )
+    add("--run", action="append", metavar="N", help="this run alone, by its number or `latest`; repeatable")
+    add("--output", type=Path, metavar="DIR", default=_OUTPUT, help=f"folder of the report; default: {_OUTPUT}")
+    add("--lang", choices=LANGUAGES, default=LANGUAGES[0], help=f"shown first; default: {LANGUAGES[0]}")
+    add(
+        "--format",
+        action="append",
+        choices=FORMATS,
+        help=f"what is written, repeatable; default: {', '.join(_DEFAULT_FORMATS)}",
     )
     return parser
 
 
-def _report(storage: Path | None, output: Path, console: Console) -> list[BadFile]:
-    """Write everything into the output folder and return the stored files that could not be read."""
-    folder = _one_board(storage or board_storage())
-    found = list(read_storage(folder))
-    files = [file for file in found if isinstance(file, StoredFile)]
-    bad_files = [file for file in found if isinstance(file, BadFile)]
-    material = Material(compare(files), published_rows(), read_trials(folder), bad_files)
-    if not material.groups:
-        for file in bad_files:
-            print(f"reports: {file}", file=sys.stderr)
-        raise NoResults(folder)
+def _write(material: Material, formats: Sequence[str], output: Path, language: str) -> list[Path]:
+    """Write in these formats into the folder and return what was written."""
     try:
-        page = write_pages(material, output)
-        write_tables(material, output / "tables")
+        written = []
+        if _PAGE in formats or _FIGURES in formats:
+            shown = to_be_shown(material.groups)
+            figures = figures_of(shown)
+            if _PAGE in formats:
+                written.append(write_page(material, shown, figures, output, language))
+            if _FIGURES in formats:
+                written.append(_write_figures(shown, figures, output, language))
+        tables = [each for each in TABLE_FORMATS if each in formats]
+        return written + ([write_tables(material, output / "tables", tables)] if tables else [])
     except OSError as error:
         raise OutputNotWritable(output, error) from None
-    for group in _of_newest_run(material.groups):
-        print_group(group, texts_of("en"), console)
-    console.print(f"\nReport: {page}", highlight=False, soft_wrap=True)
-    return bad_files
 
 
-def _one_board(folder: Path) -> Path:
-    """Return the storage of one board: the folder itself, or the only one inside it."""
-    if not folder.is_dir():
-        raise NoStorage(folder)
-    if any(folder.glob(_RUNS)):
-        return folder
-    boards = sorted({path.parent.parent for path in folder.glob(f"*/{_RUNS}")})
-    if len(boards) > 1:
-        raise SeveralBoards(folder, boards)
-    return boards[0] if boards else folder
+def _write_figures(shown: Sequence[Group], figures: Mapping[str, DrawnFigure], output: Path, language: str) -> Path:
+    names = file_names(shown, figures)
+    drawings = {names[name]: in_language(each.drawing, each.said, language) for name, each in figures.items()}
+    return write_figures(drawings, output / "figures")
 
 
 def _of_newest_run(groups: Sequence[Group]) -> list[Group]:

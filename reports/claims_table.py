@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from reports.claims import Judged, judge_claims, read_claims
 from reports.comparison import Group
 from reports.format import EMPTY
+from reports.labels import group_id
 from reports.source import listed
 from reports.table import Cell, Table
 from reports.texts import Texts
@@ -25,8 +26,9 @@ _HEADS = (
 
 def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table:
     """Return a row for each claim and group that it is about, labelled as given."""
-    names = {id(group): label for group, label in zip(groups, labels)}
-    rows = [("ok", _cells(each, names[id(each.group)], texts)) for each in judge_claims(groups)]
+    numbers = {id(group): number for number, group in enumerate(groups)}
+    judged = [(numbers[id(each.group)], each) for each in judge_claims(groups)]
+    rows = [(group_id(number), _cells(each, labels[number], texts)) for number, each in judged]
     return Table([texts(head) for head in _HEADS], rows)
 
 

@@ -13,7 +13,7 @@ from reports.summary import Figure, difference
 from scenarios.catalogue import SCENARIOS, STREAMS
 from storage.files import StoredFile, StoredResult
 
-__all__ = ["CONDITIONS", "Group", "Row", "compare"]
+__all__ = ["CONDITIONS", "Group", "Row", "compare", "newest_of_each"]
 
 #: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
 #: Results that were stored before there was a `chip` have none.
@@ -262,6 +262,14 @@ def compare(files: Iterable[StoredFile]) -> list[Group]:
             gathering.add(results, file, firsts)
     found = [Group(tuple(_rows(list(each.members.values())))) for each in gatherings]
     return sorted(found, key=lambda group: group.newest.recorded_at, reverse=True)
+
+
+def newest_of_each(groups: Iterable[Group]) -> list[Group]:
+    """Return the newest group of each board, runtime and target; groups come newest first."""
+    found: dict[tuple[str, str, str], Group] = {}
+    for group in groups:
+        found.setdefault((group.board, group.info["runtime"], group.info["target"]), group)
+    return list(found.values())
 
 
 def _by_conditions(file: StoredFile) -> dict[tuple[Any, ...], list[StoredResult]]:

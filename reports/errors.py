@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["NoResults", "NoStorage", "OutputNotWritable", "ReportError", "SeveralBoards"]
+__all__ = ["NoResults", "NoRun", "NoStorage", "OutputNotWritable", "ReportError"]
 
 
 class ReportError(Exception):
@@ -20,18 +20,22 @@ class NoStorage(ReportError):
 
 
 class NoResults(ReportError):
-    """The storage has nothing to report."""
+    """The storages have nothing to report."""
 
-    def __init__(self, storage: Path) -> None:
-        super().__init__(f"no results in {storage}. Run `pytest bench/` first, or name another with --storage DIR")
+    def __init__(self, storages: Sequence[Path], bad_files: Sequence[object]) -> None:
+        names = ", ".join(str(storage) for storage in storages)
+        unread = "".join(f"\n{file}" for file in bad_files)
+        super().__init__(
+            f"no results in {names}. Run `pytest bench/` first, or name another with --storage DIR{unread}"
+        )
 
 
-class SeveralBoards(ReportError):
-    """The folder holds storages of several boards."""
+class NoRun(ReportError):
+    """No stored run has that number."""
 
-    def __init__(self, folder: Path, boards: Sequence[Path]) -> None:
-        names = ", ".join(str(board) for board in boards)
-        super().__init__(f"{folder} holds storages of several boards; name one with --storage: {names}")
+    def __init__(self, run: str, stored: Sequence[str]) -> None:
+        names = ", ".join(sorted(set(stored)))
+        super().__init__(f"there is no run {run!r}. Name one with --run N: {names}, or `latest`")
 
 
 class OutputNotWritable(ReportError):

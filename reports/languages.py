@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 from reports.drawing import Drawing
 from reports.texts import LANGUAGES, Texts, texts_of
@@ -111,7 +111,7 @@ def with_every_language(drawing: Drawing, said: Mapping[str, Mapping[str, str]])
             return match.group()
         return start + "".join(f'<tspan lang="{each}">{escape(words)}</tspan>' for each, words in of.items()) + end
 
-    return _each(drawing, lambda svg: Markup(_SVG_TEXT.sub(replace, svg)))
+    return _each(drawing, lambda svg: _SVG_TEXT.sub(replace, svg))
 
 
 def in_language(drawing: Drawing, said: Mapping[str, Mapping[str, str]], language: str) -> Drawing:

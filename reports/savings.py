@@ -1,8 +1,8 @@
-"""What each mechanism saves on each runtime: the newest group of each runtime and target beside each other."""
+"""What each mechanism saves on each runtime: the groups of the page beside each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import cycle
 
 from matplotlib.axes import Axes
@@ -11,41 +11,37 @@ from reports.colours import RUNTIME_COLOURS
 from reports.comparison import Group, Row
 from reports.drawing import INK, Canvas, Drawing, drawing
 from reports.format import EMPTY, percent
+from reports.labels import group_id
 from reports.summary import Figure
 from reports.table import Cell, Table
 from reports.texts import Texts
 from scenarios.catalogue import SCENARIOS
 
-__all__ = ["newest_of_each", "runtime_colours", "savings_figure", "savings_table"]
+__all__ = ["runtime_colours", "savings_figure", "savings_table"]
 
 #: Scenarios that show a mechanism.
 _MECHANISMS = tuple(each.name for each in SCENARIOS if each.baseline and not each.is_variant)
+#: The table has what saves less; a figure with it would be as long as the table.
+_LEAST_PERCENT = 1.0
 #: Pixels of a bar, between two mechanisms, and of a mechanism's name above its bars.
 _BAR, _GAP, _NAME = 17, 12, 16
 
 
-def newest_of_each(groups: Iterable[Group]) -> list[Group]:
-    """Return the newest group of each runtime and target; groups come newest first."""
-    found: dict[tuple[str, str], Group] = {}
-    for group in groups:
-        found.setdefault((group.info["runtime"], group.info["target"]), group)
-    return list(found.values())
-
-
-def savings_table(groups: Sequence[Group], texts: Texts) -> Table | None:
-    """Return a row for each mechanism that a group was asked for, and a column for each group."""
+def savings_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table | None:
+    """Return a row for each mechanism that a group was asked for, and a column for each group, so labelled."""
     asked = _asked(groups)
     if not asked:
         return None
     rows = [
         ("ok", [Cell(texts.scenario(name), False), *(Cell(_cell(row, texts)) for row in asked[name])]) for name in asked
     ]
-    return Table([texts("column_mechanism_alone"), *(_column(group, texts) for group in groups)], rows)
+    heads = [_column(group, label, texts) for group, label in zip(groups, labels)]
+    return Table([texts("column_mechanism_alone"), *heads], rows, ["", *map(group_id, range(len(groups)))])
 
 
 def savings_figure(groups: Sequence[Group], texts: Texts) -> Drawing | None:
-    """Draw a bar for each mechanism and group; None where nothing was compared."""
-    asked = {name: rows for name, rows in _asked(groups).items() if any(row and row.saving_percent for row in rows)}
+    """Draw a bar for each mechanism that measurably saves in some group, and each group; None where none does."""
+    asked = {name: rows for name, rows in _asked(groups).items() if any(row and _saves(row) for row in rows)}
     if not asked:
         return None
     block = _BAR * len(groups) + _GAP
@@ -71,9 +67,10 @@ def savings_figure(groups: Sequence[Group], texts: Texts) -> Drawing | None:
     return drawing(draw, lambda narrow: (block + (_NAME if narrow else 0)) * len(asked) + 60)
 
 
-def runtime_colours(groups: Sequence[Group], texts: Texts) -> dict[str, str]:
-    """Return the groups of the figure with their colours."""
-    return dict(zip((_column(group, texts) for group in groups), cycle(RUNTIME_COLOURS)))
+def runtime_colours(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[tuple[str, str]]:
+    """Return the groups of the figure, so labelled, with their colours."""
+    names = [_column(group, label, texts) for group, label in zip(groups, labels)]
+    return list(zip(names, cycle(RUNTIME_COLOURS)))
 
 
 def _asked(groups: Sequence[Group]) -> dict[str, list[Row | None]]:
@@ -88,16 +85,20 @@ def _row(group: Group, scenario: str) -> Row | None:
     return next((row for row in rows if row.saving_percent), rows[0] if rows else None)
 
 
-def _column(group: Group, texts: Texts) -> str:
+def _column(group: Group, label: str, texts: Texts) -> str:
     memory = texts("memory_npu" if group.has_npu_memory else "memory_application")
-    name = texts.runtime(group.info["runtime"])
-    return texts("runtime_on", runtime=name, version=group.short_version, target=group.info["target"], memory=memory)
+    return texts("savings_of", group=label, memory=memory)
 
 
 def _cell(row: Row | None, texts: Texts) -> str:
     if row is None:
         return EMPTY
     return _percent(row.saving_percent) if row.saving_percent else _why_nothing(row, texts)
+
+
+def _saves(row: Row) -> bool:
+    saving = row.saving_percent
+    return bool(saving and saving.exceeds_spread and saving.median >= _LEAST_PERCENT)
 
 
 def _why_nothing(row: Row, texts: Texts) -> str:

@@ -23,3 +23,5 @@ class Table:
 
     heads: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Cell]]]
+    #: A class for each column's look; none where columns are alike.
+    columns: Sequence[str] = ()

@@ -9,12 +9,12 @@ from rich.table import Table
 
 from reports.answers import answers, not_supported, warnings
 from reports.comparison import Group, Row
-from reports.format import mib, milliseconds, npu_mib, per_second, percent
+from reports.format import EMPTY, mib, milliseconds, npu_mib, per_second, percent
 from reports.texts import Texts
 
 __all__ = ["print_group"]
 
-#: What stands in a cell, below a name and a unit.
+#: What stands in a cell, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
 
 _APPLICATION: _Columns = {
@@ -26,7 +26,7 @@ _APPLICATION: _Columns = {
     ("rate", "/s"): lambda row: per_second(row.throughput, spread=False),
 }
 _NPU: _Columns = {
-    ("NPU", "MiB"): lambda row: npu_mib(row.memory("npu_memory_bytes"), spread=False),
+    ("npu", "MiB"): lambda row: npu_mib(row.memory("npu_memory_bytes"), spread=False),
     ("saved", "MiB"): lambda row: npu_mib(row.npu_saved, spread=False),
     ("saved", "%"): lambda row: percent(row.npu_saved_percent),
     ("application", "MiB"): lambda row: mib(row.memory("application_memory_bytes"), spread=False),
@@ -37,10 +37,10 @@ _NPU: _Columns = {
 def print_group(group: Group, texts: Texts, console: Console) -> None:
     """Print one group: conditions, a table of what was measured, and in sentences the answers and what was not."""
     table = Table(title=_title(group, texts), title_justify="left", box=None, padding=(0, 1, 0, 0))
-    table.add_column("scenario", no_wrap=True)
+    table.add_column(texts("terminal_scenario"), no_wrap=True)
     columns = _columns(group)
     for name, unit in columns:
-        table.add_column(f"{name}\n{unit}", justify="right", no_wrap=True)
+        table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
     for row in group.rows:
         if row.measured:
             table.add_row(row.scenario, *(show(row) for show in columns.values()))
@@ -57,11 +57,9 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
 def _title(group: Group, texts: Texts) -> str:
     info = group.info
     files = [row.info["model_files"] for row in group.rows if row.models_in_turn]
-    return (
-        f"{texts.runtime(info['runtime'])} {group.short_version} on {info['target']}, "
-        f"{info['streams']} streams x {info['contexts']} contexts"
-        + (f", {files[0]} model files in turn" if files else "")
-    )
+    values = {"version": group.short_version or EMPTY, **{key: info[key] for key in ("target", "streams", "contexts")}}
+    title = texts("terminal_title", runtime=texts.runtime(info["runtime"]), **values)
+    return title + (texts("terminal_in_turn", files=files[0]) if files else "")
 
 
 def _columns(group: Group) -> _Columns:

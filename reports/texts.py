@@ -11,7 +11,9 @@ from pathlib import Path
 __all__ = ["LANGUAGES", "Texts", "texts_of"]
 
 _FOLDER = Path(__file__).parent / "texts"
-#: The first is the report's index.html.
+#: Its texts come first wherever texts are listed, definitions above all.
+_FIRST_FILE = "report.json"
+#: The page shows the first one first, unless told otherwise.
 LANGUAGES = ("en", "zh-CN")
 
 
@@ -46,6 +48,6 @@ class Texts:
 @functools.cache
 def texts_of(language: str) -> Texts:
     """Return the words of a language of LANGUAGES."""
-    files = sorted((_FOLDER / language).glob("*.json"))
+    files = sorted((_FOLDER / language).glob("*.json"), key=lambda file: (file.name != _FIRST_FILE, file.name))
     parts = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return Texts(language, {key: text for part in parts for key, text in part.items()})

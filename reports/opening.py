@@ -1,0 +1,72 @@
+"""The answer that opens the page: what saves most, why it is less than promised, and what it costs in speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reports.comparison import Group, Row
+from reports.explanation import explain
+from reports.format import percent
+from reports.speed import Weighed, weighed
+from reports.texts import Texts
+
+__all__ = ["opening"]
+
+#: The scenario whose promise everybody repeats.
+_PROMISED = "full_dup"
+
+
+def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
+    """Return three sentences over all groups; fewer where nothing was measured that they could be of."""
+    named = list(zip(groups, labels))
+    return [sentence for sentence in (_most(named, texts), _promise(named, texts), _cost(named, texts)) if sentence]
+
+
+def _most(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
+    best = {label: _best(group) for group, label in named}
+    parts = [
+        texts(
+            "opening_most_of",
+            group=label,
+            scenario=texts.scenario(row.scenario),
+            percent=percent(row.saving_percent.median),
+            memory=texts("memory_application" if row.npu_saved is None else "memory_npu"),
+        )
+        for label, row in best.items()
+        if row and row.saving_percent
+    ]
+    return texts("opening_most", parts=texts.joined(parts)) if parts else None
+
+
+def _best(group: Group) -> Row | None:
+    """Return the row that measurably saves the largest share."""
+    saving = [row for row in group.rows if (share := row.saving_percent) and share.median > 0 and share.exceeds_spread]
+    return max(saving, key=_share, default=None)
+
+
+def _share(row: Row) -> float:
+    return row.saving_percent.median if row.saving_percent else 0.0
+
+
+def _promise(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
+    parts = []
+    for group, label in named:
+        explained = next((explain(row) for row in group.rows if row.scenario == _PROMISED), None)
+        if explained and explained.naive_percent is not None:
+            promised, measured = percent(explained.naive_percent), percent(explained.percent(explained.measured_saved))
+            parts.append(texts("opening_promise_of", group=label, promised=promised, measured=measured))
+    return texts("opening_promise", parts=texts.joined(parts)) if parts else None
+
+
+def _cost(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
+    computing = [(group, label) for group, label in named if group.computes]
+    if not computing:
+        return texts("opening_no_speed")
+    slower = {label: [each for each in weighed(group) if each.saves and each.costs_frames] for group, label in computing}
+    parts = [texts("opening_slower_of", group=label, scenarios=_named(found, texts)) for label, found in slower.items() if found]
+    return texts("opening_slower", parts=texts.joined(parts)) if parts else texts("opening_as_fast")
+
+
+def _named(found: Sequence[Weighed], texts: Texts) -> str:
+    names = (texts.scenario(each.row.scenario) for each in found)
+    return texts("opening_and").join(names)

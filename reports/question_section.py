@@ -1,0 +1,69 @@
+"""The section of one question: for each group its answers, what was promised, predicted and measured, and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reports import page_tables
+from reports.answers import answers, not_supported
+from reports.colours import SCENARIO_COLOURS
+from reports.comparison import Group, Row
+from reports.explanation_figure import explanation_colours
+from reports.explanation_table import explanation_sentences, explanation_table
+from reports.io_figure import way_colours
+from reports.io_table import by_size, copies_table
+from reports.labels import group_id
+from reports.published import PublishedRow
+from reports.questions import QUESTIONS
+from reports.resolutions_figure import LINES
+from reports.texts import Texts
+
+__all__ = ["PUBLISHED_QUESTION", "asked_questions", "question_section"]
+
+#: The question that the published figures answer.
+PUBLISHED_QUESTION = next(iter(QUESTIONS))
+#: The questions with a figure or a table of their own.
+_COPIES, _RESOLUTIONS = "io_copies", "shared_weights"
+
+
+def asked_questions(groups: Sequence[Group]) -> list[str]:
+    """Return the questions that a group has rows for, in their order."""
+    asked = [name for group in groups for name in group.questions]
+    return sorted(set(asked), key=lambda name: list(QUESTIONS).index(name) if name in QUESTIONS else len(QUESTIONS))
+
+
+def question_section(
+    name: str, groups: Sequence[Group], labels: Sequence[str], published: Sequence[PublishedRow], texts: Texts
+) -> dict[str, Any]:
+    """Return what the page says of one question, group by group."""
+    parts = [
+        {"group": group_id(number), "label": label, **_part(name, group, published, texts)}
+        for number, (group, label) in enumerate(zip(groups, labels))
+        if name in group.questions
+    ]
+    return {"id": name, "title": texts(f"question_{name}"), "is_published": name == PUBLISHED_QUESTION, "parts": parts}
+
+
+def _part(name: str, group: Group, published: Sequence[PublishedRow], texts: Texts) -> dict[str, Any]:
+    rows = group.questions[name]
+    return {
+        "answers": _answers(name, rows, texts),
+        "not_supported": not_supported(rows, texts),
+        "reasons": explanation_sentences(rows, texts),
+        "explanation": explanation_table(rows, texts),
+        "explanation_colours": list(explanation_colours(rows, texts).items()),
+        "components": page_tables.components(rows, texts),
+        "by_runtime": any(each["source"] == "runtime" for row in rows for each in row.accounts),
+        "parts": None if group.has_npu_memory else page_tables.parts(rows, texts),
+        "comparison": page_tables.comparison(group, rows, published if name == PUBLISHED_QUESTION else (), texts),
+        "copies": copies_table(group, rows, texts) if name == _COPIES else None,
+        "way_colours": list(way_colours(rows, texts).items()) if name == _COPIES else [],
+        "line_colours": [(texts(f"line_{line}"), SCENARIO_COLOURS[line]) for line in LINES],
+    }
+
+
+def _answers(name: str, rows: Sequence[Row], texts: Texts) -> list[tuple[str, list[str]]]:
+    """Return the answers by the size of the tensors where that is part of the question, else below no heading."""
+    parts = by_size(rows, texts) if name == _COPIES else {"": list(rows)}
+    return [(size, sentences) for size, of_size in parts.items() if (sentences := answers(of_size, texts))]

@@ -1,0 +1,194 @@
+"""What the page says, section by section, as plain data in the words of one language; figures are not part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reports import page_tables
+from reports.answers import warnings
+from reports.claims_table import claim_sources, claims_table
+from reports.colours import OTHER_COLOUR, PHASE_COLOURS, SCENARIO_COLOURS
+from reports.comparison import Group, Row
+from reports.contexts import fit_table
+from reports.explanation_table import prediction_summary
+from reports.failures import failures
+from reports.format import EMPTY
+from reports.labels import group_id, labels
+from reports.material import Material
+from reports.mechanisms import reasons, trials_dates, trials_table
+from reports.npu import npu_source
+from reports.opening import opening
+from reports.page_figures import drawn_rows
+from reports.published import PublishedRow
+from reports.question_section import asked_questions, question_section
+from reports.references import breakdown_sources, breakdown_table, throughput_sources, throughput_table
+from reports.runs_table import runs_table
+from reports.savings import runtime_colours, savings_table
+from reports.speed import speed_sentences, speed_table
+from reports.speed_figure import speed_legend
+from reports.texts import Texts
+from scenarios.catalogue import MODEL_SETS
+
+__all__ = ["page_data"]
+
+
+def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[str, Any]:
+    """Return what the page says; its sections are of the groups that are shown, its list of runs of all."""
+    names = labels(shown, texts)
+    return {
+        "lead": _lead(shown[0], texts),
+        "groups": [_group(group, name, number, texts) for number, (group, name) in enumerate(zip(shown, names))],
+        "opening": opening(shown, names, texts),
+        "savings": savings_table(shown, names, texts),
+        "runtime_colours": runtime_colours(shown, names, texts),
+        "questions": [
+            question_section(name, shown, names, material.published, texts) for name in asked_questions(shown)
+        ],
+        "published_note": texts("published_note", **_published_conditions(material.published)),
+        "predictions": prediction_summary(shown, texts),
+        "claims": claims_table(shown, names, texts),
+        "claim_sources": claim_sources(texts),
+        "parts": [_part(group, name, number, texts) for number, (group, name) in enumerate(zip(shown, names))],
+        "references": _references(texts),
+        "trials": trials_table(material.tried, texts),
+        "trials_dates": trials_dates(material.tried, texts),
+        "trials_reasons": reasons(material.tried, texts),
+        "runs": runs_table(material.files, texts),
+        "boards": [_board(group, texts) for group in _one_of_each_board(shown)],
+        "scenarios": _scenarios(shown, texts),
+        "definitions": [(texts(f"term_{key}"), text) for key, text in texts.some("define_").items()],
+    }
+
+
+def _lead(group: Group, texts: Texts) -> str:
+    machine = group.newest.machine["reusebench"]
+    return texts(
+        "lead",
+        board=machine["board"],
+        cpus=machine["usable_cpus"],
+        memory=f"{machine['memory_total_bytes'] / 2**20:,.0f} MiB",
+        date=group.newest.recorded_at[:16].replace("T", " "),
+    )
+
+
+def _group(group: Group, name: str, number: int, texts: Texts) -> dict[str, Any]:
+    """Return what stands in the list that groups are chosen from."""
+    return {
+        "id": group_id(number),
+        "label": name,
+        "conditions": _conditions(group, texts),
+        "notes": _notes(group, texts),
+        "warnings": warnings(group, texts),
+    }
+
+
+def _part(group: Group, name: str, number: int, texts: Texts) -> dict[str, Any]:
+    """Return what the sections that are of no single question say of a group."""
+    rows = drawn_rows(group)
+    return {
+        "group": group_id(number),
+        "label": name,
+        "computes": group.computes,
+        "scenario_colours": _scenario_colours(rows, texts),
+        "fit": fit_table(rows, texts),
+        "slopes": page_tables.slopes(group, texts),
+        "speed": speed_table(group, texts),
+        "speed_legend": speed_legend(group, texts),
+        "speed_sentences": speed_sentences(group, texts),
+        "phase_colours": _phase_colours(rows, texts),
+        "timeline_note": _timeline_note(group, texts),
+        "details": page_tables.details(group, texts),
+        "sharing": page_tables.sharing(group, texts),
+        "failures": failures(group, texts),
+    }
+
+
+def _references(texts: Texts) -> dict[str, Any]:
+    """Return what others have published, to stand beside."""
+    return {
+        "throughput": {
+            "table": throughput_table(texts),
+            "sources": throughput_sources(texts),
+            "note": texts("reference_throughput_note"),
+        },
+        "breakdown": {
+            "table": breakdown_table(texts),
+            "sources": breakdown_sources(texts),
+            "note": texts("reference_breakdown_note"),
+        },
+    }
+
+
+def _one_of_each_board(groups: Sequence[Group]) -> list[Group]:
+    return list({group.board: group for group in reversed(groups)}.values())[::-1]
+
+
+def _board(group: Group, texts: Texts) -> dict[str, Any]:
+    return {
+        "name": group.board,
+        "facts": page_tables.environment(group, texts),
+        "sources": page_tables.memory_sources(group, texts),
+    }
+
+
+def _conditions(group: Group, texts: Texts) -> str:
+    """Return under what the group was measured, and with which models."""
+    info, version = group.info, group.info["runtime_version"]
+    known = {
+        "condition_chip": {"chip": info.get("chip")},
+        "condition_driver": {"driver": info.get("driver_version")},
+        "condition_library": {"version": version if version != group.short_version else None},
+    }
+    first = {key: info[key] for key in ("streams", "contexts", "target", "cores")}
+    parts = [texts("conditions", python=info["python_version"] or EMPTY, **first)]
+    parts += [texts(key, **values) for key, values in known.items() if all(values.values())]
+    parts += [texts("condition_measured", date=_date(group), run=group.newest.path.name, board=group.board)]
+    return texts("sentence_separator").join(parts + _models(group, texts))
+
+
+def _date(group: Group) -> str:
+    return group.newest.recorded_at[:16].replace("T", " ")
+
+
+def _models(group: Group, texts: Texts) -> list[str]:
+    """Return the models by set; of rows with one set, those with most models name them all."""
+    of_set = {name: [row.models for row in group.rows if row.model_set == name] for name in MODEL_SETS}
+    return [texts(f"models_of_{name}", models=max(models, key=len)) for name, models in of_set.items() if models]
+
+
+def _notes(group: Group, texts: Texts) -> list[str]:
+    """Return what must be known before the figures are read."""
+    virtual = [] if group.computes else [texts("note_virtual")]
+    return virtual + [texts(f"npu_source_{source}") for source in _npu_sources(group)]
+
+
+def _npu_sources(group: Group) -> list[str]:
+    return list(dict.fromkeys(source for row in group.rows if (source := npu_source(row))))
+
+
+def _timeline_note(group: Group, texts: Texts) -> str:
+    keys = ["timeline_note", *(["timeline_npu_note"] if "ledger" in _npu_sources(group) else [])]
+    return texts("sentence_separator").join(map(texts, keys))
+
+
+def _scenario_colours(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]:
+    names = [row.scenario for row in rows if row.measured]
+    return [(texts.scenario(name), SCENARIO_COLOURS.get(name, OTHER_COLOUR)) for name in names]
+
+
+def _phase_colours(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]:
+    """Return the phases that these rows went through."""
+    phases = {phase for row in rows for repeat in row.info["repeats"] for phase in repeat["phases"]}
+    return [(texts(f"phase_{name}"), value) for name, value in PHASE_COLOURS.items() if name in phases]
+
+
+def _scenarios(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:
+    """Return what each scenario of the page is."""
+    names = {row.scenario for group in groups for row in group.rows}
+    return [(texts.scenario(name), text) for name, text in texts.some("about_").items() if name in names]
+
+
+def _published_conditions(published: Sequence[PublishedRow]) -> dict[str, object]:
+    row = published[0]
+    return {"target": row.target, "streams": row.streams, "contexts": row.contexts, "source": row.source}
