@@ -42,6 +42,7 @@ _STYLE: dict[Any, Any] = {
     "ytick.left": False,
     "xtick.major.pad": 6,
     "text.color": INK,
+    "text.parse_math": False,
     "xtick.color": INK,
     "ytick.color": INK,
     "grid.color": INK,

@@ -41,7 +41,6 @@ _PACKAGES = {
     "numpy": {"models", "runtimes"},
     "onnx": {"models", "runtimes"},  # runtimes: in the process that prepares models
     "onnxruntime": {"runtimes"},
-    "pandas": {"reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports"},
     "psutil": {"samplers"},
