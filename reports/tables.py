@@ -164,10 +164,15 @@ def _of_each(columns: Iterable[str], rows_of: Callable[[Row], _Rows]) -> _Table:
     """Return a table with rows of each configuration, which tell whose they are and where they come from."""
 
     def rows(material: Material) -> _Rows:
-        configurations = [row for group in material.groups for row in group.rows]
-        return [{**_identity(row), **each, **_origin(row.file)} for row in configurations for each in rows_of(row)]
+        return [each for group in material.groups for row in group.rows for each in _told(row, rows_of(row))]
 
     return (*_IDENTITY, *columns, *_ORIGIN), rows
+
+
+def _told(row: Row, rows: _Rows) -> _Rows:
+    """Return the rows with what identifies the configuration, and where its result comes from."""
+    identity, origin = _identity(row), _origin(row.file)
+    return [{**identity, **each, **origin} for each in rows]
 
 
 def _comparison_row(row: Row) -> dict[str, Any]:

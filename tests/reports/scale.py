@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import copy
 import datetime
+import resource
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ class Cost:
 
     results: int
     elapsed_s: float
+    #: Of all its processes; what else the machine does lengthens it less.
+    cpu_s: float
     #: At the moment when it was most, of all its processes; pages that these share are counted in each.
     rss_bytes: int
     #: The same, with shared pages once.
@@ -43,37 +46,40 @@ class Cost:
     def __str__(self) -> str:
         """Return a line of the table."""
         sizes = "".join(f"{size / MIB:12.1f}" for size in (self.rss_bytes, self.pss_bytes, self.page_bytes))
-        return f"{self.results:8}{self.elapsed_s:10.2f}{sizes}"
+        return f"{self.results:8}{self.elapsed_s:10.2f}{self.cpu_s:12.2f}{sizes}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print what reports over storages of these sizes take, and what another thousand results add."""
     parser = argparse.ArgumentParser("python -m tests.reports.scale", description=__doc__)
-    parser.add_argument("--results", type=int, nargs="+", default=[1000, 2000, 4000], metavar="N")
+    sizes = [1000, 2000, 4000]
+    parser.add_argument("--results", type=int, nargs="+", default=sizes, metavar="N", help=f"default: {sizes}")
     costs = []
-    print(f"{'results':>8}{'time, s':>10}{'RSS, MiB':>12}{'PSS, MiB':>12}{'page, MiB':>12}")
+    print(f"{'results':>8}{'time, s':>10}{'CPU time, s':>12}{'RSS, MiB':>12}{'PSS, MiB':>12}{'page, MiB':>12}")
     for count in parser.parse_args(arguments).results:
         with tempfile.TemporaryDirectory() as folder:
             costs.append(report_cost(Path(folder), count))
         print(costs[-1], flush=True)
     for less, more in zip(costs, costs[1:]):
         thousands = (more.results - less.results) / 1000
-        seconds, size = more.elapsed_s - less.elapsed_s, (more.pss_bytes - less.pss_bytes) / MIB
-        print(f"{less.results} to {more.results}: {seconds / thousands:.2f} s, {size / thousands:.1f} MiB per thousand")
+        seconds, size = more.cpu_s - less.cpu_s, (more.pss_bytes - less.pss_bytes) / MIB
+        added = f"{seconds / thousands:.2f} s of CPU time, {size / thousands:.1f} MiB (PSS)"
+        print(f"{less.results} to {more.results}: {added} for each thousand more")
 
 
 def report_cost(folder: Path, count: int) -> Cost:
     """Make a storage of at least so many results in the folder, and return what its report takes."""
     results = make_storage(folder / "storage", count)
     command = [sys.executable, "-m", "reports", "--storage", str(folder / "storage"), "--output", str(folder / "out")]
-    start = time.perf_counter()
+    start, cpu_s = time.perf_counter(), _cpu_s()
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
         seen = list(_memory_until_the_end(process))
         elapsed_s = time.perf_counter() - start
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
     rss_bytes, pss_bytes = (max(sizes) for sizes in zip(*seen))
-    return Cost(results, elapsed_s, rss_bytes, pss_bytes, (folder / "out" / "index.html").stat().st_size)
+    page_bytes = (folder / "out" / "index.html").stat().st_size
+    return Cost(results, elapsed_s, _cpu_s() - cpu_s, rss_bytes, pss_bytes, page_bytes)
 
 
 def make_storage(storage: Path, count: int) -> int:
@@ -102,6 +108,12 @@ def _changed(info: dict[str, Any], number: int) -> dict[str, Any]:
         if name.startswith("application_"):
             changed["memory"][name] = [size if size is None else size + number * 4096 for size in sizes]
     return changed
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of all processes that have ended below this one."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def _memory_until_the_end(process: subprocess.Popen[bytes]) -> Iterator[tuple[int, int]]:
