@@ -1,27 +1,19 @@
-"""The claims ledger as a table of the page, and the list of its sources."""
+"""The claims ledger as a table of the page, and what is looked at for each claim, with its source."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.claims import Judged, judge_claims, read_claims
+from reports.claims import Claim, Judged, judge_claims, read_claims
 from reports.comparison import Group
 from reports.format import EMPTY
 from reports.labels import group_id
-from reports.source import listed
 from reports.table import Cell, Table
 from reports.texts import Texts
 
-__all__ = ["claim_sources", "claims_table"]
+__all__ = ["claim_tests", "claims_table"]
 
-_HEADS = (
-    "claims_column_claim",
-    "claims_column_on",
-    "claims_column_verdict",
-    "claims_column_figure",
-    "claims_column_test",
-    "column_source",
-)
+_HEADS = ("claims_column_claim", "claims_column_on", "claims_column_verdict", "claims_column_figure")
 
 
 def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table:
@@ -32,20 +24,22 @@ def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -
     return Table([texts(head) for head in _HEADS], rows)
 
 
-def claim_sources(texts: Texts) -> list[tuple[str, str | None, str]]:
-    """Return (title, address, dates) of each source of the claims."""
-    return listed((claim.source for claim in read_claims()), texts)
+def claim_tests(texts: Texts) -> list[tuple[str, str, str, str | None, str]]:
+    """Return (claim, what is looked at, title, address and dates of its source) of each claim."""
+    return [_test(claim, texts) for claim in read_claims()]
+
+
+def _test(claim: Claim, texts: Texts) -> tuple[str, str, str, str | None, str]:
+    language, source = texts.language, claim.source
+    return claim.claim[language], claim.test[language], source.title[language], source.url, source.dates(texts)
 
 
 def _cells(judged: Judged, label: str, texts: Texts) -> list[Cell]:
-    claim, judgement = judged.claim, judged.judgement
+    judgement = judged.judgement
     verdict = texts(f"claims_{judgement.verdict}") + texts("colon") + judgement.reason.said(texts)
-    source = texts("claims_source", title=claim.source.title[texts.language], dates=claim.source.dates(texts))
     return [
-        Cell(claim.claim[texts.language], False),
+        Cell(judged.claim.claim[texts.language], False),
         Cell(label, False),
         Cell(verdict, False),
         Cell(judgement.shown.said(texts) if judgement.shown else EMPTY, False),
-        Cell(claim.test[texts.language], False),
-        Cell(source, False),
     ]

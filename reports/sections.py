@@ -7,7 +7,7 @@ from typing import Any
 
 from reports import page_tables
 from reports.answers import warnings
-from reports.claims_table import claim_sources, claims_table
+from reports.claims_table import claim_tests, claims_table
 from reports.colours import OTHER_COLOUR, PHASE_COLOURS, SCENARIO_COLOURS
 from reports.comparison import Group, Row
 from reports.contexts import fit_table
@@ -48,7 +48,7 @@ def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[
         "published_note": texts("published_note", **_published_conditions(material.published)),
         "predictions": prediction_summary(shown, texts),
         "claims": claims_table(shown, names, texts),
-        "claim_sources": claim_sources(texts),
+        "claim_tests": claim_tests(texts),
         "parts": [_part(group, name, number, texts) for number, (group, name) in enumerate(zip(shown, names))],
         "references": _references(texts),
         "trials": trials_table(material.tried, texts),

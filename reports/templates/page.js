@@ -42,7 +42,7 @@ function makeFilterable(table) {
 
 for (const table of document.querySelectorAll("table.sortable")) {
   if (table.tBodies[0].rows.length > 1) makeSortable(table);
-  if (table.tBodies[0].rows.length >= 8) makeFilterable(table);
+  if (table.tBodies[0].rows.length >= 12) makeFilterable(table);
 }
 
 for (const choice of document.querySelectorAll("input[name=language]")) {
