@@ -8,6 +8,11 @@ from xml.etree import ElementTree
 
 from reports.drawing import INK, Canvas, Drawing, drawing
 from reports.figure_files import write_figures
+from reports.legends import legends_of
+from reports.page_figures import figures_of
+from reports.texts import LANGUAGES, texts_of
+from tests.reports.stored import even, result, write_run
+from tests.reports.test_comparison import groups_of
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -58,3 +63,29 @@ def test_names_of_files_are_safe_everywhere(tmp_path: Path) -> None:
     (path,) = folder.iterdir()
     assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*\.svg", path.name)
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_file_says_what_its_colours_mean(tmp_path: Path) -> None:
+    """The legend stands below the figure, in as many lines as it needs, and no two entries overlap."""
+    legend = [(f"A <long> name, number {number}" + "中文" * number, "#0072b2", "*") for number in range(9)]
+    write_figures({"bars": _figure()}, tmp_path, {"bars": legend})
+    root = ElementTree.fromstring((tmp_path / "bars.svg").read_text(encoding="utf-8"))
+    found = {element.text: element for element in root.iter(f"{_SVG}text") if float(element.get("y") or 0) > 200}
+    places = [(float(found[name].get("y") or 0), float(found[name].get("x") or 0)) for name, _, _ in legend]
+    assert places == sorted(places)
+    assert len({base for base, _ in places}) > 1
+    assert all(base < float(root.get("height") or 0) for base, _ in places)
+    for (base, left), (name, _, _), (next_base, next_left) in zip(places, legend, places[1:]):
+        assert base < next_base or left + 7 * len(name) < next_left
+
+
+def test_every_figure_has_its_legend(tmp_path: Path) -> None:
+    """Whatever figures a report has, what their colours mean is known, in both languages."""
+    names = ("no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "copied_io", "zero_copy_io", "plain", "lean")
+    write_run(tmp_path, [result(tmp_path, name, even(3, spread=0.1)) for name in names])
+    groups = groups_of(tmp_path)
+    for language in LANGUAGES:
+        legends = legends_of(groups, texts_of(language))
+        for name in figures_of(groups):
+            assert legends[name], name
+            assert all(text and colour.startswith("#") and mark for text, colour, mark in legends[name])
