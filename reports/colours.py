@@ -9,14 +9,12 @@ from __future__ import annotations
 from matplotlib.colors import to_hex, to_rgb
 
 from reports.npu import COMPONENTS
-from reports.parts import PARTS
 from reports.questions import QUESTIONS, scenarios_of
 from scenarios.catalogue import find_scenario
 
 __all__ = [
     "COMPONENT_COLOURS",
     "OTHER_COLOUR",
-    "PART_COLOURS",
     "PHASE_COLOURS",
     "RUNTIME_COLOURS",
     "SCENARIO_COLOURS",
@@ -49,7 +47,6 @@ def _shades(colour: str) -> list[str]:
 #: Distinct within a question: no figure shows the scenarios of two.
 SCENARIO_COLOURS = {name: colour for question in QUESTIONS for name, colour in _colours_of(question).items()}
 COMPONENT_COLOURS = dict(zip(COMPONENTS, ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#999999")))
-PART_COLOURS = dict(zip(PARTS, ("#d55e00", "#56b4e9", "#009e73")))
 PHASE_COLOURS = {
     "imported": "#999999",
     "context": "#56b4e9",

@@ -62,9 +62,19 @@ def _cost(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
     computing = [(group, label) for group, label in named if group.computes]
     if not computing:
         return texts("opening_no_speed")
-    slower = {label: [each for each in weighed(group) if each.saves and each.costs_frames] for group, label in computing}
-    parts = [texts("opening_slower_of", group=label, scenarios=_named(found, texts)) for label, found in slower.items() if found]
+    costing = {
+        label: [each for each in weighed(group) if each.saves and each.costs_frames] for group, label in computing
+    }
+    parts = [
+        texts("opening_slower_of", group=label, scenarios=_named(found, texts))
+        for label, found in costing.items()
+        if found
+    ]
     return texts("opening_slower", parts=texts.joined(parts)) if parts else texts("opening_as_fast")
+
+
+def _costing(group: Group) -> list[Weighed]:
+    return [each for each in weighed(group) if each.saves and each.costs_frames]
 
 
 def _named(found: Sequence[Weighed], texts: Texts) -> str:

@@ -66,9 +66,7 @@ def _numbered() -> Callable[[str], str]:
 
 def _inline(prefix: str, figure: DrawnFigure) -> dict[str, Markup]:
     drawing = with_every_language(figure.drawing, figure.said)
-    return {
-        width: Markup(unique_ids(svg, prefix + width[0])) for width, svg in dataclasses.asdict(drawing).items()
-    }
+    return {width: Markup(unique_ids(svg, prefix + width[0])) for width, svg in dataclasses.asdict(drawing).items()}
 
 
 def _read(name: str) -> Markup:

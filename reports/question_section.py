@@ -1,4 +1,4 @@
-"""The section of one question: for each group its answers, what was promised, predicted and measured, and the tables."""
+"""The section of one question: for each group the answers, what was promised, predicted and measured, the tables."""
 
 from __future__ import annotations
 

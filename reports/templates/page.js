@@ -55,11 +55,14 @@ for (const choice of document.querySelectorAll("input[name=language]")) {
 // A browser may keep the reader's choice over a reload.
 document.querySelector("input[name=language]:checked").dispatchEvent(new Event("change"));
 
-let opened = [];
+const opened = new Set();
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details:not([open])")];
-  for (const each of opened) each.open = true;
+  for (const each of document.querySelectorAll("details:not([open])")) {
+    opened.add(each);
+    each.open = true;
+  }
 });
 addEventListener("afterprint", () => {
   for (const each of opened) each.open = false;
+  opened.clear();
 });

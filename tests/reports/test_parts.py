@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports.figures import bars
 from reports.page_tables import parts
 from reports.parts import application_parts
 from reports.texts import texts_of
@@ -27,7 +26,7 @@ def test_parts_are_what_grew_since_the_import(tmp_path: Path) -> None:
 
 
 def test_old_kernels_do_not_tell_parts_apart(tmp_path: Path) -> None:
-    """Where the kernel does not say of what kind a page is, the bar has one part and there is no table."""
+    """Where the kernel does not say of what kind a page is, there is no table of them."""
     info = result(tmp_path, "no_reuse", even(3))
     for repeat in info["repeats"]:
         repeat["phases"]["steady"]["process"]["pss_anon_bytes"] = None
@@ -36,13 +35,12 @@ def test_old_kernels_do_not_tell_parts_apart(tmp_path: Path) -> None:
     found = application_parts(rows[0])
     assert found is not None
     assert found.over == {}
-    assert bars(rows, ENGLISH) is not None
     assert parts(rows, ENGLISH) is None
 
 
 def test_a_failure_has_no_parts(tmp_path: Path) -> None:
-    """A configuration that was not measured has no bar and no row."""
+    """A configuration that was not measured has no row, and a group of such no table."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", [], failure=FAILED)])
     rows = groups_of(tmp_path)[0].rows
     assert application_parts(rows[0]) is None
-    assert bars(rows, ENGLISH) is None
+    assert parts(rows, ENGLISH) is None

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports.savings import newest_of_each, runtime_colours, savings_figure, savings_table
+from reports.comparison import newest_of_each
+from reports.labels import labels
+from reports.savings import runtime_colours, savings_figure, savings_table
 from reports.texts import texts_of
 from tests.reports.stored import FAILED, NOT_SUPPORTED, dup, even, npu_account, result, write_run
 from tests.reports.test_comparison import groups_of
@@ -30,8 +32,10 @@ def two_runtimes(storage: Path) -> None:
 def test_mechanisms_stand_against_runtimes(tmp_path: Path) -> None:
     """A cell is what is saved in percent with its spread, or why there is nothing; never zero for what is lacking."""
     two_runtimes(tmp_path)
-    table = savings_table(newest_of_each(groups_of(tmp_path)), ENGLISH)
+    groups = newest_of_each(groups_of(tmp_path))
+    table = savings_table(groups, labels(groups, ENGLISH), ENGLISH)
     assert table is not None
+    assert table.columns == ["", "g0", "g1"]
     assert [head.partition(":")[0] for head in table.heads[1:]] == ["RKNN 1.6.0, python", "ONNX Runtime 1.2.3, python"]
     assert {cells[0].text: [cell.text for cell in cells[1:]] for _, cells in table.rows} == {
         "Full dup": ["55.0 ±0.0", "68.8 ±2.5"],
@@ -40,8 +44,8 @@ def test_mechanisms_stand_against_runtimes(tmp_path: Path) -> None:
     }
 
 
-def test_figure_leaves_out_what_nobody_measured(tmp_path: Path) -> None:
-    """Only mechanisms that some runtime was measured with are drawn, each runtime in a colour of its own."""
+def test_figure_has_what_measurably_saves(tmp_path: Path) -> None:
+    """Only mechanisms that save in some group are drawn, each group in a colour of its own."""
     two_runtimes(tmp_path)
     groups = newest_of_each(groups_of(tmp_path))
     drawing = savings_figure(groups, ENGLISH)
@@ -50,11 +54,11 @@ def test_figure_leaves_out_what_nobody_measured(tmp_path: Path) -> None:
         assert ">Full dup<" in svg
         assert ">68.8<" in svg
         assert ">Shared context<" not in svg
-    assert len(set(runtime_colours(groups, ENGLISH).values())) == 2
+    assert len({colour for _, colour in runtime_colours(groups, labels(groups, ENGLISH), ENGLISH)}) == 2
 
 
 def test_the_newest_group_of_a_runtime_stands_for_it(tmp_path: Path) -> None:
-    """Of two versions of one runtime on one target the newer group is the column."""
+    """Of two versions of one runtime on one target the newer group is chosen."""
     old = result(tmp_path, "no_reuse", even(40))
     old["runtime_version"] = "0.0.1"
     write_run(tmp_path, [old], 1, at="2026-01-01")
@@ -67,4 +71,4 @@ def test_without_comparisons_there_is_no_overview(tmp_path: Path) -> None:
     """Baselines alone give neither figure nor table."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))])
     groups = newest_of_each(groups_of(tmp_path))
-    assert (savings_figure(groups, ENGLISH), savings_table(groups, ENGLISH)) == (None, None)
+    assert (savings_figure(groups, ENGLISH), savings_table(groups, ["here"], ENGLISH)) == (None, None)
