@@ -17,6 +17,7 @@ from reports.format import (
     plus_minus,
     shows_in_mib,
 )
+from reports.messages import said
 from reports.sharing import Finding, findings
 from reports.summary import Figure
 from reports.texts import Texts
@@ -58,7 +59,8 @@ def warnings(group: Group, texts: Texts) -> list[str]:
 def _answer(row: Row, texts: Texts) -> str:
     scenario = texts.scenario(row.scenario)
     if not row.measured:
-        message = row.info["failure"]["message"] if row.info["failure"] else texts("differs_from_baseline")
+        failure = row.info["failure"]
+        message = said(failure["message"], texts) if failure else texts("differs_from_baseline")
         return texts("answer_failed", scenario=scenario, outcome=texts(f"outcome_{row.outcome}"), message=message)
     if row.saved is None or row.baseline is None:
         return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info["baseline"]))

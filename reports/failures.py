@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from reports.comparison import Group, Row
 from reports.format import EMPTY
+from reports.messages import said
 from reports.texts import Texts
 
 __all__ = ["failures"]
 
 
 def failures(group: Group, texts: Texts) -> list[dict[str, str]]:
-    """Return each reason with its scenarios, in the order of the first of them."""
+    """Return each reason with its scenarios, in the order of the first of them.
+
+    What is equal is told by the stored message, so that every language has the same reasons.
+    """
     scenarios: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for row in group.rows:
         if not row.measured:
             what = {"outcome": texts(f"outcome_{row.outcome}"), **_what_happened(row, texts)}
             scenarios.setdefault(tuple(what.items()), []).append(texts.scenario(row.scenario))
-    return [{"scenarios": texts.joined(names), **dict(what)} for what, names in scenarios.items()]
+    return [_in_words({"scenarios": texts.joined(names), **dict(what)}, texts) for what, names in scenarios.items()]
+
+
+def _in_words(reason: dict[str, str], texts: Texts) -> dict[str, str]:
+    return {**reason, "message": said(reason["message"], texts)}
 
 
 def _what_happened(row: Row, texts: Texts) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from reports.comparison import Group, Row
 from reports.contexts import further_costs
 from reports.format import EMPTY, component_mib, mib, milliseconds, npu_mib, numbers, per_second, percent
+from reports.messages import said
 from reports.npu import COMPONENTS, component_memory
 from reports.parts import PARTS, application_parts
 from reports.published import PublishedRow
@@ -219,10 +220,7 @@ def memory_sources(group: Group, texts: Texts) -> Table | None:
     sources = group.newest.machine["reusebench"].get("memory_sources")
     if not sources:
         return None
-    rows = [
-        ("ok", [Cell(each["name"], False), Cell(texts("yes" if each["readable"] else "no"), False), _remark(each)])
-        for each in sources
-    ]
+    rows = [("ok", _memory_source(each, texts)) for each in sources]
     return Table([texts(f"column_{name}") for name in ("source", "readable", "remark")], rows)
 
 
@@ -278,8 +276,10 @@ def _verified(shared: SharedMemory, texts: Texts) -> str:
     return texts(kind, seen=shared.seen, readers=readers)
 
 
-def _remark(source: dict[str, Any]) -> Cell:
-    return Cell(source["remark"], False)
+def _memory_source(source: dict[str, Any], texts: Texts) -> list[Cell]:
+    readable = texts("yes" if source["readable"] else "no")
+    shown = (said(source["name"], texts), readable, said(source["remark"], texts))
+    return [Cell(text, False) for text in shown]
 
 
 def _facts(group: Group) -> dict[str, Any]:
