@@ -13,6 +13,7 @@ from reports.comparison import Group
 from reports.errors import OutputNotWritable, ReportError
 from reports.figure_files import write_figures
 from reports.languages import in_language
+from reports.legends import legends_of
 from reports.material import Material
 from reports.page import write_page
 from reports.page_figures import DrawnFigure, figures_of, file_names
@@ -91,7 +92,8 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
 def _write_figures(shown: Sequence[Group], figures: Mapping[str, DrawnFigure], output: Path, language: str) -> Path:
     names = file_names(shown, figures)
     drawings = {names[name]: in_language(each.drawing, each.said, language) for name, each in figures.items()}
-    return write_figures(drawings, output / "figures")
+    legends = {names[name]: legend for name, legend in legends_of(shown, texts_of(language)).items() if name in names}
+    return write_figures(drawings, output / "figures", legends)
 
 
 def _of_newest_run(groups: Sequence[Group]) -> list[Group]:

@@ -15,6 +15,7 @@ from reports.comparison import Group
 from reports.drawing import unique_ids
 from reports.languages import every_language, with_every_language
 from reports.material import Material
+from reports.messages import said
 from reports.page_figures import DrawnFigure
 from reports.sections import page_data
 from reports.texts import LANGUAGES, texts_of
@@ -49,7 +50,7 @@ def _render(material: Material, shown: Sequence[Group], figures: Mapping[str, Dr
         language=language,
         languages=[(each, texts_of(each)("language_name"), texts_of(each)("title")) for each in LANGUAGES],
         figures={name: _inline(f"f{number}", each) for number, (name, each) in enumerate(figures.items())},
-        bad_files=[str(each) for each in material.bad_files],
+        bad_files=every_language(lambda texts: [said(str(each), texts) for each in material.bad_files]),
         left_out=len(material.groups) - len(shown),
         unique=_numbered(),
         style=_read("style.css"),

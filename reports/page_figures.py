@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,6 +47,8 @@ def figures_of(groups: Sequence[Group]) -> dict[str, DrawnFigure]:
     _jobs[SAVINGS] = partial(savings_figure, groups)
     for number, group in enumerate(groups):
         _jobs.update({f"{group_id(number)}-{name}": draw for name, draw in _of_group(group).items()})
+    # What the processes share stays shared: a collection would write into every object.
+    gc.freeze()
     workers = min(len(_jobs), os.cpu_count() or 1)
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
         drawn = zip(_jobs, pool.map(_draw, _jobs))

@@ -7,24 +7,20 @@ from typing import Any
 
 from reports import page_tables
 from reports.answers import answers, not_supported
-from reports.colours import SCENARIO_COLOURS
 from reports.comparison import Group, Row
-from reports.explanation_figure import explanation_colours
 from reports.explanation_table import explanation_sentences, explanation_table
-from reports.io_figure import way_colours
 from reports.io_table import by_size, copies_table
 from reports.labels import group_id
 from reports.published import PublishedRow
 from reports.questions import QUESTIONS
-from reports.resolutions_figure import LINES
 from reports.texts import Texts
 
 __all__ = ["PUBLISHED_QUESTION", "asked_questions", "question_section"]
 
 #: The question that the published figures answer.
 PUBLISHED_QUESTION = next(iter(QUESTIONS))
-#: The questions with a figure or a table of their own.
-_COPIES, _RESOLUTIONS = "io_copies", "shared_weights"
+#: The question with a table of its own.
+_COPIES = "io_copies"
 
 
 def asked_questions(groups: Sequence[Group]) -> list[str]:
@@ -52,14 +48,11 @@ def _part(name: str, group: Group, published: Sequence[PublishedRow], texts: Tex
         "not_supported": not_supported(rows, texts),
         "reasons": explanation_sentences(rows, texts),
         "explanation": explanation_table(rows, texts),
-        "explanation_colours": list(explanation_colours(rows, texts).items()),
         "components": page_tables.components(rows, texts),
         "by_runtime": any(each["source"] == "runtime" for row in rows for each in row.accounts),
         "parts": None if group.has_npu_memory else page_tables.parts(rows, texts),
         "comparison": page_tables.comparison(group, rows, published if name == PUBLISHED_QUESTION else (), texts),
         "copies": copies_table(group, rows, texts) if name == _COPIES else None,
-        "way_colours": list(way_colours(rows, texts).items()) if name == _COPIES else [],
-        "line_colours": [(texts(f"line_{line}"), SCENARIO_COLOURS[line]) for line in LINES],
     }
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from reports import page_tables
 from reports.answers import warnings
 from reports.claims_table import claim_tests, claims_table
-from reports.colours import OTHER_COLOUR, PHASE_COLOURS, SCENARIO_COLOURS
-from reports.comparison import Group, Row
+from reports.comparison import Group
 from reports.contexts import fit_table
 from reports.explanation_table import prediction_summary
 from reports.failures import failures
 from reports.format import EMPTY
 from reports.labels import group_id, labels
+from reports.legends import legends_of
 from reports.material import Material
 from reports.mechanisms import reasons, trials_dates, trials_table
 from reports.npu import npu_source
@@ -24,9 +24,8 @@ from reports.published import PublishedRow
 from reports.question_section import asked_questions, question_section
 from reports.references import breakdown_sources, breakdown_table, throughput_sources, throughput_table
 from reports.runs_table import runs_table
-from reports.savings import runtime_colours, savings_table
+from reports.savings import savings_table
 from reports.speed import speed_sentences, speed_table
-from reports.speed_figure import speed_legend
 from reports.texts import Texts
 from scenarios.catalogue import MODEL_SETS
 
@@ -41,7 +40,7 @@ def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[
         "groups": [_group(group, name, number, texts) for number, (group, name) in enumerate(zip(shown, names))],
         "opening": opening(shown, names, texts),
         "savings": savings_table(shown, names, texts),
-        "runtime_colours": runtime_colours(shown, names, texts),
+        "legends": legends_of(shown, texts),
         "questions": [
             question_section(name, shown, names, material.published, texts) for name in asked_questions(shown)
         ],
@@ -90,13 +89,11 @@ def _part(group: Group, name: str, number: int, texts: Texts) -> dict[str, Any]:
         "group": group_id(number),
         "label": name,
         "computes": group.computes,
-        "scenario_colours": _scenario_colours(rows, texts),
+        "measured": any(row.measured for row in rows),
         "fit": fit_table(rows, texts),
         "slopes": page_tables.slopes(group, texts),
         "speed": speed_table(group, texts),
-        "speed_legend": speed_legend(group, texts),
         "speed_sentences": speed_sentences(group, texts),
-        "phase_colours": _phase_colours(rows, texts),
         "timeline_note": _timeline_note(group, texts),
         "details": page_tables.details(group, texts),
         "sharing": page_tables.sharing(group, texts),
@@ -170,17 +167,6 @@ def _npu_sources(group: Group) -> list[str]:
 def _timeline_note(group: Group, texts: Texts) -> str:
     keys = ["timeline_note", *(["timeline_npu_note"] if "ledger" in _npu_sources(group) else [])]
     return texts("sentence_separator").join(map(texts, keys))
-
-
-def _scenario_colours(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]:
-    names = [row.scenario for row in rows if row.measured]
-    return [(texts.scenario(name), SCENARIO_COLOURS.get(name, OTHER_COLOUR)) for name in names]
-
-
-def _phase_colours(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]:
-    """Return the phases that these rows went through."""
-    phases = {phase for row in rows for repeat in row.info["repeats"] for phase in repeat["phases"]}
-    return [(texts(f"phase_{name}"), value) for name, value in PHASE_COLOURS.items() if name in phases]
 
 
 def _scenarios(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:

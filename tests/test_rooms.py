@@ -41,6 +41,7 @@ _PACKAGES = {
     "numpy": {"models", "runtimes"},
     "onnx": {"models", "runtimes"},  # runtimes: in the process that prepares models
     "onnxruntime": {"runtimes"},
+    "pandas": {"reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports"},
     "psutil": {"samplers"},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from reports.page import PAGE, write_page
+from reports.page import write_page
 from reports.page_figures import figures_of
 from reports.questions import QUESTIONS
 from reports.reading import read_material, to_be_shown
@@ -201,7 +201,7 @@ def test_a_board_shows_memory_and_speed(tmp_path: Path) -> None:
     assert ENGLISH("column_latency") in section(html, "dup")
     measured = section(html, "measured")
     assert "Chip rk3588. NPU driver 0.9.8. Runtime library 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)." in measured
-    assert "4 streams × 3 contexts" in measured
+    assert ENGLISH("conditions", target="python", python="3.11.7", cores=2, streams=4, contexts=3) in measured
 
 
 def test_words_of_the_runtime_are_no_ledger(tmp_path: Path) -> None:
