@@ -40,9 +40,8 @@ SAVING = {
 
 def problems(report: Path) -> list[str]:
     """Return what is wrong with the report; nothing when it is right."""
-    with (report / "tables" / "comparison.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["outcome"] != "published"]
-    found = [f"{page} is missing" for page in ("index.html", "index.zh-CN.html") if not (report / page).exists()]
+    rows = [row for row in _rows(report, "comparison") if row["outcome"] != "published"]
+    found = [] if (report / "index.html").exists() else ["index.html is missing"]
     expected = {**dict.fromkeys(OK, "ok"), **dict.fromkeys(NOT_SUPPORTED, "not_supported")}
     outcomes = {row["scenario"]: row["outcome"] for row in rows}
     for scenario in sorted(expected.keys() | outcomes.keys()):
@@ -51,7 +50,14 @@ def problems(report: Path) -> list[str]:
             found.append(f"{scenario} is {outcome} and should be {wanted}")
     saving = [row for row in rows if row["scenario"] in SAVING]
     found += [f"{row['scenario']} saved {row['saved_bytes'] or 'nothing'}" for row in saving if not _positive(row)]
-    return found
+    explained = {row["scenario"] for row in _rows(report, "explanations")}
+    found += [f"{scenario} is not explained" for scenario in sorted(SAVING - explained)]
+    return found + ([] if _rows(report, "claims") else ["no claim was judged"])
+
+
+def _rows(report: Path, table: str) -> list[dict[str, str]]:
+    with (report / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _positive(row: dict[str, str]) -> bool:
