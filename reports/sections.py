@@ -36,7 +36,7 @@ def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[
     """Return what the page says; its sections are of the groups that are shown, its list of runs of all."""
     names = labels(shown, texts)
     return {
-        "lead": _lead(shown[0], texts),
+        "lead": _lead(shown, texts),
         "groups": [_group(group, name, number, texts) for number, (group, name) in enumerate(zip(shown, names))],
         "opening": opening(shown, names, texts),
         "savings": savings_table(shown, names, texts),
@@ -60,14 +60,17 @@ def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[
     }
 
 
-def _lead(group: Group, texts: Texts) -> str:
-    machine = group.newest.machine["reusebench"]
+def _lead(groups: Sequence[Group], texts: Texts) -> str:
+    boards = _one_of_each_board(groups)
+    if len(boards) > 1:
+        return texts("lead_boards", boards=texts.joined(group.board for group in boards))
+    machine = boards[0].newest.machine["reusebench"]
     return texts(
         "lead",
         board=machine["board"],
         cpus=machine["usable_cpus"],
         memory=f"{machine['memory_total_bytes'] / 2**20:,.0f} MiB",
-        date=group.newest.recorded_at[:16].replace("T", " "),
+        date=_date(groups[0]),
     )
 
 

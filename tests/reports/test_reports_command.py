@@ -76,6 +76,7 @@ def test_several_boards_stand_beside_each_other(tmp_path: Path, monkeypatch: pyt
     html = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     for board in ("board-a", "board-b"):
         assert f"ONNX Runtime 1.2.3, python, {board}" in html
+    assert "Boards: board-b; board-a." in html
     rows = rows_of(tmp_path / "out", "comparison")
     assert {row["board"] for row in rows if row["scenario"] == "full_dup"} == {"board-a", "board-b", ""}
 
