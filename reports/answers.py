@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.comparison import Group, Row
+from reports.comparison import BUSY_PERCENT, Group, Row
 from reports.copies import copied
 from reports.format import (
     copied_mib,
@@ -29,8 +29,6 @@ MIB = 2**20
 _COMBINES = "lean"
 #: Questions in which it matters what an inference copies.
 _ABOUT_COPIES = ("io_copies", "lean")
-#: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
-_BUSY_PERCENT = 10.0
 
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
@@ -48,8 +46,8 @@ def not_supported(rows: Iterable[Row], texts: Texts) -> str | None:
 def warnings(group: Group, texts: Texts) -> list[str]:
     """Return a sentence for each reason to mistrust the figures; each says what to do."""
     found = []
-    busy = max((max(row.info["speed"]["idle_cpu_percent"], default=0.0) for row in group.rows), default=0.0)
-    if busy > _BUSY_PERCENT:
+    busy = max(row.busy_percent for row in group.rows)
+    if busy > BUSY_PERCENT:
         found.append(texts("warning_busy" if group.computes else "warning_busy_memory", percent=f"{busy:.0f}"))
     if any(row.measured and len(row.info["repeats"]) == 1 for row in group.rows):
         found.append(texts("warning_one_repeat"))

@@ -13,11 +13,14 @@ from reports.summary import Figure, difference
 from scenarios.catalogue import SCENARIOS, STREAMS
 from storage.files import StoredFile, StoredResult
 
-__all__ = ["CONDITIONS", "Group", "Row", "compare", "newest_of_each"]
+__all__ = ["BUSY_PERCENT", "CONDITIONS", "Group", "Row", "compare", "newest_of_each"]
 
 #: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
 #: Results that were stored before there was a `chip` have none.
 CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")
+
+#: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
+BUSY_PERCENT = 10.0
 
 _ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
 _MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
@@ -41,6 +44,21 @@ class Row:
     def scenario(self) -> str:
         """The scenario's name."""
         return str(self.info["scenario"])
+
+    @property
+    def storage(self) -> Path:
+        """The folder that the traces' paths are relative to."""
+        return self.file.path.parent.parent
+
+    @property
+    def busy_percent(self) -> float:
+        """How busy the machine was with other work before the processes started, at most."""
+        return max(self.info["speed"]["idle_cpu_percent"], default=0.0)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other work may show in its speed, or in that of its baseline."""
+        return any(each.busy_percent > BUSY_PERCENT for each in (self, self.baseline) if each)
 
     @property
     def question(self) -> str:
@@ -214,11 +232,6 @@ class Group:
     def newest(self) -> StoredFile:
         """The latest run that a row came from."""
         return max((row.file for row in self.rows), key=lambda file: file.recorded_at)
-
-    @property
-    def storage(self) -> Path:
-        """The folder that the traces' paths are relative to."""
-        return self.newest.path.parent.parent
 
 
 @dataclass(frozen=True, eq=False)

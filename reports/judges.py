@@ -255,6 +255,8 @@ def _saved(row: Row, baseline: Row, memory: str) -> Figure | None:
 
 def _rate_kept(group: Group, scenario: str, tolerance_percent: float) -> Judgement:
     row, baseline = _compared(group, scenario)
+    if row.is_disturbed:
+        raise CannotBeJudged("disturbed", scenario=scenario)
     lost = difference(baseline.throughput, row.throughput)
     if lost is None or baseline.throughput is None:
         raise CannotBeJudged("not_measured", scenario=scenario)

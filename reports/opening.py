@@ -30,7 +30,7 @@ def _most(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
             group=label,
             scenario=texts.scenario(row.scenario),
             percent=percent(row.saving_percent.median),
-            memory=texts("memory_application" if row.npu_saved is None else "memory_npu"),
+            memory=texts("opening_memory_application" if row.npu_saved is None else "opening_memory_npu"),
         )
         for label, row in best.items()
         if row and row.saving_percent
@@ -51,9 +51,10 @@ def _share(row: Row) -> float:
 def _promise(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
     parts = []
     for group, label in named:
-        explained = next((explain(row) for row in group.rows if row.scenario == _PROMISED), None)
-        if explained and explained.naive_percent is not None:
-            promised, measured = percent(explained.naive_percent), percent(explained.percent(explained.measured_saved))
+        row = next((row for row in group.rows if row.scenario == _PROMISED and row.saving_percent), None)
+        explained = explain(row) if row else None
+        if row and row.saving_percent and explained and explained.naive_percent is not None:
+            promised, measured = percent(explained.naive_percent), percent(row.saving_percent.median)
             parts.append(texts("opening_promise_of", group=label, promised=promised, measured=measured))
     return texts("opening_promise", parts=texts.joined(parts)) if parts else None
 
@@ -62,6 +63,8 @@ def _cost(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
     computing = [(group, label) for group, label in named if group.computes]
     if not computing:
         return texts("opening_no_speed")
+    if all(each.row.is_disturbed for group, _ in computing for each in weighed(group)):
+        return texts("opening_disturbed")
     costing = {
         label: [each for each in weighed(group) if each.saves and each.costs_frames] for group, label in computing
     }

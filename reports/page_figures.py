@@ -77,7 +77,7 @@ def _draw(name: str) -> DrawnFigure | None:
 def _of_group(group: Group) -> dict[str, _Draw]:
     rows = drawn_rows(group)
     jobs: dict[str, _Draw] = {
-        "timeline": partial(timeline, rows, group.storage),
+        "timeline": partial(timeline, rows),
         "npu_contexts": partial(npu_contexts, rows),
         "speed": partial(speed_figure, group),
     }

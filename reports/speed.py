@@ -28,10 +28,11 @@ SPEED_COLUMNS = (
 )
 _SLOWER, _AS_FAST, _FASTER = "slower", "as_fast", "faster"
 #: Each has its words in a text `speed_verdict_NAME`; exported tables name them, so they do not change.
-_ONE_REPEAT = "one_repeat"
+_ONE_REPEAT, _DISTURBED = "one_repeat", "disturbed"
 VERDICTS = (
     *(f"{memory}_{speed}" for memory in ("saves", "same", "takes_more") for speed in (_SLOWER, _AS_FAST, _FASTER)),
     _ONE_REPEAT,
+    _DISTURBED,
 )
 
 
@@ -56,17 +57,19 @@ class Weighed:
     @property
     def verdict(self) -> str:
         """One of VERDICTS; a difference that is not larger than its spread is none."""
+        if self.row.is_disturbed:
+            return _DISTURBED
         return f"{self._memory}_{self._speed}" if self.is_repeated else _ONE_REPEAT
 
     @property
     def saves(self) -> bool:
         """Whether there is a measurable saving of memory."""
-        return self.is_repeated and self._memory == "saves"
+        return self.verdict.startswith("saves_")
 
     @property
     def costs_frames(self) -> bool:
         """Whether it is measurably slower."""
-        return self.is_repeated and self._speed == _SLOWER
+        return self.verdict.endswith(f"_{_SLOWER}")
 
     @property
     def _memory(self) -> str:
@@ -107,6 +110,15 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
 def speed_sentences(group: Group, texts: Texts) -> list[str]:
     """Return which savings cost frames and which are faster, or why that cannot be said."""
     found = weighed(group)
+    if not found:
+        return []
+    disturbed = [each for each in found if each.verdict == _DISTURBED]
+    said = [texts("speed_disturbed", scenarios=_names(disturbed, texts))] if disturbed else []
+    return said + _of_quiet([each for each in found if each not in disturbed], texts)
+
+
+def _of_quiet(found: Sequence[Weighed], texts: Texts) -> list[str]:
+    """Return what is said of scenarios that no other work disturbed."""
     if not found:
         return []
     if not any(each.is_repeated for each in found):
@@ -187,6 +199,10 @@ def _named(key: str, found: Sequence[Weighed], texts: Texts) -> str:
         for each, change in changes
     ]
     return texts(key, scenarios=texts.joined(parts))
+
+
+def _names(found: Sequence[Weighed], texts: Texts) -> str:
+    return texts.joined(texts.scenario(each.row.scenario) for each in found)
 
 
 def _costs_nothing(saving: Sequence[Weighed], texts: Texts) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -19,12 +18,12 @@ __all__ = ["timeline"]
 MIB = 2**20
 
 
-def timeline(rows: Sequence[Row], storage: Path, texts: Texts) -> Drawing | None:
+def timeline(rows: Sequence[Row], texts: Texts) -> Drawing | None:
     """Draw RSS over time in the first repeat of each scenario, with its phases; None where all traces are lost.
 
     Where there is a ledger, the NPU memory is drawn as the line of steps that it is.
     """
-    traces = [(row, trace) for row in rows if (trace := _first_trace(row, storage))]
+    traces = [(row, trace) for row in rows if (trace := _first_trace(row))]
     if not traces:
         return None
 
@@ -81,8 +80,8 @@ def _phase_ends(barriers: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
     return list(ends.items())
 
 
-def _first_trace(row: Row, storage: Path) -> dict[str, Any] | None:
+def _first_trace(row: Row) -> dict[str, Any] | None:
     if not row.measured:
         return None
-    trace = read_trace(storage, row.info["repeats"][0]["trace"])
+    trace = read_trace(row.storage, row.info["repeats"][0]["trace"])
     return trace if trace and trace["timeline"]["times_ns"] else None

@@ -1,5 +1,4 @@
-// The page is whole without this: it adds sorting and filtering of tables, and what only a script can do about the
-// language of the document and about closed parts on paper.
+// The page is whole without this: it adds sorting and filtering of tables, and tells the document's language and title.
 "use strict";
 
 const shown = element => [...element.childNodes]
@@ -54,15 +53,3 @@ for (const choice of document.querySelectorAll("input[name=language]")) {
 
 // A browser may keep the reader's choice over a reload.
 document.querySelector("input[name=language]:checked").dispatchEvent(new Event("change"));
-
-const opened = new Set();
-addEventListener("beforeprint", () => {
-  for (const each of document.querySelectorAll("details:not([open])")) {
-    opened.add(each);
-    each.open = true;
-  }
-});
-addEventListener("afterprint", () => {
-  for (const each of opened) each.open = false;
-  opened.clear();
-});

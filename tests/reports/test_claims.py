@@ -206,6 +206,14 @@ def test_the_worst_scenario_decides_on_throughput(tmp_path: Path) -> None:
     assert judgement.shown.values["scenario"] == "partial_dup"
 
 
+def test_other_work_leaves_frames_unjudged(tmp_path: Path) -> None:
+    """Where the machine was busy, a loss of frames may be that of other work."""
+    names = ("no_reuse_one_model", "full_dup")
+    infos = [result(tmp_path, name, even(40), idle_cpu_percent=50.0) for name in names]
+    judgement = judge("rate_kept", group_of(tmp_path, *infos), {"scenarios": ["full_dup"], "tolerance_percent": 5})
+    assert (judgement.verdict, judgement.reason.key) == (OPEN, "claims_reason_disturbed")
+
+
 def test_where_nothing_computes_there_is_no_speed(tmp_path: Path) -> None:
     """The virtual board says nothing of frames."""
     npu_run(tmp_path)

@@ -62,6 +62,21 @@ def test_verdict(tmp_path: Path, per_s: Sequence[float], costs: Any, verdict: st
     assert [cells[-1].text for _, cells in table.rows] == [ENGLISH(f"speed_verdict_{verdict}")]
 
 
+@pytest.mark.parametrize("busy", ["no_reuse_one_model", "full_dup"])
+def test_other_work_leaves_speed_unjudged(tmp_path: Path, busy: str) -> None:
+    """Where the machine was busy before a process of the scenario, or of its baseline, nothing is said of its speed."""
+    per_s = {"no_reuse_one_model": (99, 100, 101), "full_dup": (49, 50, 51)}
+    infos = [
+        timed(tmp_path, name, each, dup(40, 10), idle_cpu_percent=60.0 if name == busy else 1.0)
+        for name, each in per_s.items()
+    ]
+    write_run(tmp_path, infos)
+    group = groups_of(tmp_path)[0]
+    (each,) = weighed(group)
+    assert (each.verdict, each.costs_frames, each.saves) == ("disturbed", False, False)
+    assert speed_sentences(group, ENGLISH) == [ENGLISH("speed_disturbed", scenarios="Full dup")]
+
+
 def test_saving_within_the_spread_is_none(tmp_path: Path) -> None:
     """12 MiB less where repeats differ by more is no saving of memory."""
     (each,) = weighed(group_with(tmp_path, (98, 99, 100), even(39, spread=2)))

@@ -35,7 +35,7 @@ def test_axes_reach_to_the_longest_and_largest(tmp_path: Path) -> None:
     )
     write_run(tmp_path, infos)
     (group,) = groups_of(tmp_path)
-    drawing = timeline(group.rows, group.storage, texts_of("en"))
+    drawing = timeline(group.rows, texts_of("en"))
     assert drawing is not None
     for svg in (drawing.wide, drawing.narrow):
         assert any(4000 <= tick <= 6000 for tick in ticks(svg))
@@ -48,4 +48,4 @@ def test_lost_traces_leave_no_figure(tmp_path: Path) -> None:
     for trace in tmp_path.glob("traces/*/*.json.gz"):
         trace.unlink()
     (group,) = groups_of(tmp_path)
-    assert timeline(group.rows, group.storage, texts_of("en")) is None
+    assert timeline(group.rows, texts_of("en")) is None
