@@ -76,16 +76,15 @@ def _application_memory(row: Row, baseline: Row, names: dict[str, str], texts: T
     What stands over the import is compared: the import itself differs from process to process, and by who else has the
     runtime's libraries mapped.
     """
-    saved, whole = row.saved_over_baseline, baseline.memory("application_memory_bytes")
+    saved = row.saved_over_baseline
     assert saved is not None
-    assert whole is not None
     values = {
         **names,
         "whole": mib(baseline.memory("application_memory_over_baseline_bytes"), spread=False),
         "saved": mib(_absolute(saved), spread=False),
         "spread": plus_minus(saved),
         "over": percent(row.saved_over_baseline_percent),
-        "percent": percent(100 * saved.median / whole.median),
+        "percent": percent(row.saved_percent),
     }
     if not shows_in_mib(saved):
         return texts("answer_nothing", **{**values, "saved": mib(saved, spread=False)})
