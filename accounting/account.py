@@ -67,16 +67,21 @@ def _all_destroyed(plan: Plan, barriers: Sequence[dict[str, Any]]) -> bool:
     return len(destroyed) == len(plan.contexts)
 
 
-def _of_application(barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> dict[str, int]:
-    """Return how many buffers of the application live at that time, and how many of them the last inferences name."""
-    buffers = application_buffers(barriers, ledger, at_ns)
-    last = {submit.task_buffer: submit for submit in ledger.submits if submit.at_ns <= at_ns}
-    named = {read.buffer for submit in last.values() for read in submit.reads}
-    return {
-        "count": len(buffers),
-        "bytes": sum(buffer.size_bytes for buffer in buffers),
-        "read": sum(buffer.number in named for buffer in buffers),
-    }
+def _of_application(barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> list[dict[str, Any]]:
+    """Return, by kind, how many buffers of the application live at that time, and how many of them inferences name.
+
+    The ledger notes each kind of submit once; every inference repeats them all.
+    """
+    named = {read.buffer for submit in ledger.submits if submit.at_ns <= at_ns for read in submit.reads}
+    return [
+        {
+            "kind": kind,
+            "count": len(buffers),
+            "bytes": sum(buffer.size_bytes for buffer in buffers),
+            "read": sum(buffer.number in named for buffer in buffers),
+        }
+        for kind, buffers in application_buffers(barriers, ledger, at_ns).items()
+    ]
 
 
 def _row(parts: Sequence[Part], context: int) -> dict[str, int | None]:

@@ -69,9 +69,14 @@ def attribute(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger, at
     return sorted(parts, key=lambda part: part.buffer)
 
 
-def application_buffers(barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> list[Buffer]:
-    """Return the buffers that live at that time and that the application allocated, not the library."""
-    return [buffer for buffer in ledger.live(at_ns) if _allocated_component(buffer, barriers)]
+def application_buffers(barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> dict[str, list[Buffer]]:
+    """Return the buffers that live at that time and that the application allocated, not the library, by their kind."""
+    found: dict[str, list[Buffer]] = {}
+    for buffer in ledger.live(at_ns):
+        kind = _allocated_kind(buffer, barriers)
+        if kind is not None:
+            found.setdefault(kind, []).append(buffer)
+    return found
 
 
 @dataclass(frozen=True)
@@ -133,13 +138,19 @@ class _Own:
 
 
 def _allocated_component(buffer: Buffer, barriers: Sequence[dict[str, Any]]) -> str | None:
-    """Return what the adapter allocated the buffer for; None where the library made it."""
+    """Return the component that the adapter allocated the buffer for; None where the library made it."""
+    kind = _allocated_kind(buffer, barriers)
+    return None if kind is None else _COMPONENT_OF[kind]
+
+
+def _allocated_kind(buffer: Buffer, barriers: Sequence[dict[str, Any]]) -> str | None:
+    """Return what the adapter allocated the buffer for, a key of _COMPONENT_OF; None where the library made it."""
     if not buffer.inode:
         return None
     for barrier in barriers:
         for allocation in barrier["data"].get("allocations", ()):
             if allocation["inode"] == buffer.inode:
-                return _COMPONENT_OF[allocation["kind"]]
+                return str(allocation["kind"])
     return None
 
 

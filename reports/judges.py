@@ -21,6 +21,9 @@ __all__ = ["DOES_NOT_HOLD", "HOLDS", "JUDGES", "OPEN", "VERDICTS", "Judgement", 
 #: OPEN: it cannot be judged from what was measured here.
 VERDICTS = HOLDS, DOES_NOT_HOLD, OPEN = ("holds", "does_not_hold", "cannot_be_judged")
 
+#: What an application allocates buffers for.
+_BUFFER_KINDS = ("weights", "internal", "input", "output")
+
 #: An account in whole pages may differ from one in bytes by this for each context.
 _PAGE_BYTES = 4096
 
@@ -143,19 +146,25 @@ def only_weights_shared(group: Group, scenario: str) -> Judgement:
 
 
 def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement:
-    """Judge by the ledger: the last inferences still name buffers that the application allocated."""
+    """Judge by the ledger: inferences name buffers that the application allocated; which, by kind."""
     accounts = _ledgers(_first_measured(group, scenarios))
     found = [each["application_buffers"] for each in accounts if "application_buffers" in each]
     if len(found) < len(accounts):
         raise CannotBeJudged("stored_before")
-    if not all(each["count"] for each in found):
+    if not all(found):
         raise CannotBeJudged("no_application_buffers")
-    fewest = min(found, key=lambda each: int(each["read"]))
-    size = npu_mib(Figure(fewest["bytes"], None))
-    shown = Phrase("claims_buffers", {"read": fewest["read"], "count": fewest["count"], "size": size})
-    read = Figure.of(each["read"] for each in found)
-    assert read is not None
-    return _yes_or_no(fewest["read"] > 0, "still_read", "never_read", read, "buffers", shown)
+    sums = [sum(kind["read"] for kind in each) for each in found]
+    fewest = found[sums.index(min(sums))]
+    figure = Figure.of(sums)
+    assert figure is not None
+    shown = Phrase("claims_buffers", {kind: _named_of(fewest, kind) for kind in _BUFFER_KINDS})
+    return _yes_or_no(min(sums) > 0, "still_read", "never_read", figure, "buffers", shown)
+
+
+def _named_of(found: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """Return how many buffers of a kind are named, of how many."""
+    read, count = (sum(each[key] for each in found if each["kind"] == kind) for key in ("read", "count"))
+    return f"{read}/{count}"
 
 
 def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:

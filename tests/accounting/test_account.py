@@ -76,25 +76,29 @@ def test_a_dup_to_the_byte() -> None:
         "left_bytes": 0,
         "shared": [{"buffer": 2, "component": "weights", "size_bytes": 8 * PAGE, "owner": 0, "readers": [1]}],
         "findings": [],
-        "application_buffers": {"count": 0, "bytes": 0, "read": 0},
+        "application_buffers": [],
     }
 
 
-def test_buffers_of_the_application_are_counted_with_what_the_last_inferences_name() -> None:
-    """Of three buffers that the application allocated one died early, and the last run of the task list names one."""
+def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> None:
+    """By kind: of three inputs one died early, one is named by the first of two submits of an inference; no output is."""
     plan = make_plan(Context(0, 0))
     step = Step("first_inference", 0)
-    told = [{"inode": inode, "kind": "input"} for inode in (11, 12, 13)]
-    barriers = make_barriers(plan, allocations={step: told})
-    made, ran = during(barriers, "first_inference", 0), during(barriers, "steady")
-    buffers = [make_buffer(number, number * PAGE, made, inode=10 + number) for number in (1, 2)]
+    kinds = {11: "input", 12: "input", 13: "input", 14: "output"}
+    barriers = make_barriers(
+        plan, allocations={step: [{"inode": inode, "kind": kind} for inode, kind in kinds.items()]}
+    )
+    made = during(barriers, "first_inference", 0)
     ledger = make_ledger(
         make_buffer(9, PAGE, during(barriers, "context", 0), flags=KERNEL_MAPPING),
-        *buffers,
+        *(make_buffer(number, number * PAGE, made, inode=10 + number) for number in (1, 2, 4)),
         make_buffer(3, PAGE, made, inode=13, died_ns=made + 1),
-        submits=[make_submit(9, 9, tensors_in(1), at_ns=made), make_submit(9, 9, tensors_in(2), at_ns=ran)],
+        submits=[make_submit(9, 9, tensors_in(1), at_ns=made), make_submit(9, 9, tensors_in(9), at_ns=made)],
     )
-    assert _account(plan, barriers, ledger)["application_buffers"] == {"count": 2, "bytes": 3 * PAGE, "read": 1}
+    assert _account(plan, barriers, ledger)["application_buffers"] == [
+        {"kind": "input", "count": 2, "bytes": 3 * PAGE, "read": 1},
+        {"kind": "output", "count": 1, "bytes": 4 * PAGE, "read": 0},
+    ]
 
 
 def test_what_belongs_to_no_context_stands_apart() -> None:

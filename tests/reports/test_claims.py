@@ -333,16 +333,18 @@ def test_dup_shares_weights_and_nothing_else(
     assert judge("only_weights_shared", group, {"scenario": "full_dup"}).verdict == verdict
 
 
-def buffers(**counts: int) -> Callable[[Plan], dict[str, Any]]:
-    return lambda plan: npu_account(plan, application_buffers={"count": 4, "bytes": MIB, "read": 4, **counts})
+def buffers(*kinds: tuple[str, int, int]) -> Callable[[Plan], dict[str, Any]]:
+    """Return what accounts for buffers of the application: of each kind so many are named, of so many."""
+    found = [{"kind": kind, "read": read, "count": count, "bytes": MIB} for kind, read, count in kinds]
+    return lambda plan: npu_account(plan, application_buffers=found)
 
 
 @pytest.mark.parametrize(
     ("account", "verdict", "words"),
     [
-        (buffers(), HOLDS, "name them"),
-        (buffers(read=0), DOES_NOT_HOLD, "name none"),
-        (buffers(count=0, read=0), OPEN, "allocated no buffer"),
+        (buffers(("input", 12, 12), ("output", 0, 36)), HOLDS, "name them"),
+        (buffers(("output", 0, 36)), DOES_NOT_HOLD, "name none"),
+        (buffers(), OPEN, "allocated no buffer"),
         (npu_account, OPEN, "stored before"),
         (runtime_account, OPEN, "no ledger"),
     ],
@@ -350,11 +352,14 @@ def buffers(**counts: int) -> Callable[[Plan], dict[str, Any]]:
 def test_buffers_of_the_application_are_read_to_the_end(
     tmp_path: Path, account: Callable[[Plan], dict[str, Any]], verdict: str, words: str
 ) -> None:
-    """By what the last inferences name; results without the figure are open."""
+    """By what inferences name; results without the figure are open."""
     group = accounted(tmp_path, account, "external_memory")
     judgement = judge("application_memory_read", group, {"scenarios": ["external_memory", "zero_copy_io"]})
     assert judgement.verdict == verdict
     assert words in said(judgement)
+    if verdict == HOLDS:
+        assert judgement.shown is not None
+        assert judgement.shown.said(ENGLISH).endswith("inputs 12/12, outputs 0/36")
 
 
 @pytest.mark.parametrize(("failure", "verdict"), [(NOT_SUPPORTED, HOLDS), (None, DOES_NOT_HOLD), (FAILED, OPEN)])
