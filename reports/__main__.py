@@ -12,14 +12,16 @@ from rich.console import Console
 from reports.comparison import Group
 from reports.errors import OutputNotWritable, ReportError
 from reports.figure_files import write_figures
+from reports.labels import labels
 from reports.languages import in_language
 from reports.legends import legends_of
 from reports.material import Material
+from reports.opening import opening
 from reports.page import write_page
 from reports.page_figures import DrawnFigure, figures_of, file_names
 from reports.reading import read_material, to_be_shown
 from reports.tables import TABLE_FORMATS, write_tables
-from reports.terminal import print_group
+from reports.terminal import print_group, print_opening
 from reports.texts import LANGUAGES, texts_of
 
 __all__ = ["main"]
@@ -42,11 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ReportError as error:
         print(f"reports: {error}", file=sys.stderr)
         return 2
-    for group in _of_newest_run(material.groups):
-        print_group(group, texts_of(options.lang), console)
-    console.print()
+    texts, newest = texts_of(options.lang), _of_newest_run(material.groups)
+    for group in newest:
+        print_group(group, texts, console)
+    print_opening(opening(newest, labels(newest, texts), texts), texts, console)
     for path in written:
-        console.print(texts_of(options.lang)("terminal_written", path=path), highlight=False, soft_wrap=True)
+        console.print(texts("terminal_written", path=path), highlight=False, soft_wrap=True)
     return 1 if material.bad_files else 0
 
 

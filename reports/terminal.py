@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +12,7 @@ from reports.comparison import Group, Row
 from reports.format import EMPTY, mib, milliseconds, npu_mib, per_second, percent
 from reports.texts import Texts
 
-__all__ = ["print_group"]
+__all__ = ["print_group", "print_opening"]
 
 #: What stands in a cell, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
@@ -52,6 +52,14 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
             console.print(f"- {answer}", highlight=False)
     for warning in warnings(group, texts):
         console.print(f"! {warning}", highlight=False, style="yellow")
+
+
+def print_opening(sentences: Sequence[str], texts: Texts, console: Console) -> None:
+    """Print the sentences that open the page, at the end, where a reader of a terminal begins."""
+    console.print(f"\n{texts('section_answer')}", style="bold")
+    for sentence in sentences:
+        console.print(f"- {sentence}", highlight=False)
+    console.print()
 
 
 def _title(group: Group, texts: Texts) -> str:

@@ -81,7 +81,7 @@ def test_a_dup_to_the_byte() -> None:
 
 
 def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> None:
-    """By kind: of three inputs one died early, one is named by the first of two submits of an inference; no output is."""
+    """By kind: of three inputs one died early and one is named, by the first of two submits; of outputs none is."""
     plan = make_plan(Context(0, 0))
     step = Step("first_inference", 0)
     kinds = {11: "input", 12: "input", 13: "input", 14: "output"}

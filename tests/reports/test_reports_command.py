@@ -29,6 +29,7 @@ def test_report_of_a_storage(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     printed = capsys.readouterr().out
     assert "330.0" in printed
     assert f"Report: {output / 'index.html'}" in printed
+    assert printed.index("The answer") < printed.index("Most is saved by: Full dup") < printed.index("Report: ")
 
 
 def test_no_storage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
