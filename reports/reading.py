@@ -20,12 +20,14 @@ MOST_SHOWN = 6
 #: Files of runs in a storage. Their names begin with a number; those of other files, a board's trials too, do not.
 _RUNS = "*/[0-9]*.json"
 _LATEST = "latest"
+#: Whose readings a report is made from; of the others it needs to know that there were any.
+_PHASES = ("imported", "steady")
 
 
 def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:
     """Return what the storages hold: where runs are named, these alone, each for itself; else the newest of all."""
     folders = [folder for storage in storages or [board_storage()] for folder in _boards(storage)]
-    found = [each for folder in folders for each in read_storage(folder)]
+    found = [each for folder in folders for each in read_storage(folder, _PHASES)]
     files = [each for each in found if isinstance(each, StoredFile)]
     bad_files = [each for each in found if isinstance(each, BadFile)]
     if not files:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ __all__ = ["WITHOUT_SPEED", "BadFile", "InvalidResult", "StoredFile", "StoredRes
 
 #: Top-level key of the results without latencies, which pytest-benchmark itself would leave out.
 WITHOUT_SPEED = "reusebench_without_speed"
-#: Phases whose readings are kept: the others are two thirds of a file, and nothing but the traces' reader needs them.
-_READ_PHASES = ("imported", "steady")
 _SCHEMA_FILE = Path(__file__).parent / "schema" / "result-1.json"
 
 
@@ -76,18 +74,21 @@ def check_result(info: dict[str, Any]) -> None:
         _refuse(info)
 
 
-def read_storage(storage: Path) -> Iterator[StoredFile | BadFile]:
-    """Yield every run of the storage, by file name; files without results of ours are passed over."""
+def read_storage(storage: Path, phases: Container[str] | None = None) -> Iterator[StoredFile | BadFile]:
+    """Yield every run of the storage, by file name; files without results of ours are passed over.
+
+    The readings of all phases take two thirds of the memory: of phases other than those named only the names are kept.
+    """
     for path in sorted(storage.glob("*/*.json"), key=lambda path: path.name):
-        found = _read_file(path)
+        found = _read_file(path, phases)
         if isinstance(found, BadFile) or found.results:
             yield found
 
 
-def _read_file(path: Path) -> StoredFile | BadFile:
+def _read_file(path: Path, phases: Container[str] | None) -> StoredFile | BadFile:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return _stored_file(path, data)
+        return _stored_file(path, data, phases)
     except InvalidResult as error:
         return BadFile(path, str(error))
     except (OSError, ValueError) as error:
@@ -96,12 +97,13 @@ def _read_file(path: Path) -> StoredFile | BadFile:
         return BadFile(path, "not a file of pytest-benchmark")
 
 
-def _stored_file(path: Path, data: dict[str, Any]) -> StoredFile:
+def _stored_file(path: Path, data: dict[str, Any], phases: Container[str] | None) -> StoredFile:
     measured = [StoredResult(each["extra_info"], each["stats"]) for each in data["benchmarks"] if _is_ours(each)]
     others = [StoredResult(each["extra_info"], None) for each in data.get(WITHOUT_SPEED, ())]
     for result in (*measured, *others):
         check_result(result.info)
-        _forget_readings(result.info)
+        if phases is not None:
+            _forget_other_phases(result.info, phases)
     return StoredFile(path, data["datetime"], data["machine_info"], data["commit_info"], (*measured, *others))
 
 
@@ -109,10 +111,9 @@ def _is_ours(benchmark: dict[str, Any]) -> bool:
     return str(benchmark["extra_info"].get("schema", "")).startswith("reusebench-result-")
 
 
-def _forget_readings(info: dict[str, Any]) -> None:
-    """Keep of the phases that no report reads their names alone: a thousand results are to fit into little memory."""
+def _forget_other_phases(info: dict[str, Any], phases: Container[str]) -> None:
     for repeat in info["repeats"]:
-        repeat["phases"] = {name: each if name in _READ_PHASES else {} for name, each in repeat["phases"].items()}
+        repeat["phases"] = {name: each if name in phases else {} for name, each in repeat["phases"].items()}
 
 
 def _refuse(info: dict[str, Any]) -> None:

@@ -112,10 +112,13 @@ def test_the_slow_check_is_not_made_of_valid_results(tmp_path: Path, monkeypatch
     assert len(found.results) == 5
 
 
-def test_only_the_readings_that_reports_need_are_kept(tmp_path: Path) -> None:
-    """Of the phases between the import and the steady one only the names stay in memory."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
-    (found,) = read_storage(tmp_path)
+def test_only_the_readings_that_are_asked_for_are_kept(tmp_path: Path) -> None:
+    """Of phases that are not asked for only the names stay in memory; a reader that names none gets what was stored."""
+    stored = result(tmp_path, "no_reuse", even(3))
+    write_run(tmp_path, [stored])
+    (whole,), (found,) = read_storage(tmp_path), read_storage(tmp_path, ("imported", "steady"))
+    assert isinstance(whole, StoredFile)
+    assert whole.results[0].info == json.loads(json.dumps(stored))
     assert isinstance(found, StoredFile)
     for repeat in found.results[0].info["repeats"]:
         assert {name for name, reading in repeat["phases"].items() if reading} == {"imported", "steady"}
