@@ -42,8 +42,10 @@ def timeline(rows: Sequence[Row], texts: Texts) -> Drawing | None:
         for place in range(len(traces), len(grid)):
             grid[place].remove()
             grid[place - columns].tick_params(labelbottom=True)
-        canvas.supxlabel(texts("axis_time"), fontsize=12)
-        canvas.supylabel(texts("axis_memory"), fontsize=12)
+        for axes in grid[: len(traces) : columns]:
+            axes.set_ylabel(texts("axis_memory"))
+        for axes in grid[: len(traces)][-columns:]:
+            axes.set_xlabel(texts("axis_time"))
 
     return drawing(draw, lambda narrow: 170 * (len(traces) if narrow else -(-len(traces) // 2)) + 40)
 

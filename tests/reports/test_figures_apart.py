@@ -31,6 +31,8 @@ def stored_npu(storage: Path) -> None:
 def overlaps(canvas: Canvas) -> Iterator[str]:
     """Yield the pairs of texts whose boxes share more than a pixel in both directions."""
     agg: Any = FigureCanvasAgg(canvas)
+    # Labels of axes find their places when they are drawn.
+    agg.draw()
     renderer = agg.get_renderer()
     beyond = set(_beyond_the_ends(canvas))
     shown = [each for each in canvas.findobj(Text) if each.get_visible() and each.get_text().strip()]
