@@ -99,7 +99,7 @@ def _lay_out(canvas: Canvas) -> None:
     """Give the axes all the room that their texts leave."""
     for axes in canvas.axes:
         _measure_texts_alone(axes)
-    # The constrained layout would measure every text twice: half of a report's time.
+    # Once: the constrained layout measures every text twice.
     canvas.tight_layout(pad=_PAD, h_pad=_PAD_BETWEEN, w_pad=_PAD_BETWEEN)
 
 

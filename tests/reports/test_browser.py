@@ -134,7 +134,7 @@ def choose(browser: Any, language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("width", "scheme"), itertools.product(_WIDTHS, _SCHEMES))
+@pytest.mark.parametrize(("width", "scheme"), list(itertools.product(_WIDTHS, _SCHEMES)))
 def test_page_reads_well(browser: Any, report: Path, language: str, width: int, scheme: str) -> None:
     """No console message, nothing wider than the window, texts that are readable, apart, and clear of their ground."""
     show(browser, report, width, scheme, language)
