@@ -210,9 +210,9 @@ def _contexts(row: Row) -> list[dict[str, Any]]:
 
 def _roles(contexts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return each context's place in a shared internal memory: "none", "first" or "further"."""
-    seen: set[int] = set()
+    seen: set[int | None] = set()
     roles = []
-    for number in (context["internal"] for context in contexts):
+    for number in (context.get("internal") for context in contexts):
         roles.append("none" if number is None else "further" if number in seen else "first")
         seen.add(number)
     return roles
@@ -227,9 +227,9 @@ def _shares(contexts: Sequence[Mapping[str, Any]]) -> list[bool]:
     """Return of each context whether it reuses another one, or is reused."""
     sources = {context["source"] for context in contexts}
     pairs = zip(contexts, _roles(contexts))
-    shared = {context["internal"] for context, role in pairs if role == "further"}
+    shared = {context.get("internal") for context, role in pairs if role == "further"}
     return [
-        reuses or place in sources or context["internal"] in shared
+        reuses or place in sources or context.get("internal") in shared
         for place, (context, reuses) in enumerate(zip(contexts, _reuses(contexts)))
     ]
 
@@ -277,7 +277,7 @@ def _predicted(row: Row, baseline: Row, account: Mapping[str, Any]) -> _Sizes:
     made = [(context, means[digest]) for context, digest in zip(_contexts(row), _digests(row)) if _is_made(context)]
     sizes = {name: _sum(each[name] for _, each in made) for name in COMPONENTS}
     sizes["weights"] = _sum(each["weights"] for context, each in made if context["source"] is None)
-    sizes["internal"] = _internal_bytes([(context["internal"], each["internal"]) for context, each in made])
+    sizes["internal"] = _internal_bytes([(context.get("internal"), each["internal"]) for context, each in made])
     sizes["other"] = _sum([sizes["other"], account["unattributed_bytes"]])
     return sizes
 

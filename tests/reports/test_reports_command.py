@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from reports.__main__ import main
+from reports.__main__ import FORMATS, main
 from reports.texts import texts_of
 from storage.mechanisms import write_trials
-from tests.reports.stored import MACHINE, even, full_run, result, tried, write_run
+from tests.reports.stored import MACHINE, dup, even, full_run, result, tried, write_run
+
+_EVERY_FORMAT = [argument for each in FORMATS for argument in ("--format", each)]
 
 
 def run(storage: Path, output: Path) -> int:
@@ -30,6 +32,23 @@ def test_report_of_a_storage(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "330.0" in printed
     assert f"Report: {output / 'index.html'}" in printed
     assert printed.index("The answer") < printed.index("Most is saved by: Full dup") < printed.index("Report: ")
+
+
+def test_results_of_the_first_version_are_reported(tmp_path: Path) -> None:
+    """What was stored before there were further mechanisms, copies and accounts has a whole report, explained too."""
+    storage = tmp_path / "storage"
+    infos = [result(storage, "no_reuse_one_model", even(40)), result(storage, "full_dup", dup(40, 10))]
+    for info in infos:
+        for key in ("copies", "chip", "driver_version", "computes"):
+            del info[key]
+        for repeat in info["repeats"]:
+            del repeat["npu"]
+        kept = ("stream", "model", "mechanism", "source")
+        info["plan"]["contexts"] = [{key: each[key] for key in kept} for each in info["plan"]["contexts"]]
+    write_run(storage, infos)
+    assert main(["--storage", str(storage), "--output", str(tmp_path), *_EVERY_FORMAT]) == 0
+    explained = [row for row in rows_of(tmp_path, "explanations") if row["component"] == "total"]
+    assert [(row["scenario"], row["error_bytes"]) for row in explained] == [("full_dup", "0")]
 
 
 def test_no_storage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
