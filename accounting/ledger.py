@@ -49,6 +49,9 @@ class Read:
     #: "live", "dead" or "unknown".
     state: str
     count: int
+    #: Of an unknown address: the last buffer before it, and by how much the lowest one lies past its end.
+    after: int | None = None
+    past_end_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -139,5 +142,6 @@ def _buffer(event: dict[str, Any]) -> Buffer:
 
 
 def _submit(event: dict[str, Any]) -> Submit:
-    reads = tuple(Read(each["register"], each["buffer"], each["state"], each["count"]) for each in event["reads"])
+    names = ("register", "buffer", "state", "count", "after", "past_end")
+    reads = tuple(Read(*(each.get(name) for name in names)) for each in event["reads"])
     return Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), reads)

@@ -30,6 +30,8 @@ class Finding:
     owner: int | None
     #: How many addresses, or, of a leak, how many bytes.
     amount: int
+    #: Of addresses of no known buffer: by how much the lowest one lies past the end of `buffer`, the last before it.
+    past_end_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,20 @@ class Shared:
 def find_wrong_reads(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger) -> list[Finding]:
     """Return the reads of freed or foreign memory, and the weights that should be shared and are not."""
     owner_of = _owners(barriers, ledger)
-    found: dict[tuple[str, int, int], Finding] = {}
+    found: dict[tuple[str, int, int | None], Finding] = {}
     for context, read in _reads(owner_of, ledger):
         kind = _judge(plan, context, read, owner_of)
         if kind is not None:
-            owner = owner_of.get(read.buffer)
-            known = found.get((kind, context, read.buffer))
+            buffer = read.buffer or read.after
+            known = found.get((kind, context, buffer))
             amount = read.count + (known.amount if known else 0)
-            found[kind, context, read.buffer] = Finding(kind, context, read.buffer or None, owner, amount)
+            past_end = _lowest(read.past_end_bytes, known.past_end_bytes if known else None)
+            found[kind, context, buffer] = Finding(kind, context, buffer, owner_of.get(buffer or 0), amount, past_end)
     return [*found.values(), *_not_shared(plan, owner_of, ledger)]
+
+
+def _lowest(*sizes: int | None) -> int | None:
+    return min((size for size in sizes if size is not None), default=None)
 
 
 def shared_parts(parts: Sequence[Part], barriers: Sequence[dict[str, Any]], ledger: Ledger) -> list[Shared]:

@@ -161,10 +161,9 @@ def _combined(row: Row, texts: Texts) -> list[str]:
 
 def _finding(row: Row, finding: Finding, texts: Texts) -> str:
     amount = f"{finding.amount / MIB:,.2f}" if finding.kind == "leak" else f"{finding.amount:,}"
-    return texts(
-        f"finding_{finding.kind}",
-        scenario=texts.scenario(row.scenario),
-        amount=amount,
-        contexts=numbers(finding.contexts),
-        owners=numbers(finding.owners) or texts("owner_application"),
-    )
+    owners = numbers(finding.owners) or texts("owner_application")
+    values = {"amount": amount, "contexts": numbers(finding.contexts), "owners": owners}
+    sentences = [texts(f"finding_{finding.kind}", scenario=texts.scenario(row.scenario), **values)]
+    if finding.past_end_bytes is not None:
+        sentences.append(texts("finding_past_end", distance=f"{finding.past_end_bytes / MIB:,.2f}", owners=owners))
+    return texts("sentence_separator").join(sentences)

@@ -41,6 +41,8 @@ class Finding:
     owners: tuple[int, ...]
     #: Addresses, of a leak bytes: in the repeat that had most.
     amount: int
+    #: Of addresses of no known buffer: by how much the lowest one lies past the end of the owners' memory.
+    past_end_bytes: int | None = None
 
 
 def shared_memories(row: Row) -> list[SharedMemory]:
@@ -70,6 +72,7 @@ def findings(row: Row) -> list[Finding]:
             contexts=_numbers(each["context"] for each in every if each["kind"] == kind),
             owners=_numbers(each["owner"] for each in every if each["kind"] == kind),
             amount=max(sum(each["amount"] for each in repeat if each["kind"] == kind) for repeat in repeats),
+            past_end_bytes=_lowest(each.get("past_end_bytes") for each in every if each["kind"] == kind),
         )
         for kind in dict.fromkeys(each["kind"] for each in every)
     ]
@@ -101,6 +104,10 @@ def _seen(planned: Sequence[tuple[str, int, list[int]]], account: dict[str, Any]
         expected = set(readers) - (without_weights if component == "weights" else set())
         counts.append(len(expected & readers_of.get((component, owner), set())))
     return counts
+
+
+def _lowest(sizes: Iterable[int | None]) -> int | None:
+    return min((size for size in sizes if size is not None), default=None)
 
 
 def _numbers(contexts: Iterable[int | None]) -> tuple[int, ...]:

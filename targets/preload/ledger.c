@@ -266,6 +266,17 @@ const struct object *object_holding(uint64_t address)
     return found;
 }
 
+const struct object *object_before(uint64_t address)
+{
+    const struct object *found = NULL;
+    for (size_t index = 0; index < object_count; index++) {
+        const struct object *each = &objects[index];
+        if (each->alive && each->buffer && each->end <= address && (!found || each->end > found->end))
+            found = each;
+    }
+    return found;
+}
+
 void end_object(struct object *object)
 {
     if (!object)

@@ -158,6 +158,8 @@ struct object *object_of_handle(int device_fd, uint32_t handle);
 struct object *object_named(uint64_t name);
 /* The live object at that NPU address, else the dead one that was last there, else NULL. */
 const struct object *object_holding(uint64_t address);
+/* The live object that ends last before that NPU address; NULL where none does. */
+const struct object *object_before(uint64_t address);
 
 void add_mapping(void *start, uint64_t bytes, uint64_t offset, unsigned buffer);
 void forget_mappings(void *start, uint64_t bytes);

@@ -228,9 +228,14 @@ static void print_walk(FILE *text, const struct walk *walk, uint32_t core_mask)
         const struct access *each = &walk->accesses[index];
         fprintf(text,
                 "%s{\"register\":\"0x%04x\",\"buffer\":%u,\"state\":\"%s\",\"count\":%" PRIu64 ",\"lowest\":%" PRIu64
-                ",\"highest\":%" PRIu64 "}",
+                ",\"highest\":%" PRIu64,
                 index ? "," : "", each->register_number, each->buffer, each->state, each->count, each->lowest,
                 each->highest);
+        /* Where no buffer ever was, the one before it may be too small. */
+        const struct object *before = each->buffer ? NULL : object_before(each->lowest);
+        if (before)
+            fprintf(text, ",\"after\":%u,\"past_end\":%" PRIu64, before->buffer, each->lowest - before->end);
+        fputs("}", text);
     }
     fputs("]}\n", text);
 }

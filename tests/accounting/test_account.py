@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from accounting.account import account_of_ledger, account_of_runtime
 from accounting.attribution import COMPONENTS
 from accounting.ledger import Buffer, Ledger, Read, Submit
+from accounting.sharing import Finding
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import DUP, Context, Plan, Step
 from tests.accounting.hand_made import (
@@ -126,8 +128,7 @@ def test_what_is_left_is_a_leak() -> None:
     ledger = make_ledger(*_dup_ledger(barriers).buffers.values(), left)
     account = _account(_DUP, barriers, ledger)
     assert account["left_bytes"] == 3 * PAGE
-    leak = {"kind": "leak", "context": None, "buffer": None, "owner": None, "amount": 3 * PAGE}
-    assert leak in account["findings"]
+    assert asdict(Finding("leak", None, None, None, 3 * PAGE)) in account["findings"]
 
 
 @pytest.mark.parametrize("missing", [1, 2])

@@ -70,6 +70,15 @@ def test_submits_are_read_with_all_their_reads(tmp_path: Path) -> None:
     assert ledger.submits == (Submit(50, 1, (2, 3), (Read("0x1110", 2, "dead", 3),)),)
 
 
+def test_an_unknown_address_has_the_buffer_before_it(tmp_path: Path) -> None:
+    """Where no buffer was at an address, the ledger says which one ends last before it, and how far away."""
+    read = {"register": "0x1070", "buffer": 0, "state": "unknown", "count": 3, "lowest": 9 * PAGE, "highest": 9 * PAGE}
+    event = {"event": "submit", "at_ns": 50, "thread": 7, "task_buffer": 1, "registers": [2]}
+    reads = [read, {**read, "after": 2, "past_end": PAGE}]
+    ledger = read_ledger(_write(tmp_path / "ledger", {**event, "reads": reads}))
+    assert ledger.submits[0].reads == (Read("0x1070", 0, "unknown", 3), Read("0x1070", 0, "unknown", 3, 2, PAGE))
+
+
 def test_other_events_make_no_buffer(tmp_path: Path) -> None:
     """An import is a further name of a buffer; a start says the mode; what was refused is kept once."""
     refused = {"event": "refused", "at_ns": 4, "call": "open", "path": "/dev/dri/card0"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accounting.attribution import attribute
-from accounting.ledger import Ledger, Submit
+from accounting.ledger import Ledger, Read, Submit
 from accounting.sharing import WRONG_READS, Finding, find_wrong_reads, shared_parts
 from scenarios.plan import DUP, SHARED_WEIGHTS, Context, Plan
 from tests.accounting.hand_made import (
@@ -80,6 +80,12 @@ def test_addresses_of_no_buffer() -> None:
     assert _findings(_LOADS, *runs) == [Finding("reads_unknown", 0, None, None, 12)]
     assert "reads_unknown" not in WRONG_READS
     assert set(WRONG_READS) == {"reads_freed", "reads_foreign"}
+
+
+def test_addresses_past_an_end_stand_with_the_buffer_before_them() -> None:
+    """They name that buffer, its owner, and the least distance from its end."""
+    reads = [Read(register, 0, "unknown", 3, 12, past) for register, past in (("0x1070", 2 * PAGE), ("0x4020", PAGE))]
+    assert _findings(_LOADS, make_submit(1, 2, *reads)) == [Finding("reads_unknown", 0, 12, 1, 6, PAGE)]
 
 
 def test_one_finding_for_all_reads_of_a_buffer() -> None:

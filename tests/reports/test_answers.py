@@ -130,6 +130,14 @@ def test_findings_are_warned_of(tmp_path: Path, kind: str, language: str) -> Non
     assert ("3.00" if kind == "leak" else "4") in warning
 
 
+def test_addresses_past_an_end_say_how_far(tmp_path: Path) -> None:
+    """A warning of unknown addresses names the memory before them and the distance from its end."""
+    finding = {"kind": "reads_unknown", "context": 3, "buffer": 7, "owner": 1, "amount": 9, "past_end_bytes": 3 * 2**19}
+    write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=[finding]))])
+    (warning,) = warnings(groups_of(tmp_path)[0], texts_of("en"))
+    assert "The lowest lies 1.50 MiB past the end of the last buffer before it (memory of: 2)" in warning
+
+
 def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
     """A latency that differs by more than its spread is given as it is; one that does not is said not to differ."""
     infos = [result(tmp_path, name, even(3)) for name in ("no_reuse_one_model", "full_dup")]

@@ -57,6 +57,21 @@ def test_the_extent_of_several_addresses_is_kept(preload: Path, tmp_path: Path) 
     assert _reads(_submits(run_on_board(script, preload, tmp_path))[0]) == [("0x4020", 1, "live", 3, 64, 4096)]
 
 
+def test_an_address_past_an_end_names_the_buffer_before_it(preload: Path, tmp_path: Path) -> None:
+    """Of addresses where no buffer ever was, the last buffer before the lowest is named, and how far its end is."""
+    script = """
+        npu = Npu()
+        data = npu.create(8192)
+        job = Job(npu, [command(0x1070, data.address + 0x4000000 + at) for at in (128, 64)])
+        job.run()
+    """
+    (unknown,) = [each for each in _submits(run_on_board(script, preload, tmp_path))[0]["reads"] if not each["buffer"]]
+    assert (unknown["state"], unknown["count"]) == ("unknown", 2)
+    # The task list and the commands are made after the data, with a page between buffers.
+    assert unknown["after"] == 3
+    assert 0 < unknown["past_end"] < 0x4000000
+
+
 def test_freed_memory_is_dead(preload: Path, tmp_path: Path) -> None:
     """A job that reads what was given back says so: its addresses are not given out again."""
     script = _JOB + "    npu.free(data); other = npu.create(8192); job.run()"
