@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -35,19 +36,21 @@ _SHORT_LIMIT_S = 1.5
 def nothing_is_left() -> Iterator[None]:
     """Hold that no test leaves a child, a zombie or an open file of the harness behind."""
     gc.collect()
-    before = _own_files(), set(psutil.Process().children(recursive=True))
+    files, children = _own_files(), set(psutil.Process().children(recursive=True))
     yield
     gc.collect()
-    assert (_own_files(), set(psutil.Process().children(recursive=True))) == before
+    # What was there before and has gone since is another test's.
+    assert _own_files() - files == Counter()
+    assert set(psutil.Process().children(recursive=True)) - children == set()
 
 
-def _own_files() -> list[str]:
+def _own_files() -> Counter[str]:
     """Return what the open file descriptors of this process are, without pytest's own that come and go."""
     targets = []
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
             targets.append(str(link.readlink()))
-    return sorted(target for target in targets if "/proc/" not in target)
+    return Counter(target for target in targets if "/proc/" not in target)
 
 
 def _is_gone(pid: int) -> bool:
