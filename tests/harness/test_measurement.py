@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import runtimes
+from accounting.sharing import Finding
 from harness import measurement
 from harness.errors import ResolutionsTooFew
 from harness.measurement import Bench
@@ -362,7 +363,7 @@ def test_memory_that_is_not_given_back_is_a_leak(tmp_path: Path) -> None:
     info = _checked(_bench(tmp_path, _TWO_LOADS, target=_BOARD), "no_reuse_one_model")
     assert info["outcome"] == "ok"
     assert info["memory"]["npu_left_bytes"] == [3 * _PAGE] * 2
-    leak = {"kind": "leak", "context": None, "buffer": None, "owner": None, "amount": 3 * _PAGE}
+    leak = dataclasses.asdict(Finding("leak", None, None, None, 3 * _PAGE))
     assert [repeat["npu"]["findings"] for repeat in info["repeats"]] == [[leak], [leak]]
 
 

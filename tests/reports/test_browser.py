@@ -270,6 +270,12 @@ def test_prints_whole(browser: Any, report: Path) -> None:
             "e.getBoundingClientRect().right > 1041).map(e => e.innerText.slice(0, 60))"
         )
         assert browser.execute_script(wide) == []
+        # A browser may ask for the width of a sheet that stands upright.
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": 700, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
+        )
+        assert browser.find_element("css selector", "figure .wide").is_displayed()
         printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
         assert base64.b64decode(printed["data"]).startswith(b"%PDF")
     finally:
