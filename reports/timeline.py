@@ -31,8 +31,6 @@ def timeline(rows: Sequence[Row], texts: Texts) -> Drawing | None:
         columns = 1 if narrow else 2
         lines = -(-len(traces) // columns)
         grid = list(canvas.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
-        # Panels are small, and every tick of each takes time.
-        grid[0].locator_params(nbins=4)
         for axes, (row, trace) in zip(grid, traces):
             _panel(axes, trace, SCENARIO_COLOURS.get(row.scenario, OTHER_COLOUR))
             axes.set_title(texts.scenario(row.scenario), loc="left")
