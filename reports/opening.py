@@ -49,14 +49,18 @@ def _share(row: Row) -> float:
 
 
 def _promise(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
-    parts = []
+    """Return where the promise is not kept; that it is, only where it is kept everywhere."""
+    kept: dict[bool, list[str]] = {False: [], True: []}
     for group, label in named:
         row = next((row for row in group.rows if row.scenario == _PROMISED and row.saving_percent), None)
         explained = explain(row) if row else None
         if row and row.saving_percent and explained and explained.naive_percent is not None:
             promised, measured = percent(explained.naive_percent), percent(row.saving_percent.median)
-            parts.append(texts("opening_promise_of", group=label, promised=promised, measured=measured))
-    return texts("opening_promise", parts=texts.joined(parts)) if parts else None
+            part = texts("opening_promise_of", group=label, promised=promised, measured=measured)
+            kept[explained.claim_is_reached].append(part)
+    if kept[False]:
+        return texts("opening_promise", parts=texts.joined(kept[False]))
+    return texts("opening_promise_kept", parts=texts.joined(kept[True])) if kept[True] else None
 
 
 def _cost(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:

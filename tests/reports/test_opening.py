@@ -35,6 +35,14 @@ def test_what_saves_most_and_less_than_promised(tmp_path: Path) -> None:
     assert "91.7 % and 68.8 % on here" in promise
 
 
+def test_a_promise_that_is_kept_is_said_to_be(tmp_path: Path) -> None:
+    """Where full dup saves (N-1)/N of everything the second sentence does not deny it."""
+    infos = full_dup(tmp_path)
+    for name in ("application_memory_bytes", "application_memory_over_baseline_bytes"):
+        infos[1]["memory"][name] = [0, 0, 0]
+    assert "keeps the promise" in sentences(tmp_path, infos)[1]
+
+
 def test_a_saving_within_its_spread_is_not_the_most(tmp_path: Path) -> None:
     """What repeats differ by more than it saves is no answer."""
     infos = [result(tmp_path, "no_reuse", even(40, spread=5)), result(tmp_path, "partial_dup", even(39, spread=5))]
