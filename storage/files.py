@@ -19,10 +19,12 @@ import jsonschema
 
 from storage.result import SCHEMA
 
-__all__ = ["WITHOUT_SPEED", "BadFile", "InvalidResult", "StoredFile", "StoredResult", "check_result", "read_storage"]
+__all__ = ["PROGRAMS", "WITHOUT_SPEED", "BadFile", "InvalidResult", "StoredFile", "StoredResult", "check_result", "read_storage"]
 
 #: Top-level key of the results without latencies, which pytest-benchmark itself would leave out.
 WITHOUT_SPEED = "reusebench_without_speed"
+#: Top-level key of the programs that `python -m samplers record` measured.
+PROGRAMS = "reusebench_programs"
 _SCHEMA_FILE = Path(__file__).parent / "schema" / "result-1.json"
 
 
@@ -50,6 +52,8 @@ class StoredFile:
     machine: dict[str, Any]
     commit: dict[str, Any]
     results: tuple[StoredResult, ...]
+    #: Programs that are not ours, in the form of schema/program-1.json.
+    programs: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def read_storage(storage: Path, phases: Container[str] | None = None) -> Iterato
     """
     for path in sorted(storage.glob("*/*.json"), key=lambda path: path.name):
         found = _read_file(path, phases)
-        if isinstance(found, BadFile) or found.results:
+        if isinstance(found, BadFile) or found.results or found.programs:
             yield found
 
 
@@ -104,7 +108,8 @@ def _stored_file(path: Path, data: dict[str, Any], phases: Container[str] | None
         check_result(result.info)
         if phases is not None:
             _forget_other_phases(result.info, phases)
-    return StoredFile(path, data["datetime"], data["machine_info"], data["commit_info"], (*measured, *others))
+    programs = tuple(data.get(PROGRAMS, ()))
+    return StoredFile(path, data["datetime"], data["machine_info"], data["commit_info"], (*measured, *others), programs)
 
 
 def _is_ours(benchmark: dict[str, Any]) -> bool:

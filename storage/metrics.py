@@ -1,0 +1,68 @@
+"""The figures that runs are compared by: the name of each, its unit, where it is stored, and which way is worse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BYTES", "METRICS", "NANOSECONDS", "PER_SECOND", "Metric", "UnknownMetric", "find_metric"]
+
+BYTES, NANOSECONDS, PER_SECOND = "bytes", "ns", "1/s"
+
+#: A figure that the kernel counts in pages moves by one of them for no reason of ours.
+_PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a result, with one value per repeat."""
+
+    #: As users write it; memory is in bytes.
+    name: str
+    #: The part of a result, and the key in it.
+    part: str
+    key: str
+    unit: str
+    #: The step in which its source counts; 0 where it is exact.
+    resolution: float
+    #: Whether more is worse.
+    less_is_better: bool = True
+
+
+class UnknownMetric(ValueError):
+    """No metric has this name."""
+
+    def __init__(self, name: str) -> None:
+        names = ", ".join(metric.name for metric in METRICS)
+        super().__init__(f"there is no metric {name!r}; valid: {names}")
+
+
+def _memory(name: str, resolution: int = _PAGE_BYTES) -> Metric:
+    return Metric(name, "memory", f"{name}_bytes", BYTES, resolution)
+
+
+#: In the order of every table. docs/results.md defines those of scenarios, docs/record.md those of programs.
+METRICS = (
+    _memory("application_memory"),
+    _memory("application_memory_over_baseline"),
+    _memory("application_memory_trimmed"),
+    _memory("application_peak_rss"),
+    _memory("application_rss"),
+    _memory("application_uss"),
+    _memory("process_peak_rss"),
+    _memory("baseline_memory"),
+    _memory("residue_memory"),
+    _memory("system_memory"),
+    _memory("npu_memory", resolution=0),
+    _memory("npu_peak", resolution=0),
+    _memory("npu_left", resolution=0),
+    Metric("latency", "speed", "latency_median_ns", NANOSECONDS, resolution=1),
+    Metric("throughput", "speed", "throughput_per_s", PER_SECOND, resolution=0, less_is_better=False),
+)
+
+
+def find_metric(name: str) -> Metric:
+    """Return the metric of this name, or raise UnknownMetric."""
+    for metric in METRICS:
+        if metric.name == name:
+            return metric
+    raise UnknownMetric(name)
