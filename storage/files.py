@@ -19,7 +19,16 @@ import jsonschema
 
 from storage.result import SCHEMA
 
-__all__ = ["PROGRAMS", "WITHOUT_SPEED", "BadFile", "InvalidResult", "StoredFile", "StoredResult", "check_result", "read_storage"]
+__all__ = [
+    "PROGRAMS",
+    "WITHOUT_SPEED",
+    "BadFile",
+    "InvalidResult",
+    "StoredFile",
+    "StoredResult",
+    "check_result",
+    "read_storage",
+]
 
 #: Top-level key of the results without latencies, which pytest-benchmark itself would leave out.
 WITHOUT_SPEED = "reusebench_without_speed"
