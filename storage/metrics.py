@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["BYTES", "METRICS", "NANOSECONDS", "PER_SECOND", "Metric", "UnknownMetric", "find_metric"]
 
@@ -26,6 +28,17 @@ class Metric:
     resolution: float
     #: Whether more is worse.
     less_is_better: bool = True
+    #: Another key of the part that is subtracted, repeat by repeat.
+    minus: str | None = None
+
+    def values(self, figures: Mapping[str, Any]) -> tuple[float, ...]:
+        """Return the value of each repeat that gave one, of a stored result or of a program's phase."""
+        part = figures.get(self.part, {})
+        whole = part.get(self.key, ())
+        if self.minus is None:
+            return tuple(float(value) for value in whole if value is not None)
+        pairs = zip(whole, part.get(self.minus, ()))
+        return tuple(float(value - less) for value, less in pairs if value is not None and less is not None)
 
 
 class UnknownMetric(ValueError):
@@ -45,6 +58,14 @@ METRICS = (
     _memory("application_memory"),
     _memory("application_memory_over_baseline"),
     _memory("application_memory_trimmed"),
+    Metric(
+        "application_memory_trimmed_over_baseline",
+        "memory",
+        "application_memory_trimmed_bytes",
+        BYTES,
+        _PAGE_BYTES,
+        minus="baseline_memory_bytes",
+    ),
     _memory("application_peak_rss"),
     _memory("application_rss"),
     _memory("application_uss"),

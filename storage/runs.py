@@ -125,13 +125,8 @@ def _of_program(info: Mapping[str, Any], board: str) -> Iterator[Measured]:
 
 def _values(figures: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
     """Return the values of every metric that there are any of."""
-    found = {}
-    for metric in METRICS:
-        values = figures.get(metric.part, {}).get(metric.key, ())
-        known = tuple(float(value) for value in values if value is not None)
-        if known:
-            found[metric.name] = known
-    return found
+    found = {metric.name: metric.values(figures) for metric in METRICS}
+    return {name: values for name, values in found.items() if values}
 
 
 def _plan(plan: Mapping[str, Any]) -> dict[str, Any]:

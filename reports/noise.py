@@ -1,0 +1,94 @@
+"""How far a figure moves from process to process and from run to run while nothing changes.
+
+Memory is no bell curve. Application memory as allocated is often two-valued: of one context of MobileNetV2 on ONNX
+Runtime it was 49.4 MiB in two processes of five and 50.6 MiB in the others (1,200 processes). Three repeats may all
+show one value, and those of the next run the other. So the noise is what the earlier runs of a series show; where there
+are too few of them it is at least what is known of the figure.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from storage.metrics import Metric
+
+__all__ = ["ENOUGH_RUNS", "Noise", "RunValues", "noise_of"]
+
+#: One run's values of a figure, one per repeat.
+RunValues = Sequence[float]
+
+#: From so many earlier runs on they are what the noise is known from.
+ENOUGH_RUNS = 5
+#: Standard deviations in percent of the figure, as `python -m tests.reports.accuracy` finds them on a quiet machine,
+#: rounded up. They hold where the runs at hand show less and earlier ones are missing.
+_LEAST_PERCENT = {
+    "application_memory": 2.0,
+    "application_memory_over_baseline": 2.0,
+    "application_memory_trimmed": 0.3,
+    "application_memory_trimmed_over_baseline": 0.3,
+    "application_peak_rss": 2.0,
+    "application_rss": 2.0,
+    "application_uss": 2.0,
+    "process_peak_rss": 2.0,
+    "baseline_memory": 0.5,
+    "residue_memory": 10.0,
+    "system_memory": 5.0,
+    "latency": 3.0,
+    "throughput": 3.0,
+}
+#: The median distance of two normal values from each other, in standard deviations of one.
+_MEDIAN_DISTANCE = statistics.NormalDist().inv_cdf(0.75) * 2**0.5
+#: The standard deviation of what is rounded to whole steps, in steps.
+_ROUNDING = 12**-0.5
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise of one figure of one configuration, in the figure's unit."""
+
+    #: Standard deviation of one repeat.
+    repeat: float
+    #: Standard deviation of a run, beyond what its repeats explain.
+    run: float
+    #: Degrees of freedom of both; 0: nothing shows a spread.
+    freedom: int
+    #: How many runs it is known from; 0: from the two sides alone.
+    runs: int
+
+    def error(self, *sides: Sequence[RunValues]) -> float:
+        """Return the standard error of the sum or difference of the sides' means."""
+        squares = (self.repeat**2 / sum(map(len, side)) + self.run**2 / len(side) for side in sides)
+        return float(sum(squares) ** 0.5)
+
+
+def noise_of(metric: Metric, sides: Sequence[Sequence[RunValues]], earlier: Sequence[RunValues]) -> Noise:
+    """Return the noise that two sides, and the earlier runs of the series in their order, show of the metric."""
+    runs = [run for side in sides for run in side]
+    own, own_freedom = _within(runs)
+    if len(earlier) < ENOUGH_RUNS:
+        level = statistics.fmean(value for run in runs for value in run)
+        least = max(abs(level) * _LEAST_PERCENT.get(metric.name, 0) / 100, metric.resolution * _ROUNDING)
+        return Noise(max(own, least), 0.0, own_freedom, 0)
+    known, freedom = _within(earlier)
+    between = _between(earlier, known)
+    # A repeat that is far off has no say: it widens the noise of its own comparison.
+    repeat = max(own, known, metric.resolution * _ROUNDING)
+    return Noise(repeat, between, len(earlier) - 1 if between or not freedom else freedom, len(earlier))
+
+
+def _within(runs: Sequence[RunValues]) -> tuple[float, int]:
+    """Return the standard deviation of repeats in their runs, and its degrees of freedom."""
+    freedom = sum(len(run) - 1 for run in runs)
+    squares = sum((value - statistics.fmean(run)) ** 2 for run in runs for value in run)
+    return ((squares / freedom) ** 0.5 if freedom else 0.0), freedom
+
+
+def _between(runs: Sequence[RunValues], repeat: float) -> float:
+    """Return the standard deviation of runs beyond that of their repeats, from neighbours: a change is no noise."""
+    means = [statistics.fmean(run) for run in runs]
+    steps = [abs(later - earlier) for earlier, later in zip(means, means[1:])]
+    of_means = statistics.median(steps) / _MEDIAN_DISTANCE
+    explained = repeat**2 * statistics.fmean(1 / len(run) for run in runs)
+    return float(max(0.0, of_means**2 - explained) ** 0.5)

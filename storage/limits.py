@@ -1,0 +1,75 @@
+"""Limits: how much a figure may get worse before a build fails, as users write them: `application_memory:2%+512KiB`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from storage.metrics import BYTES, NANOSECONDS, Metric, UnknownMetric, find_metric
+
+__all__ = ["Limit", "LimitInvalid", "parse_limit"]
+
+#: What a number of each unit may be followed by, and how many of the unit it is; a rate has no unit.
+_UNITS = {
+    BYTES: {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
+    NANOSECONDS: {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
+}
+_PART = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z%]*)")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How much worse a figure may get: a share of the baseline's and an amount besides, both together."""
+
+    metric: Metric
+    percent: float
+    #: In the metric's unit.
+    amount: float
+    #: As the user wrote it.
+    text: str
+
+    def allowed(self, base: float) -> float:
+        """Return how much worse the figure may get from this one, in the metric's unit."""
+        return abs(base) * self.percent / 100 + self.amount
+
+
+class LimitInvalid(ValueError):
+    """A limit that cannot be read."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(
+            f"{text!r} is no limit: {reason}. Write METRIC:PERCENT%+AMOUNT, or one of the two, such as "
+            "application_memory:2%+512KiB, npu_memory:0 or latency:5%"
+        )
+
+
+def parse_limit(text: str) -> Limit:
+    """Return the limit, or raise LimitInvalid."""
+    name, colon, allowed = text.partition(":")
+    if not colon:
+        raise LimitInvalid(text, "there is no colon")
+    try:
+        metric = find_metric(name.strip())
+    except UnknownMetric as error:
+        raise LimitInvalid(text, str(error)) from None
+    percent, amount = 0.0, 0.0
+    for part in allowed.split("+"):
+        read = _PART.fullmatch(part.strip())
+        if read is None:
+            raise LimitInvalid(text, f"{part.strip()!r} is no number with a unit")
+        if read["unit"] == "%":
+            percent += float(read["number"])
+        else:
+            amount += float(read["number"]) * _factor(text, metric, read["number"], read["unit"])
+    return Limit(metric, percent, amount, text)
+
+
+def _factor(text: str, metric: Metric, number: str, unit: str) -> int:
+    """Return how many of the metric's unit one of this unit is; 0 needs none."""
+    units = _UNITS.get(metric.unit, {"": 1})
+    if unit in units:
+        return units[unit]
+    if not unit and float(number) == 0:
+        return 1
+    valid = ", ".join(name for name in (*units, "%") if name)
+    raise LimitInvalid(text, f"{number}{unit} of {metric.name} needs a unit; valid: {valid}")
