@@ -89,6 +89,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if _SESSION in session.config.stash:
         session.config.stash[_SESSION].save_without_speed_alone()
     yield
+    if _SESSION in session.config.stash and session.config.stash[_SESSION].is_misplaced:
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(trylast=True)

@@ -16,6 +16,7 @@ __all__ = [
     "PssUnreadable",
     "ResolutionsMissing",
     "ResolutionsTooFew",
+    "RunMisplaced",
     "StorageNotLocal",
     "StorageNotWritable",
     "TargetInvalid",
@@ -119,6 +120,16 @@ class NoRuntime(UserError):
         _, _, path = target.partition(":")
         python = f"the Python of --target {target}" if path else "this Python"
         super().__init__(f"no runtime is installed for {python}. `python -m runtimes` says what to install")
+
+
+class RunMisplaced(UserError):
+    """The storage did not take a run that has been measured; said at the end, when nothing can be stopped."""
+
+    def __init__(self, storage: Path, reason: OSError, saved: Path) -> None:
+        super().__init__(
+            f"the storage {storage} cannot be written ({reason.strerror}). The run is in {saved}. When there is room, "
+            f"move it to {storage / saved.parent.name}, under a number that is free"
+        )
 
 
 class StorageNotLocal(UserError):

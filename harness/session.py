@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from harness.choice import Choice, chip_of, resolve_targets
 from harness.clock import ReplayClock
-from harness.errors import NoModels, StorageNotLocal, UserError
+from harness.errors import NoModels, RunMisplaced, StorageNotLocal, UserError
 from harness.measurement import Bench
 from harness.places import FILE_SCHEME, storage_folder, writable
 from harness.progress import Progress
@@ -19,6 +20,7 @@ from harness.settings import check_kernel, resolve_model_sets, resolve_settings
 from samplers.npu import find_npu_sources, has_npu
 from storage.board import board_storage
 from storage.files import WITHOUT_SPEED, check_result
+from storage.writing import save_run
 from targets.outcome import Failure
 
 __all__ = ["Session"]
@@ -51,10 +53,15 @@ class Session:
         progress.expect((len(configurations) - len(self._without_models)) * settings.repeats)
         #: Results that pytest-benchmark has no statistics for, in the form of its entries.
         self._without_speed: list[dict[str, Any]] = []
+        #: The file of this run, once it is written.
+        self.saved: Path | None = None
+        #: Whether the storage did not take it.
+        self.is_misplaced = False
         #: False under --benchmark-disable and --benchmark-skip.
         self.saves = not (self._benchmarks.disabled or self._benchmarks.skip)
         if self.saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
+        self._benchmarks.storage.save = self._save
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
@@ -93,8 +100,19 @@ class Session:
             commit_info=hook.pytest_benchmark_generate_commit_info(config=self._config),
         )
         self.add_without_speed(output_json)
-        self._benchmarks.storage.save(output_json, self._benchmarks.save or self._benchmarks.autosave)
+        self._save(output_json, self._benchmarks.save or self._benchmarks.autosave)
         self._benchmarks.save = self._benchmarks.autosave = None
+
+    def _save(self, output_json: dict[str, Any], name: str) -> None:
+        """Write the run, in place of pytest-benchmark: it cannot count past 9999, nor beside another writer."""
+        storage, logger = self.storage.resolve(), self._benchmarks.logger
+        try:
+            self.saved = save_run(storage, output_json, name)
+        except OSError as error:
+            self.is_misplaced = True
+            self.saved = save_run(Path(tempfile.mkdtemp(prefix="reusebench-")), output_json, name)
+            logger.error(str(RunMisplaced(storage, error, self.saved)))
+        logger.info(f"Saved benchmark data in: {self.saved}")
 
     def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Have all models read or built; return which configurations have none. Raise where that leaves nothing.

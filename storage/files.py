@@ -7,6 +7,7 @@ those of the latencies. Results without, failures and those of a target that com
 
 from __future__ import annotations
 
+import datetime
 import functools
 import json
 from collections.abc import Callable, Container, Iterator
@@ -17,7 +18,9 @@ from typing import Any
 import fastjsonschema
 import jsonschema
 
+from storage.program import check_program
 from storage.result import SCHEMA
+from storage.writing import run_number
 
 __all__ = [
     "PROGRAMS",
@@ -28,6 +31,7 @@ __all__ = [
     "StoredResult",
     "check_result",
     "read_storage",
+    "run_files",
 ]
 
 #: Top-level key of the results without latencies, which pytest-benchmark itself would leave out.
@@ -88,14 +92,19 @@ def check_result(info: dict[str, Any]) -> None:
 
 
 def read_storage(storage: Path, phases: Container[str] | None = None) -> Iterator[StoredFile | BadFile]:
-    """Yield every run of the storage, by file name; files without results of ours are passed over.
+    """Yield every run of the storage, by number; files without results of ours are passed over.
 
     The readings of all phases take two thirds of the memory: of phases other than those named only the names are kept.
     """
-    for path in sorted(storage.glob("*/*.json"), key=lambda path: path.name):
+    for path in run_files(storage):
         found = _read_file(path, phases)
         if isinstance(found, BadFile) or found.results or found.programs:
             yield found
+
+
+def run_files(storage: Path) -> list[Path]:
+    """Return the files of the storage that may be runs, by number."""
+    return sorted(storage.glob("*/*.json"), key=lambda path: (run_number(path) or 0, path.name))
 
 
 def _read_file(path: Path, phases: Container[str] | None) -> StoredFile | BadFile:
@@ -118,7 +127,22 @@ def _stored_file(path: Path, data: dict[str, Any], phases: Container[str] | None
         if phases is not None:
             _forget_other_phases(result.info, phases)
     programs = tuple(data.get(PROGRAMS, ()))
-    return StoredFile(path, data["datetime"], data["machine_info"], data["commit_info"], (*measured, *others), programs)
+    for program in programs:
+        check_program(program)
+    machine, when = data["machine_info"], data["datetime"]
+    if measured or others or programs:
+        _check_origin(machine, when)
+    return StoredFile(path, when, machine, data["commit_info"], (*measured, *others), programs)
+
+
+def _check_origin(machine: dict[str, Any], when: Any) -> None:
+    """Raise InvalidResult where the run does not say on which board it was, or when."""
+    if not isinstance(machine.get("reusebench", {}).get("board"), str):
+        raise InvalidResult("it does not say of which board it is")
+    try:
+        datetime.datetime.fromisoformat(when)
+    except (TypeError, ValueError):
+        raise InvalidResult(f"its date {when!r} is none") from None
 
 
 def _is_ours(benchmark: dict[str, Any]) -> bool:

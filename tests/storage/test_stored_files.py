@@ -14,10 +14,12 @@ import pytest
 from storage import files
 from storage.files import WITHOUT_SPEED, BadFile, InvalidResult, StoredFile, check_result, read_storage
 from storage.result import Configuration, build_result
+from storage.writing import save_run
 from tests.reports.stored import even, result, write_run
 from tests.support import make_plan
 
 _FAILURE = {"kind": "hung", "phase": "prepare", "context": None, "message": "no answer", "last_words": ""}
+_MACHINE = {"reusebench": {"board": "board-123456"}}
 
 
 def _info() -> dict[str, Any]:
@@ -29,9 +31,9 @@ def _info() -> dict[str, Any]:
 def _file(
     benchmarks: list[dict[str, Any]],
     without_speed: list[dict[str, Any]] | None = None,
-    when: str = "2026-11-21T10:00:00",
+    when: Any = "2026-11-21T10:00:00",
 ) -> dict[str, Any]:
-    common = {"machine_info": {"node": "board"}, "commit_info": {"id": "abc"}, "datetime": when, "version": "5.3.1"}
+    common = {"machine_info": _MACHINE, "commit_info": {"id": "abc"}, "datetime": when, "version": "5.3.1"}
     return {**common, "benchmarks": benchmarks, **({WITHOUT_SPEED: without_speed} if without_speed else {})}
 
 
@@ -132,7 +134,7 @@ def test_a_storage_is_read_in_order(tmp_path: Path) -> None:
     first, second = read_storage(tmp_path)
     assert isinstance(first, StoredFile)
     assert isinstance(second, StoredFile)
-    assert (first.recorded_at, first.machine, first.commit) == ("2026-11-21T10:00:00", {"node": "board"}, {"id": "abc"})
+    assert (first.recorded_at, first.machine, first.commit) == ("2026-11-21T10:00:00", _MACHINE, {"id": "abc"})
     assert first.results[0].info == _info()
     assert first.results[0].stats == {"median": 0.5}
     assert [each.stats for each in second.results] == [None]
@@ -200,3 +202,52 @@ def test_a_file_of_another_encoding_and_a_folder(tmp_path: Path) -> None:
     _write(tmp_path, "0001.json", "").write_bytes(b"\xff\xfe{}")
     (tmp_path / "Linux-CPython-3.11-64bit" / "0002.json").mkdir()
     assert [type(each) for each in read_storage(tmp_path)] == [BadFile, BadFile]
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return a run's file as it should be."""
+    storage = tmp_path_factory.mktemp("made")
+    run = json.loads(write_run(storage, [result(storage, "no_reuse", even(3))]).read_text())
+    return save_run(storage, run, "whole").read_bytes()
+
+
+def _damaged(content: bytes) -> list[bytes]:
+    """Return what a power loss may leave: the start alone, zeros in place of the end, of a piece or of all of it."""
+    ends = [round(len(content) * part / 20) for part in range(20)] + [1, len(content) - 1]
+    starts = [content[:end] for end in ends]
+    zeros = [start + bytes(len(content) - len(start)) for start in starts]
+    piece = content[:4096] + bytes(512) + content[4608:]
+    return [*starts, *zeros, piece]
+
+
+def test_a_file_that_a_power_loss_has_cut_short(tmp_path: Path, content: bytes) -> None:
+    """Wherever it was cut, that file alone is lost, and it is named; those before and after it are read."""
+    for number, damaged in enumerate(_damaged(content)):
+        folder = tmp_path / str(number) / "Linux-CPython-3.11-64bit"
+        folder.mkdir(parents=True)
+        for name, bytes_ in (("0001_a", content), ("0002_b", damaged), ("0003_c", content)):
+            (folder / f"{name}.json").write_bytes(bytes_)
+        first, bad, last = read_storage(folder.parent)
+        assert isinstance(first, StoredFile)
+        assert isinstance(bad, BadFile)
+        assert isinstance(last, StoredFile)
+        assert str(bad).startswith(f"{folder / '0002_b.json'}: cannot be read"), number
+
+
+@pytest.mark.parametrize("when", ["", "yesterday", 7, None])
+def test_a_run_without_a_date(tmp_path: Path, when: Any) -> None:
+    """Runs are put in order by their dates: one that has none is not read."""
+    _write(tmp_path, "0001.json", _file([_measured(_info())], when=when))
+    (found,) = read_storage(tmp_path)
+    assert isinstance(found, BadFile)
+    assert found.reason == f"its date {when!r} is none"
+
+
+@pytest.mark.parametrize("machine", [{}, {"reusebench": {}}, {"reusebench": {"board": None}}])
+def test_a_run_of_no_board(tmp_path: Path, machine: dict[str, Any]) -> None:
+    """Memory of two boards is never one series: a run that does not say where it was is not read."""
+    _write(tmp_path, "0001.json", {**_file([_measured(_info())]), "machine_info": machine})
+    (found,) = read_storage(tmp_path)
+    assert isinstance(found, BadFile)
+    assert found.reason == "it does not say of which board it is"
