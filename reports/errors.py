@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["NoResults", "NoRun", "NoStorage", "OutputNotWritable", "ReportError"]
+__all__ = [
+    "ExportMixed",
+    "ExportNotWritable",
+    "MetricNotOfForm",
+    "NoResults",
+    "NoRun",
+    "NoStorage",
+    "NothingToExport",
+    "OutputNotWritable",
+    "ReportError",
+]
 
 
 class ReportError(Exception):
@@ -43,3 +53,42 @@ class OutputNotWritable(ReportError):
 
     def __init__(self, folder: Path, error: OSError) -> None:
         super().__init__(f"cannot write the report into {folder} ({error.strerror}). Name another with --output DIR")
+
+
+class NothingToExport(ReportError):
+    """The runs have none of the metrics."""
+
+    def __init__(self, metrics: Sequence[str], found: Sequence[str], runs: Sequence[str]) -> None:
+        there_are = ", ".join(found) or "none"
+        super().__init__(
+            f"{', '.join(runs)}: no figures of {', '.join(metrics)}. There are: {there_are}. "
+            "Name others with --metric NAME, or another run"
+        )
+
+
+class MetricNotOfForm(ReportError):
+    """The form cannot hold the metric."""
+
+    def __init__(self, metric: str, form: str, others: Sequence[str]) -> None:
+        super().__init__(
+            f"--format {form} does not hold {metric}: it takes one direction alone, less or more is better. "
+            f"Valid for {metric}: {', '.join(others)}"
+        )
+
+
+class ExportMixed(ReportError):
+    """Figures of one name would be of different things."""
+
+    def __init__(self, configuration: str, condition: str, values: Sequence[tuple[str, str | None]]) -> None:
+        each = ", ".join(f"{run}: {value}" for run, value in values)
+        super().__init__(
+            f"{configuration}: the runs differ in {condition} ({each}), and in this format one name stands for all of "
+            "them. Export one run at a time, or use --format csv or jsonl"
+        )
+
+
+class ExportNotWritable(ReportError):
+    """The export cannot be written."""
+
+    def __init__(self, file: Path, error: OSError) -> None:
+        super().__init__(f"cannot write {file} ({error.strerror}). Name another with --output FILE")
