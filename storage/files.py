@@ -30,14 +30,18 @@ __all__ = [
     "StoredFile",
     "StoredResult",
     "check_result",
+    "read_file",
     "read_storage",
     "run_files",
+    "storages_in",
 ]
 
 #: Top-level key of the results without latencies, which pytest-benchmark itself would leave out.
 WITHOUT_SPEED = "reusebench_without_speed"
 #: Top-level key of the programs that `python -m samplers record` measured.
 PROGRAMS = "reusebench_programs"
+#: Files of runs in a storage. Their names begin with a number; those of other files, a board's trials too, do not.
+_RUNS = "*/[0-9]*.json"
 _SCHEMA_FILE = Path(__file__).parent / "schema" / "result-1.json"
 
 
@@ -68,6 +72,11 @@ class StoredFile:
     #: Programs that are not ours, in the form of schema/program-1.json.
     programs: tuple[dict[str, Any], ...] = ()
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether there is anything of ours in it."""
+        return bool(self.results or self.programs)
+
 
 @dataclass(frozen=True)
 class BadFile:
@@ -97,8 +106,8 @@ def read_storage(storage: Path, phases: Container[str] | None = None) -> Iterato
     The readings of all phases take two thirds of the memory: of phases other than those named only the names are kept.
     """
     for path in run_files(storage):
-        found = _read_file(path, phases)
-        if isinstance(found, BadFile) or found.results or found.programs:
+        found = read_file(path, phases)
+        if isinstance(found, BadFile) or found.is_ours:
             yield found
 
 
@@ -107,7 +116,14 @@ def run_files(storage: Path) -> list[Path]:
     return sorted(storage.glob("*/*.json"), key=lambda path: (run_number(path) or 0, path.name))
 
 
-def _read_file(path: Path, phases: Container[str] | None) -> StoredFile | BadFile:
+def storages_in(folder: Path) -> list[Path]:
+    """Return the storage of one board: the folder itself; or those of all boards inside it."""
+    boards = sorted({path.parent.parent for path in folder.glob(f"*/{_RUNS}")})
+    return boards if boards and not any(folder.glob(_RUNS)) else [folder]
+
+
+def read_file(path: Path, phases: Container[str] | None = None) -> StoredFile | BadFile:
+    """Return the file's run, with the readings of these phases, or what is wrong with it."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return _stored_file(path, data, phases)

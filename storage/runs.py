@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.files import StoredFile
+from storage.files import BadFile, StoredFile, read_file, run_files
 from storage.metrics import METRICS
 
-__all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "run_of"]
+__all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
 
 #: What should be equal before two figures of one configuration are compared.
 CONDITIONS = ("board", "chip", "runtime_version", "driver_version", "python_version", "models", "plan")
@@ -59,6 +59,8 @@ class Measured:
     #: By the name of the metric: a value for each repeat that gave one. Metrics without values are left out; there are
     #: none at all where the outcome is not "ok".
     values: Mapping[str, tuple[float, ...]]
+    #: How busy the machine was with other work before the processes started, at most.
+    busy_percent: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,19 @@ class Run:
         return self.path.stem
 
 
+def read_runs(storage: Path) -> Iterator[Run | BadFile]:
+    """Yield every run of the storage, by number; files without results of ours are passed over."""
+    for path in run_files(storage):
+        found = _read(path)
+        if found is not None:
+            yield found
+
+
+def read_run(path: Path) -> Run | BadFile:
+    """Return the file's run, or what is wrong with it."""
+    return _read(path) or BadFile(path, "there are no results of ours in it")
+
+
 def run_of(file: StoredFile) -> Run:
     """Return the run in short."""
     named = _FILE_NAME.fullmatch(file.path.stem)
@@ -105,6 +120,14 @@ def run_of(file: StoredFile) -> Run:
     )
 
 
+def _read(path: Path) -> Run | BadFile | None:
+    """Return the run in short; None where nothing of it is ours."""
+    found = read_file(path, ())
+    if isinstance(found, BadFile):
+        return found
+    return run_of(found) if found.is_ours else None
+
+
 def _of_scenario(info: Mapping[str, Any], board: str) -> Measured:
     names = tuple(dict.fromkeys(str(model["name"]) for model in info["models"]))
     detail = f"{info['streams']} x {info['contexts']}"
@@ -112,7 +135,9 @@ def _of_scenario(info: Mapping[str, Any], board: str) -> Measured:
     models = [model["digest"] for model in info["models"]]
     conditions.update(board=board, models=_digest(models), plan=_digest(_plan(info["plan"])))
     configuration = Configuration(info["runtime"], info["target"], info["scenario"], detail, names)
-    return Measured(configuration, conditions, info["outcome"], _values(info) if info["outcome"] == "ok" else {})
+    values = _values(info) if info["outcome"] == "ok" else {}
+    busy_percent = max(info["speed"]["idle_cpu_percent"], default=0.0)
+    return Measured(configuration, conditions, info["outcome"], values, busy_percent)
 
 
 def _of_program(info: Mapping[str, Any], board: str) -> Iterator[Measured]:

@@ -1,0 +1,224 @@
+"""What users may call their runs, which runs that means, and what is said where it means none."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from storage.files import BadFile
+from storage.references import (
+    CommitNotClean,
+    NoRunOfCommit,
+    NoSuchRun,
+    RangeReversed,
+    RunNotReadable,
+    RunsError,
+    find_runs,
+)
+from storage.runs import Run
+from tests.reports.stored import even, result, write_run
+
+_NOWHERE = Path("/proc")  # no git repository
+
+
+def _run(
+    number: int, name: str = "20261101_120000", at: int | None = None, folder: str = "Linux", **more: object
+) -> Run:
+    path = Path(f"/storage/{folder}/{number:04}_{name}.json")
+    day = number if at is None else at
+    run = Run(path, number, name, f"2026-11-{day:02}T12:00:00+00:00", "board-123456", None, False, ())
+    return dataclasses.replace(run, **more)  # type: ignore[arg-type]
+
+
+_RUNS = [_run(1), _run(2, "main"), _run(3, "main"), _run(4), _run(12, at=5)]
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"),
+    [
+        ("1", [1]),
+        ("0012", [12]),
+        ("main", [2, 3]),
+        ("0002_main", [2]),
+        ("0003_main.json", [3]),
+        ("20261101_120000", [1, 4, 12]),
+        ("latest", [12]),
+        ("latest~0", [12]),
+        ("latest~1", [4]),
+        ("latest~4", [1]),
+        ("2..4", [2, 3, 4]),
+        ("4..12", [4, 12]),
+        ("3..3", [3]),
+        ("latest~2..latest", [3, 4, 12]),
+        ("0002..latest~1", [2, 3, 4]),
+    ],
+)
+def test_words_that_mean_stored_runs(words: str, numbers: list[int]) -> None:
+    """Numbers with zeros or without, names, the newest and those before it, and ranges with both ends."""
+    assert [run.number for run in find_runs(words, _RUNS, _NOWHERE)] == numbers
+
+
+def test_time_decides_and_not_the_number() -> None:
+    """A board whose clock was set has runs of a later number and an earlier date; ranges go by the date."""
+    runs = [_run(1, at=9), _run(2, at=3), _run(3, at=8), _run(4, at=1)]
+    assert [run.number for run in find_runs("latest", runs, _NOWHERE)] == [1]
+    assert [run.number for run in find_runs("2..1", runs, _NOWHERE)] == [2, 3, 1]
+
+
+def test_runs_of_one_number_in_two_folders() -> None:
+    """pytest-benchmark counted for each Python; both are meant, and a range has all between the outer ones."""
+    runs = [_run(1, at=1), _run(1, at=3, folder="Other"), _run(2, at=2), _run(2, at=4, folder="Other")]
+    assert [run.recorded_at[8:10] for run in find_runs("1", runs, _NOWHERE)] == ["01", "03"]
+    assert len(find_runs("1..2", runs, _NOWHERE)) == 4
+
+
+def test_a_number_comes_before_a_name_and_a_name_before_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is short is what is stored; `./` before it makes it a path."""
+    write_run(tmp_path / "main", [result(tmp_path / "main", "no_reuse", even(3))], 7)
+    monkeypatch.chdir(tmp_path)
+    runs = [*_RUNS, _run(6, "12")]
+    assert [run.number for run in find_runs("12", runs, _NOWHERE)] == [12]
+    assert [run.number for run in find_runs("main", runs, _NOWHERE)] == [2, 3]
+    assert [run.number for run in find_runs("./main", runs, _NOWHERE)] == [7]
+
+
+def test_paths(tmp_path: Path) -> None:
+    """A file, a storage, and a folder with the storages of several boards; nothing else need be stored."""
+    for board, number in (("one", 1), ("one", 2), ("two", 3)):
+        at = f"2026-01-0{number}T00:00:00"
+        path = write_run(tmp_path / board, [result(tmp_path / board, "no_reuse", even(3))], number, at)
+    assert [run.path for run in find_runs(str(path), [], _NOWHERE)] == [path]
+    assert [run.number for run in find_runs(str(tmp_path / "one"), [], _NOWHERE)] == [1, 2]
+    assert [run.number for run in find_runs(str(tmp_path), [], _NOWHERE)] == [1, 2, 3]
+
+
+def test_a_damaged_file_of_a_storage_is_named(tmp_path: Path) -> None:
+    """It costs itself alone."""
+    good = write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
+    good.with_name("0002_cut.json").write_text(good.read_text()[:1000])
+    told: list[BadFile] = []
+    assert [run.path for run in find_runs(str(tmp_path), [], _NOWHERE, told.append)] == [good]
+    assert [file.path.name for file in told] == ["0002_cut.json"]
+
+
+def test_a_damaged_file_that_is_named_itself(tmp_path: Path) -> None:
+    """There is nothing to go on with."""
+    cut = tmp_path / "0002_cut.json"
+    cut.write_text('{"benchmarks": [')
+    with pytest.raises(RunNotReadable, match=r"0002_cut.json: cannot be read .* Name another file"):
+        find_runs(str(cut), _RUNS, _NOWHERE)
+    cut.write_text('{"benchmarks": [], "machine_info": {}, "commit_info": {}, "datetime": "2026-01-01"}')
+    with pytest.raises(RunNotReadable, match=r"there are no results of ours in it"):
+        find_runs(str(cut), _RUNS, _NOWHERE)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository with the commits first, second (tagged v1) and third, and a branch for the first."""
+    folder = tmp_path_factory.mktemp("project")
+    _git(folder, "init", "--quiet", "--initial-branch=trunk")
+    for name in ("first", "second", "third"):
+        _git(folder, "commit", "--quiet", "--allow-empty", "-m", name)
+    _git(folder, "tag", "-a", "-m", "one", "v1", "HEAD~1")
+    _git(folder, "branch", "feature/x", "HEAD~2")
+    return folder
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+    return subprocess.run(
+        ["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def _of_commits(project: Path) -> list[Run]:
+    first, second, third = (_git(project, "rev-parse", f"HEAD~{back}") for back in (2, 1, 0))
+    commits = [(first, False), (first, True), (second, False), (second, False), (third, True)]
+    return [_run(number, commit=commit, is_dirty=dirty) for number, (commit, dirty) in enumerate(commits, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"), [("v1", [3, 4]), ("HEAD~1", [3, 4]), ("feature/x", [1]), ("trunk~2", [1])]
+)
+def test_git_revisions(project: Path, words: str, numbers: list[int]) -> None:
+    """Branches, tags and what git counts from them mean the runs of that commit, without those of changed files."""
+    assert [run.number for run in find_runs(words, _of_commits(project), project)] == numbers
+
+
+def test_an_abbreviated_commit(project: Path) -> None:
+    """As many digits as git needs."""
+    commit = _git(project, "rev-parse", "HEAD~1")
+    assert [run.number for run in find_runs(commit[:8], _of_commits(project), project)] == [3, 4]
+
+
+def test_a_commit_with_changed_files_only(project: Path) -> None:
+    """Its runs are not those of the commit: they are named, and can be asked for by number."""
+    with pytest.raises(CommitNotClean, match=r"'HEAD' is the commit \w{10}, .*: 0005_\w+\. Name one of them"):
+        find_runs("HEAD", _of_commits(project), project)
+
+
+def test_a_commit_without_runs(project: Path) -> None:
+    """The message has the commits of which there are runs, the newest first."""
+    first, second = (_git(project, "rev-parse", f"HEAD~{back}")[:10] for back in (2, 1))
+    with pytest.raises(NoRunOfCommit, match=rf"no run of it is stored; there are runs of {second}, {first}\."):
+        find_runs("HEAD", _of_commits(project)[:4], project)
+    with pytest.raises(NoRunOfCommit, match="no run has a commit"):
+        find_runs("HEAD", _RUNS, project)
+
+
+def test_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no git no words are a revision; all others work."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(NoSuchRun):
+        find_runs("HEAD", _RUNS, project)
+    assert find_runs("latest", _RUNS, project)
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [
+        ("99", "99"),
+        ("latest~5", "latest~5"),
+        ("1..99", "99"),
+        ("latest~9..2", "latest~9"),
+        ("nothing", "nothing"),
+        ("--all", "--all"),
+        ("", ""),
+        ("a..b", "a..b"),
+        ("latest~x", "latest~x"),
+    ],
+)
+def test_words_that_mean_nothing(project: Path, words: str, unknown: str) -> None:
+    """The message has the words, of a range those of the wrong end, what is valid, and what there is."""
+    with pytest.raises(NoSuchRun) as error:
+        find_runs(words, _RUNS, project)
+    message = str(error.value)
+    assert message.startswith(f"there is no run {unknown!r}. Valid: a number, a name, `latest`")
+    assert message.endswith("Stored: 5 runs; numbers 1-4, 12; names main")
+
+
+def test_a_range_from_late_to_early() -> None:
+    """It is not turned round silently."""
+    with pytest.raises(RangeReversed, match=r"'4\.\.2': 2 is older than 4; the older one stands first: 2\.\.4"):
+        find_runs("4..2", _RUNS, _NOWHERE)
+
+
+def test_no_runs_at_all() -> None:
+    """The newest of none is none, and of one there is no other."""
+    with pytest.raises(NoSuchRun, match=r"Stored: 1 run; numbers 1$"):
+        find_runs("latest~1", _RUNS[:1], _NOWHERE)
+    with pytest.raises(NoSuchRun, match=r"Stored: no runs$"):
+        find_runs("latest", [], _NOWHERE)
+
+
+def test_a_message_stays_short(project: Path) -> None:
+    """Also where ten thousand runs could be meant."""
+    runs = [_run(2 * number, f"name{number}", 1, commit=f"{number:010}{0:030}") for number in range(1, 10001)]
+    for words in ("nothing", "HEAD"):
+        with pytest.raises(RunsError) as error:
+            find_runs(words, runs, project)
+        assert "and 999" in str(error.value)
+        assert len(str(error.value)) < 600
