@@ -89,15 +89,19 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if _SESSION in session.config.stash:
         session.config.stash[_SESSION].save_without_speed_alone()
     yield
-    if _SESSION in session.config.stash and session.config.stash[_SESSION].is_misplaced:
+    if _SESSION in session.config.stash and session.config.stash[_SESSION].is_failed:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say where the results are and what shows them."""
+    """Say what the comparison with a baseline came to, where the results are and what shows them."""
     if _SESSION in config.stash:
-        storage = config.stash[_SESSION].storage
+        session = config.stash[_SESSION]
+        storage = session.storage
+        if session.verdict:
+            terminalreporter.section("against the baseline")
+            terminalreporter.write_line(session.verdict.words)
         terminalreporter.section("reusebench")
         option = "" if storage == board_storage() else f" --storage {storage}"
         terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports{option}")

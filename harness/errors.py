@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 __all__ = [
+    "BaselineMissing",
+    "BaselineMoves",
+    "BaselineNotNamed",
     "ChipUnknown",
     "FramesAreBuiltIn",
+    "GateNeedsRun",
     "ModelFileEmpty",
     "ModelFileMissing",
     "ModelNotBuilt",
@@ -26,6 +30,40 @@ __all__ = [
 
 class UserError(Exception):
     """The user can put it right; conftest.py shows it as pytest's usage error, without a traceback."""
+
+
+class BaselineNotNamed(UserError):
+    """A limit is given, and nothing that it could be held against."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "--memory-fail and --memory-across need --memory-baseline RUNS: the name, number or file of the runs to "
+            "compare with. Make some with `pytest bench/ --benchmark-save=NAME`"
+        )
+
+
+class BaselineMoves(UserError):
+    """The baseline is named by words that mean another run each time."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(
+            f"--memory-baseline {words}: a run that got worse would be the next baseline. Name one that stays: a name "
+            "given with --benchmark-save, a number, a file or a git revision"
+        )
+
+
+class BaselineMissing(UserError):
+    """--memory-baseline means no stored run; storage.references has the sentences."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"--memory-baseline: {error}")
+
+
+class GateNeedsRun(UserError):
+    """Nothing is stored that could be compared."""
+
+    def __init__(self) -> None:
+        super().__init__("--memory-baseline needs a run that is stored: leave --benchmark-disable and -skip out")
 
 
 class NoModels(UserError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from harness.choice import Choice, chip_of, resolve_targets
 from harness.clock import ReplayClock
-from harness.errors import NoModels, RunMisplaced, StorageNotLocal, UserError
+from harness.errors import GateNeedsRun, NoModels, RunMisplaced, StorageNotLocal, UserError
+from harness.gate import Verdict, make_gate
 from harness.measurement import Bench
 from harness.places import FILE_SCHEME, storage_folder, writable
 from harness.progress import Progress
@@ -42,6 +44,7 @@ class Session:
         targets = resolve_targets(Choice.of(config.option))
         check_kernel()
         self.storage = writable(_storage(config))
+        self._gate = make_gate(config.option, self.storage)
         chip = chip_of(targets)
         settings = resolve_settings(config.option, chip)
         progress = Progress(config)
@@ -59,6 +62,8 @@ class Session:
         self.is_misplaced = False
         #: False under --benchmark-disable and --benchmark-skip.
         self.saves = not (self._benchmarks.disabled or self._benchmarks.skip)
+        if self._gate and not self.saves:
+            raise GateNeedsRun
         if self.saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._benchmarks.storage.save = self._save
@@ -102,6 +107,20 @@ class Session:
         self.add_without_speed(output_json)
         self._save(output_json, self._benchmarks.save or self._benchmarks.autosave)
         self._benchmarks.save = self._benchmarks.autosave = None
+
+    @functools.cached_property
+    def verdict(self) -> Verdict | None:
+        """What the comparison with the baseline says of the stored run; None where none is asked for."""
+        if self._gate is None:
+            return None
+        return (
+            self._gate.judge(self.saved) if self.saved else Verdict(False, "nothing was measured: nothing to compare")
+        )
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the run as a whole has failed, however its tests did."""
+        return self.is_misplaced or (self.verdict is not None and not self.verdict.passed)
 
     def _save(self, output_json: dict[str, Any], name: str) -> None:
         """Write the run, in place of pytest-benchmark: it cannot count past 9999, nor beside another writer."""

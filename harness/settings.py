@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.choice import add_choice_options
 from harness.errors import PssUnreadable
+from harness.gate import add_gate_options
 from harness.model_sets import BuiltIn, ModelSets, Resolution
 from runtimes import find_runtime
 from samplers.process import pss_readable
@@ -145,6 +146,7 @@ def add_options(parser: pytest.Parser) -> None:
         help=f"A first look: {_network(_QUICK)}, {_QUICK.repeats} repeats, "
         f"{_QUICK.rounds} rounds. Options given beside it win.",
     )
+    add_gate_options(add)
 
 
 def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:

@@ -1,108 +1,64 @@
-"""`python -m reports`: the comparison of stored runs, in the terminal, as one page, as tables and as figures."""
+"""`python -m reports`: the report of stored runs; with a command, what has changed between them.
+
+Nothing here runs a benchmark.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Protocol
 
-from rich.console import Console
+from reports import compare_command, export_command, report_command
+from reports.errors import ReportError
 
-from reports.comparison import Group
-from reports.errors import OutputNotWritable, ReportError
-from reports.figure_files import write_figures
-from reports.labels import labels
-from reports.languages import in_language
-from reports.legends import legends_of
-from reports.material import Material
-from reports.opening import opening
-from reports.page import write_page
-from reports.page_figures import DrawnFigure, figures_of, file_names
-from reports.reading import read_material, to_be_shown
-from reports.tables import TABLE_FORMATS, write_tables
-from reports.terminal import print_group, print_opening
-from reports.texts import LANGUAGES, texts_of
+__all__ = ["COMMANDS", "main"]
 
-__all__ = ["main"]
 
-_OUTPUT = Path("out/report")
-_PAGE, _FIGURES = "html", "svg"
-FORMATS = (_PAGE, *TABLE_FORMATS, _FIGURES)
-_DEFAULT_FORMATS = (_PAGE, "csv", "md")
+class _Command(Protocol):
+    """A module of one command."""
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Return the exit code; raise ReportError for a mistake of the user."""
+
+
+#: By name: what the command does, and its module.
+COMMANDS: dict[str, tuple[str, _Command]] = {
+    "compare": ("what has changed between two runs, and whether it is more than allowed", compare_command),
+    "export": ("stored runs in the forms of other tools", export_command),
+}
+_REPORT = "Without a command: the report of stored runs, as a page and as tables. Runs nothing itself."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the report; exit code 1 where a stored file could not be read, 2 where there is no report."""
-    options = _parser().parse_args(arguments)
-    console = Console()
+    """Run the command, or write the report; exit code 2 for a mistake of the user."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in COMMANDS:
+        name = words.pop(0)
+        described, command = COMMANDS[name]
+        parser = argparse.ArgumentParser(f"python -m reports {name}", description=f"Prints {described}.")
+    else:
+        command, parser = report_command, _report_parser()
+    command.prepare_parser(parser)
     try:
-        material = read_material(options.storage, options.run)
-        for file in material.bad_files:
-            print(f"reports: {file}", file=sys.stderr)
-        written = _write(material, options.format or _DEFAULT_FORMATS, options.output, options.lang)
+        return command.run(parser.parse_args(words))
     except ReportError as error:
         print(f"reports: {error}", file=sys.stderr)
         return 2
-    texts, newest = texts_of(options.lang), _of_newest_run(material.groups)
-    for group in newest:
-        print_group(group, texts, console)
-    print_opening(opening(newest, labels(newest, texts), texts), texts, console)
-    for path in written:
-        console.print(texts("terminal_written", path=path), highlight=False, soft_wrap=True)
-    return 1 if material.bad_files else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m reports", description="Report on stored runs; runs nothing itself.")
-    add = parser.add_argument
-    add(
-        "--storage",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="storage of a board, or a folder of several; repeatable; default: this board's",
+def _report_parser() -> argparse.ArgumentParser:
+    commands = "\n".join(f"  {name:10}{described}" for name, (described, _) in COMMANDS.items())
+    return argparse.ArgumentParser(
+        "python -m reports",
+        description=_REPORT,
+        epilog=f"commands (each has a --help of its own):\n{commands}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add("--run", action="append", metavar="N", help="this run alone, by its number or `latest`; repeatable")
-    add("--output", type=Path, metavar="DIR", default=_OUTPUT, help=f"folder of the report; default: {_OUTPUT}")
-    add("--lang", choices=LANGUAGES, default=LANGUAGES[0], help=f"shown first; default: {LANGUAGES[0]}")
-    add(
-        "--format",
-        action="append",
-        choices=FORMATS,
-        help=f"what is written, repeatable; default: {', '.join(_DEFAULT_FORMATS)}",
-    )
-    return parser
-
-
-def _write(material: Material, formats: Sequence[str], output: Path, language: str) -> list[Path]:
-    """Write in these formats into the folder and return what was written."""
-    try:
-        written = []
-        if _PAGE in formats or _FIGURES in formats:
-            shown = to_be_shown(material.groups)
-            figures = figures_of(shown)
-            if _PAGE in formats:
-                written.append(write_page(material, shown, figures, output, language))
-            if _FIGURES in formats:
-                written.append(_write_figures(shown, figures, output, language))
-        tables = [each for each in TABLE_FORMATS if each in formats]
-        return written + ([write_tables(material, output / "tables", tables)] if tables else [])
-    except OSError as error:
-        raise OutputNotWritable(output, error) from None
-
-
-def _write_figures(shown: Sequence[Group], figures: Mapping[str, DrawnFigure], output: Path, language: str) -> Path:
-    names = file_names(shown, figures)
-    drawings = {names[name]: in_language(each.drawing, each.said, language) for name, each in figures.items()}
-    legends = {names[name]: legend for name, legend in legends_of(shown, texts_of(language)).items() if name in names}
-    return write_figures(drawings, output / "figures", legends)
-
-
-def _of_newest_run(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups that the newest run has measured; the page shows the older ones too."""
-    newest = groups[0].newest.path
-    return [group for group in groups if any(row.file.path == newest for row in group.rows)]
 
 
 if __name__ == "__main__":

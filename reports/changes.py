@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.comparison import BUSY_PERCENT
 from reports.difference import Difference, difference
 from reports.noise import RunValues
 from storage.metrics import Metric
 from storage.runs import CONDITIONS, Configuration, Measured, Run
 
-__all__ = ["CONFIDENCE", "Change", "Changes", "Differing", "Unmeasured", "compare_runs"]
+__all__ = ["CONFIDENCE", "DISTURBED", "Change", "Changes", "Differing", "Unmeasured", "compare_runs"]
 
 #: Of a whole table: in so many of a hundred tables without a change no row tells of one.
 CONFIDENCE = 0.99
+#: The verdict on a figure of speed where the machine was busy with other work on one side.
+DISTURBED = "disturbed"
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,13 @@ class Change:
     configuration: Configuration
     metric: Metric
     difference: Difference
+    #: Whether other work on the machine may show in it.
+    is_disturbed: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """The difference's verdict, or DISTURBED."""
+        return DISTURBED if self.is_disturbed else self.difference.verdict
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,10 @@ class _Side:
     @property
     def conditions(self) -> Mapping[str, str | None]:
         return self.measured[-1].conditions
+
+    @property
+    def is_disturbed(self) -> bool:
+        return any(each.busy_percent > BUSY_PERCENT for each in self.measured)
 
     def values(self, metric: Metric) -> list[RunValues]:
         return [each.values[metric.name] for each in self.measured if metric.name in each.values]
@@ -153,8 +167,8 @@ def _rows(
     found = [(each, metric) for each in sides for metric in metrics if all(side.values(metric) for side in sides[each])]
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(found))
     for each, metric in found:
-        base, head = sides[each]
+        before, after = sides[each]
         # Those under the base's conditions: others have another noise, and another level.
-        alike = _Side(tuple(run for run in earlier.get(each, ()) if run.conditions == base.conditions))
-        sampled = difference(metric, base.values(metric), head.values(metric), alike.values(metric), confidence)
-        yield Change(each, metric, sampled)
+        alike = _Side(tuple(run for run in earlier.get(each, ()) if run.conditions == before.conditions))
+        sampled = difference(metric, before.values(metric), after.values(metric), alike.values(metric), confidence)
+        yield Change(each, metric, sampled, metric.part == "speed" and (before.is_disturbed or after.is_disturbed))

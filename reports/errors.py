@@ -12,6 +12,8 @@ __all__ = [
     "NoResults",
     "NoRun",
     "NoStorage",
+    "NoSuchRuns",
+    "NothingToCompare",
     "NothingToExport",
     "OutputNotWritable",
     "ReportError",
@@ -53,6 +55,20 @@ class OutputNotWritable(ReportError):
 
     def __init__(self, folder: Path, error: OSError) -> None:
         super().__init__(f"cannot write the report into {folder} ({error.strerror}). Name another with --output DIR")
+
+
+class NoSuchRuns(ReportError):
+    """The words mean no stored run; storage.references has the sentences."""
+
+
+class NothingToCompare(ReportError):
+    """The two sides have no configuration that could be compared."""
+
+    def __init__(self, base: str, head: str) -> None:
+        super().__init__(
+            f"nothing of {head} can be compared with {base}: no configuration was measured in both with any of these "
+            "metrics under the same conditions. The lines above say what differs; --across and --metric choose others"
+        )
 
 
 class NothingToExport(ReportError):

@@ -8,11 +8,12 @@ are too few of them it is at least what is known of the figure.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.metrics import Metric
+from storage.metrics import BYTES, Metric
 
 __all__ = ["ENOUGH_RUNS", "Noise", "RunValues", "noise_of"]
 
@@ -22,8 +23,8 @@ RunValues = Sequence[float]
 #: From so many earlier runs on they are what the noise is known from.
 ENOUGH_RUNS = 5
 #: Standard deviations in percent of the figure, as `python -m tests.reports.accuracy` finds them on a quiet machine,
-#: rounded up. They hold where the runs at hand show less and earlier ones are missing.
-_LEAST_PERCENT = {
+#: rounded up: what is known before any run of a series.
+_KNOWN_PERCENT = {
     "application_memory": 2.0,
     "application_memory_over_baseline": 2.0,
     "application_memory_trimmed": 0.3,
@@ -38,8 +39,14 @@ _LEAST_PERCENT = {
     "latency": 3.0,
     "throughput": 3.0,
 }
-#: The median distance of two normal values from each other, in standard deviations of one.
-_MEDIAN_DISTANCE = statistics.NormalDist().inv_cdf(0.75) * 2**0.5
+#: How many degrees of freedom they count for beside those of the runs at hand (G. K. Smyth, Linear models and empirical
+#: Bayes methods, 2004: the moderated t). With two repeats alone an interval would be 50 standard errors wide.
+_KNOWN_FREEDOM = 8
+#: Standard deviation of runs in percent, at least: what else runs on the machine maps some of the same files, and PSS
+#: divides their pages. Beside other work 50.41 MiB became 50.29 for some runs in a row.
+_LEAST_RUN_PERCENT = {BYTES: 0.1}
+#: The mean distance of two normal values from each other, in standard deviations of one.
+_MEAN_DISTANCE = 2 / math.pi**0.5
 #: The standard deviation of what is rounded to whole steps, in steps.
 _ROUNDING = 12**-0.5
 
@@ -66,16 +73,29 @@ class Noise:
 def noise_of(metric: Metric, sides: Sequence[Sequence[RunValues]], earlier: Sequence[RunValues]) -> Noise:
     """Return the noise that two sides, and the earlier runs of the series in their order, show of the metric."""
     runs = [run for side in sides for run in side]
+    percent = abs(statistics.fmean(value for run in runs for value in run)) / 100
     own, own_freedom = _within(runs)
+    # A repeat that is far off shall not pass for a change: it widens the noise of its own comparison.
+    least = max(own, metric.resolution * _ROUNDING)
     if len(earlier) < ENOUGH_RUNS:
-        level = statistics.fmean(value for run in runs for value in run)
-        least = max(abs(level) * _LEAST_PERCENT.get(metric.name, 0) / 100, metric.resolution * _ROUNDING)
-        return Noise(max(own, least), 0.0, own_freedom, 0)
+        return _moderated(least, own_freedom, percent * _KNOWN_PERCENT.get(metric.name, 0))
     known, freedom = _within(earlier)
     between = _between(earlier, known)
-    # A repeat that is far off has no say: it widens the noise of its own comparison.
-    repeat = max(own, known, metric.resolution * _ROUNDING)
-    return Noise(repeat, between, len(earlier) - 1 if between or not freedom else freedom, len(earlier))
+    least_between = percent * _LEAST_RUN_PERCENT.get(metric.unit, 0) if metric.resolution else 0.0
+    if between > least_between or not freedom:
+        freedom = len(earlier) - 1
+    return Noise(max(least, known), max(between, least_between), freedom, len(earlier))
+
+
+def _moderated(own: float, own_freedom: int, known: float) -> Noise:
+    """Return the noise of the runs at hand together with what is known; nothing stands for runs that show no spread."""
+    if not own_freedom:
+        return Noise(0.0, 0.0, 0, 0)
+    if not known:
+        return Noise(own, 0.0, own_freedom, 0)
+    freedom = own_freedom + _KNOWN_FREEDOM
+    moderated = ((own_freedom * own**2 + _KNOWN_FREEDOM * known**2) / freedom) ** 0.5
+    return Noise(max(own, moderated), 0.0, freedom, 0)
 
 
 def _within(runs: Sequence[RunValues]) -> tuple[float, int]:
@@ -86,9 +106,12 @@ def _within(runs: Sequence[RunValues]) -> tuple[float, int]:
 
 
 def _between(runs: Sequence[RunValues], repeat: float) -> float:
-    """Return the standard deviation of runs beyond that of their repeats, from neighbours: a change is no noise."""
+    """Return the standard deviation of runs beyond that of their repeats, by the distances of neighbours.
+
+    The largest distance is left out: one change is no noise.
+    """
     means = [statistics.fmean(run) for run in runs]
-    steps = [abs(later - earlier) for earlier, later in zip(means, means[1:])]
-    of_means = statistics.median(steps) / _MEDIAN_DISTANCE
+    distances = sorted(abs(later - earlier) for earlier, later in zip(means, means[1:]))
+    of_means = statistics.fmean(distances[:-1]) / _MEAN_DISTANCE
     explained = repeat**2 * statistics.fmean(1 / len(run) for run in runs)
     return float(max(0.0, of_means**2 - explained) ** 0.5)

@@ -1,0 +1,120 @@
+"""The gate of `pytest bench/`: this run against a baseline that the user has named, by `python -m reports compare`.
+
+In a process of its own: the comparison needs numpy, which the harness never imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import BaselineMissing, BaselineMoves, BaselineNotNamed
+from storage.limits import Limit, LimitInvalid, parse_limit
+from storage.references import RunsError, find_runs
+from storage.runs import CONDITIONS, Run, read_runs
+
+__all__ = ["Gate", "Verdict", "add_gate_options", "make_gate"]
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+#: Words that mean another run each time.
+_MOVES = re.compile(r"\blatest\b")
+
+
+def add_gate_options(add: Callable[..., Any]) -> None:
+    """Declare the options."""
+    add(
+        "--memory-baseline",
+        metavar="RUNS",
+        help="Compare this run with these at the end: a name given with --benchmark-save, a number, a file, a git "
+        "revision. Not `latest`: a run that got worse must not become the next baseline.",
+    )
+    add(
+        "--memory-fail",
+        action="append",
+        metavar="LIMIT",
+        type=_limit,
+        help="Fail where a figure got worse than the baseline's by more, and it is no noise: METRIC:PERCENT%%+AMOUNT, "
+        "such as application_memory:2%%+512KiB or npu_memory:0; repeatable.",
+    )
+    add(
+        "--memory-across",
+        action="append",
+        metavar="CONDITION",
+        choices=CONDITIONS,
+        help=f"Compare with the baseline although this differs; repeatable: {', '.join(CONDITIONS)}.",
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of the comparison."""
+
+    passed: bool
+    #: For the terminal.
+    words: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A baseline, and how much worse than it a run may be."""
+
+    baseline: str
+    limits: tuple[Limit, ...]
+    across: tuple[str, ...]
+    storage: Path
+
+    def judge(self, saved: Path) -> Verdict:
+        """Compare the stored run with the baseline."""
+        command = [
+            sys.executable,
+            "-m",
+            "reports",
+            "compare",
+            self.baseline,
+            str(saved),
+            "--storage",
+            str(self.storage),
+        ]
+        command += [word for limit in self.limits for word in ("--fail", limit.text)]
+        command += [word for condition in self.across for word in ("--across", condition)]
+        # Where the user is, names of files mean what they mean to the user.
+        path = os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH", "")]))
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        return Verdict(done.returncode == 0, done.stdout.decode(errors="replace").rstrip())
+
+
+def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
+    """Return the gate that the options describe; None without any. Raise UserError where the baseline is none."""
+    words, limits, across = option.memory_baseline, option.memory_fail or (), option.memory_across or ()
+    if words is None:
+        if limits or across:
+            raise BaselineNotNamed
+        return None
+    if _MOVES.search(words):
+        raise BaselineMoves(words)
+    known = [run for run in read_runs(storage) if isinstance(run, Run)] if storage.is_dir() else []
+    try:
+        find_runs(words, known, Path())
+    except RunsError as error:
+        raise BaselineMissing(error) from None
+    return Gate(words, tuple(limits), tuple(across), storage)
+
+
+def _limit(text: str) -> Limit:
+    try:
+        return parse_limit(text)
+    except LimitInvalid as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,66 @@
+"""The runs that a command may speak of: those of its storages, and those that a user names by a path."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reports.errors import NoSuchRuns
+from reports.reading import boards_in
+from storage.board import board_storage
+from storage.files import BadFile
+from storage.references import RunsError, find_runs
+from storage.runs import Run, read_runs
+
+__all__ = ["KnownRuns", "add_run_options"]
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Declare where runs are looked for."""
+    add = parser.add_argument
+    add(
+        "--storage",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="storage of a board, or a folder of several; repeatable; default: this board's",
+    )
+    add(
+        "--project",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="checkout whose git revisions may be named; default: the working folder",
+    )
+
+
+@dataclass(frozen=True)
+class KnownRuns:
+    """The runs of the storages."""
+
+    runs: Sequence[Run]
+    bad_files: Sequence[BadFile]
+    project: Path
+
+    @classmethod
+    def read(cls, options: argparse.Namespace) -> KnownRuns:
+        """Read the storages that the options name; damaged files are named on standard error.
+
+        This board's storage need not be there: runs may be named by their files.
+        """
+        storages = options.storage or [path for path in [board_storage()] if path.is_dir()]
+        found = [each for storage in storages for folder in boards_in(storage) for each in read_runs(folder)]
+        bad_files = [each for each in found if isinstance(each, BadFile)]
+        for file in bad_files:
+            print(f"reports: {file}", file=sys.stderr)
+        return cls([each for each in found if isinstance(each, Run)], bad_files, options.project)
+
+    def find(self, words: str) -> list[Run]:
+        """Return the runs that the words mean, the oldest first, or raise NoSuchRuns."""
+        try:
+            return find_runs(words, self.runs, self.project)
+        except RunsError as error:
+            raise NoSuchRuns(error) from None
