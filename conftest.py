@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -14,8 +12,7 @@ from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.session import Session, choose_board_storage
 from harness.settings import add_options
-from samplers.environment import environment
-from samplers.sources import memory_sources
+from samplers.environment import stored_environment
 from storage.board import board_name, board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
@@ -73,8 +70,7 @@ def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     """Say what of the machine bears on memory."""
-    sources = [asdict(source) for source in memory_sources(os.getpid())]
-    machine_info["reusebench"] = {"board": board_name(), **environment(), "memory_sources": sources}
+    machine_info["reusebench"] = stored_environment(board_name())
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:

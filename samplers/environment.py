@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from samplers.npu import rknpu_driver_version
+from samplers.sources import memory_sources
 from samplers.system import read_system
 
-__all__ = ["environment"]
+__all__ = ["environment", "stored_environment"]
 
 #: Variables that change what an allocator or a thread pool does, and so what is measured.
 _PREFIXES = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "OMP_", "ORT_", "RKNN_")
+
+
+def stored_environment(board: str) -> dict[str, Any]:
+    """Return what every stored run says of the machine, under `reusebench` in its machine_info."""
+    sources = [asdict(source) for source in memory_sources(os.getpid())]
+    return {"board": board, **environment(), "memory_sources": sources}
 
 
 def environment() -> dict[str, Any]:

@@ -14,7 +14,15 @@ import psutil
 
 from samplers.procfs import parse_sizes
 
-__all__ = ["ProcessMemory", "ResidentCounter", "pss_readable", "read_process", "reset_peak", "rollup_readable"]
+__all__ = [
+    "ProcessMemory",
+    "ResidentCounter",
+    "pss_readable",
+    "read_process",
+    "read_shares",
+    "reset_peak",
+    "rollup_readable",
+]
 
 #: Written to /proc/PID/clear_refs, resets VmHWM to the present RSS (proc(5), since Linux 4.0).
 _RESET_PEAK = "5"
@@ -70,6 +78,18 @@ def _read_process(process: psutil.Process) -> ProcessMemory:
         fd_count=process.num_fds(),
         thread_count=process.num_threads(),
     )
+
+
+def read_shares(pid: int) -> tuple[int, int]:
+    """Return PSS and USS; raise ProcessLookupError where the process has gone, PermissionError where it is not ours."""
+    rollup = _read_sizes(pid, "smaps_rollup")
+    try:
+        totals = _totals(rollup) if rollup else _totals_of_psutil(psutil.Process(pid))
+    except psutil.NoSuchProcess as error:
+        raise ProcessLookupError(str(error)) from None
+    except psutil.AccessDenied as error:
+        raise PermissionError(str(error)) from None
+    return totals["pss_bytes"], totals["uss_bytes"]
 
 
 def reset_peak(pid: int) -> bool:

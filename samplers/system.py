@@ -11,9 +11,10 @@ import psutil
 
 from samplers.procfs import parse_sizes
 
-__all__ = ["Idle", "SystemMemory", "observe_idle", "read_system", "used_bytes"]
+__all__ = ["Idle", "SystemMemory", "observe_idle", "oom_kills", "read_system", "used_bytes"]
 
 _MEMINFO = Path("/proc/meminfo")
+_VMSTAT = Path("/proc/vmstat")
 _NOISE_INTERVAL_S = 0.02
 
 
@@ -57,6 +58,12 @@ def read_system(meminfo: Path = _MEMINFO) -> SystemMemory:
 def used_bytes() -> int:
     """Return the system memory in use now."""
     return read_system().used_bytes
+
+
+def oom_kills(vmstat: Path = _VMSTAT) -> int:
+    """Return how many processes the kernel has killed for memory since boot (Linux 4.13; 0 where not counted)."""
+    counts = dict(line.split() for line in vmstat.read_text().splitlines())
+    return int(counts.get("oom_kill", 0))
 
 
 @dataclass(frozen=True)

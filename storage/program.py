@@ -67,7 +67,7 @@ def check_program(info: Mapping[str, Any]) -> None:
     try:
         _validator()(info)
     except fastjsonschema.JsonSchemaValueException as error:
-        place = error.name.replace("data", "the program", 1)
+        place = str(error.name).replace("data", "the program", 1)
         raise InvalidProgram(f"not a valid {PROGRAM_SCHEMA}: {place}: {error.message[:200]}") from None
 
 

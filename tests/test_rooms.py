@@ -15,6 +15,10 @@ from tests.support import CHECKOUT
 _ARROWS = {
     "models": set(),
     "samplers": set(),
+    "samplers/__main__.py": {"samplers", "storage"},
+    "samplers/record_command.py": {"samplers", "storage"},
+    "samplers/record_summary.py": {"samplers", "storage"},
+    "samplers/stored_run.py": {"samplers", "storage"},
     "runtimes": set(),
     "runtimes/__main__.py": {"harness", "runtimes", "samplers", "storage", "targets"},
     "scenarios": {"runtimes"},

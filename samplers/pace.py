@@ -1,0 +1,42 @@
+"""When a costly reading is due: often at first, then seldom, and never more than a share of the time."""
+
+from __future__ import annotations
+
+__all__ = ["Pace"]
+
+
+class Pace:
+    """The time of the next reading of one kind; times are monotonic, in nanoseconds."""
+
+    def __init__(self, first_ns: int, longest_ns: int, share: float) -> None:
+        """Take the first gap, which doubles up to the longest, and the share of the time that readings may take."""
+        self._first_ns = first_ns
+        self._longest_ns = longest_ns
+        self._share = share
+        self._gap_ns = first_ns
+        self._next_ns = 0
+        self._cost_ns = 0
+        self._ended_ns: int | None = None
+
+    def restart(self, now_ns: int) -> None:
+        """Begin again with the first gap, within the share."""
+        self._gap_ns = self._first_ns
+        self._plan(now_ns)
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether a reading should be taken now."""
+        return now_ns >= self._next_ns
+
+    def affords(self, now_ns: int, share: float) -> bool:
+        """Whether a reading out of turn keeps within that share, if it costs what the last one did."""
+        return self._ended_ns is None or now_ns >= self._ended_ns + self._cost_ns / share
+
+    def taken(self, began_ns: int, ended_ns: int) -> None:
+        """Note what a reading took, and plan the next."""
+        self._cost_ns, self._ended_ns = ended_ns - began_ns, ended_ns
+        self._plan(ended_ns)
+        self._gap_ns = min(2 * self._gap_ns, self._longest_ns)
+
+    def _plan(self, now_ns: int) -> None:
+        earliest_ns = 0 if self._ended_ns is None else self._ended_ns + round(self._cost_ns / self._share)
+        self._next_ns = max(now_ns + self._gap_ns, earliest_ns)

@@ -1,0 +1,239 @@
+"""The recorder of a program: cheap readings at a steady rate, costly ones within a share of the time."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import select
+import signal
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from samplers.marks import Marks
+from samplers.pace import Pace
+from samplers.phases import PhaseLog, Stretch
+from samplers.signals import SignalPipe
+from samplers.system import Idle, observe_idle, used_bytes
+from samplers.tree import ProcessTree, Seen
+from samplers.watched import Ending, Watched
+
+__all__ = ["SAMPLE_HZ", "Readings", "Recording", "record"]
+
+#: Readings of RSS per second. `python -m tests.samplers.overhead` measures what all readings cost the program.
+SAMPLE_HZ = 20
+_S, _MS = 10**9, 10**6
+_INTERVAL_NS = _S // SAMPLE_HZ
+#: Until the interval is reached: a program that runs 20 ms has figures too.
+_FIRST_NS = 2 * _MS
+#: Time in which the noise of the system's memory is watched before the start.
+_IDLE_S = 0.3
+#: PSS is read under the memory lock of each process, for at most this share of the time; at a mark for this.
+_PSS_SHARE, _PSS_SHARE_AT_MARKS = 0.002, 0.005
+
+
+@dataclass
+class Readings:
+    """Readings of one kind in order: times (ns, monotonic), and values in bytes."""
+
+    times_ns: array[int] = field(default_factory=lambda: array("q"))
+    values: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, time_ns: int, value: int) -> None:
+        """Append one."""
+        self.times_ns.append(time_ns)
+        self.values.append(value)
+
+
+@dataclass
+class Recording:
+    """What was read of one run of a program; times are monotonic."""
+
+    #: ISO 8601, UTC.
+    started_at: str
+    begin_ns: int
+    idle: Idle
+    #: System memory before the start.
+    idle_bytes: int
+    end_ns: int = 0
+    ending: Ending = field(default_factory=Ending)
+    #: Whether the user ended it with Ctrl-C or SIGTERM, and by which of them.
+    ended_by: int | None = None
+    recorder_cpu_ns: int = 0
+    stretches: list[Stretch] = field(default_factory=list)
+    processes: list[Seen] = field(default_factory=list)
+    #: Sum over all processes.
+    rss: Readings = field(default_factory=Readings)
+    #: Of the largest process.
+    largest: Readings = field(default_factory=Readings)
+    #: High-water marks of single processes when they had risen.
+    peaks: Readings = field(default_factory=Readings)
+    pss: Readings = field(default_factory=Readings)
+    uss: Readings = field(default_factory=Readings)
+    system: Readings = field(default_factory=Readings)
+    npu: Readings = field(default_factory=Readings)
+
+
+def record(start: Callable[[], Watched], marks: Marks, has_npu: bool, tell: Callable[[str], None]) -> Recording:
+    """Record the program that `start` returns until it ends, or the user ends the recording."""
+    idle, idle_bytes = observe_idle(_IDLE_S), used_bytes()
+    with SignalPipe() as signals:
+        watched = start()
+        marks.started()
+        recorder = _Recorder(watched, marks, has_npu, signals, tell)
+        return recorder.run(idle, idle_bytes)
+
+
+class _Recorder:
+    def __init__(
+        self, watched: Watched, marks: Marks, has_npu: bool, signals: SignalPipe, tell: Callable[[str], None]
+    ) -> None:
+        self._watched = watched
+        self._marks = marks
+        self._signals = signals
+        self._tell = tell
+        now_ns = time.monotonic_ns()
+        self._log = PhaseLog(now_ns)
+        self._tree = ProcessTree(watched.root, now_ns, watched.with_root)
+        if watched.with_root:
+            self._tree.forget_peaks()
+        self._begin_ns = self._next_ns = now_ns
+        self._gap_ns = _FIRST_NS
+        self._discovery = Pace(5 * _MS, 500 * _MS, 0.002)
+        self._pss = Pace(5 * _MS, 500 * _MS, _PSS_SHARE)
+        self._system = Pace(5 * _MS, 250 * _MS, 0.001)
+        self._npu = Pace(20 * _MS, _S, 0.001) if has_npu else None
+        # What a program has at its very start says little of it.
+        self._pss.restart(now_ns)
+        self._interrupts = 0
+        self._is_stopped = False
+        self._has_told = False
+
+    def run(self, idle: Idle, idle_bytes: int) -> Recording:
+        """Read until the end."""
+        at, cpu_ns = datetime.datetime.now(datetime.timezone.utc).isoformat(), time.process_time_ns()
+        self._recording = Recording(at, self._begin_ns, idle, idle_bytes)
+        while not self._watched.has_ended() and not self._is_stopped:
+            self._turn()
+        recording, end_ns = self._recording, time.monotonic_ns()
+        self._take_marks(end_ns)
+        recording.end_ns, recording.ending = end_ns, self._watched.ending
+        recording.stretches, recording.processes = self._log.end(end_ns), self._tree.seen
+        self._tree.close()
+        self._note_last_peak(end_ns)
+        recording.recorder_cpu_ns = time.process_time_ns() - cpu_ns
+        return recording
+
+    def _turn(self) -> None:
+        """Wait for what comes next, and see to it."""
+        self._wait()
+        for number in self._signals.read():
+            self._heed(number)
+        now_ns = time.monotonic_ns()
+        if self._take_marks(now_ns):
+            self._read_at_mark(now_ns)
+        if now_ns >= self._next_ns:
+            self._read_in_turn(now_ns)
+            self._next_ns = max(self._next_ns + self._gap_ns, now_ns)
+            self._gap_ns = min(2 * self._gap_ns, _INTERVAL_NS)
+        if self._watched.has_left() and not self._has_told:
+            self._tell_of_those_left()
+
+    def _wait(self) -> None:
+        left_ns = self._next_ns - time.monotonic_ns()
+        descriptors = [self._signals.descriptor]
+        if self._marks.descriptor is not None:
+            descriptors.append(self._marks.descriptor)
+        select.select(descriptors, [], [], max(left_ns, 0) / _S)
+
+    def _heed(self, number: int) -> None:
+        """Do what a signal asks for; one of the terminal has gone to the program too."""
+        if number == signal.SIGCHLD:
+            return
+        if number == signal.SIGTERM:
+            self._watched.send(number)
+        self._recording.ended_by = self._recording.ended_by or number
+        self._interrupts += number == signal.SIGINT
+        self._is_stopped = self._watched.with_root or self._watched.has_left()
+        if self._interrupts > 1 and not self._is_stopped:
+            self._kill_all()
+
+    def _kill_all(self) -> None:
+        self._watched.send(signal.SIGKILL)
+        for pid in self._tree.pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+
+    def _tell_of_those_left(self) -> None:
+        """Say once, when it is sure, what is still waited for."""
+        self._tree.sample(time.monotonic_ns())
+        self._has_told = True
+        names = ", ".join(f"{seen.name} ({seen.pid})" for seen in self._tree.seen if seen.pid in self._tree.pids)
+        if names:
+            self._tell(f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording")
+
+    def _take_marks(self, now_ns: int) -> bool:
+        """Return whether a phase has begun."""
+        changes = [self._log.mark(name, now_ns) for name in self._marks.read()]
+        return any(changes)
+
+    def _read_at_mark(self, now_ns: int) -> None:
+        self._read_peaks(now_ns)
+        self._read_rss(now_ns)
+        self._read_system(now_ns)
+        if self._pss.affords(now_ns, _PSS_SHARE_AT_MARKS):
+            self._read_pss(now_ns)
+        self._pss.restart(now_ns)
+
+    def _read_in_turn(self, now_ns: int) -> None:
+        if self._discovery.is_due(now_ns):
+            self._tree.discover(now_ns)
+            self._read_peaks(now_ns)
+            self._discovery.taken(now_ns, time.monotonic_ns())
+        if self._system.is_due(now_ns):
+            self._read_system(now_ns)
+        self._read_rss(now_ns)
+        if self._pss.is_due(now_ns):
+            self._read_pss(now_ns)
+        if self._npu and self._npu.is_due(now_ns):
+            self._read_npu(now_ns, self._npu)
+
+    def _read_rss(self, now_ns: int) -> None:
+        whole, largest = self._tree.sample(now_ns)
+        if whole:
+            self._recording.rss.add(now_ns, whole)
+            self._recording.largest.add(now_ns, largest)
+
+    def _read_peaks(self, now_ns: int) -> None:
+        peak = self._tree.read_peaks()
+        if peak:
+            self._recording.peaks.add(now_ns, peak)
+
+    def _read_system(self, now_ns: int) -> None:
+        began_ns = time.monotonic_ns()
+        self._recording.system.add(now_ns, used_bytes())
+        self._system.taken(began_ns, time.monotonic_ns())
+
+    def _read_pss(self, now_ns: int) -> None:
+        began_ns = time.monotonic_ns()
+        shares = self._tree.read_shares()
+        self._pss.taken(began_ns, time.monotonic_ns())
+        if shares:
+            self._recording.pss.add(now_ns, shares.pss_bytes)
+            self._recording.uss.add(now_ns, shares.uss_bytes)
+
+    def _read_npu(self, now_ns: int, pace: Pace) -> None:
+        began_ns = time.monotonic_ns()
+        size = self._tree.read_dmabufs()
+        pace.taken(began_ns, time.monotonic_ns())
+        if size is not None:
+            self._recording.npu.add(now_ns, size)
+
+    def _note_last_peak(self, end_ns: int) -> None:
+        """Take in the peak that the kernel tells of ended processes, where it is sure in which phase it was."""
+        peak = self._watched.peak_bytes()
+        if peak and len(self._recording.stretches) == 1:
+            self._recording.peaks.add(end_ns, peak)
