@@ -12,7 +12,7 @@ from rich.table import Table
 from reports.changes import Changes, compare_runs
 from reports.changes_records import as_csv, as_json
 from reports.changes_text import HEADS, change_tables, opening_lines, remarks, verdict_lines
-from reports.errors import NothingToCompare
+from reports.errors import NothingToCompare, SameRuns
 from reports.gate import Judgement, judge
 from reports.known_runs import KnownRuns, add_run_options
 from storage.limits import Limit, LimitInvalid, parse_limit
@@ -63,7 +63,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the comparison; exit code 1 where a limit is broken, 2 where a limit could be held against nothing."""
     runs = KnownRuns.read(options)
-    base, head = runs.find(options.base), runs.find(options.head)
+    head = runs.find(options.head)
+    # The name of a baseline may be that of the head too.
+    base = [run for run in runs.find(options.base) if run.path.resolve() not in {each.path.resolve() for each in head}]
+    if not base:
+        raise SameRuns(options.base, options.head)
     limits: Sequence[Limit] = options.fail or ()
     metrics = options.metric or [limit.metric for limit in limits] or [find_metric(name) for name in _DEFAULT]
     changes = compare_runs(base, head, runs.runs, list(dict.fromkeys(metrics)), options.across or ())

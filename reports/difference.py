@@ -73,6 +73,7 @@ def difference(
         head_count=len(after),
         base_mean=statistics.fmean(before),
         change=statistics.fmean(after) - statistics.fmean(before),
-        error=None if quantile is None else float(quantile) * noise.error(base, head),
+        # One step of its source is no change of a figure.
+        error=None if quantile is None else max(float(quantile) * noise.error(base, head), metric.resolution),
         noise=noise,
     )

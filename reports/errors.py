@@ -17,6 +17,7 @@ __all__ = [
     "NothingToExport",
     "OutputNotWritable",
     "ReportError",
+    "SameRuns",
 ]
 
 
@@ -69,6 +70,13 @@ class NothingToCompare(ReportError):
             f"nothing of {head} can be compared with {base}: no configuration was measured in both with any of these "
             "metrics under the same conditions. The lines above say what differs; --across and --metric choose others"
         )
+
+
+class SameRuns(ReportError):
+    """There is nothing but the head to compare it with."""
+
+    def __init__(self, base: str, head: str) -> None:
+        super().__init__(f"{base} and {head} are the same: a run is not compared with itself. Name another one")
 
 
 class NothingToExport(ReportError):

@@ -47,8 +47,6 @@ _KNOWN_FREEDOM = 8
 _LEAST_RUN_PERCENT = {BYTES: 0.1}
 #: The mean distance of two normal values from each other, in standard deviations of one.
 _MEAN_DISTANCE = 2 / math.pi**0.5
-#: The standard deviation of what is rounded to whole steps, in steps.
-_ROUNDING = 12**-0.5
 
 
 @dataclass(frozen=True)
@@ -75,16 +73,15 @@ def noise_of(metric: Metric, sides: Sequence[Sequence[RunValues]], earlier: Sequ
     runs = [run for side in sides for run in side]
     percent = abs(statistics.fmean(value for run in runs for value in run)) / 100
     own, own_freedom = _within(runs)
-    # A repeat that is far off shall not pass for a change: it widens the noise of its own comparison.
-    least = max(own, metric.resolution * _ROUNDING)
     if len(earlier) < ENOUGH_RUNS:
-        return _moderated(least, own_freedom, percent * _KNOWN_PERCENT.get(metric.name, 0))
+        return _moderated(own, own_freedom, percent * _KNOWN_PERCENT.get(metric.name, 0))
     known, freedom = _within(earlier)
     between = _between(earlier, known)
     least_between = percent * _LEAST_RUN_PERCENT.get(metric.unit, 0) if metric.resolution else 0.0
     if between > least_between or not freedom:
         freedom = len(earlier) - 1
-    return Noise(max(least, known), max(between, least_between), freedom, len(earlier))
+    # A repeat that is far off shall not pass for a change: it widens the noise of its own comparison.
+    return Noise(max(own, known), max(between, least_between), freedom, len(earlier))
 
 
 def _moderated(own: float, own_freedom: int, known: float) -> Noise:

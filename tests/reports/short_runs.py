@@ -1,0 +1,39 @@
+"""Runs in short made from chosen values, without any file."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from storage.runs import CONDITIONS, Configuration, Measured, Run
+
+MIB = 2**20
+FULL_DUP = Configuration("onnxruntime", "python", "full_dup", "4 x 3", ("model-a",))
+NO_REUSE = Configuration("onnxruntime", "python", "no_reuse", "4 x 3", ("model-a",))
+_FIRST = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+def measured(
+    values: Mapping[str, Sequence[float]],
+    configuration: Configuration = FULL_DUP,
+    outcome: str = "ok",
+    busy_percent: float = 0.0,
+    **conditions: str,
+) -> Measured:
+    """Return one configuration with these values, under common conditions but for those that are named."""
+    common = {name: f"a {name}" for name in CONDITIONS}
+    kept = {name: tuple(map(float, each)) for name, each in values.items()} if outcome == "ok" else {}
+    return Measured(configuration, {**common, **conditions}, outcome, kept, busy_percent)
+
+
+def run(number: int, *each: Measured) -> Run:
+    """Return the run of this number; a higher number is later."""
+    at = (_FIRST + datetime.timedelta(hours=number)).isoformat()
+    name = at[:13].replace("-", "").replace("T", "_") + "0000"
+    return Run(Path(f"{number:04}_{name}.json"), number, name, at, "a board", f"{number:040x}", False, each)
+
+
+def memory(number: int, *mib: float, metric: str = "application_memory_trimmed_over_baseline") -> Run:
+    """Return a run of one configuration with one value of memory per repeat."""
+    return run(number, measured({metric: [value * MIB for value in mib]}))

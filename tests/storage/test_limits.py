@@ -1,0 +1,52 @@
+"""How much worse a figure may get, as users write it."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage.limits import LimitInvalid, parse_limit
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("application_memory:2%+512KiB", 2 * MIB + 512 * 1024),
+        ("application_memory:512KiB + 2%", 2 * MIB + 512 * 1024),
+        ("application_memory:2%", 2 * MIB),
+        ("application_memory:1.5MiB", 1.5 * MIB),
+        ("npu_memory:0", 0),
+        ("latency:10%+1ms", 10 * MIB + 1_000_000),
+        ("throughput:5%", 5 * MIB),
+    ],
+)
+def test_share_and_amount_add_up(text: str, allowed: float) -> None:
+    """A limit is a share of the base's figure and an amount besides, in the metric's unit."""
+    assert parse_limit(text).allowed(100 * MIB) == pytest.approx(allowed)
+
+
+def test_a_share_of_a_negative_figure_allows_something() -> None:
+    """What is left after destroy may be less than nothing; a share of it is still a distance."""
+    assert parse_limit("residue_memory:10%").allowed(-10 * MIB) == MIB
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("application_memory", "no colon"),
+        ("memory:2%", "there is no metric 'memory'; valid: application_memory"),
+        ("application_memory:", "'' is no number with a unit"),
+        ("application_memory:2%+", "'' is no number with a unit"),
+        ("application_memory:-2%", "'-2%' is no number with a unit"),
+        ("application_memory:512", "512 of application_memory needs a unit; valid: B, KiB, MiB, GiB, %"),
+        ("application_memory:5ms", "5ms of application_memory needs a unit; valid: B, KiB, MiB, GiB, %"),
+        ("throughput:5MiB", "valid: %"),
+    ],
+)
+def test_what_is_no_limit(text: str, said: str) -> None:
+    """A limit that cannot be read is refused with what is wrong and how one is written."""
+    with pytest.raises(LimitInvalid) as error:
+        parse_limit(text)
+    assert said in str(error.value)
+    assert "METRIC:PERCENT%+AMOUNT" in str(error.value)
