@@ -10,7 +10,6 @@ __all__ = [
     "ExportNotWritable",
     "MetricNotOfForm",
     "NoResults",
-    "NoRun",
     "NoStorage",
     "NoSuchRuns",
     "NothingToCompare",
@@ -41,14 +40,6 @@ class NoResults(ReportError):
         super().__init__(
             f"no results in {names}. Run `pytest bench/` first, or name another with --storage DIR{unread}"
         )
-
-
-class NoRun(ReportError):
-    """No stored run has that number."""
-
-    def __init__(self, run: str, stored: Sequence[str]) -> None:
-        names = ", ".join(sorted(set(stored)))
-        super().__init__(f"there is no run {run!r}. Name one with --run N: {names}, or `latest`")
 
 
 class OutputNotWritable(ReportError):

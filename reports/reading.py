@@ -6,27 +6,26 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reports.comparison import Group, compare, newest_of_each
-from reports.errors import NoResults, NoRun, NoStorage
+from reports.errors import NoResults, NoStorage, NoSuchRuns
 from reports.material import Material
 from reports.published import published_rows
 from storage.board import board_storage
-from storage.files import BadFile, StoredFile, read_storage
+from storage.files import BadFile, StoredFile, read_file, read_storage, storages_in
 from storage.mechanisms import read_trials
+from storage.references import RunsError, find_runs
+from storage.runs import run_of
 
-__all__ = ["MOST_SHOWN", "read_material", "to_be_shown"]
+__all__ = ["MOST_SHOWN", "boards_in", "read_material", "to_be_shown"]
 
 #: Groups that the page has sections and figures of: more would make it too large to send and too slow to make.
 MOST_SHOWN = 6
-#: Files of runs in a storage. Their names begin with a number; those of other files, a board's trials too, do not.
-_RUNS = "*/[0-9]*.json"
-_LATEST = "latest"
 #: Whose readings a report is made from; of the others it needs to know that there were any.
 _PHASES = ("imported", "steady")
 
 
 def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:
     """Return what the storages hold: where runs are named, these alone, each for itself; else the newest of all."""
-    folders = [folder for storage in storages or [board_storage()] for folder in _boards(storage)]
+    folders = [folder for storage in storages or [board_storage()] for folder in boards_in(storage)]
     found = [each for folder in folders for each in read_storage(folder, _PHASES)]
     files = [each for each in found if isinstance(each, StoredFile)]
     bad_files = [each for each in found if isinstance(each, BadFile)]
@@ -45,28 +44,23 @@ def to_be_shown(groups: Sequence[Group]) -> list[Group]:
     return [group for group in groups if group in chosen]
 
 
-def _boards(folder: Path) -> list[Path]:
+def boards_in(folder: Path) -> list[Path]:
     """Return the storage of one board: the folder itself; or those of all boards inside it."""
     if not folder.is_dir():
         raise NoStorage(folder)
-    boards = sorted({path.parent.parent for path in folder.glob(f"*/{_RUNS}")})
-    return boards if boards and not any(folder.glob(_RUNS)) else [folder]
+    return storages_in(folder)
 
 
-def _chosen(files: Sequence[StoredFile], runs: Iterable[str]) -> list[StoredFile]:
-    """Return the runs that are named, in each storage that has them."""
-    chosen = []
-    for run in runs:
-        named = [file for file in files if run in (_LATEST, _number(file), _number(file).lstrip("0"), file.path.name)]
-        if not named:
-            raise NoRun(run, [_number(file) for file in files])
-        chosen += [max(named, key=lambda file: file.recorded_at)] if run == _LATEST else named
-    return list({file.path: file for file in chosen}.values())
-
-
-def _number(file: StoredFile) -> str:
-    """Return the number that the run's file begins with."""
-    return file.path.name.partition("_")[0]
+def _chosen(files: Sequence[StoredFile], words: Iterable[str]) -> list[StoredFile]:
+    """Return the runs that the words mean: of a number, those in each storage that has it."""
+    known = {file.path.resolve(): file for file in files}
+    runs = [run_of(file) for file in files]
+    try:
+        paths = [run.path for each in words for run in find_runs(each, runs, Path())]
+    except RunsError as error:
+        raise NoSuchRuns(error) from None
+    chosen = {path.resolve(): known.get(path.resolve()) or read_file(path, _PHASES) for path in paths}
+    return [file for file in chosen.values() if isinstance(file, StoredFile)]
 
 
 def _of_runs(files: Sequence[StoredFile]) -> list[Group]:

@@ -12,6 +12,7 @@ import functools
 import json
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import jsonschema
 
 from storage.program import check_program
 from storage.result import SCHEMA
+from storage.side_by_side import side_by_side
 from storage.writing import run_number
 
 __all__ = [
@@ -105,8 +107,7 @@ def read_storage(storage: Path, phases: Container[str] | None = None) -> Iterato
 
     The readings of all phases take two thirds of the memory: of phases other than those named only the names are kept.
     """
-    for path in run_files(storage):
-        found = read_file(path, phases)
+    for found in side_by_side(partial(read_file, phases=phases), run_files(storage)):
         if isinstance(found, BadFile) or found.is_ours:
             yield found
 

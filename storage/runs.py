@@ -12,6 +12,7 @@ from typing import Any
 
 from storage.files import BadFile, StoredFile, read_file, run_files
 from storage.metrics import METRICS
+from storage.side_by_side import side_by_side
 
 __all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
 
@@ -91,10 +92,7 @@ class Run:
 
 def read_runs(storage: Path) -> Iterator[Run | BadFile]:
     """Yield every run of the storage, by number; files without results of ours are passed over."""
-    for path in run_files(storage):
-        found = _read(path)
-        if found is not None:
-            yield found
+    yield from filter(None, side_by_side(_read, run_files(storage)))
 
 
 def read_run(path: Path) -> Run | BadFile:

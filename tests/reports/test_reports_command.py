@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
 
-from reports.__main__ import FORMATS, main
+from reports.__main__ import main
+from reports.report_command import FORMATS
 from reports.texts import texts_of
 from storage.mechanisms import write_trials
 from tests.reports.stored import MACHINE, dup, even, full_run, result, tried, write_run
@@ -128,7 +130,7 @@ def test_a_run_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[s
     """A run that no storage has ends with exit code 2 and the numbers that there are."""
     full_run(tmp_path / "storage")
     assert main(["--storage", str(tmp_path / "storage"), "--run", "7"]) == 2
-    assert "there is no run '7'. Name one with --run N: 0001, or `latest`" in capsys.readouterr().err
+    assert re.search(r"there is no run '7'\. Valid: a number, .* Stored: 1 run; numbers 1", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
