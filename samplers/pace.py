@@ -8,15 +8,19 @@ __all__ = ["Pace"]
 class Pace:
     """The time of the next reading of one kind; times are monotonic, in nanoseconds."""
 
-    def __init__(self, first_ns: int, longest_ns: int, share: float) -> None:
-        """Take the first gap, which doubles up to the longest, and the share of the time that readings may take."""
+    def __init__(self, first_ns: int, longest_ns: int, share: float, early_share: float) -> None:
+        """Take the first gap, which doubles up to the longest, and the share of the time that readings may take.
+
+        Until the gap is the longest, and out of turn, they may take the early share.
+        """
         self._first_ns = first_ns
         self._longest_ns = longest_ns
         self._share = share
+        self._early_share = early_share
         self._gap_ns = first_ns
         self._next_ns = 0
         self._cost_ns = 0
-        self._ended_ns: int | None = None
+        self._taken_ns = 0
 
     def restart(self, now_ns: int) -> None:
         """Begin again with the first gap, within the share."""
@@ -27,16 +31,19 @@ class Pace:
         """Whether a reading should be taken now."""
         return now_ns >= self._next_ns
 
-    def affords(self, now_ns: int, share: float) -> bool:
-        """Whether a reading out of turn keeps within that share, if it costs what the last one did."""
-        return self._ended_ns is None or now_ns >= self._ended_ns + self._cost_ns / share
+    def affords(self, now_ns: int) -> bool:
+        """Whether a reading out of turn keeps within the early share, if it costs what the last one did."""
+        return now_ns >= self._earliest_ns(self._early_share)
 
-    def taken(self, began_ns: int, ended_ns: int) -> None:
+    def taken(self, now_ns: int, cost_ns: int) -> None:
         """Note what a reading took, and plan the next."""
-        self._cost_ns, self._ended_ns = ended_ns - began_ns, ended_ns
-        self._plan(ended_ns)
+        self._taken_ns, self._cost_ns = now_ns, cost_ns
+        self._plan(now_ns)
         self._gap_ns = min(2 * self._gap_ns, self._longest_ns)
 
     def _plan(self, now_ns: int) -> None:
-        earliest_ns = 0 if self._ended_ns is None else self._ended_ns + round(self._cost_ns / self._share)
-        self._next_ns = max(now_ns + self._gap_ns, earliest_ns)
+        share = self._share if self._gap_ns == self._longest_ns else self._early_share
+        self._next_ns = max(now_ns + self._gap_ns, self._earliest_ns(share))
+
+    def _earliest_ns(self, share: float) -> int:
+        return self._taken_ns + round(self._cost_ns / share)

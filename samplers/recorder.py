@@ -29,8 +29,9 @@ _INTERVAL_NS = _S // SAMPLE_HZ
 _FIRST_NS = 2 * _MS
 #: Time in which the noise of the system's memory is watched before the start.
 _IDLE_S = 0.3
-#: PSS is read under the memory lock of each process, for at most this share of the time; at a mark for this.
-_PSS_SHARE, _PSS_SHARE_AT_MARKS = 0.002, 0.005
+#: Shares of the time that readings of a kind may take, in CPU time, and in the first second of a phase. PSS is read
+#: under the memory lock of each process: that time the program may lose.
+_PSS_SHARES, _OTHER_SHARES = (0.002, 0.005), (0.001, 0.003)
 
 
 @dataclass
@@ -100,10 +101,10 @@ class _Recorder:
             self._tree.forget_peaks()
         self._begin_ns = self._next_ns = now_ns
         self._gap_ns = _FIRST_NS
-        self._discovery = Pace(5 * _MS, 500 * _MS, 0.002)
-        self._pss = Pace(5 * _MS, 500 * _MS, _PSS_SHARE)
-        self._system = Pace(5 * _MS, 250 * _MS, 0.001)
-        self._npu = Pace(20 * _MS, _S, 0.001) if has_npu else None
+        self._discovery = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
+        self._pss = Pace(5 * _MS, 500 * _MS, *_PSS_SHARES)
+        self._system = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
+        self._npu = Pace(20 * _MS, _S, *_OTHER_SHARES) if has_npu else None
         # What a program has at its very start says little of it.
         self._pss.restart(now_ns)
         self._interrupts = 0
@@ -183,23 +184,21 @@ class _Recorder:
     def _read_at_mark(self, now_ns: int) -> None:
         self._read_peaks(now_ns)
         self._read_rss(now_ns)
-        self._read_system(now_ns)
-        if self._pss.affords(now_ns, _PSS_SHARE_AT_MARKS):
-            self._read_pss(now_ns)
+        self._within(self._system, self._add_system, now_ns)
+        if self._pss.affords(now_ns):
+            self._within(self._pss, self._add_shares, now_ns)
         self._pss.restart(now_ns)
 
     def _read_in_turn(self, now_ns: int) -> None:
         if self._discovery.is_due(now_ns):
-            self._tree.discover(now_ns)
-            self._read_peaks(now_ns)
-            self._discovery.taken(now_ns, time.monotonic_ns())
+            self._within(self._discovery, self._discover, now_ns)
         if self._system.is_due(now_ns):
-            self._read_system(now_ns)
+            self._within(self._system, self._add_system, now_ns)
         self._read_rss(now_ns)
         if self._pss.is_due(now_ns):
-            self._read_pss(now_ns)
+            self._within(self._pss, self._add_shares, now_ns)
         if self._npu and self._npu.is_due(now_ns):
-            self._read_npu(now_ns, self._npu)
+            self._within(self._npu, self._add_npu, now_ns)
 
     def _read_rss(self, now_ns: int) -> None:
         whole, largest = self._tree.sample(now_ns)
@@ -212,23 +211,27 @@ class _Recorder:
         if peak:
             self._recording.peaks.add(now_ns, peak)
 
-    def _read_system(self, now_ns: int) -> None:
-        began_ns = time.monotonic_ns()
-        self._recording.system.add(now_ns, used_bytes())
-        self._system.taken(began_ns, time.monotonic_ns())
+    def _within(self, pace: Pace, read: Callable[[int], None], now_ns: int) -> None:
+        """Read, and let the pace know what it cost."""
+        began_ns = time.thread_time_ns()
+        read(now_ns)
+        pace.taken(time.monotonic_ns(), time.thread_time_ns() - began_ns)
 
-    def _read_pss(self, now_ns: int) -> None:
-        began_ns = time.monotonic_ns()
+    def _discover(self, now_ns: int) -> None:
+        self._tree.discover(now_ns)
+        self._read_peaks(now_ns)
+
+    def _add_system(self, now_ns: int) -> None:
+        self._recording.system.add(now_ns, used_bytes())
+
+    def _add_shares(self, now_ns: int) -> None:
         shares = self._tree.read_shares()
-        self._pss.taken(began_ns, time.monotonic_ns())
         if shares:
             self._recording.pss.add(now_ns, shares.pss_bytes)
             self._recording.uss.add(now_ns, shares.uss_bytes)
 
-    def _read_npu(self, now_ns: int, pace: Pace) -> None:
-        began_ns = time.monotonic_ns()
+    def _add_npu(self, now_ns: int) -> None:
         size = self._tree.read_dmabufs()
-        pace.taken(began_ns, time.monotonic_ns())
         if size is not None:
             self._recording.npu.add(now_ns, size)
 

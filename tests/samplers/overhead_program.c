@@ -1,0 +1,74 @@
+/* What tests/samplers/overhead.py records: a pipeline of frames, each of which is the same work.
+ *
+ *   overhead_program SECONDS THREADS RESIDENT_MIB
+ *
+ * Each frame is allocated anew (3 MiB: the C library maps and unmaps it, under the lock that readings of PSS take),
+ * written, scaled into a second one, and freed; a part of the resident memory is read beside it. Some hundred times a
+ * second the program prints the monotonic time and its own CPU time, in seconds, and the frames that are done. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { FRAME = 1920 * 1080 * 3 / 2, SMALL = FRAME / 4 };
+
+static atomic_long frames;
+static atomic_uint sink;
+static atomic_int done;
+static size_t resident_bytes;
+
+static double seconds(clockid_t clock)
+{
+    struct timespec time;
+
+    clock_gettime(clock, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void *pipeline(void *unused)
+{
+    unsigned char *resident = malloc(resident_bytes);
+
+    (void)unused;
+    memset(resident, 1, resident_bytes);
+    for (size_t number = 0; !done; number++) {
+        unsigned char *frame = malloc(FRAME), *small = malloc(SMALL);
+        unsigned sum = 0;
+
+        memset(frame, (int)number, FRAME);
+        for (size_t place = 0; place < SMALL; place++)
+            small[place] = (unsigned char)((frame[4 * place] + frame[4 * place + 3]) / 2);
+        for (size_t place = 0; place < SMALL; place += 64)
+            sum += small[place] + resident[(place * 61 + number * 4096) % resident_bytes];
+        free(small);
+        free(frame);
+        sink += sum;
+        frames++;
+    }
+    free(resident);
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    const struct timespec pause = {0, 5000000};
+    pthread_t threads[64];
+    int number = count == 4 ? atoi(arguments[2]) : 0;
+
+    if (number < 1 || number > 64)
+        return 2;
+    double end_s = seconds(CLOCK_MONOTONIC) + atof(arguments[1]);
+    resident_bytes = ((size_t)atol(arguments[3]) << 20) / (size_t)number;
+    for (int each = 0; each < number; each++)
+        pthread_create(&threads[each], NULL, pipeline, NULL);
+    while (seconds(CLOCK_MONOTONIC) < end_s) {
+        printf("%.6f %.6f %ld\n", seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID), (long)frames);
+        nanosleep(&pause, NULL);
+    }
+    done = 1;
+    for (int each = 0; each < number; each++)
+        pthread_join(threads[each], NULL);
+    return 0;
+}
