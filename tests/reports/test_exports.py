@@ -20,6 +20,7 @@ from storage.files import StoredFile, read_storage
 from storage.metrics import METRICS, find_metric
 from storage.runs import Configuration, Run, run_of
 from tests.reports.stored import FAILED, MIB, MODELS, NOT_SUPPORTED, even, full_run, npu_run, result, write_run
+from tests.support import CHECKOUT
 
 _FORMS = {form.name: form for form in EXPORTS}
 _SCHEMAS = {"bencher": "bencher", "github": "github", "github-bigger": "github"}
@@ -271,3 +272,10 @@ def test_models_are_in_the_order_of_the_plan(runs: list[Run]) -> None:
     """The long form names every model once, separated by semicolons."""
     table = pd.read_csv(io.StringIO(text_of(runs, "csv")))
     assert ";".join(model.name for model in MODELS) in set(table["models"])
+
+
+@pytest.mark.parametrize("page", ["ci.md", "ci.zh-CN.md"])
+def test_the_page_explains_every_format_and_column(page: str) -> None:
+    """docs/ci.md names each format and each column of the long form, in both languages."""
+    words = set(re.findall(r"`([\w-]+)`", (CHECKOUT / "docs" / page).read_text(encoding="utf-8")))
+    assert ({form.name for form in EXPORTS} | set(COLUMNS)) - words == set()
