@@ -42,7 +42,7 @@ _ONLY = {
 
 #: Packages that only these rooms may import: they would weigh in on the scale, or draw a table where none belongs.
 _PACKAGES = {
-    "numpy": {"models", "runtimes"},
+    "numpy": {"models", "reports", "runtimes"},
     "onnx": {"models", "runtimes"},  # runtimes: in the process that prepares models
     "onnxruntime": {"runtimes"},
     "pandas": {"reports"},
