@@ -20,6 +20,8 @@ __all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "read_run", "read_r
 CONDITIONS = ("board", "chip", "runtime_version", "driver_version", "python_version", "models", "plan")
 #: pytest-benchmark's file names: a number, and a name; the harness's own names are dates.
 _FILE_NAME = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
+#: What pytest-benchmark calls a commit that is none.
+_NO_COMMITS = ("unversioned", "unknown")
 _DATE = re.compile(r"\d{8}_\d{6}")
 #: What a plan says of a model, beside its digest, depends on the machine.
 _DIGITS = 12
@@ -112,7 +114,7 @@ def run_of(file: StoredFile) -> Run:
         name=named["name"] if named else file.path.stem,
         recorded_at=file.recorded_at,
         board=board,
-        commit=file.commit.get("id"),
+        commit=None if file.commit.get("id") in _NO_COMMITS else file.commit.get("id"),
         is_dirty=bool(file.commit.get("dirty")),
         measured=(*scenarios, *programs),
     )
