@@ -105,5 +105,5 @@ class ExportMixed(ReportError):
 class ExportNotWritable(ReportError):
     """The export cannot be written."""
 
-    def __init__(self, file: Path, error: OSError) -> None:
+    def __init__(self, file: Path | str, error: OSError) -> None:
         super().__init__(f"cannot write {file} ({error.strerror}). Name another with --output FILE")

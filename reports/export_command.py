@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from storage.metrics import METRICS, find_metric
 __all__ = ["prepare_parser", "run"]
 
 _LATEST = "latest"
+_PRINTED = "standard output"
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +30,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=[metric.name for metric in METRICS],
         metavar="METRIC",
-        help="export this figure alone, repeatable; default: every figure that the format holds",
+        help="export this figure alone, repeatable; default: every figure that the format holds. "
+        f"Valid: {', '.join(metric.name for metric in METRICS)}",
     )
-    add("--output", type=Path, metavar="FILE", help="default: standard output")
+    add("--output", type=Path, metavar="FILE", help=f"default: {_PRINTED}")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,10 +50,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _write(text: str, output: Path | None) -> None:
     """Write UTF-8, whatever the locale of the terminal is."""
-    if output is None:
-        sys.stdout.buffer.write(text.encode())
-        return
     try:
-        output.write_bytes(text.encode())
+        with output.open("wb") if output else os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as file:
+            file.write(text.encode())
     except OSError as error:
-        raise ExportNotWritable(output, error) from None
+        raise ExportNotWritable(output or _PRINTED, error) from None
