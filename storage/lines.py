@@ -1,0 +1,90 @@
+"""What `python -m storage` prints, as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from storage.inventory import Inventory
+from storage.pruning import Pruning
+from storage.runs import Run
+
+__all__ = ["end_line", "pruning_lines", "run_lines"]
+
+_HEADS = ("number", "date (UTC)", "name", "board", "commit", "runtimes", "ok", "failed", "MiB")
+#: Of these columns the numbers stand below one another.
+_TO_THE_RIGHT = ("number", "ok", "failed", "MiB")
+_NONE = "-"
+_HASH_DIGITS = 10
+
+
+def run_lines(inventories: Sequence[Inventory], limit: int | None) -> Iterator[str]:
+    """Yield a table of the runs, newest last, and what all of them take; with a limit only so many of them.
+
+    It is laid out here: rich takes twenty seconds for ten thousand rows.
+    """
+    runs = [(each, inventory.size_bytes(each)) for inventory in inventories for each in inventory.runs]
+    runs.sort(key=lambda each: each[0].run.recorded_at)
+    shown = runs[len(runs) - limit :] if limit is not None and limit < len(runs) else runs
+    if shown:
+        yield from _table([_HEADS, *(_cells(each.run, size_bytes) for each, size_bytes in shown)])
+    here = f", {len(shown)} of them above" if len(shown) < len(runs) else ""
+    yield f"{_count(len(runs), 'run')}{here}, {_mib(sum(size_bytes for _, size_bytes in runs))} MiB with traces"
+
+
+def pruning_lines(pruning: Pruning) -> Iterator[str]:
+    """Yield every run that goes, what else goes, and what was chosen and stays."""
+    yield from (f"{_date(each.run)}  {each.run.path}" for each in pruning.runs)
+    yield f"{_count(len(pruning.runs), 'run')} with {_count(len(pruning.traces), 'trace')}"
+    if pruning.leftovers:
+        yield f"{_count(len(pruning.leftovers), 'file')} that no run has, a day old or more"
+    if pruning.named:
+        names = ", ".join(dict.fromkeys(each.run.name for each in pruning.named))
+        yield f"kept for the name: {_count(len(pruning.named), 'run')} ({names}); --named removes named runs too"
+    if pruning.unclear:
+        count = _count(len(pruning.unclear), "trace")
+        yield f"kept: {count} that no run has, for they may be of a damaged file, which is never removed"
+
+
+def end_line(pruning: Pruning, is_dry: bool) -> str:
+    """Return how much all that goes takes."""
+    return f"{_mib(pruning.freed_bytes)} MiB {'would be removed' if is_dry else 'removed'}"
+
+
+def _cells(run: Run, size_bytes: int) -> tuple[str, ...]:
+    outcomes = [each.outcome for each in run.measured]
+    failed = sum(outcome not in ("ok", "not_supported") for outcome in outcomes)
+    return (
+        str(run.number or _NONE),
+        _date(run),
+        run.name,
+        run.board,
+        _commit(run),
+        ", ".join(dict.fromkeys(each.configuration.runtime for each in run.measured)),
+        str(outcomes.count("ok")),
+        str(failed),
+        _mib(size_bytes),
+    )
+
+
+def _commit(run: Run) -> str:
+    return f"{run.commit[:_HASH_DIGITS]}{' changed' if run.is_dirty else ''}" if run.commit else _NONE
+
+
+def _date(run: Run) -> str:
+    return run.recorded_at[:16].replace("T", " ")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        cells = zip(_HEADS, row, widths)
+        padded = (cell.rjust(width) if head in _TO_THE_RIGHT else cell.ljust(width) for head, cell, width in cells)
+        yield "  ".join(padded).rstrip()
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**20:,.1f}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
