@@ -16,6 +16,7 @@ __all__ = [
     "COMPONENT_COLOURS",
     "OTHER_COLOUR",
     "PHASE_COLOURS",
+    "PROGRAM_PHASE_COLOURS",
     "RUNTIME_COLOURS",
     "SCENARIO_COLOURS",
 ]
@@ -56,6 +57,8 @@ PHASE_COLOURS = {
     "trimmed": "#f0e442",
     "destroy": "#cc79a7",
 }
+#: Of the phases that programs mark, in the order in which they come.
+PROGRAM_PHASE_COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#f0e442", "#d55e00", "#999999")
 #: Of runtimes that stand beside each other, in their order.
 RUNTIME_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
 #: What has no colour of its own.

@@ -9,7 +9,9 @@ from reports.comparison import Group, Row
 from reports.explanation_figure import explanation_colours
 from reports.io_figure import way_colours
 from reports.labels import group_id, labels
-from reports.page_figures import SAVINGS, drawn_rows
+from reports.page_figures import PROGRAMS, SAVINGS, drawn_rows
+from reports.programs import RecordedProgram
+from reports.programs_figure import phase_colours
 from reports.resolutions_figure import LINES
 from reports.savings import runtime_colours
 from reports.speed_figure import speed_legend
@@ -22,9 +24,12 @@ Legend = list[tuple[str, str, str]]
 _SQUARE = "\N{BLACK SQUARE}"
 
 
-def legends_of(groups: Sequence[Group], texts: Texts) -> dict[str, Legend]:
+def legends_of(groups: Sequence[Group], texts: Texts, programs: Sequence[RecordedProgram] = ()) -> dict[str, Legend]:
     """Return the legend of each figure that page_figures.figures_of may draw, by its name."""
-    found = {SAVINGS: _squares(runtime_colours(groups, labels(groups, texts), texts))}
+    found = {
+        SAVINGS: _squares(runtime_colours(groups, labels(groups, texts), texts)),
+        PROGRAMS: _squares(phase_colours(programs).items()),
+    }
     for number, group in enumerate(groups):
         found.update({f"{group_id(number)}-{name}": legend for name, legend in _of_group(group, texts).items()})
     return found

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reports.comparison import Group
+from reports.programs import RecordedProgram
 from reports.published import PublishedRow
 from storage.files import BadFile, StoredFile
 from storage.mechanisms import RuntimeTrials
@@ -24,3 +25,5 @@ class Material:
     bad_files: Sequence[BadFile] = ()
     #: Every run that could be read, also where a newer one stands in the groups.
     files: Sequence[StoredFile] = ()
+    #: Recordings of programs that the page shows, newest first.
+    programs: Sequence[RecordedProgram] = ()

@@ -18,16 +18,19 @@ from reports.explanation_figure import explanation_figure
 from reports.io_figure import copies_figure
 from reports.labels import group_id, labels
 from reports.languages import FigureTexts
+from reports.programs import RecordedProgram
+from reports.programs_figure import programs_figure
 from reports.resolutions_figure import resolutions_figure
 from reports.savings import savings_figure
 from reports.speed_figure import speed_figure
 from reports.texts import LANGUAGES, Texts, texts_of
 from reports.timeline import timeline
 
-__all__ = ["SAVINGS", "DrawnFigure", "drawn_rows", "figures_of", "file_names"]
+__all__ = ["PROGRAMS", "SAVINGS", "DrawnFigure", "drawn_rows", "figures_of", "file_names"]
 
 #: The figure that opens the page.
 SAVINGS = "savings"
+PROGRAMS = "programs"
 _Draw = Callable[[Texts], Optional[Drawing]]
 #: What the processes that draw have in common with the one that asks: they are forked, so it need not be sent.
 _jobs: dict[str, _Draw] = {}
@@ -41,12 +44,13 @@ class DrawnFigure:
     said: Mapping[str, Mapping[str, str]]
 
 
-def figures_of(groups: Sequence[Group]) -> dict[str, DrawnFigure]:
+def figures_of(groups: Sequence[Group], programs: Sequence[RecordedProgram] = ()) -> dict[str, DrawnFigure]:
     """Return every figure that there is something to draw for, by its name."""
     _jobs.clear()
     _jobs[SAVINGS] = partial(savings_figure, groups)
     for number, group in enumerate(groups):
         _jobs.update({f"{group_id(number)}-{name}": draw for name, draw in _of_group(group).items()})
+    _jobs[PROGRAMS] = partial(programs_figure, programs)
     # What the processes share stays shared: a collection would write into every object.
     gc.freeze()
     workers = min(len(_jobs), os.cpu_count() or 1)

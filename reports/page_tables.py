@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reports.comparison import Group, Row
@@ -205,19 +205,19 @@ def sharing(group: Group, texts: Texts) -> Table | None:
     return Table([*heads[:2], size, *heads[2:]], rows) if rows else None
 
 
-def environment(group: Group, texts: Texts) -> Table:
+def environment(machine: Mapping[str, Any], texts: Texts) -> Table:
     """Return what of the machine bears on memory and speed."""
     unknown = texts("environment_unknown")
     rows = [
         ("ok", [Cell(texts(f"environment_{key}"), False), Cell(unknown if value in (None, "") else str(value), False)])
-        for key, value in _facts(group).items()
+        for key, value in _facts(machine).items()
     ]
     return Table((), rows)
 
 
-def memory_sources(group: Group, texts: Texts) -> Table | None:
+def memory_sources(machine: Mapping[str, Any], texts: Texts) -> Table | None:
     """Return what could be read on the machine; None in runs that were stored before this was noted."""
-    sources = group.newest.machine["reusebench"].get("memory_sources")
+    sources = machine["reusebench"].get("memory_sources")
     if not sources:
         return None
     rows = [("ok", _memory_source(each, texts)) for each in sources]
@@ -282,8 +282,7 @@ def _memory_source(source: dict[str, Any], texts: Texts) -> list[Cell]:
     return [Cell(text, False) for text in shown]
 
 
-def _facts(group: Group) -> dict[str, Any]:
-    machine = group.newest.machine
+def _facts(machine: Mapping[str, Any]) -> dict[str, Any]:
     own = machine["reusebench"]
     return {
         "board": own["board"],

@@ -8,6 +8,7 @@ from pathlib import Path
 from reports.comparison import Group, compare, newest_of_each
 from reports.errors import NoResults, NoStorage, NoSuchRuns
 from reports.material import Material
+from reports.programs import newest_programs, programs_in
 from reports.published import published_rows
 from storage.board import board_storage
 from storage.files import BadFile, StoredFile, read_file, read_storage, storages_in
@@ -31,9 +32,11 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
     bad_files = [each for each in found if isinstance(each, BadFile)]
     if not files:
         raise NoResults(folders, bad_files)
-    groups = _of_runs(_chosen(files, runs)) if runs else compare(files)
+    chosen = _chosen(files, runs) if runs else files
+    groups = _of_runs(chosen) if runs else compare(chosen)
+    programs = programs_in(chosen) if runs else newest_programs(programs_in(chosen))
     tried = [each for folder in folders for each in read_trials(folder)]
-    return Material(groups, published_rows(), tried, bad_files, files)
+    return Material(groups, published_rows(), tried, bad_files, files, programs)
 
 
 def to_be_shown(groups: Sequence[Group]) -> list[Group]:

@@ -21,7 +21,7 @@ from reports.page import write_page
 from reports.page_figures import DrawnFigure, figures_of, file_names
 from reports.reading import read_material, to_be_shown
 from reports.tables import TABLE_FORMATS, write_tables
-from reports.terminal import print_group, print_opening
+from reports.terminal import print_group, print_opening, print_programs
 from reports.texts import LANGUAGES, texts_of
 
 __all__ = ["FORMATS", "prepare_parser", "run"]
@@ -63,7 +63,9 @@ def run(options: argparse.Namespace) -> int:
     texts, newest = texts_of(options.lang), _of_newest_run(material.groups)
     for group in newest:
         print_group(group, texts, console)
-    print_opening(opening(newest, labels(newest, texts), texts), texts, console)
+    print_programs(material.programs, texts, console)
+    if newest:
+        print_opening(opening(newest, labels(newest, texts), texts), texts, console)
     for path in written:
         console.print(texts("terminal_written", path=path), highlight=False, soft_wrap=True)
     return 1 if material.bad_files else 0
@@ -75,25 +77,27 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
         written = []
         if _PAGE in formats or _FIGURES in formats:
             shown = to_be_shown(material.groups)
-            figures = figures_of(shown)
+            figures = figures_of(shown, material.programs)
             if _PAGE in formats:
                 written.append(write_page(material, shown, figures, output, language))
             if _FIGURES in formats:
-                written.append(_write_figures(shown, figures, output, language))
+                written.append(_write_figures(material, shown, figures, output, language))
         tables = [each for each in TABLE_FORMATS if each in formats]
         return written + ([write_tables(material, output / "tables", tables)] if tables else [])
     except OSError as error:
         raise OutputNotWritable(output, error) from None
 
 
-def _write_figures(shown: Sequence[Group], figures: Mapping[str, DrawnFigure], output: Path, language: str) -> Path:
+def _write_figures(
+    material: Material, shown: Sequence[Group], figures: Mapping[str, DrawnFigure], output: Path, language: str
+) -> Path:
     names = file_names(shown, figures)
     drawings = {names[name]: in_language(each.drawing, each.said, language) for name, each in figures.items()}
-    legends = {names[name]: legend for name, legend in legends_of(shown, texts_of(language)).items() if name in names}
-    return write_figures(drawings, output / "figures", legends)
+    legends = legends_of(shown, texts_of(language), material.programs)
+    return write_figures(drawings, output / "figures", {names[name]: legends[name] for name in names})
 
 
 def _of_newest_run(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups that the newest run has measured; the page shows the older ones too."""
-    newest = groups[0].newest.path
+    """Return the groups that the newest run of scenarios has measured; the page shows the older ones too."""
+    newest = groups[0].newest.path if groups else None
     return [group for group in groups if any(row.file.path == newest for row in group.rows)]

@@ -20,6 +20,7 @@ from reports.mechanisms import reasons, trials_dates, trials_table
 from reports.npu import npu_source
 from reports.opening import opening
 from reports.page_figures import drawn_rows
+from reports.programs import RecordedProgram, processes_table, programs_table
 from reports.published import PublishedRow
 from reports.question_section import asked_questions, question_section
 from reports.references import breakdown_sources, breakdown_table, throughput_sources, throughput_table
@@ -36,11 +37,12 @@ def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[
     """Return what the page says; its sections are of the groups that are shown, its list of runs of all."""
     names = labels(shown, texts)
     return {
-        "lead": _lead(shown, texts),
+        "lead": _lead(shown, texts) if shown else _programs_lead(material.programs[0], texts),
+        "contents": _contents(material, shown),
         "groups": [_group(group, name, number, texts) for number, (group, name) in enumerate(zip(shown, names))],
         "opening": opening(shown, names, texts),
         "savings": savings_table(shown, names, texts),
-        "legends": legends_of(shown, texts),
+        "legends": legends_of(shown, texts, material.programs),
         "questions": [
             question_section(name, shown, names, material.published, texts) for name in asked_questions(shown)
         ],
@@ -53,8 +55,13 @@ def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[
         "trials": trials_table(material.tried, texts),
         "trials_dates": trials_dates(material.tried, texts),
         "trials_reasons": reasons(material.tried, texts),
+        "programs": programs_table(material.programs, texts),
+        "processes": processes_table(material.programs, texts),
+        "program_definitions": [
+            (texts(f"program_term_{key}"), text) for key, text in texts.some("program_define_").items()
+        ],
         "runs": runs_table(material.files, texts),
-        "boards": [_board(group, texts) for group in _one_of_each_board(shown)],
+        "boards": [_board(machine, texts) for machine in _machines(material, shown)],
         "scenarios": _scenarios(shown, texts),
         "definitions": [(texts(f"term_{key}"), text) for key, text in texts.some("define_").items()],
     }
@@ -71,6 +78,26 @@ def _lead(groups: Sequence[Group], texts: Texts) -> str:
         cpus=machine["usable_cpus"],
         memory=f"{machine['memory_total_bytes'] / 2**20:,.0f} MiB",
         date=_date(groups[0]),
+    )
+
+
+def _contents(material: Material, groups: Sequence[Group]) -> list[str]:
+    """Return the sections behind the questions: where programs alone were recorded, what can be said of them."""
+    programs = ["programs"] if material.programs else []
+    if not groups:
+        return [*programs, "runs", "environment"]
+    before = ["claims", "contexts", "speed", "timeline", "mechanisms"]
+    return [*before, *programs, "failures", "runs", "environment", "scenarios", "definitions"]
+
+
+def _programs_lead(newest: RecordedProgram, texts: Texts) -> str:
+    machine = newest.file.machine["reusebench"]
+    return texts(
+        "programs_lead",
+        board=machine["board"],
+        cpus=machine["usable_cpus"],
+        memory=f"{machine['memory_total_bytes'] / 2**20:,.0f} MiB",
+        date=newest.file.recorded_at[:16].replace("T", " "),
     )
 
 
@@ -124,11 +151,18 @@ def _one_of_each_board(groups: Sequence[Group]) -> list[Group]:
     return list({group.board: group for group in reversed(groups)}.values())[::-1]
 
 
-def _board(group: Group, texts: Texts) -> dict[str, Any]:
+def _machines(material: Material, groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """Return what is known of each board that the page shows something of."""
+    of_groups = [group.newest.machine for group in _one_of_each_board(groups)]
+    machines = [*of_groups, *(program.file.machine for program in material.programs)]
+    return list({machine["reusebench"]["board"]: machine for machine in reversed(machines)}.values())[::-1]
+
+
+def _board(machine: dict[str, Any], texts: Texts) -> dict[str, Any]:
     return {
-        "name": group.board,
-        "facts": page_tables.environment(group, texts),
-        "sources": page_tables.memory_sources(group, texts),
+        "name": machine["reusebench"]["board"],
+        "facts": page_tables.environment(machine, texts),
+        "sources": page_tables.memory_sources(machine, texts),
     }
 
 

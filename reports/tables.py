@@ -17,6 +17,7 @@ from reports.copies import avoided_bytes, copied
 from reports.explanation import EXPLANATION_COLUMNS, explanation_rows
 from reports.material import Material
 from reports.npu import context_components
+from reports.programs import PROGRAM_COLUMNS, program_rows, programs_in
 from reports.published import PublishedRow
 from reports.speed import SPEED_COLUMNS, speed_rows
 from reports.summary import Figure
@@ -280,4 +281,5 @@ TABLES: dict[str, _Table] = {
     "speed": _of_each(SPEED_COLUMNS, speed_rows),
     "fits": _of_each(FIT_COLUMNS, fit_rows),
     "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit"), _runs),
+    "programs": (PROGRAM_COLUMNS, lambda material: program_rows(programs_in(material.files))),
 }

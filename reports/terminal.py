@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from reports.answers import answers, not_supported, warnings
 from reports.comparison import Group, Row
 from reports.format import EMPTY, mib, milliseconds, npu_mib, per_second, percent
+from reports.programs import RecordedProgram, terminal_cells
 from reports.texts import Texts
 
-__all__ = ["print_group", "print_opening"]
+__all__ = ["print_group", "print_opening", "print_programs"]
 
 #: What stands in a cell, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
@@ -32,6 +34,7 @@ _NPU: _Columns = {
     ("application", "MiB"): lambda row: mib(row.memory("application_memory_bytes"), spread=False),
     ("latency", "ms"): lambda row: milliseconds(row.latency, spread=False),
 }
+_PROGRAM_HEADS = (("time", "s"), ("application", "MiB"), ("peak_of_sum", "MiB"), ("largest", "MiB"))
 
 
 def print_group(group: Group, texts: Texts, console: Console) -> None:
@@ -52,6 +55,23 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
             console.print(f"- {answer}", highlight=False)
     for warning in warnings(group, texts):
         console.print(f"! {warning}", highlight=False, style="yellow")
+
+
+def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: Console) -> None:
+    """Print the phases of recorded programs; nothing where there are none."""
+    if not programs:
+        return
+    table = Table(title=texts("section_programs"), title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for name in ("program", "phase"):
+        table.add_column(texts(f"terminal_{name}"), overflow="fold")
+    for name, unit in _PROGRAM_HEADS:
+        table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
+    table.add_column(texts("program_column_outcome"), overflow="fold")
+    for program in programs:
+        outcome = texts(f"outcome_{program.info['outcome']}")
+        for phase in program.info["phases"]:
+            table.add_row(escape(program.name), escape(phase["name"]), *terminal_cells(phase), outcome)
+    console.print(table)
 
 
 def print_opening(sentences: Sequence[str], texts: Texts, console: Console) -> None:

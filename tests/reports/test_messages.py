@@ -163,6 +163,6 @@ def test_answers_reasons_and_remarks_are_said(tmp_path: Path) -> None:
     assert any(said(str(FAILED["message"]), CHINESE) in answer for answer in answers(group.rows, CHINESE))
     trials = (Trial("shared_context", "not_supported", REASON), Trial("full_dup", "works", ""))
     assert [reason for *_, reason in reasons([tried(trials=trials)], CHINESE)] == [said(REASON, CHINESE)]
-    sources = memory_sources(group, CHINESE)
+    sources = memory_sources(group.newest.machine, CHINESE)
     assert sources is not None
     assert [cells[2].text for _, cells in sources.rows] == ["memory of the process", said("needs root", CHINESE)]

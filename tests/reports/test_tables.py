@@ -45,6 +45,12 @@ PROMISED = {
     "runs": "recorded_at file run board runtime runtime_version target scenario baseline streams contexts models "
     "outcome application_memory_bytes application_memory_spread_bytes npu_memory_bytes latency_ns throughput_per_s "
     "commit",
+    "programs": "program phase repeats outcome duration_ns pss_readings "
+    "application_memory_bytes application_memory_spread_bytes application_uss_bytes application_uss_spread_bytes "
+    "application_rss_bytes application_rss_spread_bytes application_peak_rss_bytes application_peak_rss_spread_bytes "
+    "process_peak_rss_bytes process_peak_rss_spread_bytes system_memory_bytes system_memory_spread_bytes "
+    "system_memory_over_idle_bytes system_memory_over_idle_spread_bytes npu_memory_bytes npu_memory_spread_bytes "
+    "command file commit board recorded_at run_number",
 }
 #: Tables with rows of each configuration: what the page explains once for all of them.
 _OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits")
