@@ -38,7 +38,7 @@ def typical(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
 
 def _figures(recording: Recording, stretches: Sequence[Stretch]) -> dict[str, Any]:
     system = typical(recording.system, stretches)
-    singles = [_highest(recording.largest, stretches), _highest_until(recording.peaks, stretches)]
+    single = _most_of(_highest(recording.largest, stretches), _highest_until(recording.peaks, stretches))
     return {
         "duration_ns": sum(stretch.end_ns - stretch.begin_ns for stretch in stretches),
         "pss_readings": sum(1 for stretch in stretches for _ in _weighted(recording.pss, stretch)),
@@ -46,13 +46,18 @@ def _figures(recording: Recording, stretches: Sequence[Stretch]) -> dict[str, An
             "application_memory_bytes": typical(recording.pss, stretches),
             "application_uss_bytes": typical(recording.uss, stretches),
             "application_rss_bytes": typical(recording.rss, stretches),
-            "application_peak_rss_bytes": _highest(recording.rss, stretches),
-            "process_peak_rss_bytes": max((size for size in singles if size is not None), default=None),
+            # When one process was at its peak, the sum was at least that.
+            "application_peak_rss_bytes": _most_of(_highest(recording.rss, stretches), single),
+            "process_peak_rss_bytes": single,
             "system_memory_bytes": system,
             "system_memory_over_idle_bytes": None if system is None else system - recording.idle_bytes,
             "npu_memory_bytes": typical(recording.npu, stretches),
         },
     }
+
+
+def _most_of(*sizes: int | None) -> int | None:
+    return max((size for size in sizes if size is not None), default=None)
 
 
 def _weighted(readings: Readings, stretch: Stretch) -> Iterator[tuple[int, int]]:

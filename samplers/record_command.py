@@ -16,6 +16,7 @@ from typing import Any
 from samplers.marks import FileMarks, Marks, PipeMarks
 from samplers.npu import has_npu
 from samplers.phase_figures import phase_figures
+from samplers.phases import phase_name
 from samplers.record_errors import NoMarks, NoProject, NotWritable
 from samplers.record_summary import print_summary, tell
 from samplers.recorder import SAMPLE_HZ, Recording, record
@@ -58,12 +59,12 @@ def record_program(task: Task) -> int:
     Raise RecordError where nothing can be recorded.
     """
     _check(task)
-    command = list(task.command) or command_of(task.pid or 0)
+    command = [_readable(word) for word in task.command] or command_of(task.pid or 0)
     run = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
     recordings, outcome = _record_all(task)
     if not recordings:
         return 128 + signal.SIGINT
-    name = task.name or Path(command[0]).name
+    name = task.name or phase_name(os.fsencode(Path(command[0]).name)) or "program"
     identity = {"run": f"{run}-{os.getpid()}", "name": name, "command": command, "attached": task.pid is not None}
     code = recordings[-1].ending.shell_code
     with _undisturbed():
@@ -74,6 +75,11 @@ def record_program(task: Task) -> int:
             return code or _NOT_STORED
         print_summary(program, stored, task.storage)
     return code
+
+
+def _readable(word: str) -> str:
+    """Return an argument, which may be any bytes, as text that can be written."""
+    return os.fsencode(word).decode(errors="replace")
 
 
 def _check(task: Task) -> None:

@@ -109,6 +109,8 @@ class _Recorder:
         self._pss.restart(now_ns)
         self._interrupts = 0
         self._is_stopped = False
+        #: When to say which processes the program has left behind; most end soon.
+        self._tell_at_ns: int | None = None
         self._has_told = False
 
     def run(self, idle: Idle, idle_bytes: int) -> Recording:
@@ -139,7 +141,7 @@ class _Recorder:
             self._next_ns = max(self._next_ns + self._gap_ns, now_ns)
             self._gap_ns = min(2 * self._gap_ns, _INTERVAL_NS)
         if self._watched.has_left() and not self._has_told:
-            self._tell_of_those_left()
+            self._tell_of_those_left(now_ns)
 
     def _wait(self) -> None:
         left_ns = self._next_ns - time.monotonic_ns()
@@ -162,19 +164,20 @@ class _Recorder:
 
     def _kill_all(self) -> None:
         self._watched.send(signal.SIGKILL)
-        for pid in self._tree.pids:
+        for seen in self._tree.live:
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(seen.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 continue
 
-    def _tell_of_those_left(self) -> None:
-        """Say once, when it is sure, what is still waited for."""
-        self._tree.sample(time.monotonic_ns())
+    def _tell_of_those_left(self, now_ns: int) -> None:
+        """Say once what is still waited for."""
+        self._tell_at_ns = self._tell_at_ns or now_ns + _S
+        if now_ns < self._tell_at_ns:
+            return
         self._has_told = True
-        names = ", ".join(f"{seen.name} ({seen.pid})" for seen in self._tree.seen if seen.pid in self._tree.pids)
-        if names:
-            self._tell(f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording")
+        names = ", ".join(f"{seen.name} ({seen.pid})" for seen in self._tree.live)
+        self._tell(f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording")
 
     def _take_marks(self, now_ns: int) -> bool:
         """Return whether a phase has begun."""
@@ -184,7 +187,8 @@ class _Recorder:
     def _read_at_mark(self, now_ns: int) -> None:
         self._read_peaks(now_ns)
         self._read_rss(now_ns)
-        self._within(self._system, self._add_system, now_ns)
+        if self._system.affords(now_ns):
+            self._within(self._system, self._add_system, now_ns)
         if self._pss.affords(now_ns):
             self._within(self._pss, self._add_shares, now_ns)
         self._pss.restart(now_ns)

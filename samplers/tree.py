@@ -56,9 +56,9 @@ class ProcessTree:
         self.discover(now_ns)
 
     @property
-    def pids(self) -> list[int]:
+    def live(self) -> list[Seen]:
         """The processes that were there at the last reading."""
-        return list(self._live)
+        return [seen for seen, _ in self._live.values()]
 
     def discover(self, now_ns: int) -> None:
         """Look for new processes."""

@@ -19,6 +19,9 @@ def write_trace(storage: Path, run: str, name: str, trace: dict[str, Any]) -> st
 
     `trace` is {"barriers": [...], "timeline": {"times_ns": [...], "rss_bytes": [...], "system_memory_bytes": [...]}};
     with a ledger also {"npu": {"times_ns": [...], "live_bytes": [...], "ledger": accounting.ledger.Ledger}}.
+    Of a recorded program, with times since its start, it is {"timeline": {"times_ns": [...], "rss_bytes": [...]},
+    "pss": {"times_ns", "pss_bytes"}, "system": {"times_ns", "system_memory_bytes"}, "npu_held": {"times_ns",
+    "npu_memory_bytes"}, "phases": [{"name", "begin_ns", "end_ns"}], "processes": [...] as in schema/program-1.json}.
     """
     relative = Path(TRACES) / run / f"{name}.json.gz"
     path = storage / relative
