@@ -70,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
         raise SameRuns(options.base, options.head)
     limits: Sequence[Limit] = options.fail or ()
     metrics = options.metric or [limit.metric for limit in limits] or [find_metric(name) for name in _DEFAULT]
-    changes = compare_runs(base, head, runs.runs, list(dict.fromkeys(metrics)), options.across or ())
+    known = {run.path.resolve(): run for run in (*runs.runs, *base)}.values()
+    changes = compare_runs(base, head, known, list(dict.fromkeys(metrics)), options.across or ())
     judgement = judge(changes, limits) if limits else None
     _WRITERS[options.format](changes, judgement)
     if not changes.rows:

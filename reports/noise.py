@@ -22,19 +22,20 @@ RunValues = Sequence[float]
 
 #: From so many earlier runs on they are what the noise is known from.
 ENOUGH_RUNS = 5
-#: Standard deviations in percent of the figure, as `python -m tests.reports.accuracy` finds them on a quiet machine,
-#: rounded up: what is known before any run of a series.
+#: Standard deviations in percent of the figure that hold before any run of a series is known. Configurations differ: in
+#: whole runs of the bench the repeats of application memory moved by 0.02 % on MegEngine Lite, on ONNX Runtime by 1 %
+#: at the median and by 5 % in one configuration of ten, on the virtual board by 0.04 %, and once by 9 %.
 _KNOWN_PERCENT = {
-    "application_memory": 2.0,
-    "application_memory_over_baseline": 2.0,
-    "application_memory_trimmed": 0.3,
-    "application_memory_trimmed_over_baseline": 0.3,
-    "application_peak_rss": 2.0,
-    "application_rss": 2.0,
-    "application_uss": 2.0,
-    "process_peak_rss": 2.0,
-    "baseline_memory": 0.5,
-    "residue_memory": 10.0,
+    "application_memory": 3.0,
+    "application_memory_over_baseline": 3.0,
+    "application_memory_trimmed": 3.0,
+    "application_memory_trimmed_over_baseline": 3.0,
+    "application_peak_rss": 3.0,
+    "application_rss": 3.0,
+    "application_uss": 3.0,
+    "process_peak_rss": 3.0,
+    "baseline_memory": 1.0,
+    "residue_memory": 20.0,
     "system_memory": 5.0,
     "latency": 3.0,
     "throughput": 3.0,
