@@ -121,7 +121,8 @@ def _noise_remark(rows: Sequence[Change]) -> str:
             "the same configuration in the storage would show smaller changes."
         )
     alone = f"; in {runs.count(0)} rows from these runs alone" if 0 in runs else ""
-    return f"The noise is known from {min(filter(None, runs))} to {max(runs)} earlier runs{alone}."
+    least, most = min(filter(None, runs)), max(runs)
+    return f"The noise is known from {most if least == most else f'{least} to {most}'} earlier runs{alone}."
 
 
 def _conditions(each: Differing) -> str:

@@ -22,7 +22,14 @@ from storage.runs import CONDITIONS
 __all__ = ["prepare_parser", "run"]
 
 #: Compared where no option names others: what users ask for first, and the finest figure of memory there is.
-_DEFAULT = ("application_memory", "application_memory_trimmed_over_baseline", "npu_memory", "latency", "throughput")
+_DEFAULT = (
+    "application_memory",
+    "application_memory_trimmed_over_baseline",
+    "application_peak_rss",
+    "npu_memory",
+    "latency",
+    "throughput",
+)
 #: A terminal may be narrow; a log is as wide as its lines.
 _LOG_WIDTH = 160
 

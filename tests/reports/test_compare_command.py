@@ -122,6 +122,17 @@ def test_files_are_compared_without_a_storage(
     assert "higher" in capsys.readouterr().out
 
 
+def test_a_baseline_in_a_folder_of_its_own_shows_its_noise(
+    storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The runs of a baseline that is kept elsewhere are earlier runs of the series."""
+    for number in range(1, 7):
+        store(tmp_path / "baseline", number, grown(storage))
+    store(storage, 9, grown(storage))
+    assert compare(storage, tmp_path / "baseline", 9) == 0
+    assert "The noise is known from 9 earlier runs" in capsys.readouterr().out
+
+
 def test_counted_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """NPU memory is compared to the byte."""
     storage = tmp_path / "npu"
