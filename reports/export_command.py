@@ -41,10 +41,10 @@ def run(options: argparse.Namespace) -> int:
     known = KnownRuns.read(options)
     runs, metrics = known.find(options.runs), [find_metric(name) for name in options.metric]
     form = next(each for each in EXPORTS if each.name == options.format)
-    _write(export(runs, form, metrics), options.output)
     missing = [*left_out(runs), *(f"no figures of {name}" for name in absent_metrics(runs, metrics))]
     for each in missing:
         print(f"reports: not in the export: {each}", file=sys.stderr)
+    _write(export(runs, form, metrics), options.output)
     return 1 if missing or known.bad_files else 0
 
 

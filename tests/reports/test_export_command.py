@@ -136,6 +136,14 @@ def test_what_failed_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     assert printed.err.endswith(f": {FAILED['kind']}\n")
 
 
+def test_nothing_but_failures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Where everything failed there is no export, and each failure is named all the same."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", [], failure=FAILED)])
+    with pytest.raises(NothingToExport, match="There are: none"):
+        export(tmp_path, "--format", "csv")
+    assert "not in the export: 0001_run: onnxruntime no_reuse" in capfd.readouterr().err
+
+
 def test_what_a_runtime_does_not_have_is_no_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A configuration that is not supported never had a figure: the export is whole."""
     missing = result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED)
