@@ -47,6 +47,10 @@ _RUNS = "*/[0-9]*.json"
 _SCHEMA_FILE = Path(__file__).parent / "schema" / "result-1.json"
 
 
+#: Plans and machines are mostly the same from run to run, and would take a third of the memory.
+_known: dict[tuple[str, ...], Any] = {}
+
+
 class InvalidResult(ValueError):
     """A result does not have the form of the schema."""
 
@@ -143,13 +147,14 @@ def _stored_file(path: Path, data: dict[str, Any], phases: Container[str] | None
         check_result(result.info)
         if phases is not None:
             _forget_other_phases(result.info, phases)
+        result.info["plan"] = _once((result.info["runtime"], result.info["scenario"]), result.info["plan"])
     programs = tuple(data.get(PROGRAMS, ()))
     for program in programs:
         check_program(program)
     machine, when = data["machine_info"], data["datetime"]
     if measured or others or programs:
         _check_origin(machine, when)
-    return StoredFile(path, when, machine, data["commit_info"], (*measured, *others), programs)
+    return StoredFile(path, when, _once(("machine",), machine), data["commit_info"], (*measured, *others), programs)
 
 
 def _check_origin(machine: dict[str, Any], when: Any) -> None:
@@ -164,6 +169,13 @@ def _check_origin(machine: dict[str, Any], when: Any) -> None:
 
 def _is_ours(benchmark: dict[str, Any]) -> bool:
     return str(benchmark["extra_info"].get("schema", "")).startswith("reusebench-result-")
+
+
+def _once(of: tuple[str, ...], value: Any) -> Any:
+    """Return the value, as one object with the last one of the same thing where they are equal."""
+    if _known.get(of) != value:
+        _known[of] = value
+    return _known[of]
 
 
 def _forget_other_phases(info: dict[str, Any], phases: Container[str]) -> None:

@@ -1,7 +1,7 @@
-"""How the time, memory and page of a report grow with the stored results: `python -m tests.reports.scale`.
+"""How time and memory of what reads a storage grow with the stored results: `python -m tests.reports.scale`.
 
-It makes storages of so many results, with the runs of two runtimes in six versions, and writes the report of each in a
-fresh process.
+It makes storages of so many results, with the runs of two runtimes in six versions, and runs each command in a fresh
+process. A result has five repeats of twelve contexts, and the size of such a one that was measured: 20 KB.
 """
 
 from __future__ import annotations
@@ -26,13 +26,25 @@ from tests.support import CHECKOUT
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
 #: Versions of each runtime, in turn: more groups than a page shows.
 _VERSIONS = 6
+_REPEATS = 5
 _INTERVAL_S = 0.02
+
+
+#: What is measured, by its name in the table: what stands after `python -m`, without the storage and the output.
+COMMANDS = {
+    "report": ("reports",),
+    "compare": ("reports", "compare", f"latest~{_VERSIONS}", "latest"),
+    "history": ("reports", "history"),
+    "list": ("storage", "list"),
+}
+_HEADS = ("results", "time, s", "CPU time, s", "RSS, MiB", "PSS, MiB")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one report took."""
+    """What one command took."""
 
+    command: str
     results: int
     elapsed_s: float
     #: Of all its processes; what else the machine does lengthens it less.
@@ -41,36 +53,36 @@ class Cost:
     rss_bytes: int
     #: The same, with shared pages once.
     pss_bytes: int
-    page_bytes: int
 
     def __str__(self) -> str:
         """Return a line of the table."""
-        sizes = "".join(f"{size / MIB:12.1f}" for size in (self.rss_bytes, self.pss_bytes, self.page_bytes))
-        return f"{self.results:8}{self.elapsed_s:10.2f}{self.cpu_s:12.2f}{sizes}"
+        sizes = "".join(f"{size / MIB:12.1f}" for size in (self.rss_bytes, self.pss_bytes))
+        return f"{self.command:8}{self.results:12}{self.elapsed_s:12.2f}{self.cpu_s:12.2f}{sizes}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what reports over storages of these sizes take, and what another thousand results add."""
+    """Print what each command over storages of these sizes takes, and what another thousand results add."""
     parser = argparse.ArgumentParser("python -m tests.reports.scale", description=__doc__)
-    sizes = [1000, 2000, 4000]
+    sizes = [1000, 10000]
     parser.add_argument("--results", type=int, nargs="+", default=sizes, metavar="N", help=f"default: {sizes}")
-    costs = []
-    print(f"{'results':>8}{'time, s':>10}{'CPU time, s':>12}{'RSS, MiB':>12}{'PSS, MiB':>12}{'page, MiB':>12}")
-    for count in parser.parse_args(arguments).results:
+    parser.add_argument("--command", choices=COMMANDS, action="append", metavar="NAME", help="default: all of them")
+    options = parser.parse_args(arguments)
+    costs: list[Cost] = []
+    print(f"{'command':8}{''.join(f'{head:>12}' for head in _HEADS)}")
+    for count in options.results:
         with tempfile.TemporaryDirectory() as folder:
-            costs.append(report_cost(Path(folder), count))
-        print(costs[-1], flush=True)
-    for less, more in zip(costs, costs[1:]):
-        thousands = (more.results - less.results) / 1000
-        seconds, size = more.cpu_s - less.cpu_s, (more.pss_bytes - less.pss_bytes) / MIB
-        added = f"{seconds / thousands:.2f} s of CPU time, {size / thousands:.1f} MiB (PSS)"
-        print(f"{less.results} to {more.results}: {added} for each thousand more")
+            results = make_storage(Path(folder) / "storage", count)
+            for name in options.command or COMMANDS:
+                costs.append(command_cost(Path(folder), name, results))
+                print(costs[-1], flush=True)
+    for name in options.command or COMMANDS:
+        _print_growth([cost for cost in costs if cost.command == name])
 
 
-def report_cost(folder: Path, count: int) -> Cost:
-    """Make a storage of at least so many results in the folder, and return what its report takes."""
-    results = make_storage(folder / "storage", count)
-    command = [sys.executable, "-m", "reports", "--storage", str(folder / "storage"), "--output", str(folder / "out")]
+def command_cost(folder: Path, name: str, results: int) -> Cost:
+    """Return what a command takes over the storage in the folder, which has so many results."""
+    output = ["--output", str(folder / "out")] if name == "report" else []
+    command = [sys.executable, "-m", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
     start, cpu_s = time.perf_counter(), _cpu_s()
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
         seen = list(_memory_until_the_end(process))
@@ -78,8 +90,15 @@ def report_cost(folder: Path, count: int) -> Cost:
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
     rss_bytes, pss_bytes = (max(sizes) for sizes in zip(*seen))
-    page_bytes = (folder / "out" / "index.html").stat().st_size
-    return Cost(results, elapsed_s, _cpu_s() - cpu_s, rss_bytes, pss_bytes, page_bytes)
+    return Cost(name, results, elapsed_s, _cpu_s() - cpu_s, rss_bytes, pss_bytes)
+
+
+def _print_growth(costs: Sequence[Cost]) -> None:
+    for less, more in zip(costs, costs[1:]):
+        thousands = (more.results - less.results) / 1000
+        seconds, size = more.cpu_s - less.cpu_s, (more.pss_bytes - less.pss_bytes) / MIB
+        added = f"{seconds / thousands:.2f} s of CPU time, {size / thousands:.1f} MiB (PSS)"
+        print(f"{less.command}, {less.results} to {more.results}: {added} for each thousand more")
 
 
 def make_storage(storage: Path, count: int) -> int:
@@ -88,13 +107,15 @@ def make_storage(storage: Path, count: int) -> int:
     runs = -(-count // len(first))
     for number in range(runs):
         at = (_FIRST_RUN + datetime.timedelta(hours=number)).isoformat()
-        write_run(storage, [_changed(info, number) for info in first], number + 1, at)
+        commit = {"id": f"{number:040x}", "dirty": False}
+        write_run(storage, [_changed(info, number) for info in first], number + 1, at, commit)
     return runs * len(first)
 
 
 def _results(storage: Path, npu: Any) -> list[dict[str, Any]]:
     costs = {
-        scenario.name: even(40, spread=0.5) if scenario.baseline is None else dup(40, 10) for scenario in SCENARIOS
+        scenario.name: even(40, _REPEATS, 0.5) if scenario.baseline is None else dup(40, 10, _REPEATS)
+        for scenario in SCENARIOS
     }
     run = "npu" if npu else "cpu"
     return [result(storage, name, cost, npu=npu, computes=not npu, run=run) for name, cost in costs.items()]
@@ -106,7 +127,7 @@ def _changed(info: dict[str, Any], number: int) -> dict[str, Any]:
     changed.update(run=f"run{number}", runtime_version=f"1.{number % _VERSIONS}.0")
     for name, sizes in changed["memory"].items():
         if name.startswith("application_"):
-            changed["memory"][name] = [size if size is None else size + number * 4096 for size in sizes]
+            changed["memory"][name] = [size if size is None else size + number * 7919 % 64 * 4096 for size in sizes]
     return changed
 
 

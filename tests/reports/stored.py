@@ -226,13 +226,19 @@ NOT_SUPPORTED = {
 }
 
 
-def write_run(storage: Path, infos: Sequence[dict[str, Any]], number: int = 1, at: str = "2026-01-02T03:04:05") -> Path:
+def write_run(
+    storage: Path,
+    infos: Sequence[dict[str, Any]],
+    number: int = 1,
+    at: str = "2026-01-02T03:04:05",
+    commit: dict[str, Any] | None = None,
+) -> Path:
     """Write one run's file as pytest-benchmark lays it out, and return its path."""
     measured = [info for info in infos if info["outcome"] == "ok" and info.get("computes", True)]
     others = [info for info in infos if info not in measured]
     data = {
         "machine_info": MACHINE,
-        "commit_info": {},
+        "commit_info": commit or {},
         "benchmarks": [{"name": info["scenario"], "extra_info": info, "stats": _stats()} for info in measured],
         "datetime": f"{at}+00:00",
         "version": "5.3.1",

@@ -251,3 +251,16 @@ def test_a_run_of_no_board(tmp_path: Path, machine: dict[str, Any]) -> None:
     (found,) = read_storage(tmp_path)
     assert isinstance(found, BadFile)
     assert found.reason == "it does not say of which board it is"
+
+
+def test_what_is_equal_from_run_to_run_is_kept_once(tmp_path: Path) -> None:
+    """Plans and machines are; where one differs it is not replaced by another."""
+    infos = [result(tmp_path, "no_reuse", even(3)) for _ in range(3)]
+    infos[2]["plan"]["rounds"] += 1
+    for number, info in enumerate(infos, start=1):
+        write_run(tmp_path, [info], number)
+    first, second, third = (found for found in read_storage(tmp_path) if isinstance(found, StoredFile))
+    plans = [found.results[0].info["plan"] for found in (first, second, third)]
+    assert plans[0] is plans[1]
+    assert first.machine is second.machine
+    assert plans == [json.loads(json.dumps(info["plan"])) for info in infos]
