@@ -18,8 +18,9 @@ from reports.legends import legends_of
 from reports.material import Material
 from reports.opening import opening
 from reports.page import write_page
-from reports.page_figures import DrawnFigure, figures_of, file_names
+from reports.page_figures import figures_of, file_names
 from reports.reading import read_material, to_be_shown
+from reports.side_by_side import DrawnFigure
 from reports.tables import TABLE_FORMATS, write_tables
 from reports.terminal import print_group, print_opening, print_programs
 from reports.texts import LANGUAGES, texts_of

@@ -6,7 +6,7 @@ Names of columns carry their units and do not change; docs/tables.md explains ea
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from storage.files import StoredFile
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TABLES", "TABLE_FORMATS", "table_of", "write_tables"]
+__all__ = ["TABLES", "TABLE_FORMATS", "frame_of", "table_of", "write_table", "write_tables"]
 
 #: Of the form of the JSON files; of the columns each table's own list is the promise.
 _JSON_VERSION = 1
@@ -89,12 +89,17 @@ _Table = tuple[tuple[str, ...], Callable[[Material], _Rows]]
 
 
 def table_of(name: str, material: Material) -> pd.DataFrame:
-    """Return a table of TABLES; as objects, so that whole numbers stay whole where others are missing."""
+    """Return a table of TABLES."""
+    columns, rows = TABLES[name]
+    return frame_of(columns, rows(material))
+
+
+def frame_of(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a table; as objects, so that whole numbers stay whole where others are missing."""
     # Not above: each process that draws figures is forked from this one and would carry it, 0.4 s and 40 MiB.
     import pandas as pd
 
-    columns, rows = TABLES[name]
-    frame: pd.DataFrame = pd.DataFrame(rows(material), columns=list(columns), dtype=object)
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=list(columns), dtype=object)
     known: pd.DataFrame = frame.where(frame.notna(), None)
     return known
 
@@ -103,10 +108,14 @@ def write_tables(material: Material, folder: Path, formats: Sequence[str]) -> Pa
     """Write every table into the folder, in some of TABLE_FORMATS, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in TABLES:
-        table = table_of(name, material)
-        for each in formats:
-            (folder / f"{name}.{each}").write_text(_WRITERS[each](name, table), encoding="utf-8")
+        write_table(name, table_of(name, material), folder, formats)
     return folder
+
+
+def write_table(name: str, table: pd.DataFrame, folder: Path, formats: Sequence[str]) -> None:
+    """Write one table into the folder, in some of TABLE_FORMATS."""
+    for each in formats:
+        (folder / f"{name}.{each}").write_text(_WRITERS[each](name, table), encoding="utf-8")
 
 
 def _comparison(material: Material) -> _Rows:
