@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storage.metrics import BYTES, NANOSECONDS, PER_SECOND, Metric
 
-__all__ = ["amount", "number", "shown_unit"]
+__all__ = ["amount", "number", "scaled", "shown_unit"]
 
 #: By a metric's unit: the unit that is shown, how many of the metric's it is, and decimals.
 _SHOWN = {BYTES: ("MiB", 2**20, 2), NANOSECONDS: ("ms", 10**6, 3), PER_SECOND: ("/s", 1, 2)}
@@ -15,10 +15,15 @@ def shown_unit(metric: Metric) -> str:
     return _SHOWN[metric.unit][0]
 
 
+def scaled(value: float, metric: Metric) -> float:
+    """Return the value in the shown unit."""
+    return value / _SHOWN[metric.unit][1]
+
+
 def number(value: float, metric: Metric, sign: bool = False) -> str:
     """Return the value in the shown unit, without it; no sign at what is shown as zero."""
-    _, factor, decimals = _SHOWN[metric.unit]
-    shown = round(value / factor, decimals)
+    decimals = _SHOWN[metric.unit][2]
+    shown = round(scaled(value, metric), decimals)
     return f"{shown + 0.0:{'+' if sign and shown else ''},.{decimals}f}"
 
 

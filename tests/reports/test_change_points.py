@@ -91,6 +91,6 @@ def test_what_shows_no_noise_has_no_change_points() -> None:
 
 def test_more_series_ask_for_more() -> None:
     """What is just significant in one series is not in a table of ten thousand."""
-    runs = noisy((20, 50), (20, 50.5), deviation=0.5)
+    runs = noisy((20, 50), (20, 50.6), deviation=0.5)
     assert len(found(runs)) == 1
     assert found(runs, series=10_000) == []
