@@ -42,7 +42,8 @@ class KnownRuns:
     """The runs of the storages."""
 
     runs: Sequence[Run]
-    bad_files: Sequence[BadFile]
+    #: Also of a storage that was named by its path.
+    bad_files: list[BadFile]
     project: Path
 
     @classmethod
@@ -53,14 +54,20 @@ class KnownRuns:
         """
         storages = options.storage or [path for path in [board_storage()] if path.is_dir()]
         found = [each for storage in storages for folder in boards_in(storage) for each in read_runs(folder)]
-        bad_files = [each for each in found if isinstance(each, BadFile)]
-        for file in bad_files:
-            print(f"reports: {file}", file=sys.stderr)
-        return cls([each for each in found if isinstance(each, Run)], bad_files, options.project)
+        known = cls([each for each in found if isinstance(each, Run)], [], options.project)
+        for each in found:
+            if isinstance(each, BadFile):
+                known.tell(each)
+        return known
 
     def find(self, words: str) -> list[Run]:
         """Return the runs that the words mean, the oldest first, or raise NoSuchRuns."""
         try:
-            return find_runs(words, self.runs, self.project)
+            return find_runs(words, self.runs, self.project, self.tell)
         except RunsError as error:
             raise NoSuchRuns(error) from None
+
+    def tell(self, file: BadFile) -> None:
+        """Name a damaged file."""
+        print(f"reports: {file}", file=sys.stderr)
+        self.bad_files.append(file)
