@@ -22,7 +22,7 @@ from harness.settings import check_kernel, resolve_model_sets, resolve_settings
 from samplers.npu import find_npu_sources, has_npu
 from storage.board import board_storage
 from storage.files import WITHOUT_SPEED, check_result
-from storage.writing import save_run
+from storage.writing import python_folder, run_number, save_run
 from targets.outcome import Failure
 
 __all__ = ["Session"]
@@ -167,9 +167,16 @@ def choose_board_storage(config: pytest.Config) -> None:
     if config.option.benchmark_storage == _COMMON_STORAGE:
         config.option.benchmark_storage = f"{FILE_SCHEME}{board_storage()}"
     try:
-        _storage(config)
+        _compare_with_newest(config, _storage(config))
     except StorageNotLocal as error:  # said here, since pytest-benchmark would open it next and show a traceback
         raise pytest.UsageError(str(error)) from None
+
+
+def _compare_with_newest(config: pytest.Config, storage: Path) -> None:
+    """Name the run that --benchmark-compare alone means: pytest-benchmark reads all runs for it, up to 9999."""
+    numbers = [run_number(path) or 0 for path in (storage / python_folder()).glob("*.json")]
+    if config.option.benchmark_compare is True and any(numbers):
+        config.option.benchmark_compare = f"{max(numbers):04}_"
 
 
 def _storage(config: pytest.Config) -> Path:

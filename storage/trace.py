@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ TRACES = "traces"
 
 
 def write_trace(storage: Path, run: str, name: str, trace: dict[str, Any]) -> str:
-    """Write the trace and return its path relative to the storage.
+    """Write the trace and return its path relative to the storage; warn where it cannot be written.
 
+    What was measured is not lost with it: tables do not need traces.
     `trace` is {"barriers": [...], "timeline": {"times_ns": [...], "rss_bytes": [...], "system_memory_bytes": [...]}};
     with a ledger also {"npu": {"times_ns": [...], "live_bytes": [...], "ledger": accounting.ledger.Ledger}}.
     Of a recorded program, with times since its start, it is {"timeline": {"times_ns": [...], "rss_bytes": [...]},
@@ -25,9 +27,13 @@ def write_trace(storage: Path, run: str, name: str, trace: dict[str, Any]) -> st
     """
     relative = Path(TRACES) / run / f"{name}.json.gz"
     path = storage / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
-        json.dump(trace, file, separators=(",", ":"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
+            json.dump(trace, file, separators=(",", ":"))
+    except OSError as error:
+        reason = error.strerror or error
+        warnings.warn(f"{path} cannot be written ({reason}): reports have no timeline of it", stacklevel=2)
     return relative.as_posix()
 
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["UNFINISHED", "RunNameInvalid", "run_number", "save_run"]
+__all__ = ["UNFINISHED", "RunNameInvalid", "python_folder", "run_number", "save_run"]
 
 #: End of the name of a file that is being written. It begins with a dot, and stands where no reader looks.
 UNFINISHED = ".unfinished"
@@ -35,7 +35,7 @@ def save_run(storage: Path, document: dict[str, Any], name: str) -> Path:
     if not name or set(name) & set(_NOT_IN_NAMES):
         raise RunNameInvalid(name)
     content = json.dumps(document, separators=(",", ":"), default=_unknown).encode()
-    folder = storage / _python()
+    folder = storage / python_folder()
     folder.mkdir(parents=True, exist_ok=True)
     number, unfinished = _claim(storage)
     try:
@@ -97,7 +97,7 @@ def _keep_names(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _python() -> str:
+def python_folder() -> str:
     """Return the name of this Python's folder, which is pytest-benchmark's."""
     version = ".".join(platform.python_version_tuple()[:2])
     return f"{platform.system()}-{platform.python_implementation()}-{version}-{platform.architecture()[0]}"

@@ -121,7 +121,7 @@ def test_every_mistake_is_a_user_error() -> None:
 
 def _config(storage: str) -> Any:
     """Return a pytest.Config as far as the storage looks into it."""
-    return SimpleNamespace(option=argparse.Namespace(benchmark_storage=storage))
+    return SimpleNamespace(option=argparse.Namespace(benchmark_storage=storage, benchmark_compare=None))
 
 
 @pytest.mark.parametrize("uri", ["file:///data/store", "/data/store"])

@@ -49,3 +49,11 @@ def test_a_damaged_trace(tmp_path: Path, damage: Callable[[bytes], bytes]) -> No
     path = tmp_path / relative
     path.write_bytes(damage(path.read_bytes()))
     assert read_trace(tmp_path, relative) is None
+
+
+def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
+    """The measurement goes on; what is missing is said, and readers find nothing."""
+    (tmp_path / TRACES).touch()
+    with pytest.warns(UserWarning, match=r"one\.json\.gz cannot be written .*: reports have no timeline of it"):
+        relative = write_trace(tmp_path, "run", "one", _TRACE)
+    assert read_trace(tmp_path, relative) is None
