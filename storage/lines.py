@@ -83,7 +83,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / 2**20:,.1f}"
+    return f"{size_bytes / 2**20:,.2f}"
 
 
 def _count(number: int, what: str) -> str:

@@ -108,7 +108,7 @@ def test_runs_are_listed(storage: Path, words: _Words) -> None:
     cells = [6, "2026-02-01", "00:00", "last", "board-123456", "de6755279b", "changed", "onnxruntime", 1, 1]
     assert lines[-2].split()[:-1] == [str(cell) for cell in cells]
     traces = sum(file.stat().st_size for file in (storage / "traces" / "of5").iterdir())
-    assert lines[-2].split()[-1] == f"{(path.stat().st_size + traces) / 2**20:.1f}"
+    assert lines[-2].split()[-1] == f"{(path.stat().st_size + traces) / 2**20:.2f}"
     assert lines[-1].startswith("6 runs, ")
 
 
@@ -131,7 +131,7 @@ def test_a_damaged_file_is_named(storage: Path, words: _Words) -> None:
 def test_an_empty_storage(tmp_path: Path, words: _Words) -> None:
     """There is nothing to show."""
     (tmp_path / "empty").mkdir()
-    assert words("list", of=tmp_path / "empty") == "0 runs, 0.0 MiB with traces\n"
+    assert words("list", of=tmp_path / "empty") == "0 runs, 0.00 MiB with traces\n"
     assert words("prune", "--keep", "1", of=tmp_path / "empty").startswith("0 runs with 0 traces\n")
 
 
@@ -145,7 +145,7 @@ def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -
     assert "1 run with 3 traces\n" in found
     assert "kept for the name: 1 run (main); --named removes named runs too" in found
     freed = before - sum(path.stat().st_size for path in storage.rglob("*") if path.is_file())
-    assert found.endswith(f"{freed / 2**20:.1f} MiB removed\n")
+    assert found.endswith(f"{freed / 2**20:.2f} MiB removed\n")
 
 
 def test_named_runs_go_on_request(storage: Path, words: _Words) -> None:
