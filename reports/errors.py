@@ -9,6 +9,7 @@ __all__ = [
     "ExportMixed",
     "ExportNotWritable",
     "MetricNotOfForm",
+    "NoHistory",
     "NoResults",
     "NoStorage",
     "NoSuchRuns",
@@ -39,6 +40,18 @@ class NoResults(ReportError):
         unread = "".join(f"\n{file}" for file in bad_files)
         super().__init__(
             f"no results in {names}. Run `pytest bench/` first, or name another with --storage DIR{unread}"
+        )
+
+
+class NoHistory(ReportError):
+    """No run has figures of what was asked for."""
+
+    def __init__(self, metrics: Sequence[str], only: Sequence[str], names: Sequence[str]) -> None:
+        of = f" of {', '.join(only)}" if only else ""
+        there_are = ", ".join(names) or "none: run `pytest bench/` first, or name another storage with --storage DIR"
+        super().__init__(
+            f"no run has figures of {', '.join(metrics)}{of}. Name others with --metric NAME or --only NAME; "
+            f"stored are: {there_are}"
         )
 
 

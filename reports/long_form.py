@@ -8,7 +8,7 @@ from typing import Any, Union
 from storage.metrics import Metric
 from storage.runs import CONDITIONS, Measured, Run
 
-__all__ = ["COLUMNS", "Number", "number", "records"]
+__all__ = ["COLUMNS", "CONDITION_COLUMNS", "Number", "number", "records"]
 
 Number = Union[int, float]
 
@@ -37,7 +37,7 @@ COLUMNS = (
     "value",
 )
 #: What the long form calls a condition whose name is taken.
-_CONDITION_COLUMNS = {"models": "models_digest", "plan": "plan_digest"}
+CONDITION_COLUMNS = {"models": "models_digest", "plan": "plan_digest"}
 
 
 def records(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _of_configuration(measured: Measured) -> dict[str, Any]:
     configuration = measured.configuration
     identity = {name: getattr(configuration, name) for name in ("runtime", "target", "name", "detail")}
     conditions = {name: measured.conditions[name] for name in CONDITIONS if name != "board"}
-    named = {_CONDITION_COLUMNS.get(name, name): value for name, value in conditions.items()}
+    named = {CONDITION_COLUMNS.get(name, name): value for name, value in conditions.items()}
     return {**identity, "models": ";".join(configuration.models), **named}
 
 
