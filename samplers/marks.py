@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 from pathlib import Path
@@ -14,6 +15,8 @@ __all__ = ["MARKER_VARIABLE", "PHASES_VARIABLE", "FileMarks", "Marks", "PipeMark
 #: In the program's environment: the path of the file, and the number of the file descriptor.
 PHASES_VARIABLE, MARKER_VARIABLE = "REUSEBENCH_PHASES", "REUSEBENCH_MARKER"
 _CHUNK = 65536
+#: inotify(7).
+_IN_MODIFY = 2
 
 
 class Marks:
@@ -44,11 +47,14 @@ class FileMarks(Marks):
         """Raise OSError where the file cannot be made."""
         self.environment = {PHASES_VARIABLE: str(path.absolute())}
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        self.descriptor = _watch(path)
         self._offset = 0
         self._lines = Lines()
 
     def read(self) -> list[str]:
         """Return the names of the lines that were completed since the last time."""
+        if self.descriptor is not None:
+            _drain(self.descriptor)
         if os.fstat(self._file).st_size < self._offset:  # emptied by who writes into it
             self._offset = 0
         data = os.pread(self._file, _CHUNK, self._offset)
@@ -58,6 +64,9 @@ class FileMarks(Marks):
     def close(self) -> None:
         """Close the file, which stays."""
         os.close(self._file)
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
 
 
 class PipeMarks(Marks):
@@ -100,6 +109,24 @@ class PipeMarks(Marks):
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
+
+
+def _watch(path: Path) -> int | None:
+    """Return what becomes readable when something is written into the file; None: look for it at every reading."""
+    libc = ctypes.CDLL(None)
+    descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if descriptor >= 0 and libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:
+        os.close(descriptor)
+        return None
+    return descriptor if descriptor >= 0 else None
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, _CHUNK):
+            pass
+    except BlockingIOError:
+        return
 
 
 def _above(number: int, *descriptors: int) -> list[int]:

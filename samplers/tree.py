@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -166,15 +167,21 @@ def _status(pid: int) -> tuple[str, int]:
 
 def _way_to_children() -> Callable[[int], Iterable[int]]:
     """Return how children are found: the kernel lists them, or each process names its parent."""
-    own = os.getpid()
-    if Path(f"/proc/{own}/task/{own}/children").exists():
+    if _lists_children():
         return _listed_children
     by_parent = _children_by_parent()
     return lambda pid: by_parent.get(pid, [])
 
 
+@functools.cache
+def _lists_children() -> bool:
+    """Whether this kernel has CONFIG_PROC_CHILDREN."""
+    own = os.getpid()
+    return Path(f"/proc/{own}/task/{own}/children").exists()
+
+
 def _listed_children(pid: int) -> list[int]:
-    """Return the children of all threads (CONFIG_PROC_CHILDREN)."""
+    """Return the children of all threads."""
     try:
         with os.scandir(f"/proc/{pid}/task") as threads:
             return [int(child) for thread in threads for child in _read(f"{thread.path}/children").split()]
