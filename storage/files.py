@@ -134,6 +134,9 @@ def read_file(path: Path, phases: Container[str] | None = None) -> StoredFile | 
         return _stored_file(path, data, phases)
     except InvalidResult as error:
         return BadFile(path, str(error))
+    except json.JSONDecodeError as error:
+        damage = f"cut short or damaged at character {error.pos:,} of {len(error.doc):,}" if error.doc else "empty"
+        return BadFile(path, f"cannot be read (it is {damage})")
     except (OSError, ValueError) as error:
         return BadFile(path, f"cannot be read ({error})")
     except (KeyError, TypeError, AttributeError):

@@ -167,8 +167,8 @@ def test_an_empty_storage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "cannot be read"),
-        ('{"benchmarks": [{"na', "cannot be read"),
+        ("", "cannot be read (it is empty)"),
+        ('{"benchmarks": [{"na', "cannot be read (it is cut short or damaged at character 17 of 20)"),
         ("\x00\x01 no JSON", "cannot be read"),
         ("[]", "not a file of pytest-benchmark"),
         ("null", "not a file of pytest-benchmark"),
