@@ -114,9 +114,10 @@ def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table 
 
 
 def terminal_cells(phase: dict[str, Any]) -> list[str]:
-    """Return time, application memory, highest sum of RSS and the largest process of a phase."""
-    sizes = [mib(_figure(phase, name)) for name in _SHOWN[:3]]
-    return [_seconds(Figure.of(phase["durations_ns"])), *sizes]
+    """Return time, application memory, highest sum of RSS and the largest process of a phase; of one the spread."""
+    application, *peaks = (_figure(phase, name) for name in _SHOWN[:3])
+    time = _seconds(Figure.of(phase["durations_ns"]), spread=False)
+    return [time, mib(application), *(mib(peak, spread=False) for peak in peaks)]
 
 
 def program_rows(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]:
@@ -166,11 +167,11 @@ def _process_cells(program: RecordedProgram, process: dict[str, Any], texts: Tex
     ]
 
 
-def _seconds(figure: Figure | None) -> str:
+def _seconds(figure: Figure | None, spread: bool = True) -> str:
     if figure is None:
         return EMPTY
-    spread = f" ±{figure.spread / 1e9:,.2f}" if figure.spread is not None else ""
-    return f"{figure.median / 1e9:,.2f}{spread}"
+    shown = f" ±{figure.spread / 1e9:,.2f}" if spread and figure.spread is not None else ""
+    return f"{figure.median / 1e9:,.2f}{shown}"
 
 
 def _row(program: RecordedProgram, phase: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ _NPU: _Columns = {
     ("application", "MiB"): lambda row: mib(row.memory("application_memory_bytes"), spread=False),
     ("latency", "ms"): lambda row: milliseconds(row.latency, spread=False),
 }
+#: Characters of the names of programs and phases.
+_NAME = 16
 _PROGRAM_HEADS = (("time", "s"), ("application", "MiB"), ("peak_of_sum", "MiB"), ("largest", "MiB"))
 
 
@@ -63,14 +65,15 @@ def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: C
         return
     table = Table(title=texts("section_programs"), title_justify="left", box=None, padding=(0, 1, 0, 0))
     for name in ("program", "phase"):
-        table.add_column(texts(f"terminal_{name}"), overflow="fold")
+        table.add_column(texts(f"terminal_{name}"), no_wrap=True, max_width=_NAME)
     for name, unit in _PROGRAM_HEADS:
         table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
     table.add_column(texts("program_column_outcome"), overflow="fold")
     for program in programs:
         outcome = texts(f"outcome_{program.info['outcome']}")
-        for phase in program.info["phases"]:
-            table.add_row(escape(program.name), escape(phase["name"]), *terminal_cells(phase), outcome)
+        for place, phase in enumerate(program.info["phases"]):
+            name = "" if place else escape(program.name)
+            table.add_row(name, escape(phase["name"]), *terminal_cells(phase), outcome)
     console.print(table)
 
 

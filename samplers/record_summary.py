@@ -70,7 +70,7 @@ def _notes(program: Mapping[str, Any]) -> Iterator[str]:
         names = ", ".join(sorted(hidden))
         yield f"application memory is without {names}: this user may not read its PSS. Its RSS is in the peaks"
     unread = [phase["name"] for phase in program["phases"] if not any(phase["pss_readings"])]
-    if unread:
+    if unread and not hidden:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
     if program["outcome"] != "ok":
         outcome = program["outcome"].replace("_", " ")

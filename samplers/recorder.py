@@ -102,11 +102,16 @@ class _Recorder:
         self._begin_ns = self._next_ns = now_ns
         self._gap_ns = _FIRST_NS
         self._discovery = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
-        self._pss = Pace(5 * _MS, 500 * _MS, *_PSS_SHARES)
-        self._system = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
-        self._npu = Pace(20 * _MS, _S, *_OTHER_SHARES) if has_npu else None
+        #: What is read often at first in each phase.
+        self._of_phases: list[tuple[Pace, Callable[[int], None]]] = [
+            (Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES), self._add_system),
+            (Pace(5 * _MS, 500 * _MS, *_PSS_SHARES), self._add_shares),
+        ]
+        if has_npu:
+            self._of_phases.append((Pace(20 * _MS, _S, *_OTHER_SHARES), self._add_npu))
         # What a program has at its very start says little of it.
-        self._pss.restart(now_ns)
+        for pace, _ in self._of_phases:
+            pace.restart(now_ns)
         self._interrupts = 0
         self._is_stopped = False
         #: When to say which processes the program has left behind; most end soon.
@@ -187,22 +192,18 @@ class _Recorder:
     def _read_at_mark(self, now_ns: int) -> None:
         self._read_peaks(now_ns)
         self._read_rss(now_ns)
-        if self._system.affords(now_ns):
-            self._within(self._system, self._add_system, now_ns)
-        if self._pss.affords(now_ns):
-            self._within(self._pss, self._add_shares, now_ns)
-        self._pss.restart(now_ns)
+        for pace, read in self._of_phases:
+            if pace.affords(now_ns):
+                self._within(pace, read, now_ns)
+            pace.restart(now_ns)
 
     def _read_in_turn(self, now_ns: int) -> None:
         if self._discovery.is_due(now_ns):
             self._within(self._discovery, self._discover, now_ns)
-        if self._system.is_due(now_ns):
-            self._within(self._system, self._add_system, now_ns)
         self._read_rss(now_ns)
-        if self._pss.is_due(now_ns):
-            self._within(self._pss, self._add_shares, now_ns)
-        if self._npu and self._npu.is_due(now_ns):
-            self._within(self._npu, self._add_npu, now_ns)
+        for pace, read in self._of_phases:
+            if pace.is_due(now_ns):
+                self._within(pace, read, now_ns)
 
     def _read_rss(self, now_ns: int) -> None:
         whole, largest = self._tree.sample(now_ns)

@@ -101,7 +101,7 @@ def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, capsys: pyt
     formats = [word for each in ("html", "csv", "svg") for word in ("--format", each)]
     assert main(["--storage", str(storage), "--output", str(tmp_path / "out"), *formats]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"pipeline +steady +1\.00 .*32\.0 ±2\.0", said)
+    assert re.search(r"pipeline +load .*\n +steady +1\.00 .*32\.0 ±2\.0", said)
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert re.findall(r'<section id="([^"]+)">', page) == ["programs", "runs", "environment"]
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'\bid="([^"]+)"', page))
