@@ -83,6 +83,8 @@ def _panel(axes: Axes, history: History) -> None:
     _levels(axes, history)
     low, high = axes.get_ylim()
     axes.set_ylim(low - _FLOOR * (high - low), high + _HEADROOM * (high - low) * bool(history.changes))
+    # A level that all ticks have in common would stand in the title's place.
+    axes.ticklabel_format(axis="y", style="plain", useOffset=False)
     last = max(1, len(series.points) - 1)
     axes.set_xlim(-0.03 * last, 1.03 * last)
     for each in series.events:

@@ -70,6 +70,7 @@ def write_history(
 
     Where the report of the newest results stands beside it, it is named, and the page links to it.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     blocks = _blocks(histories)
     shown = _shown(blocks)
     return write_html(

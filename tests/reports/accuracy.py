@@ -47,7 +47,7 @@ _METRICS = (
 )
 _EARLIER = 20
 _MOBILENET = BuiltIn(stream=("mobilenet_v2", 224), in_turn=(), resolutions=())
-_QUIET, _GROWN = "quiet", "grown"
+_QUIET, GROWN = "quiet", "grown"
 
 
 class _Silent:
@@ -94,7 +94,7 @@ def measure(storage: Path, pairs: int, repeats: int) -> None:
     for place in range(_EARLIER + pairs):
         _store(storage, _QUIET, target, repeats)
         if place >= _EARLIER and place % 2:
-            _store(storage, _GROWN, growing, repeats)
+            _store(storage, GROWN, growing, repeats)
 
 
 def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
@@ -137,7 +137,7 @@ def trials(runs: Sequence[Run], alone: bool) -> Iterator[Trial]:
         before = [run for run in quiet if run.recorded_at < head.recorded_at]
         if len(before) >= _EARLIER:
             changes = compare_runs(before[-1:], [head], [] if alone else before[-_EARLIER:], metrics)
-            yield Trial(head.name == _GROWN, changes.rows)
+            yield Trial(head.name == GROWN, changes.rows)
 
 
 def noise_lines(runs: Sequence[Run]) -> Iterator[str]:

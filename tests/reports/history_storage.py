@@ -15,7 +15,7 @@ from tests.reports.stored import FAILED, MIB, dup, even, result, write_run
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
 #: The step of every third configuration, at this share of its runs.
-STEP, STEP_AT = MIB, 0.6
+STEP, STEP_AT = 4 * MIB, 0.6
 _NEW_VERSION_AT = 0.5
 _MISSING, _FAILING = 0.05, 0.01
 _NOISE = 0.05 * MIB
