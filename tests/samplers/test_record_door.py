@@ -384,6 +384,20 @@ def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
     assert all(phase["memory"]["process_peak_rss_bytes"][0] < 64 * _MIB for phase in program["phases"])
 
 
+def test_npu_memory_is_read_where_there_is_an_npu(tmp_path: Path) -> None:
+    """A program that holds no buffer has none of it; elsewhere it is not known."""
+    lines = (
+        "import sys, samplers.__main__, samplers.record_command as command",
+        "command.has_npu = lambda: True",
+        "sys.exit(samplers.__main__.main())",
+    )
+    arguments = ["record", "--storage", str(tmp_path), "--", "sleep", "0.2"]
+    subprocess.run([sys.executable, "-c", "; ".join(lines), *arguments], cwd=CHECKOUT, check=True, capture_output=True)
+    (file,) = read_storage(tmp_path)
+    assert isinstance(file, StoredFile)
+    assert file.programs[0]["phases"][0]["memory"]["npu_memory_bytes"] == [0]
+
+
 def test_the_commit_is_that_of_the_users_project(tmp_path: Path) -> None:
     """Outside a checkout there is none."""
     project = tmp_path / "project"

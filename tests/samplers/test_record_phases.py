@@ -96,6 +96,7 @@ def test_a_file_is_emptied_and_read_as_it_grows(tmp_path: Path) -> None:
     marks = FileMarks(path)
     assert marks.environment == {"REUSEBENCH_PHASES": str(path)}
     assert marks.read() == []
+    assert marks.descriptor is not None
     with path.open("a") as file:
         for text, names in (("lo", []), ("ad\nsteady\nen", ["load", "steady"]), ("d\n", ["end"])):
             file.write(text)

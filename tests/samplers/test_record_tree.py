@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from samplers import tree
+from samplers.npu.process_dmabuf import DmaBuf
 from samplers.process import read_process, read_shares
 from samplers.tree import ProcessTree
 
@@ -101,6 +102,28 @@ def test_a_process_that_ends_is_left_out(workers: subprocess.Popen[bytes]) -> No
     assert len(found.seen) == 4
     assert after <= before - 8 * _MIB
     assert gone not in [seen.pid for seen in found.live]
+    found.close()
+
+
+def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A buffer that several processes hold is there once; who cannot be read, or has ended, is left out."""
+    found = ProcessTree(workers.pid, 0, with_root=True)
+    first, second, third, fourth = (seen.pid for seen in found.live)
+    of_each = {
+        first: [DmaBuf(1, 100, "drm"), DmaBuf(2, 10, "drm")],
+        second: [DmaBuf(1, 100, "drm"), DmaBuf(3, 1, "system")],
+        third: None,
+    }
+
+    def read(pid: int) -> list[DmaBuf] | None:
+        if pid == fourth:
+            raise ProcessLookupError(pid)
+        return of_each[pid]
+
+    monkeypatch.setattr(tree, "process_dmabufs", read)
+    assert found.read_dmabufs() == 111
+    of_each.update({first: None, second: None})
+    assert found.read_dmabufs() is None
     found.close()
 
 
