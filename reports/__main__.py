@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from reports import compare_command, export_command, report_command
+from reports import compare_command, export_command, history_command, report_command
 from reports.errors import ReportError
 
 __all__ = ["COMMANDS", "main"]
@@ -30,6 +30,7 @@ class _Command(Protocol):
 COMMANDS: dict[str, tuple[str, _Command]] = {
     "compare": ("what has changed between two runs, and whether it is more than allowed", compare_command),
     "export": ("stored runs in the forms of other tools", export_command),
+    "history": ("where each figure of each configuration changed, over all stored runs", history_command),
 }
 _REPORT = "Without a command: the report of stored runs, as a page and as tables. Runs nothing itself."
 

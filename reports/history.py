@@ -11,7 +11,10 @@ from reports.series import Event, Point, Series, series_of
 from storage.metrics import Metric
 from storage.runs import Run
 
-__all__ = ["Change", "History", "Level", "changes_of", "histories_of"]
+__all__ = ["Change", "History", "Level", "changes_of", "histories_of", "is_worth_a_page"]
+
+#: Fewer runs are no history.
+_LEAST_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,11 @@ def changes_of(histories: Iterable[History]) -> list[Change]:
     """Return all change points, the newest first."""
     changes = [change for history in histories for change in history.changes]
     return sorted(changes, key=lambda change: change.series.points[change.place].run.recorded_at, reverse=True)
+
+
+def is_worth_a_page(histories: Iterable[History]) -> bool:
+    """Whether any series has enough runs to be looked at as a history."""
+    return any(len(history.series.measured) >= _LEAST_SHOWN for history in histories)
 
 
 def _history(series: Series, count: int) -> History:

@@ -34,8 +34,6 @@ _REPEATS = (3, 5, 10)
 _LEAST = 2
 #: Share of commits that were not measured; how many runs are off, by so many steps.
 _MISSING, _ODD_RUNS, _ODD = 0.3, 5, 5
-#: Runs that are measured where no noise is given.
-_RUNS = 40
 
 #: By configuration and metric: a value for each process, in the order in which they were measured.
 Noise = Mapping[tuple[str, str], Sequence[float]]
@@ -97,7 +95,7 @@ def read_lines(files: Sequence[Path]) -> Noise:
 def read_noise(storage: Path) -> Noise:
     """Return what a storage's runs have, after they were measured where it has none."""
     if not any(storage.glob("*/*.json")):
-        measure(storage, _RUNS, max(_REPEATS))
+        measure(storage, 0, max(_REPEATS))
     runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.recorded_at)
     found: dict[tuple[str, str], list[float]] = {}
     for run in runs:
