@@ -37,6 +37,8 @@ COMMANDS = {
     "history": ("reports", "history"),
     "list": ("storage", "list"),
 }
+#: Of these, those that write a page.
+_WRITERS = ("report", "history")
 _HEADS = ("results", "time, s", "CPU time, s", "RSS, MiB", "PSS, MiB")
 
 
@@ -81,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def command_cost(folder: Path, name: str, results: int) -> Cost:
     """Return what a command takes over the storage in the folder, which has so many results."""
-    output = ["--output", str(folder / "out")] if name == "report" else []
+    output = ["--output", str(folder / "out")] if name in _WRITERS else []
     command = [sys.executable, "-m", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
     start, cpu_s = time.perf_counter(), _cpu_s()
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
