@@ -125,6 +125,9 @@ class _Recorder:
         while not self._watched.has_ended() and not self._is_stopped:
             self._turn()
         recording, end_ns = self._recording, time.monotonic_ns()
+        # A Ctrl-C may have ended the program before it was read here.
+        for number in self._signals.read():
+            self._note(number)
         self._take_marks(end_ns)
         recording.end_ns, recording.ending = end_ns, self._watched.ending
         recording.stretches, recording.processes = self._log.end(end_ns), self._tree.seen
@@ -155,13 +158,18 @@ class _Recorder:
             descriptors.append(self._marks.descriptor)
         select.select(descriptors, [], [], max(left_ns, 0) / _S)
 
+    def _note(self, number: int) -> None:
+        """Note that the user has ended the program, if that is what the signal says."""
+        if number != signal.SIGCHLD:
+            self._recording.ended_by = self._recording.ended_by or number
+
     def _heed(self, number: int) -> None:
         """Do what a signal asks for; one of the terminal has gone to the program too."""
+        self._note(number)
         if number == signal.SIGCHLD:
             return
         if number == signal.SIGTERM:
             self._watched.send(number)
-        self._recording.ended_by = self._recording.ended_by or number
         self._interrupts += number == signal.SIGINT
         self._is_stopped = self._watched.with_root or self._watched.has_left()
         if self._interrupts > 1 and not self._is_stopped:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from reports import drawing
 from reports.__main__ import main
 from reports.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
 from reports.programs import newest_programs, processes_table, programs_in, programs_table
 from reports.programs_figure import phase_colours, programs_figure
-from reports.texts import texts_of
+from reports.texts import LANGUAGES, texts_of
 from storage.files import StoredFile, read_storage
 from tests.reports.stored import MIB, even, result, write_run
 from tests.reports.stored_programs import program, repeat, trace, write_programs
+from tests.reports.test_figures_apart import overlaps
 from tests.reports.test_tables import rows_of
 
 _TEXTS = texts_of("en")
@@ -94,6 +96,25 @@ def test_a_phase_has_one_colour_in_all_programs(tmp_path: Path) -> None:
     assert len(colours) == 12
     assert colours["phase 1"] == PROGRAM_PHASE_COLOURS[1]
     assert list(colours.values())[len(PROGRAM_PHASE_COLOURS) :] == [OTHER_COLOUR] * 4
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_texts_of_the_figure_keep_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str) -> None:
+    """Many programs, long names and large figures leave every text readable, in both widths."""
+    for number in range(7):
+        path = trace(tmp_path, f"trace-{number}", [f"phase {each}" for each in range(3 * number + 1)], npu=True)
+        name = f"a program whose name is far too long for the title of a figure {number}"
+        write_programs(tmp_path, [program(name, [repeat({"run": 5}, path)])], number + 1)
+    found: list[str] = []
+    lay_out = drawing._lay_out
+
+    def lay_out_and_look(canvas: drawing.Canvas) -> None:
+        lay_out(canvas)
+        found.extend(overlaps(canvas))
+
+    monkeypatch.setattr(drawing, "_lay_out", lay_out_and_look)
+    assert programs_figure(programs_in(files_of(tmp_path)), texts_of(language)) is not None
+    assert found == []
 
 
 def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,11 @@
 
 A pipeline of frames, each the same work, is recorded. The recorder is stopped and let go on in turn (SIGSTOP, SIGCONT),
 so that the time of a frame with it stands beside that without it, a second away: what else the machine does touches
-both. Each stretch with it makes a pair with the mean of the two around it. The median of the pairs stands with the
-interval that holds it at a confidence of 95 %, which is from the order of the pairs alone. It needs a C compiler.
+both. Time is CPU time; CPU time with all waiting, above all for the lock of the memory, but that for a CPU which others
+had; and wall time. Each stretch with the recorder makes a pair with the mean of the two around it. The median of the
+pairs stands with the interval that holds it at a confidence of 95 %, which is from the order of the pairs alone.
+
+It needs a C compiler, and a kernel with CONFIG_SCHED_INFO.
 """
 
 from __future__ import annotations
@@ -32,10 +35,13 @@ _START_S = 3.0
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the program had come, in frames, by the monotonic time and by its own CPU time."""
+    """How far the program had come, in frames, by several clocks."""
 
     wall_s: Sequence[float]
+    #: Its own CPU time.
     cpu_s: Sequence[float]
+    #: Time that its threads waited for a CPU which others had.
+    waited_s: Sequence[float]
     frames: Sequence[float]
 
 
@@ -73,8 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         program = [_compiled(Path(folder)), str(options.threads), str(options.resident)]
         progress, stretches, cpu_percent = _measure(program, options.pairs, options.stretch, Path(folder))
     print(f"{options.pairs} pairs, {options.threads} threads, {options.resident} MiB, load {os.getloadavg()[0]:.1f}")
-    print(f"CPU time of a frame, recorded:  {_slowdown(progress, progress.cpu_s, stretches)}")
-    print(f"wall time of a frame, recorded: {_slowdown(progress, progress.wall_s, stretches)}")
+    own_s = [options.threads * wall - waited for wall, waited in zip(progress.wall_s, progress.waited_s)]
+    print("A frame takes, recorded, more of:")
+    print(f"  CPU time                     {_slowdown(progress, progress.cpu_s, stretches)}")
+    print(f"  CPU time and locks' waits    {_slowdown(progress, own_s, stretches)}")
+    print(f"  wall time                    {_slowdown(progress, progress.wall_s, stretches)}")
     print(f"CPU time of the recorder: {cpu_percent:.2f} % of one CPU, while it runs")
 
 

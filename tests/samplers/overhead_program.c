@@ -4,13 +4,17 @@
  *
  * Each frame is allocated anew (3 MiB: the C library maps and unmaps it, under the lock that readings of PSS take),
  * written, scaled into a second one, and freed; a part of the resident memory is read beside it. Some hundred times a
- * second the program prints the monotonic time and its own CPU time, in seconds, and the frames that are done. */
+ * second the program prints, in seconds, the monotonic time, its own CPU time, and how long its threads have waited for
+ * a CPU that others had; and the frames that are done. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { FRAME = 1920 * 1080 * 3 / 2, SMALL = FRAME / 4 };
 
@@ -18,6 +22,8 @@ static atomic_long frames;
 static atomic_uint sink;
 static atomic_int done;
 static size_t resident_bytes;
+static atomic_int started;
+static long ids[64];
 
 static double seconds(clockid_t clock)
 {
@@ -27,11 +33,34 @@ static double seconds(clockid_t clock)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void *pipeline(void *unused)
+/* Of the threads of the pipeline; /proc/PID/task/TID/schedstat has it in nanoseconds, as the second number. */
+static double waited_s(void)
+{
+    double sum = 0;
+
+    for (int each = 0; each < started; each++) {
+        unsigned long long ran, waited = 0;
+        char path[64];
+        FILE *file;
+
+        snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", ids[each]);
+        file = fopen(path, "r");
+        if (!file || fscanf(file, "%llu %llu", &ran, &waited) != 2) {
+            fprintf(stderr, "%s cannot be read: the kernel lacks CONFIG_SCHED_INFO\n", path);
+            exit(1);
+        }
+        fclose(file);
+        sum += (double)waited / 1e9;
+    }
+    return sum;
+}
+
+static void *pipeline(void *id)
 {
     unsigned char *resident = malloc(resident_bytes);
 
-    (void)unused;
+    *(long *)id = syscall(SYS_gettid);
+    started++;
     memset(resident, 1, resident_bytes);
     for (size_t number = 0; !done; number++) {
         unsigned char *frame = malloc(FRAME), *small = malloc(SMALL);
@@ -62,9 +91,12 @@ int main(int count, char **arguments)
     double end_s = seconds(CLOCK_MONOTONIC) + atof(arguments[1]);
     resident_bytes = ((size_t)atol(arguments[3]) << 20) / (size_t)number;
     for (int each = 0; each < number; each++)
-        pthread_create(&threads[each], NULL, pipeline, NULL);
+        pthread_create(&threads[each], NULL, pipeline, &ids[each]);
+    while (started < number)
+        nanosleep(&pause, NULL);
     while (seconds(CLOCK_MONOTONIC) < end_s) {
-        printf("%.6f %.6f %ld\n", seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID), (long)frames);
+        printf("%.6f %.6f %.6f %ld\n", seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID), waited_s(),
+               (long)frames);
         nanosleep(&pause, NULL);
     }
     done = 1;
