@@ -32,6 +32,8 @@ _IDLE_S = 0.3
 #: Shares of the time that readings of a kind may take, in CPU time, and in the first second of a phase. PSS is read
 #: under the memory lock of each process: that time the program may lose.
 _PSS_SHARES, _OTHER_SHARES = (0.002, 0.005), (0.001, 0.003)
+#: Of RSS, which is read seldomer where there are very many processes.
+_RSS_SHARE = 0.005
 
 
 @dataclass
@@ -101,6 +103,7 @@ class _Recorder:
             self._tree.forget_peaks()
         self._begin_ns = self._next_ns = now_ns
         self._gap_ns = _FIRST_NS
+        self._rss_cost_ns = 0
         self._discovery = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
         #: What is read often at first in each phase.
         self._of_phases: list[tuple[Pace, Callable[[int], None]]] = [
@@ -146,7 +149,8 @@ class _Recorder:
             self._read_at_mark(now_ns)
         if now_ns >= self._next_ns:
             self._read_in_turn(now_ns)
-            self._next_ns = max(self._next_ns + self._gap_ns, now_ns)
+            gap_ns = max(self._gap_ns, round(self._rss_cost_ns / _RSS_SHARE))
+            self._next_ns = max(self._next_ns + gap_ns, now_ns)
             self._gap_ns = min(2 * self._gap_ns, _INTERVAL_NS)
         if self._watched.has_left() and not self._has_told:
             self._tell_of_those_left(now_ns)
@@ -214,7 +218,9 @@ class _Recorder:
                 self._within(pace, read, now_ns)
 
     def _read_rss(self, now_ns: int) -> None:
+        began_ns = time.thread_time_ns()
         whole, largest = self._tree.sample(now_ns)
+        self._rss_cost_ns = time.thread_time_ns() - began_ns
         if whole:
             self._recording.rss.add(now_ns, whole)
             self._recording.largest.add(now_ns, largest)
