@@ -11,8 +11,16 @@ from reports.series import Event, Point, Series, series_of
 from storage.metrics import Metric
 from storage.runs import Run
 
-__all__ = ["Change", "History", "Level", "changes_of", "histories_of", "is_worth_a_page"]
+__all__ = ["HISTORY_METRICS", "Change", "History", "Level", "changes_of", "histories_of", "is_worth_a_page"]
 
+#: Where no option names others.
+HISTORY_METRICS = (
+    "application_memory",
+    "application_memory_trimmed_over_baseline",
+    "npu_memory",
+    "latency",
+    "throughput",
+)
 #: Fewer runs are no history.
 _LEAST_SHOWN = 3
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reports.change_points import LEAST_RUNS
 from reports.errors import NoHistory, OutputNotWritable
-from reports.history import Change, History, changes_of, histories_of
+from reports.history import HISTORY_METRICS, Change, History, changes_of, histories_of
 from reports.history_page import write_history
 from reports.history_table import CHANGE_POINTS, HISTORY, change_point_rows, history_rows
 from reports.history_text import confidence, event, moment, percent, place, size
@@ -23,19 +23,11 @@ from storage.files import BadFile
 from storage.metrics import METRICS, Metric, UnknownMetric, find_metric
 from storage.runs import Run, read_runs
 
-__all__ = ["HISTORY_METRICS", "prepare_parser", "run"]
+__all__ = ["prepare_parser", "run"]
 
 _OUTPUT = Path("out/report")
 _PAGE = "html"
 _FORMATS = (_PAGE, *TABLE_FORMATS)
-#: Where no option names others.
-HISTORY_METRICS = (
-    "application_memory",
-    "application_memory_trimmed_over_baseline",
-    "npu_memory",
-    "latency",
-    "throughput",
-)
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
 from reports.change_points import LEAST_RUNS
-from reports.history import History, changes_of
+from reports.history import HISTORY_METRICS, History, changes_of, histories_of, is_worth_a_page
 from reports.history_figure import history_figure, history_legend
 from reports.history_table import changes_table
 from reports.history_text import event, moment, place
@@ -20,10 +20,11 @@ from reports.series import Event, Series
 from reports.short_names import common_words, short_names
 from reports.side_by_side import draw_all
 from reports.texts import Texts
-from storage.files import BadFile
-from storage.runs import Configuration
+from storage.files import BadFile, StoredFile
+from storage.metrics import find_metric
+from storage.runs import Configuration, run_of
 
-__all__ = ["MOST_PANELS", "PAGE", "write_history"]
+__all__ = ["MOST_PANELS", "PAGE", "write_history", "write_history_beside"]
 
 #: The page's name inside the report's folder.
 PAGE = "history.html"
@@ -85,14 +86,24 @@ def write_history(
     )
 
 
+def write_history_beside(
+    report: str, files: Iterable[StoredFile], folder: Path, language: str, bad_files: Sequence[BadFile]
+) -> Path | None:
+    """Write the page beside that report, or nothing where no series has enough runs; return its path."""
+    histories = histories_of(map(run_of, files), [find_metric(name) for name in HISTORY_METRICS])
+    if not is_worth_a_page(histories):
+        return None
+    return write_history(histories, folder, language, bad_files, report)
+
+
 def _blocks(histories: Sequence[History]) -> list[_Block]:
-    """Return the configurations, those with change points first."""
+    """Return the configurations, those with change points first, then those with most runs."""
     found: dict[tuple[str, str | None, Configuration], list[History]] = {}
     for history in histories:
         series = history.series
         found.setdefault((series.board, series.chip, series.configuration), []).append(history)
     blocks = [_Block(f"h{number}", each) for number, each in enumerate(found.values())]
-    return sorted(blocks, key=lambda block: not block.is_changed)
+    return sorted(blocks, key=lambda block: (not block.is_changed, -len(block.series.points)))
 
 
 def _shown(blocks: Sequence[_Block]) -> list[_Block]:

@@ -11,8 +11,9 @@ import pytest
 
 from reports import history_page
 from reports.history import History, histories_of
-from reports.history_page import write_history
+from reports.history_page import write_history, write_history_beside
 from reports.texts import LANGUAGES, texts_of
+from storage.files import StoredFile, read_storage
 from storage.metrics import find_metric
 from storage.runs import Run, read_runs
 from tests.reports import test_browser
@@ -74,6 +75,16 @@ def test_a_page_has_room_for_so_many_panels(
     assert "<details>" not in html
     assert "2 configurations are not drawn" in html
     assert "--only NAME" in html
+
+
+def test_a_report_has_a_history_beside_it_from_three_runs_on(tmp_path: Path) -> None:
+    """Fewer runs have no page of a history; more have one that links back to the report."""
+    make_history(tmp_path, 3, 1)
+    files = [each for each in read_storage(tmp_path) if isinstance(each, StoredFile)]
+    assert write_history_beside("index.html", files[:2], tmp_path / "out", LANGUAGES[0], ()) is None
+    path = write_history_beside("index.html", files, tmp_path / "out", LANGUAGES[0], ())
+    assert path == tmp_path / "out" / "history.html"
+    assert 'href="index.html"' in path.read_text(encoding="utf-8")
 
 
 def test_nothing_changed(histories: list[History], tmp_path: Path) -> None:
