@@ -24,7 +24,7 @@ from tests.reports.stored import MIB, dup, even, npu_account, result, write_run
 from tests.support import CHECKOUT
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
-#: Versions of each runtime, in turn: more groups than a page shows.
+#: Versions of each runtime, one after the other: more groups than a page shows.
 _VERSIONS = 6
 _REPEATS = 5
 _INTERVAL_S = 0.02
@@ -33,7 +33,7 @@ _INTERVAL_S = 0.02
 #: What is measured, by its name in the table: what stands after `python -m`, without the storage and the output.
 COMMANDS = {
     "report": ("reports",),
-    "compare": ("reports", "compare", f"latest~{_VERSIONS}", "latest"),
+    "compare": ("reports", "compare", "latest~1", "latest"),
     "history": ("reports", "history"),
     "list": ("storage", "list"),
 }
@@ -110,7 +110,9 @@ def make_storage(storage: Path, count: int) -> int:
     for number in range(runs):
         at = (_FIRST_RUN + datetime.timedelta(hours=number)).isoformat()
         commit = {"id": f"{number:040x}", "dirty": False}
-        write_run(storage, [_changed(info, number) for info in first], number + 1, at, commit)
+        write_run(
+            storage, [_changed(info, number, number * _VERSIONS // runs) for info in first], number + 1, at, commit
+        )
     return runs * len(first)
 
 
@@ -123,10 +125,10 @@ def _results(storage: Path, npu: Any) -> list[dict[str, Any]]:
     return [result(storage, name, cost, npu=npu, computes=not npu, run=run) for name, cost in costs.items()]
 
 
-def _changed(info: dict[str, Any], number: int) -> dict[str, Any]:
+def _changed(info: dict[str, Any], number: int, version: int) -> dict[str, Any]:
     """Return the result as another run would have measured it."""
     changed = copy.deepcopy(info)
-    changed.update(run=f"run{number}", runtime_version=f"1.{number % _VERSIONS}.0")
+    changed.update(run=f"run{number}", runtime_version=f"1.{version}.0")
     for name, sizes in changed["memory"].items():
         if name.startswith("application_"):
             changed["memory"][name] = [size if size is None else size + number * 7919 % 64 * 4096 for size in sizes]
