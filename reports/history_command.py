@@ -100,7 +100,7 @@ def _lines(histories: Sequence[History]) -> Iterator[str]:
         yield _line(change, f"{change.series.board}, " if len(boards) > 1 else "")
     changed = sum(bool(history.changes) for history in histories)
     short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
-    few = f", {short} of them with fewer than {LEAST_RUNS} runs" if short else ""
+    few = f", {short} of them with fewer than {LEAST_RUNS} runs to judge by" if short else ""
     yield f"{len(changes)} change points in {changed} series; {len(histories) - changed} series without any{few}"
 
 
