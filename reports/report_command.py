@@ -12,12 +12,13 @@ from rich.console import Console
 from reports.comparison import Group
 from reports.errors import OutputNotWritable
 from reports.figure_files import write_figures
+from reports.history_page import write_history_beside
 from reports.labels import labels
 from reports.languages import in_language
 from reports.legends import legends_of
 from reports.material import Material
 from reports.opening import opening
-from reports.page import write_page
+from reports.page import PAGE, write_page
 from reports.page_figures import figures_of, file_names
 from reports.reading import read_material, to_be_shown
 from reports.side_by_side import DrawnFigure
@@ -80,7 +81,11 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
             shown = to_be_shown(material.groups)
             figures = figures_of(shown, material.programs)
             if _PAGE in formats:
-                written.append(write_page(material, shown, figures, output, language))
+                history = write_history_beside(PAGE, material.files, output, language, material.bad_files)
+                written.append(
+                    write_page(material, shown, figures, output, language, history.name if history else None)
+                )
+                written += [history] if history else []
             if _FIGURES in formats:
                 written.append(_write_figures(material, shown, figures, output, language))
         tables = [each for each in TABLE_FORMATS if each in formats]
