@@ -107,9 +107,8 @@ def test_what_neither_side_could_measure_is_no_news() -> None:
 
 def test_speed_on_a_busy_machine_has_no_verdict() -> None:
     """Other work on the machine moves latencies, and not memory."""
-    values = {NAME: [50 * MIB] * 3, "latency": [1e6] * 3}
-    base = run(1, measured(values))
-    head = run(2, measured({NAME: [90 * MIB] * 3, "latency": [9e6] * 3}, busy_percent=50))
+    quiet, busy = ({NAME: [level * MIB] * 3, "latency": [level * 1e5] * 3} for level in (50.0, 90.0))
+    base, head = run(1, measured(quiet)), run(2, measured(busy, busy_percent=50))
     memory_row, speed = compare_runs([base], [head], [], [METRIC, find_metric("latency")]).rows
     assert (memory_row.verdict, speed.verdict) == (HIGHER, DISTURBED)
 
