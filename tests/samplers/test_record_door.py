@@ -39,7 +39,7 @@ mark("load")
 time.sleep(0.1)
 mark("end")
 del held
-time.sleep(0.3)
+time.sleep(0.6)
 """
 _TO_FILE = "lambda name: open(os.environ['REUSEBENCH_PHASES'], 'a').write(name + chr(10))"
 _TO_DESCRIPTOR = "lambda name: os.write(int(os.environ['REUSEBENCH_MARKER']), name.encode() + b'\\n')"
@@ -50,7 +50,7 @@ if not os.fork():
     os.setsid()
     if not os.fork():
         held = bytearray(16 << 20)
-        time.sleep(1.3)
+        time.sleep(1.8)
     os._exit(0)
 os.wait()
 raise SystemExit(3)
