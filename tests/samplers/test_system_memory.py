@@ -13,7 +13,7 @@ from samplers import environment as environment_module
 from samplers import system
 from samplers.environment import environment
 from samplers.procfs import parse_sizes
-from samplers.system import SystemMemory, observe_idle, read_system
+from samplers.system import SystemMemory, observe_idle, oom_kills, read_system
 
 #: As a board with a 5.10 kernel writes it, shortened.
 _BOARD = """MemTotal:        3936932 kB
@@ -152,3 +152,13 @@ def test_texts_of_a_board(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["board_model"] == "Radxa ROCK 5B"
     assert found["transparent_hugepages"] == "madvise"
     assert (found["swaps"], found["overcommit_memory"]) == (2, "1")
+
+
+def test_processes_that_were_killed_for_memory_are_counted(tmp_path: Path) -> None:
+    """A kernel that does not count them says nothing, and this machine's count never falls."""
+    vmstat = tmp_path / "vmstat"
+    vmstat.write_text("nr_free_pages 12\noom_kill 3\n")
+    assert oom_kills(vmstat) == 3
+    vmstat.write_text("nr_free_pages 12\n")
+    assert oom_kills(vmstat) == 0
+    assert oom_kills() <= oom_kills()
