@@ -87,8 +87,9 @@ def _panel(axes: Axes, history: History) -> None:
     axes.ticklabel_format(axis="y", style="plain", useOffset=False)
     last = max(1, len(series.points) - 1)
     axes.set_xlim(-0.03 * last, 1.03 * last)
-    for each in series.events:
-        axes.axvline(each.place - 0.5, color=_EVENT, linewidth=1.2, linestyle=":")
+    # All at once: where every run has another version, lines one by one take half of the time.
+    events = [each.place - 0.5 for each in series.events]
+    axes.vlines(events, 0, 1, color=_EVENT, linewidth=1.2, linestyle=":", transform=axes.get_xaxis_transform())
     for change in history.changes:
         axes.axvline(change.place - 0.5, color=_CHANGE, linewidth=1.4)
     for change in _labelled(history.changes, last):

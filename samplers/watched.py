@@ -70,11 +70,12 @@ class Started:
         """
         self.root = os.getpid()
         self.ending = Ending()
-        _adopt_orphans()
+        _adopt_orphans(True)
         try:
             variables = {**os.environ, **environment}
             self.pid = os.posix_spawnp(command[0], list(command), variables, file_actions=actions, setsigdef=_RESET)
         except OSError as error:
+            _adopt_orphans(False)
             raise CannotExecute(command[0], error) from None
         self._runs = True
         self._peak_bytes = 0
@@ -91,6 +92,7 @@ class Started:
                     self._runs = False
                     self.ending = _ending(status)
         except ChildProcessError:
+            _adopt_orphans(False)
             return True
 
     def has_left(self) -> bool:
@@ -161,5 +163,5 @@ def _ending(status: int) -> Ending:
     return Ending(exit_code=os.WEXITSTATUS(status))
 
 
-def _adopt_orphans() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def _adopt_orphans(yes: bool) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0)

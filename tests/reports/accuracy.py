@@ -160,8 +160,11 @@ def error_lines(runs: Sequence[Run], alone: bool) -> Iterator[str]:
     pairs, rises = ([trial for trial in done if trial.grown == grown] for grown in (False, True))
     known = "the two runs alone" if alone else f"{_EARLIER} earlier runs"
     assert alone or _EARLIER >= ENOUGH_RUNS
-    wrong = sum(any(_is_told(change) for change in trial.rows) for trial in pairs)
-    yield f"noise known from {known}: {wrong} of {len(pairs)} tables without a change tell of one"
+    wrong = [
+        sum(any(_is_told(row) for row in trial.rows if _is_memory(row) == kind) for trial in pairs) for kind in (1, 0)
+    ]
+    told = f"{wrong[0]} tell of one of memory, {wrong[1]} of one of speed"
+    yield f"noise known from {known}: of {len(pairs)} tables without a change {told}"
     yield f"{'configuration':34} {'metric':46} {'false':>10} {'1 MiB found':>12} {'smallest':>10}"
     for place, change in enumerate(pairs[0].rows):
         rows = [trial.rows[place] for trial in pairs]
