@@ -100,8 +100,8 @@ def _lines(histories: Sequence[History]) -> Iterator[str]:
         yield _line(change, f"{change.series.board}, " if len(boards) > 1 else "")
     changed = sum(bool(history.changes) for history in histories)
     short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
-    few = f", {short} of them with fewer than {LEAST_RUNS} runs to judge by" if short else ""
-    yield f"{len(changes)} change points in {changed} series; {len(histories) - changed} series without any{few}"
+    few = f", of them with fewer than {LEAST_RUNS} runs to judge by: {short}" if short else ""
+    yield f"change points: {len(changes)}, in {changed} series; series without any: {len(histories) - changed}{few}"
 
 
 def _line(change: Change, where: str) -> str:

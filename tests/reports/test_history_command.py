@@ -45,7 +45,7 @@ def test_change_points_are_printed_newest_first(
     """A line for each says figure, size, runs and confidence; the other series are counted; the page is named."""
     assert history("--storage", storage, "--output", tmp_path) == 0
     *changes, counted, page = capsys.readouterr().out.splitlines()
-    assert counted == f"{len(changes)} change points in {len(changes)} series; 12 series without any"
+    assert counted == f"change points: {len(changes)}, in {len(changes)} series; series without any: 12"
     assert page == f"History: {tmp_path / 'history.html'}"
     (line,) = (line for line in changes if " full_dup (4 x 3, model-a): application_memory_trimmed_over_b" in line)
     assert " MiB (+2." in line
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert history("--storage", tmp_path, "--output", tmp_path / "out") == 1
     told = capsys.readouterr()
     assert "0002_run.json: cannot be read" in told.err
-    assert "0 change points in 0 series; 4 series without any, 4 of them with fewer than 4 runs to judge by" in told.out
+    assert "change points: 0, in 0 series; series without any: 4, of them with fewer than 4 runs to judge by: 4" in told.out
     assert "0002_run.json" in (tmp_path / "out" / "history.html").read_text()
 
 
