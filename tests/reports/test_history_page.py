@@ -73,7 +73,7 @@ def test_a_page_has_room_for_so_many_panels(
     html = write_history(histories, tmp_path, LANGUAGES[0]).read_text(encoding="utf-8")
     assert html.count("<figure>") == 2
     assert "<details>" not in html
-    assert "2 configurations are not drawn" in html
+    assert "Configurations that are not drawn: 2." in html
     assert "--only NAME" in html
 
 
