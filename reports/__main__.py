@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from importlib import import_module
+from typing import Protocol, cast
 
-from reports import compare_command, export_command, history_command, report_command
 from reports.errors import ReportError
 
 __all__ = ["COMMANDS", "main"]
@@ -26,11 +26,12 @@ class _Command(Protocol):
         """Return the exit code; raise ReportError for a mistake of the user."""
 
 
-#: By name: what the command does, and its module.
-COMMANDS: dict[str, tuple[str, _Command]] = {
-    "compare": ("what has changed between two runs, and whether it is more than allowed", compare_command),
-    "export": ("stored runs in the forms of other tools", export_command),
-    "history": ("where each figure of each configuration changed, over all stored runs", history_command),
+#: By name: what the command prints. Each is the module `reports.NAME_command`, imported when it is asked for: what all
+#: of them need together takes a second to import.
+COMMANDS = {
+    "compare": "what has changed between two runs, and whether it is more than allowed",
+    "export": "stored runs in the forms of other tools",
+    "history": "where each figure of each configuration changed, over all stored runs",
 }
 _REPORT = "Without a command: the report of stored runs, as a page and as tables. Runs nothing itself."
 
@@ -40,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] in COMMANDS:
         name = words.pop(0)
-        described, command = COMMANDS[name]
-        parser = argparse.ArgumentParser(f"python -m reports {name}", description=f"Prints {described}.")
+        parser = argparse.ArgumentParser(f"python -m reports {name}", description=f"Prints {COMMANDS[name]}.")
     else:
-        command, parser = report_command, _report_parser()
+        name, parser = "report", _report_parser()
+    command = cast(_Command, import_module(f"reports.{name}_command"))
     command.prepare_parser(parser)
     try:
         return command.run(parser.parse_args(words))
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report_parser() -> argparse.ArgumentParser:
-    commands = "\n".join(f"  {name:10}{described}" for name, (described, _) in COMMANDS.items())
+    commands = "\n".join(f"  {name:10}{described}" for name, described in COMMANDS.items())
     return argparse.ArgumentParser(
         "python -m reports",
         description=_REPORT,

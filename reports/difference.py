@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy.special import stdtrit
 
 from reports.noise import Noise, RunValues, noise_of
 from storage.metrics import Metric
@@ -65,7 +65,8 @@ def difference(
     """
     before, after = ([value for run in side for value in run] for side in (base, head))
     noise = noise_of(metric, (base, head), earlier)
-    quantile = stats.t.ppf((1 + confidence) / 2, noise.freedom) if noise.freedom else None
+    # Student's t, from below: of a confidence near 1 its own quantile would be rounded.
+    quantile = -stdtrit(noise.freedom, (1 - confidence) / 2) if noise.freedom else None
     return Difference(
         base_median=statistics.median(before),
         head_median=statistics.median(after),

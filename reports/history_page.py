@@ -30,6 +30,8 @@ __all__ = ["MOST_PANELS", "PAGE", "write_history", "write_history_beside"]
 PAGE = "history.html"
 #: More would make the page too large to send and too slow to make.
 MOST_PANELS = 120
+#: Beside a report, which takes its own time.
+_PANELS_BESIDE = 24
 #: Conditions that changed, of one configuration: the newest.
 _MOST_EVENTS = 5
 
@@ -66,6 +68,7 @@ def write_history(
     language: str,
     bad_files: Sequence[BadFile] = (),
     report: str | None = None,
+    most_panels: int = MOST_PANELS,
 ) -> Path:
     """Write the page into the folder, that language shown first, and return its path.
 
@@ -73,7 +76,7 @@ def write_history(
     """
     folder.mkdir(parents=True, exist_ok=True)
     blocks = _blocks(histories)
-    shown = _shown(blocks)
+    shown = _shown(blocks, most_panels)
     return write_html(
         folder / PAGE,
         "history.html.j2",
@@ -82,7 +85,7 @@ def write_history(
         draw_all({block.figure: partial(history_figure, block.histories) for block in shown}),
         report=report,
         bad_files=every_language(lambda texts: [said(str(each), texts) for each in bad_files]),
-        **every_language(partial(_page_data, histories, blocks, shown)),
+        **every_language(partial(_page_data, histories, blocks, shown, most_panels)),
     )
 
 
@@ -93,7 +96,7 @@ def write_history_beside(
     histories = histories_of(map(run_of, files), [find_metric(name) for name in HISTORY_METRICS])
     if not is_worth_a_page(histories):
         return None
-    return write_history(histories, folder, language, bad_files, report)
+    return write_history(histories, folder, language, bad_files, report, _PANELS_BESIDE)
 
 
 def _blocks(histories: Sequence[History]) -> list[_Block]:
@@ -106,18 +109,18 @@ def _blocks(histories: Sequence[History]) -> list[_Block]:
     return sorted(blocks, key=lambda block: (not block.is_changed, -len(block.series.points)))
 
 
-def _shown(blocks: Sequence[_Block]) -> list[_Block]:
+def _shown(blocks: Sequence[_Block], most_panels: int) -> list[_Block]:
     """Return as many configurations as there is room for, at least one."""
     shown: list[_Block] = []
     for block in blocks:
-        if shown and sum(len(each.histories) for each in (*shown, block)) > MOST_PANELS:
+        if shown and sum(len(each.histories) for each in (*shown, block)) > most_panels:
             break
         shown.append(block)
     return shown
 
 
 def _page_data(
-    histories: Sequence[History], blocks: Sequence[_Block], shown: Sequence[_Block], texts: Texts
+    histories: Sequence[History], blocks: Sequence[_Block], shown: Sequence[_Block], most_panels: int, texts: Texts
 ) -> dict[str, Any]:
     groups = _groups(blocks)
     names = {place: short_names(configurations) for place, configurations in groups.items()}
@@ -127,7 +130,7 @@ def _page_data(
         "changes": changes_table(changes_of(histories), partial(_full_name, names, texts), texts),
         "key": history_legend(texts),
         "legends": {block.figure: [] for block in shown},
-        "left_out": _left_out(len(blocks) - len(shown), texts),
+        "left_out": _left_out(len(blocks) - len(shown), most_panels, texts),
         "groups": [
             _group(place, names[place], shown, texts) for place in dict.fromkeys(block.place for block in shown)
         ],
@@ -161,8 +164,8 @@ def _opening(histories: Sequence[History], texts: Texts) -> list[str]:
     return said + ([texts("history_too_short", count=short, least=LEAST_RUNS)] if short else [])
 
 
-def _left_out(count: int, texts: Texts) -> str:
-    return texts("history_left_out", count=count, most=MOST_PANELS) if count else ""
+def _left_out(count: int, most_panels: int, texts: Texts) -> str:
+    return texts("history_left_out", count=count, most=most_panels) if count else ""
 
 
 def _group(place: _Place, names: _Names, shown: Sequence[_Block], texts: Texts) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from reports import history_page
 from reports.history import History, histories_of
 from reports.history_page import write_history, write_history_beside
 from reports.texts import LANGUAGES, texts_of
@@ -65,12 +64,9 @@ def test_every_language_is_on_the_page(histories: list[History], tmp_path: Path)
         assert texts_of(language)("section_changes") in html
 
 
-def test_a_page_has_room_for_so_many_panels(
-    histories: list[History], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_has_room_for_so_many_panels(histories: list[History], tmp_path: Path) -> None:
     """Of more configurations those with change points are drawn, and the page says which option draws the others."""
-    monkeypatch.setattr(history_page, "MOST_PANELS", 5)
-    html = write_history(histories, tmp_path, LANGUAGES[0]).read_text(encoding="utf-8")
+    html = write_history(histories, tmp_path, LANGUAGES[0], most_panels=5).read_text(encoding="utf-8")
     assert html.count("<figure>") == 2
     assert "<details>" not in html
     assert "Configurations that are not drawn: 2." in html
