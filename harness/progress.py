@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Listener", "Progress"]
+__all__ = ["Listener", "Progress", "Silent"]
 
 _WIDTH = 40
 
@@ -25,6 +25,19 @@ class Listener(Protocol):
 
     def end(self) -> None:
         """End the configuration, whether all its repeats were made or not."""
+
+
+class Silent:
+    """A listener that says nothing."""
+
+    def begin(self, title: str, repeats: int) -> None:
+        """Say nothing."""
+
+    def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
+        """Say nothing."""
+
+    def end(self) -> None:
+        """Say nothing."""
 
 
 class Progress:

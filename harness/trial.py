@@ -14,6 +14,7 @@ from harness.errors import NoModels, UserError
 from harness.measurement import Bench
 from harness.model_sets import BuiltIn, ModelSets
 from harness.places import writable
+from harness.progress import Silent
 from harness.settings import Settings, check_kernel, npu_cores_of, usable_cpus
 from harness.verdict import judge
 from samplers.npu import find_npu_sources, has_npu
@@ -72,19 +73,6 @@ def try_mechanisms(choice: Choice, storage: Path, teller: Teller) -> None:
         raise UserError("; ".join(reasons))
 
 
-class _Silent:
-    """A listener to the measurement that says nothing: a mechanism is told when it is done."""
-
-    def begin(self, title: str, repeats: int) -> None:
-        pass
-
-    def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
 class _Trials:
     """The trials of one runtime."""
 
@@ -95,7 +83,7 @@ class _Trials:
         chip = chip_of(targets)
         settings, models = _settings(chip), ModelSets(_BUILT_IN, streams=1, chip=chip)
         npu = find_npu_sources() if has_npu() else None
-        self._bench = Bench(settings, models, targets, folder, _Silent(), npu)
+        self._bench = Bench(settings, models, targets, folder, Silent(), npu)
         #: Scenarios without reuse: several are the same at this size, and are measured once.
         self._baselines: dict[Plan, dict[str, Any]] = {}
 

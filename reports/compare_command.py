@@ -15,8 +15,9 @@ from reports.changes_text import HEADS, change_tables, opening_lines, remarks, v
 from reports.errors import NothingToCompare, SameRuns
 from reports.gate import Judgement, judge
 from reports.known_runs import KnownRuns, add_run_options
+from reports.options import metric
 from storage.limits import Limit, LimitInvalid, parse_limit
-from storage.metrics import METRICS, Metric, UnknownMetric, find_metric
+from storage.metrics import METRICS, find_metric
 from storage.runs import CONDITIONS
 
 __all__ = ["prepare_parser", "run"]
@@ -44,7 +45,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser)
     add(
         "--metric",
-        type=_metric,
+        type=metric,
         action="append",
         metavar="METRIC",
         help=f"compare this figure, repeatable; default: {', '.join(_DEFAULT)}, or those of --fail. "
@@ -133,13 +134,6 @@ _WRITERS: dict[str, Callable[[Changes, Judgement | None], None]] = {
     "csv": _print_csv,
     "json": _print_json,
 }
-
-
-def _metric(text: str) -> Metric:
-    try:
-        return find_metric(text)
-    except UnknownMetric as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _limit(text: str) -> Limit:

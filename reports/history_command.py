@@ -14,18 +14,17 @@ from reports.history import HISTORY_METRICS, Change, History, changes_of, histor
 from reports.history_page import write_history
 from reports.history_table import CHANGE_POINTS, HISTORY, change_point_rows, history_rows
 from reports.history_text import confidence, event, moment, percent, place, size
+from reports.options import add_language, add_output, add_storage, metric
 from reports.page import PAGE as INDEX
 from reports.reading import boards_in
 from reports.tables import TABLE_FORMATS, frame_of, write_table
-from reports.texts import LANGUAGES
 from storage.board import board_storage
 from storage.files import BadFile
-from storage.metrics import METRICS, Metric, UnknownMetric, find_metric
+from storage.metrics import METRICS, find_metric
 from storage.runs import Run, read_runs
 
 __all__ = ["prepare_parser", "run"]
 
-_OUTPUT = Path("out/report")
 _PAGE = "html"
 _FORMATS = (_PAGE, *TABLE_FORMATS)
 
@@ -33,24 +32,18 @@ _FORMATS = (_PAGE, *TABLE_FORMATS)
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add(
-        "--storage",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="storage of a board, or a folder of several; repeatable; default: this board's",
-    )
+    add_storage(parser)
     add(
         "--metric",
-        type=_metric,
+        type=metric,
         action="append",
         metavar="METRIC",
         help=f"this figure alone, repeatable; default: {', '.join(HISTORY_METRICS)}. "
         f"Valid: {', '.join(metric.name for metric in METRICS)}",
     )
     add("--only", action="append", metavar="NAME", help="this scenario or program alone, repeatable")
-    add("--output", type=Path, metavar="DIR", default=_OUTPUT, help=f"folder of the page; default: {_OUTPUT}")
-    add("--lang", choices=LANGUAGES, default=LANGUAGES[0], help=f"shown first; default: {LANGUAGES[0]}")
+    add_output(parser)
+    add_language(parser)
     add(
         "--format",
         action="append",
@@ -131,10 +124,3 @@ def _write_tables(histories: Sequence[History], folder: Path, formats: Sequence[
     write_table("change_points", changes, folder, formats)
     write_table("history", frame_of(HISTORY, history_rows(histories)), folder, formats)
     return folder
-
-
-def _metric(text: str) -> Metric:
-    try:
-        return find_metric(text)
-    except UnknownMetric as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

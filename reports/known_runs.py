@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reports.errors import NoSuchRuns
+from reports.options import add_storage
 from reports.reading import boards_in
 from storage.board import board_storage
 from storage.files import BadFile
@@ -20,15 +21,8 @@ __all__ = ["KnownRuns", "add_run_options"]
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Declare where runs are looked for."""
-    add = parser.add_argument
-    add(
-        "--storage",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="storage of a board, or a folder of several; repeatable; default: this board's",
-    )
-    add(
+    add_storage(parser)
+    parser.add_argument(
         "--project",
         type=Path,
         default=Path(),

@@ -18,17 +18,17 @@ from reports.languages import in_language
 from reports.legends import legends_of
 from reports.material import Material
 from reports.opening import opening
+from reports.options import add_language, add_output, add_storage
 from reports.page import PAGE, write_page
 from reports.page_figures import figures_of, file_names
 from reports.reading import read_material, to_be_shown
 from reports.side_by_side import DrawnFigure
 from reports.tables import TABLE_FORMATS, write_tables
 from reports.terminal import print_group, print_opening, print_programs
-from reports.texts import LANGUAGES, texts_of
+from reports.texts import texts_of
 
 __all__ = ["FORMATS", "prepare_parser", "run"]
 
-_OUTPUT = Path("out/report")
 _PAGE, _FIGURES = "html", "svg"
 FORMATS = (_PAGE, *TABLE_FORMATS, _FIGURES)
 _DEFAULT_FORMATS = (_PAGE, "csv", "md")
@@ -37,16 +37,10 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "md")
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add(
-        "--storage",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="storage of a board, or a folder of several; repeatable; default: this board's",
-    )
+    add_storage(parser)
     add("--run", action="append", metavar="N", help="this run alone, by its number or `latest`; repeatable")
-    add("--output", type=Path, metavar="DIR", default=_OUTPUT, help=f"folder of the report; default: {_OUTPUT}")
-    add("--lang", choices=LANGUAGES, default=LANGUAGES[0], help=f"shown first; default: {LANGUAGES[0]}")
+    add_output(parser)
+    add_language(parser)
     add(
         "--format",
         action="append",

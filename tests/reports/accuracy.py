@@ -20,6 +20,7 @@ from typing import Any
 from harness.choice import Choice, resolve_targets
 from harness.measurement import Bench
 from harness.model_sets import BuiltIn, ModelSets
+from harness.progress import Silent
 from harness.settings import Settings, usable_cpus
 from reports.changes import Change, compare_runs
 from reports.difference import HIGHER, LOWER
@@ -48,19 +49,6 @@ _METRICS = (
 _EARLIER = 20
 _MOBILENET = BuiltIn(stream=("mobilenet_v2", 224), in_turn=(), resolutions=())
 _QUIET, GROWN = "quiet", "grown"
-
-
-class _Silent:
-    """A listener that says nothing."""
-
-    def begin(self, title: str, repeats: int) -> None:
-        pass
-
-    def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -111,7 +99,7 @@ def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
         npu_cores=1,
     )
     with tempfile.TemporaryDirectory() as traces:
-        bench = Bench(settings, ModelSets(_MOBILENET, streams=1), {"onnxruntime": target}, Path(traces), _Silent())
+        bench = Bench(settings, ModelSets(_MOBILENET, streams=1), {"onnxruntime": target}, Path(traces), Silent())
         results = [bench.measure("onnxruntime", scenario).info for scenario in _SCENARIOS]
     save_run(storage, _document(results), name)
 
