@@ -4,6 +4,10 @@ from __future__ import annotations
 
 __all__ = ["Pace"]
 
+#: A reading out of turn is taken whatever it costs when the last one is older: a phase shall have figures, also where
+#: other work makes readings dear.
+_LONG_AGO_NS = 250_000_000
+
 
 class Pace:
     """The time of the next reading of one kind; times are monotonic, in nanoseconds."""
@@ -32,8 +36,11 @@ class Pace:
         return now_ns >= self._next_ns
 
     def affords(self, now_ns: int) -> bool:
-        """Whether a reading out of turn keeps within the early share, if it costs what the last one did."""
-        return now_ns >= self._earliest_ns(self._early_share)
+        """Whether a reading out of turn keeps within the early share, if it costs what the last one did.
+
+        Where the last one is long ago it is due.
+        """
+        return now_ns >= min(self._earliest_ns(self._early_share), self._taken_ns + _LONG_AGO_NS)
 
     def taken(self, now_ns: int, cost_ns: int) -> None:
         """Note what a reading took, and plan the next."""

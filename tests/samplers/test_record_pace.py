@@ -60,6 +60,14 @@ def test_what_is_out_of_turn_keeps_within_the_early_share() -> None:
     while now_ns < 20_000 * _MS:
         now_ns += chance.randrange(30 * _MS)
         if pace.affords(now_ns):
-            pace.taken(now_ns, 2 * _MS)
-            spent_ns += 2 * _MS
-    assert 0.003 * now_ns < spent_ns <= 0.005 * now_ns + 2 * _MS
+            pace.taken(now_ns, _MS)
+            spent_ns += _MS
+    assert 0.003 * now_ns < spent_ns <= 0.005 * now_ns + _MS
+
+
+def test_what_is_out_of_turn_is_due_after_a_while_whatever_it_costs() -> None:
+    """On a busy machine a reading may cost so much that a phase would end without one."""
+    pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
+    pace.taken(1000 * _MS, 20 * _MS)
+    assert not pace.affords(1200 * _MS)
+    assert pace.affords(1250 * _MS)
