@@ -4,8 +4,8 @@ from __future__ import annotations
 
 __all__ = ["Pace"]
 
-#: A reading out of turn is taken whatever it costs when the last one is older: a phase shall have figures, also where
-#: other work makes readings dear.
+#: The first reading of a phase is taken whatever it costs when the last one is older: a phase shall have figures, also
+#: where other work makes readings dear.
 _LONG_AGO_NS = 250_000_000
 
 
@@ -27,9 +27,9 @@ class Pace:
         self._taken_ns = 0
 
     def restart(self, now_ns: int) -> None:
-        """Begin again with the first gap, within the share."""
+        """Begin again with the first gap, within the share, but not long after the last reading."""
         self._gap_ns = self._first_ns
-        self._plan(now_ns)
+        self._next_ns = max(now_ns + self._gap_ns, self._soonest_ns())
 
     def is_due(self, now_ns: int) -> bool:
         """Whether a reading should be taken now."""
@@ -40,17 +40,17 @@ class Pace:
 
         Where the last one is long ago it is due.
         """
-        return now_ns >= min(self._earliest_ns(self._early_share), self._taken_ns + _LONG_AGO_NS)
+        return now_ns >= self._soonest_ns()
 
     def taken(self, now_ns: int, cost_ns: int) -> None:
         """Note what a reading took, and plan the next."""
         self._taken_ns, self._cost_ns = now_ns, cost_ns
-        self._plan(now_ns)
-        self._gap_ns = min(2 * self._gap_ns, self._longest_ns)
-
-    def _plan(self, now_ns: int) -> None:
         share = self._share if self._gap_ns == self._longest_ns else self._early_share
         self._next_ns = max(now_ns + self._gap_ns, self._earliest_ns(share))
+        self._gap_ns = min(2 * self._gap_ns, self._longest_ns)
+
+    def _soonest_ns(self) -> int:
+        return min(self._earliest_ns(self._early_share), self._taken_ns + _LONG_AGO_NS)
 
     def _earliest_ns(self, share: float) -> int:
         return self._taken_ns + round(self._cost_ns / share)

@@ -42,15 +42,21 @@ def test_readings_keep_within_their_share() -> None:
 
 
 def test_a_new_phase_is_read_often_again_within_the_share() -> None:
-    """A restart brings the next reading forward, but not before the last one has been paid for."""
+    """A restart brings the next reading forward, but not before the last one is paid for, or a quarter second old."""
     pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
     taken_until(5000 * _MS, pace, cost_ns=1000)
     pace.restart(5000 * _MS)
     assert pace.is_due(5005 * _MS)
-    pace.taken(5010 * _MS, 10 * _MS)
+    pace.taken(5010 * _MS, _MS)
     pace.restart(5020 * _MS)
-    assert not pace.is_due(5500 * _MS)
-    assert pace.is_due(5010 * _MS + 2000 * _MS)
+    assert not pace.is_due(5200 * _MS)
+    assert pace.is_due(5010 * _MS + 200 * _MS)
+    pace.taken(6000 * _MS, 10 * _MS)
+    pace.restart(6020 * _MS)
+    assert not pace.is_due(6200 * _MS)
+    assert pace.is_due(6250 * _MS)
+    pace.taken(6250 * _MS, 10 * _MS)
+    assert not pace.is_due(6250 * _MS + 1900 * _MS)
 
 
 def test_what_is_out_of_turn_keeps_within_the_early_share() -> None:
