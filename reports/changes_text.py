@@ -95,9 +95,9 @@ def verdict_lines(changes: Changes, judgement: Judgement | None) -> Iterator[str
     for limit, change in judgement.unsure:
         yield f"unsure {limit.text}: {_sentence(limit, change)}; {_remedy(change)}"
     broken = [limit for limit, _ in judgement.broken]
-    for limit, held in zip(judgement.limits, judgement.held):
+    for limit, held, blind in zip(judgement.limits, judgement.held, judgement.blind):
         if limit not in broken:
-            yield f"passed {limit.text}: {held} compared" if held else f"NOTHING to hold {limit.text} against"
+            yield _passed(limit, held, blind) if held else f"NOTHING to hold {limit.text} against"
 
 
 def _side(runs: Sequence[Run]) -> str:
@@ -145,6 +145,15 @@ def _listed(lines: Sequence[str]) -> Iterator[str]:
     yield from lines[:_MOST_LISTED]
     if len(lines) > _MOST_LISTED:
         yield f"and {len(lines) - _MOST_LISTED} more like these"
+
+
+def _passed(limit: Limit, held: int, blind: int) -> str:
+    if not blind:
+        return f"passed {limit.text}: {held} compared"
+    return (
+        f"passed {limit.text}: {held} compared; in {blind} of them a change as large as the limit could not have been "
+        "told from noise: more repeats (--repeats) or earlier runs would tell it"
+    )
 
 
 def _sentence(limit: Limit, change: Change) -> str:

@@ -21,8 +21,10 @@ class Judgement:
     broken: tuple[tuple[Limit, Change], ...]
     #: Worse than allowed by the figures, but not told from noise: more repeats would tell.
     unsure: tuple[tuple[Limit, Change], ...]
-    #: How many changes each limit was held against, in their order.
+    #: How many changes each limit was held against, in their order, and in how many of them a change of the size that
+    #: it allows could not have been told from noise.
     held: tuple[int, ...]
+    blind: tuple[int, ...]
     #: Configurations that were measured before and cannot be any more.
     lost: tuple[Unmeasured, ...]
 
@@ -50,12 +52,18 @@ def judge(changes: Changes, limits: Sequence[Limit]) -> Judgement:
         broken=tuple((limit, change) for limit, change in over if _is_told(change)),
         unsure=tuple((limit, change) for limit, change in over if not _is_told(change)),
         held=tuple(map(len, of_limits)),
+        blind=tuple(sum(_is_blind(limit, change) for change in own) for limit, own in zip(limits, of_limits)),
         lost=tuple(each for each in changes.unmeasured if each.is_broken),
     )
 
 
 def _is_over(limit: Limit, change: Change) -> bool:
     return _worse(change) > limit.allowed(change.difference.base_mean)
+
+
+def _is_blind(limit: Limit, change: Change) -> bool:
+    error = change.difference.error
+    return error is None or error > limit.allowed(change.difference.base_mean)
 
 
 def _worse(change: Change) -> float:

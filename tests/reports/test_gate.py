@@ -95,3 +95,13 @@ def test_speed_on_a_busy_machine_fails_no_build(busy: float) -> None:
     base, head = run(1, measured({"latency": [1e6] * 3})), run(2, measured({"latency": [9e6] * 3}, busy_percent=busy))
     found = compare_runs([base], [head], [], [find_metric("latency")])
     assert judge(found, [parse_limit("latency:10%")]).passed == (busy > 0)
+
+
+def test_a_limit_that_could_not_have_been_seen_says_so() -> None:
+    """A pass of few repeats with much noise is no proof, and is not said as one."""
+    for spread, blind in ((0.0, 0), (20.0, 1)):
+        found = rise(0, spread)
+        judgement = judge(found, [parse_limit(f"{MEMORY}:5MiB")])
+        (passed,) = [line for line in verdict_lines(found, judgement) if line.startswith("passed")]
+        assert judgement.blind == (blind,)
+        assert ("could not have been told" in passed) == bool(blind)
