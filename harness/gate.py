@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import BaselineMissing, BaselineMoves, BaselineNotNamed
-from storage.limits import Limit, LimitInvalid, parse_limit
+from storage.limits import Limit, parse_limit
 from storage.references import RunsError, find_runs
 from storage.runs import CONDITIONS, Run, read_runs
 
@@ -39,7 +39,7 @@ def add_gate_options(add: Callable[..., Any]) -> None:
         "--memory-fail",
         action="append",
         metavar="LIMIT",
-        type=_limit,
+        type=parse_limit,
         help="Fail where a figure got worse than the baseline's by more, and it is no noise: METRIC:PERCENT%%+AMOUNT, "
         "such as application_memory:2%%+512KiB or npu_memory:0; repeatable.",
     )
@@ -111,10 +111,3 @@ def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
     except RunsError as error:
         raise BaselineMissing(error) from None
     return Gate(words, tuple(limits), tuple(across), storage)
-
-
-def _limit(text: str) -> Limit:
-    try:
-        return parse_limit(text)
-    except LimitInvalid as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

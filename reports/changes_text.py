@@ -104,8 +104,8 @@ def _side(runs: Sequence[Run]) -> str:
     """Return the runs' names, and the commit and date of the newest."""
     newest = max(runs, key=lambda run: run.recorded_at)
     names = ", ".join(map(str, runs[:3])) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
-    commit = f", commit {newest.commit[:10]}{' with changes' if newest.is_dirty else ''}" if newest.commit else ""
-    return f"{names}, {newest.recorded_at[:16].replace('T', ' ')}{commit}, board {newest.board}"
+    commit = f", commit {newest.short_commit}" if newest.commit else ""
+    return f"{names}, {newest.moment}{commit}, board {newest.board}"
 
 
 def _rows(changes: Changes, metric: Metric, names: Mapping[Configuration, str]) -> list[tuple[str, ...]]:

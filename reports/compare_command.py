@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
@@ -15,8 +14,7 @@ from reports.changes_text import HEADS, change_tables, opening_lines, remarks, v
 from reports.errors import NothingToCompare, SameRuns
 from reports.gate import Judgement, judge
 from reports.known_runs import KnownRuns, add_run_options
-from reports.options import metric
-from storage.limits import Limit, LimitInvalid, parse_limit
+from storage.limits import Limit, parse_limit
 from storage.metrics import METRICS, find_metric
 from storage.runs import CONDITIONS
 
@@ -31,8 +29,8 @@ _DEFAULT = (
     "latency",
     "throughput",
 )
-#: A terminal may be narrow; a log is as wide as its lines.
-_LOG_WIDTH = 160
+#: A table is as wide as its rows, however narrow the terminal is: no figure is cut.
+_WIDEST = 1000
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +43,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser)
     add(
         "--metric",
-        type=metric,
+        type=find_metric,
         action="append",
         metavar="METRIC",
         help=f"compare this figure, repeatable; default: {', '.join(_DEFAULT)}, or those of --fail. "
@@ -53,7 +51,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--fail",
-        type=_limit,
+        type=parse_limit,
         action="append",
         metavar="LIMIT",
         help="exit with 1 where a figure got worse by more, and it is no noise; repeatable: METRIC:PERCENT%%+AMOUNT, "
@@ -70,7 +68,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the comparison; exit code 1 where a limit is broken, 2 where a limit could be held against nothing."""
-    runs = KnownRuns.read(options)
+    runs = KnownRuns.of(options)
     head = runs.find(options.head)
     # The name of a baseline may be that of the head too.
     base = [run for run in runs.find(options.base) if run.path.resolve() not in {each.path.resolve() for each in head}]
@@ -92,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_text(changes: Changes, judgement: Judgement | None) -> None:
-    console = Console(width=None if sys.stdout.isatty() else _LOG_WIDTH, highlight=False)
+    console = Console(width=_WIDEST, highlight=False)
     for line in opening_lines(changes):
         console.print(line, markup=False, soft_wrap=True)
     for title, rows in change_tables(changes):
@@ -134,10 +132,3 @@ _WRITERS: dict[str, Callable[[Changes, Judgement | None], None]] = {
     "csv": _print_csv,
     "json": _print_json,
 }
-
-
-def _limit(text: str) -> Limit:
-    try:
-        return parse_limit(text)
-    except LimitInvalid as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

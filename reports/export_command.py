@@ -38,7 +38,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Export the runs; exit code 1 where something that should be in the export is not, and is named."""
-    known = KnownRuns.read(options)
+    known = KnownRuns.of(options)
     runs, metrics = known.find(options.runs), [find_metric(name) for name in options.metric]
     form = next(each for each in EXPORTS if each.name == options.format)
     missing = [*left_out(runs), *(f"no figures of {name}" for name in absent_metrics(runs, metrics))]

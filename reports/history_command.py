@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,15 @@ from reports.errors import NoHistory, OutputNotWritable
 from reports.history import HISTORY_METRICS, Change, History, changes_of, histories_of
 from reports.history_page import write_history
 from reports.history_table import CHANGE_POINTS, HISTORY, change_point_rows, history_rows
-from reports.history_text import confidence, event, moment, percent, place, size
-from reports.options import add_language, add_output, add_storage, metric
+from reports.history_text import confidence, event, percent, place, size
+from reports.known_runs import KnownRuns
+from reports.options import add_language, add_output, add_storage
 from reports.page import PAGE as INDEX
-from reports.reading import boards_in
 from reports.tables import TABLE_FORMATS, frame_of, write_table
 from storage.board import board_storage
 from storage.files import BadFile
 from storage.metrics import METRICS, find_metric
-from storage.runs import Run, read_runs
+from storage.runs import Run
 
 __all__ = ["prepare_parser", "run"]
 
@@ -35,7 +34,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_storage(parser)
     add(
         "--metric",
-        type=metric,
+        type=find_metric,
         action="append",
         metavar="METRIC",
         help=f"this figure alone, repeatable; default: {', '.join(HISTORY_METRICS)}. "
@@ -54,26 +53,17 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the change points and write the page; exit code 1 where a stored file could not be read."""
-    runs, bad_files = _read(options.storage or [board_storage()])
+    known = KnownRuns.read(options.storage or [board_storage()])
     metrics = list(dict.fromkeys(options.metric or map(find_metric, HISTORY_METRICS)))
-    histories = histories_of(_only(runs, options.only), metrics)
+    histories = histories_of(_only(known.runs, options.only), metrics)
     if not histories:
-        names = {measured.configuration.name for run in runs for measured in run.measured}
+        names = {measured.configuration.name for run in known.runs for measured in run.measured}
         raise NoHistory([metric.name for metric in metrics], options.only or (), sorted(names))
     for line in _lines(histories):
         print(line)
-    for path in _write(histories, bad_files, options):
+    for path in _write(histories, known.bad_files, options):
         print(f"History: {path}")
-    return 1 if bad_files else 0
-
-
-def _read(storages: Sequence[Path]) -> tuple[list[Run], list[BadFile]]:
-    """Return the runs of the storages, and the files that could not be read, which are named on standard error."""
-    found = [each for storage in storages for folder in boards_in(storage) for each in read_runs(folder)]
-    bad_files = [each for each in found if isinstance(each, BadFile)]
-    for file in bad_files:
-        print(f"reports: {file}", file=sys.stderr)
-    return [each for each in found if isinstance(each, Run)], bad_files
+    return 1 if known.bad_files else 0
 
 
 def _only(runs: Sequence[Run], names: Sequence[str] | None) -> list[Run]:
@@ -98,7 +88,7 @@ def _lines(histories: Sequence[History]) -> Iterator[str]:
 
 
 def _line(change: Change, where: str) -> str:
-    before, after = (f"{place(run)} ({moment(run)})" for run in (change.before.run, change.after.run))
+    before, after = (f"{place(run)} ({run.moment})" for run in (change.before.run, change.after.run))
     events = "".join(f"; {event(each)}" for each in change.events)
     return (
         f"{where}{change.series.configuration}: {change.series.metric.name} {size(change)} ({percent(change)} %) "

@@ -18,13 +18,15 @@ from storage.metrics import Metric
 __all__ = ["history_figure", "history_legend"]
 
 _LINE, _LEVEL, _CHANGE, _FAILED, _EVENT = "#0072b2", "#009e73", "#d55e00", "#cc3311", "#808080"
-_PANEL_PX = 170
+_PANEL_PX = 185
 #: A line of more points looks the same; each point takes room in the page.
 _MOST_POINTS = 200
 #: With fewer points each is seen for itself.
 _FEW_POINTS = 60
 #: Shares of a panel: the room above the line for the sizes of changes, and where failed runs stand.
 _HEADROOM, _FLOOR = 0.22, 0.06
+#: Digits of a commit's id for which there is room.
+_COMMIT = 7
 #: Of a panel's width, at most: a letter of a label.
 _LETTER = 0.024
 
@@ -177,9 +179,9 @@ def _failures(axes: Axes, series: Series) -> None:
 
 
 def _dates(axes: Axes, series: Series) -> None:
-    """Label the first run, the middle one and the last by their days, those of one day by their times."""
+    """Label the first run, the middle one and the last by their days, those of one day by their times, and commits."""
     count = len(series.points)
     places = sorted({0, (count - 1) // 2, count - 1})
-    recorded = [series.points[place].run.recorded_at for place in places]
-    part = slice(10) if recorded[0][:10] != recorded[-1][:10] else slice(11, 16)
-    axes.set_xticks(places, [each[part] for each in recorded])
+    runs = [series.points[place].run for place in places]
+    part = slice(10) if runs[0].moment[:10] != runs[-1].moment[:10] else slice(11, 16)
+    axes.set_xticks(places, [f"{run.moment[part]}\n{(run.commit or '')[:_COMMIT]}".rstrip() for run in runs])

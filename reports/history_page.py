@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, Optional
 
 from reports.change_points import LEAST_RUNS
+from reports.drawing_pool import draw_all
 from reports.history import HISTORY_METRICS, History, changes_of, histories_of, is_worth_a_page
 from reports.history_figure import history_figure, history_legend
 from reports.history_table import changes_table
-from reports.history_text import event, moment, place
+from reports.history_text import event, place
 from reports.languages import every_language
 from reports.messages import said
 from reports.rendering import write_html
 from reports.series import Event, Series
 from reports.short_names import common_words, short_names
-from reports.side_by_side import draw_all
 from reports.texts import Texts
 from storage.files import BadFile, StoredFile
 from storage.metrics import find_metric
@@ -223,4 +223,4 @@ def _events(block: _Block, texts: Texts) -> list[str]:
 
 def _event(series: Series, each: Event) -> str:
     run = series.points[each.place].run
-    return f"{moment(run)}, {place(run)}: {event(each)}"
+    return f"{run.moment}, {place(run)}: {event(each)}"

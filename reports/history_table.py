@@ -8,7 +8,7 @@ from typing import Any
 
 from reports.format import EMPTY
 from reports.history import Change, History
-from reports.history_text import confidence, event, moment, percent, place, size
+from reports.history_text import confidence, event, percent, place, size
 from reports.long_form import CONDITION_COLUMNS, number
 from reports.series import Point, Series
 from reports.table import Cell, Table
@@ -71,7 +71,7 @@ def _cells(change: Change, name: Callable[[Series], str], texts: Texts) -> list[
 
 
 def _where(run: Run) -> str:
-    return f"{place(run)}, {moment(run)}"
+    return f"{place(run)}, {run.moment}"
 
 
 def change_point_rows(changes: Sequence[Change]) -> list[dict[str, Any]]:

@@ -7,10 +7,8 @@ from reports.series import Event
 from reports.units import amount, number
 from storage.runs import Run
 
-__all__ = ["confidence", "event", "moment", "percent", "place", "size"]
+__all__ = ["confidence", "event", "percent", "place", "size"]
 
-#: Characters of a commit's id that are shown.
-_COMMIT = 10
 #: More than so sure nothing is: what noise is was itself only measured.
 _MOST_SURE = 0.9999
 
@@ -33,13 +31,7 @@ def percent(change: Change) -> str:
 def place(run: Run) -> str:
     """Return the run's number, and its commit where it has one."""
     number = f"{run.number:04}" if run.number is not None else run.path.stem
-    commit = f" {run.commit[:_COMMIT]}{'-dirty' if run.is_dirty else ''}" if run.commit else ""
-    return number + commit
-
-
-def moment(run: Run) -> str:
-    """Return when the run was recorded."""
-    return run.recorded_at[:16].replace("T", " ")
+    return f"{number} {run.short_commit}".rstrip()
 
 
 def confidence(change: Change) -> str:

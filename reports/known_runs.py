@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,14 +41,16 @@ class KnownRuns:
     project: Path
 
     @classmethod
-    def read(cls, options: argparse.Namespace) -> KnownRuns:
-        """Read the storages that the options name; damaged files are named on standard error.
+    def of(cls, options: argparse.Namespace) -> KnownRuns:
+        """Read the storages that the options name; this board's need not be there: runs may be named by their files."""
+        here = [path for path in [board_storage()] if path.is_dir()]
+        return cls.read(options.storage or here, options.project)
 
-        This board's storage need not be there: runs may be named by their files.
-        """
-        storages = options.storage or [path for path in [board_storage()] if path.is_dir()]
+    @classmethod
+    def read(cls, storages: Iterable[Path], project: Path = Path()) -> KnownRuns:
+        """Read the storages; damaged files are named on standard error."""
         found = [each for storage in storages for folder in boards_in(storage) for each in read_runs(folder)]
-        known = cls([each for each in found if isinstance(each, Run)], [], options.project)
+        known = cls([each for each in found if isinstance(each, Run)], [], project)
         for each in found:
             if isinstance(each, BadFile):
                 known.tell(each)

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 from reports.texts import LANGUAGES
-from storage.metrics import Metric, UnknownMetric, find_metric
 
-__all__ = ["add_language", "add_output", "add_storage", "metric"]
+__all__ = ["add_language", "add_output", "add_storage"]
 
 _OUTPUT = Path("out/report")
 
@@ -34,11 +33,3 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_language(parser: argparse.ArgumentParser) -> None:
     """Declare the language of the page that is shown first."""
     parser.add_argument("--lang", choices=LANGUAGES, default=LANGUAGES[0], help=f"shown first; default: {LANGUAGES[0]}")
-
-
-def metric(text: str) -> Metric:
-    """Return the metric that an option names."""
-    try:
-        return find_metric(text)
-    except UnknownMetric as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

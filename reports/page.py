@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from reports.comparison import Group
+from reports.drawing_pool import DrawnFigure
 from reports.languages import every_language
 from reports.material import Material
 from reports.messages import said
 from reports.rendering import write_html
 from reports.sections import page_data
-from reports.side_by_side import DrawnFigure
 
 __all__ = ["PAGE", "write_page"]
 

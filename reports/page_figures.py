@@ -7,6 +7,7 @@ from functools import partial
 
 from reports.comparison import Group, Row
 from reports.contexts_figure import contexts, npu_contexts
+from reports.drawing_pool import Draw, DrawnFigure, draw_all
 from reports.explanation_figure import explanation_figure
 from reports.io_figure import copies_figure
 from reports.labels import group_id, labels
@@ -14,7 +15,6 @@ from reports.programs import RecordedProgram
 from reports.programs_figure import programs_figure
 from reports.resolutions_figure import resolutions_figure
 from reports.savings import savings_figure
-from reports.side_by_side import Draw, DrawnFigure, draw_all
 from reports.speed_figure import speed_figure
 from reports.texts import LANGUAGES, texts_of
 from reports.timeline import timeline

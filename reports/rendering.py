@@ -12,8 +12,8 @@ import jinja2
 from markupsafe import Markup
 
 from reports.drawing import unique_ids
+from reports.drawing_pool import DrawnFigure
 from reports.languages import every_language, with_every_language
-from reports.side_by_side import DrawnFigure
 from reports.texts import LANGUAGES, texts_of
 
 __all__ = ["write_html"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from reports.comparison import Group
+from reports.drawing_pool import DrawnFigure
 from reports.errors import OutputNotWritable
 from reports.figure_files import write_figures
 from reports.history_page import write_history_beside
@@ -22,7 +23,6 @@ from reports.options import add_language, add_output, add_storage
 from reports.page import PAGE, write_page
 from reports.page_figures import figures_of, file_names
 from reports.reading import read_material, to_be_shown
-from reports.side_by_side import DrawnFigure
 from reports.tables import TABLE_FORMATS, write_tables
 from reports.terminal import print_group, print_opening, print_programs
 from reports.texts import texts_of

@@ -27,7 +27,8 @@ def short_names(configurations: Sequence[Configuration]) -> dict[Configuration, 
 
 def common_words(configurations: Sequence[Configuration]) -> str:
     """Return what all have in common, where it says something."""
-    common = [part(configurations[0]) for part in _PARTS if _is_common(part, configurations)] if configurations else []
+    first = configurations[:1]
+    common = [part(each) for each in first for part in _PARTS if _is_common(part, configurations)]
     return ", ".join(word for word in common if word)
 
 
@@ -41,9 +42,8 @@ def _target(configuration: Configuration) -> str:
 
 
 def _models(configuration: Configuration) -> str:
-    """Return the first model, and how many more there are."""
-    first, *more = configuration.models or ("",)
-    return f"{first} +{len(more)}" if more else first
+    """Return all models: of two configurations the first may be the same, and another one differ."""
+    return ", ".join(configuration.models)
 
 
 def _name(configuration: Configuration, alike: Sequence[Configuration]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from dataclasses import dataclass
 
@@ -33,8 +34,8 @@ class Limit:
         return abs(base) * self.percent / 100 + self.amount
 
 
-class LimitInvalid(ValueError):
-    """A limit that cannot be read."""
+class LimitInvalid(argparse.ArgumentTypeError):
+    """A limit that cannot be read; argparse shows the message as it is."""
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(

@@ -14,7 +14,6 @@ _HEADS = ("number", "date (UTC)", "name", "board", "commit", "runtimes", "ok", "
 #: Of these columns the numbers stand below one another.
 _TO_THE_RIGHT = ("number", "ok", "failed", "MiB")
 _NONE = "-"
-_HASH_DIGITS = 10
 
 
 def run_lines(inventories: Sequence[Inventory], limit: int | None) -> Iterator[str]:
@@ -33,7 +32,7 @@ def run_lines(inventories: Sequence[Inventory], limit: int | None) -> Iterator[s
 
 def pruning_lines(pruning: Pruning) -> Iterator[str]:
     """Yield every run that goes, what else goes, and what was chosen and stays."""
-    yield from (f"{_date(each.run)}  {each.run.path}" for each in pruning.runs)
+    yield from (f"{each.run.moment}  {each.run.path}" for each in pruning.runs)
     yield f"{_count(len(pruning.runs), 'run')} with {_count(len(pruning.traces), 'trace')}"
     if pruning.leftovers:
         yield f"{_count(len(pruning.leftovers), 'file')} that no run has, a day old or more"
@@ -55,23 +54,15 @@ def _cells(run: Run, size_bytes: int) -> tuple[str, ...]:
     failed = sum(outcome not in ("ok", "not_supported") for outcome in outcomes)
     return (
         str(run.number or _NONE),
-        _date(run),
+        run.moment,
         run.name,
         run.board,
-        _commit(run),
+        run.short_commit or _NONE,
         ", ".join(dict.fromkeys(each.configuration.runtime for each in run.measured)),
         str(outcomes.count("ok")),
         str(failed),
         _mib(size_bytes),
     )
-
-
-def _commit(run: Run) -> str:
-    return f"{run.commit[:_HASH_DIGITS]}{' changed' if run.is_dirty else ''}" if run.commit else _NONE
-
-
-def _date(run: Run) -> str:
-    return run.recorded_at[:16].replace("T", " ")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,8 +42,8 @@ class Metric:
         return tuple(float(value - less) for value, less in pairs if value is not None and less is not None)
 
 
-class UnknownMetric(ValueError):
-    """No metric has this name."""
+class UnknownMetric(argparse.ArgumentTypeError):
+    """No metric has this name; argparse shows the message as it is."""
 
     def __init__(self, name: str) -> None:
         names = ", ".join(metric.name for metric in METRICS)

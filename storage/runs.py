@@ -23,8 +23,8 @@ _FILE_NAME = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
 #: What pytest-benchmark calls a commit that is none.
 _NO_COMMITS = ("unversioned", "unknown")
 _DATE = re.compile(r"\d{8}_\d{6}")
-#: What a plan says of a model, beside its digest, depends on the machine.
-_DIGITS = 12
+#: Digits of a digest that tell two plans apart, and of a commit's id that are shown.
+_DIGITS, _COMMIT_DIGITS = 12, 10
 
 
 @dataclass(frozen=True, order=True)
@@ -86,6 +86,16 @@ class Run:
     def is_named(self) -> bool:
         """Whether a user gave it its name."""
         return not _DATE.fullmatch(self.name)
+
+    @property
+    def moment(self) -> str:
+        """When it was recorded, to the minute, UTC."""
+        return self.recorded_at[:16].replace("T", " ")
+
+    @property
+    def short_commit(self) -> str:
+        """The start of its commit's id, and whether files had been changed after it; empty where there is none."""
+        return f"{self.commit[:_COMMIT_DIGITS]}{' changed' if self.is_dirty else ''}" if self.commit else ""
 
     def __str__(self) -> str:
         """Return what a table calls it."""

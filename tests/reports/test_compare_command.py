@@ -133,6 +133,17 @@ def test_a_baseline_in_a_folder_of_its_own_shows_its_noise(
     assert "The noise is known from 9 earlier runs" in capsys.readouterr().out
 
 
+def test_a_narrow_terminal_cuts_nothing(
+    storage: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row is as long as it must be: what does not fit goes on in the next line of the terminal."""
+    monkeypatch.setenv("COLUMNS", "40")
+    assert compare(storage, 1, "--metric", "application_memory") == 0
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert any(line.startswith("full_dup") and "higher" in line for line in printed.splitlines())
+
+
 def test_counted_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """NPU memory is compared to the byte."""
     storage = tmp_path / "npu"
@@ -141,6 +152,7 @@ def test_counted_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         info["memory"]["npu_memory_bytes"] = [size + more for size in info["memory"]["npu_memory_bytes"]]
         store(storage, number, info)
     assert compare(storage, 1, 2, "--fail", "npu_memory:0") == 1
+    assert "+1 B ±0.00 MiB" in capsys.readouterr().out
     assert compare(storage, 1, 2, "--fail", "npu_memory:1B") == 0
     assert "rknn, vboard:rk3588, 4 x 3" in capsys.readouterr().out
 
