@@ -130,6 +130,7 @@ def _page_data(
         "changes": changes_table(changes_of(histories), partial(_full_name, names, texts), texts),
         "key": history_legend(texts),
         "legends": {block.figure: [] for block in shown},
+        "meanings": _meanings(histories, texts),
         "left_out": _left_out(len(blocks) - len(shown), most_panels, texts),
         "groups": [
             _group(place, names[place], shown, texts) for place in dict.fromkeys(block.place for block in shown)
@@ -162,6 +163,12 @@ def _opening(histories: Sequence[History], texts: Texts) -> list[str]:
     first = texts("history_changes", changes=count, series=len(changed), quiet=quiet)
     said = [first if changed else texts("history_none")]
     return said + ([texts("history_too_short", count=short, least=LEAST_RUNS)] if short else [])
+
+
+def _meanings(histories: Sequence[History], texts: Texts) -> list[tuple[str, str]]:
+    """Return what each metric of the page is."""
+    names = dict.fromkeys(history.series.metric.name for history in histories)
+    return [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in names]
 
 
 def _left_out(count: int, most_panels: int, texts: Texts) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
 from reports.history import History, histories_of
 from reports.history_page import write_history, write_history_beside
 from reports.texts import LANGUAGES, texts_of
 from storage.files import StoredFile, read_storage
-from storage.metrics import find_metric
+from storage.metrics import METRICS, find_metric
 from storage.runs import Run, read_runs
 from tests.reports import test_browser
 from tests.reports.history_storage import make_history
@@ -109,3 +110,13 @@ def test_the_page_reads_well(browser: Any, page: Path, language: str, width: int
     assert browser.execute_script(test_browser._SMALLEST_TEXT) >= 11
     assert browser.execute_script(test_browser._CONTRAST) >= 4.5
     assert browser.execute_script(test_browser._UNREACHABLE) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_figure_is_explained(histories: list[History], tmp_path: Path, language: str) -> None:
+    """The page says what each of its metrics is, in its own words; every metric has such words."""
+    texts = texts_of(language)
+    html = write_history(histories, tmp_path, language).read_text(encoding="utf-8")
+    shown = {history.series.metric.name for history in histories}
+    for metric in METRICS:
+        assert (escape(texts(f"meaning_{metric.name}")) in html) == (metric.name in shown)
