@@ -1,4 +1,4 @@
-"""Which sources of memory figures can be read here, found by reading them."""
+"""Which sources of figures can be read here, of memory and of the machine beside a run, found by reading them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from samplers.gauges import Gauge, core_frequencies, device_frequencies, temperatures
 from samplers.npu.file_source import FileSource, first_readable
+from samplers.npu.load import NPU_LOAD
 from samplers.npu.process_dmabuf import process_dmabufs
 from samplers.npu.rknpu import SRAM, has_npu
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from samplers.process import ResidentCounter, pss_readable, read_process, reset_peak, rollup_readable
 from samplers.system import read_system
+from samplers.throttling import Throttling
 
-__all__ = ["MemorySource", "memory_sources"]
+__all__ = ["MemorySource", "machine_sources", "memory_sources"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,25 @@ def memory_sources(pid: int, root: Path = Path("/")) -> Iterator[MemorySource]:
     yield MemorySource("CmaTotal, CmaFree", cma, "contiguous memory of devices" if cma else "this kernel has no CMA")
     if has_npu(root):
         yield from _npu_sources(pid, root)
+
+
+def machine_sources(root: Path = Path("/")) -> Iterator[MemorySource]:
+    """Yield what MachineWatch reads besides CPU use, which every Linux has; NPU load only where there is an NPU."""
+    yield _gauges("/sys/class/thermal/thermal_zone*", temperatures(root), "temperatures")
+    yield _gauges("/sys/devices/system/cpu/cpufreq", core_frequencies(root), "frequencies of the cores")
+    yield _gauges("/sys/class/devfreq", device_frequencies(root), "frequencies of NPU, GPU and memory")
+    throttling = Throttling(root).readable
+    remark = "cooling devices, Intel's counters, the firmware of a Raspberry Pi"
+    yield MemorySource("throttling", throttling, remark if throttling else f"none of: {remark}")
+    if has_npu(root):
+        yield from _best(NPU_LOAD, "load of the NPU's cores", root)
+
+
+def _gauges(path: str, gauges: Sequence[Gauge], purpose: str) -> MemorySource:
+    for gauge in gauges:
+        gauge.read()
+    readable = any(gauge.now is not None for gauge in gauges)
+    return MemorySource(path, readable, purpose if readable else f"{purpose}: this kernel shows none")
 
 
 def _npu_sources(pid: int, root: Path) -> Iterator[MemorySource]:

@@ -225,10 +225,10 @@ def test_a_module_that_does_not_say_its_version(board: Board, text: str) -> None
 
 
 def test_the_npu_is_not_powered_on() -> None:
-    """Of the driver's nodes only version and mm are named in the code: freq powers the NPU on."""
+    """Of the driver's nodes only version, mm and load are named in the code: freq powers the NPU on."""
     folder = Path(find_npu_sources.__code__.co_filename).parent
     nodes = {node for path in folder.glob("*.py") for node in re.findall(r'/rknpu/(\w+)"', path.read_text())}
-    assert nodes == {"version", "mm"}
+    assert nodes == {"version", "mm", "load"}
 
 
 @pytest.mark.parametrize(("name", "expected"), [("rk3588", True), ("rv1106", True), ("mainline", False)])
