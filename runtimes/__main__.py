@@ -1,4 +1,4 @@
-"""`python -m runtimes`: what this machine has, each runtime and each source of memory figures.
+"""`python -m runtimes`: what this machine has, each runtime and each source of figures.
 
 With --try each mechanism of each runtime is tried on a small model, in fresh processes.
 """
@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -22,7 +22,7 @@ from harness.trial import try_mechanisms
 from harness.trial_lines import TrialLines
 from runtimes import RUNTIMES, RuntimeEntry, open_runtime
 from runtimes.base import AdapterError
-from samplers.sources import memory_sources
+from samplers.sources import MemorySource, machine_sources, memory_sources
 from storage.board import board_storage
 from targets.base import CHECKOUT
 from targets.interpreters import python_with
@@ -81,10 +81,15 @@ def _list() -> int:
     found = [_state(entry) for entry in RUNTIMES]
     console.print(f"Python {platform.python_version()} ({sys.executable})\n", highlight=False, soft_wrap=True)
     console.print(_table("runtime", found))
-    sources = [(source.name, source.readable, source.remark) for source in memory_sources(os.getpid())]
     console.print()
-    console.print(_table("memory source", sources))
+    console.print(_table("memory source", _rows(memory_sources(os.getpid()))))
+    console.print()
+    console.print(_table("machine source", _rows(machine_sources())))
     return 0 if any(works for _, works, _ in found) else 1
+
+
+def _rows(sources: Iterable[MemorySource]) -> list[tuple[str, bool, str]]:
+    return [(source.name, source.readable, source.remark) for source in sources]
 
 
 def _state(entry: RuntimeEntry) -> tuple[str, bool, str]:
