@@ -14,15 +14,17 @@ from storage.files import BadFile, StoredFile, read_file, run_files
 from storage.metrics import METRICS
 from storage.side_by_side import side_by_side
 
-__all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
+__all__ = ["CONDITIONS", "RECOVERED", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
 
 #: What should be equal before two figures of one configuration are compared.
 CONDITIONS = ("board", "chip", "runtime_version", "driver_version", "python_version", "models", "plan")
 #: pytest-benchmark's file names: a number, and a name; the harness's own names are dates.
 _FILE_NAME = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
+#: End of the name of a run whose session was cut off: it is none of the runs of the session's name.
+RECOVERED = "-recovered"
 #: What pytest-benchmark calls a commit that is none.
 _NO_COMMITS = ("unversioned", "unknown")
-_DATE = re.compile(r"\d{8}_\d{6}")
+_DATE = re.compile(rf"\d{{8}}_\d{{6}}({RECOVERED})?")
 #: Digits of a digest that tell two plans apart, and of a commit's id that are shown.
 _DIGITS, _COMMIT_DIGITS = 12, 10
 
