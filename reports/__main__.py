@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from reports.errors import ReportError
+from storage.board import board_storage
+from storage.journal import cut_off_hint
 
 __all__ = ["COMMANDS", "main"]
 
@@ -46,8 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name, parser = "report", _report_parser()
     command = cast(_Command, import_module(f"reports.{name}_command"))
     command.prepare_parser(parser)
+    options = parser.parse_args(words)
+    for hint in filter(None, map(cut_off_hint, options.storage or [board_storage()])):
+        print(f"reports: {hint}", file=sys.stderr)
     try:
-        return command.run(parser.parse_args(words))
+        return command.run(options)
     except ReportError as error:
         print(f"reports: {error}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""`python -m storage`: which runs are stored, and the removal of old ones, which nothing else ever does."""
+"""`python -m storage`: which runs are stored, the recovery of what was cut off, and the removal of old runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from storage.board import board_storage
 from storage.errors import NoStorage, NotRemovable, SeveralStorages, StorageError
 from storage.files import BadFile, storages_in
 from storage.inventory import take_inventory
-from storage.lines import end_line, pruning_lines, run_lines
+from storage.journal import cut_off_hint
+from storage.lines import end_line, pruning_lines, recovery_lines, run_lines
 from storage.pruning import Old, Pruning, before, choose, keep_newest, remove
+from storage.recovery import recover
+from storage.runs import RECOVERED
 
 __all__ = ["main"]
 
@@ -22,7 +25,7 @@ _DAMAGED, _BAD_INPUT = 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """List or prune; exit code 1 where a stored file could not be read, 2 for a mistake of the user."""
+    """List, recover or prune; exit code 1 where a stored file could not be read, 2 for a mistake of the user."""
     options = _parser().parse_args(arguments)
     try:
         bad_files = options.run(options)
@@ -35,11 +38,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m storage", description="Lists stored runs, and removes old ones.")
+    parser = argparse.ArgumentParser(
+        "python -m storage", description="Lists stored runs, recovers cut-off ones, removes old ones."
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     listing = commands.add_parser("list", help="the stored runs, newest last", description="Lists the stored runs.")
     listing.add_argument("--limit", type=_count, metavar="N", help="only the newest N; default: all")
     listing.set_defaults(run=_list)
+    recovery = commands.add_parser(
+        "recover",
+        help="store what was measured by sessions that were cut off",
+        description="Stores what was measured by sessions that a power cut or SIGKILL ended: each becomes a run whose "
+        f"name ends with {RECOVERED}. Sessions that are still running are left alone.",
+    )
+    recovery.set_defaults(run=_recover)
     pruning = commands.add_parser(
         "prune",
         help="remove old runs with their traces",
@@ -54,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     pruning.add_argument("--named", action="store_true", help="remove runs with a name too")
     pruning.add_argument("--dry-run", action="store_true", help="remove nothing")
     pruning.set_defaults(run=_prune)
-    for command in (listing, pruning):
+    for command in (listing, recovery, pruning):
         command.add_argument(
             "--storage", type=Path, metavar="DIR", default=board_storage(), help="default: this board's"
         )
@@ -64,7 +76,21 @@ def _parser() -> argparse.ArgumentParser:
 def _list(options: argparse.Namespace) -> list[BadFile]:
     inventories = [take_inventory(storage) for storage in _storages(options.storage)]
     _print(run_lines(inventories, options.limit))
+    hint = cut_off_hint(options.storage)
+    if hint:
+        print(f"storage: {hint}", file=sys.stderr)
     return [file for inventory in inventories for file in inventory.bad_files]
+
+
+def _recover(options: argparse.Namespace) -> list[BadFile]:
+    bad_files: list[BadFile] = []
+    recovery = None
+    for recovery in recover(_existing(options.storage)):
+        _print(recovery_lines(recovery))
+        bad_files += recovery.bad_files
+    if recovery is None:
+        _print(["nothing to recover: no session was cut off"])
+    return bad_files
 
 
 def _prune(options: argparse.Namespace) -> Sequence[BadFile]:
@@ -88,9 +114,13 @@ def _remove(pruning: Pruning) -> None:
 
 
 def _storages(folder: Path) -> list[Path]:
+    return storages_in(_existing(folder))
+
+
+def _existing(folder: Path) -> Path:
     if not folder.is_dir():
         raise NoStorage(folder)
-    return storages_in(folder)
+    return folder
 
 
 def _print(lines: Iterable[str]) -> None:

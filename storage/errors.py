@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["NoStorage", "NotRemovable", "SeveralStorages", "StorageError"]
+__all__ = ["NoStorage", "NotRecoverable", "NotRemovable", "SeveralStorages", "StorageError"]
 
 
 class StorageError(Exception):
@@ -34,4 +34,14 @@ class NotRemovable(StorageError):
         super().__init__(
             f"{error.filename} cannot be removed ({error.strerror}). It and what comes after it are still there; "
             "the same command goes on"
+        )
+
+
+class NotRecoverable(StorageError):
+    """A journal cannot be made a run: the disk is full, or the storage is not the user's."""
+
+    def __init__(self, journal: Path, error: OSError) -> None:
+        super().__init__(
+            f"{journal} cannot be stored as a run ({error.filename or journal}: {error.strerror}). "
+            "Nothing is lost: put that right, and the same command goes on"
         )

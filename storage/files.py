@@ -36,6 +36,7 @@ __all__ = [
     "read_storage",
     "run_files",
     "storages_in",
+    "why_unreadable",
 ]
 
 #: Top-level key of the results without latencies, which pytest-benchmark itself would leave out.
@@ -132,15 +133,20 @@ def read_file(path: Path, phases: Container[str] | None = None) -> StoredFile | 
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return _stored_file(path, data, phases)
-    except InvalidResult as error:
-        return BadFile(path, str(error))
-    except json.JSONDecodeError as error:
-        damage = f"cut short or damaged at character {error.pos:,} of {len(error.doc):,}" if error.doc else "empty"
-        return BadFile(path, f"cannot be read (it is {damage})")
     except (OSError, ValueError) as error:
-        return BadFile(path, f"cannot be read ({error})")
+        return BadFile(path, why_unreadable(error))
     except (KeyError, TypeError, AttributeError):
         return BadFile(path, "not a file of pytest-benchmark")
+
+
+def why_unreadable(error: OSError | ValueError) -> str:
+    """Return the reason of a BadFile."""
+    if isinstance(error, InvalidResult):
+        return str(error)
+    if isinstance(error, json.JSONDecodeError):
+        damage = f"cut short or damaged at character {error.pos:,} of {len(error.doc):,}" if error.doc else "empty"
+        return f"cannot be read (it is {damage})"
+    return f"cannot be read ({error})"
 
 
 def _stored_file(path: Path, data: dict[str, Any], phases: Container[str] | None) -> StoredFile:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from storage.files import BadFile, StoredFile, read_file, run_files
+from storage.journal import JOURNALS, journals_in
 from storage.runs import Run, run_of
 from storage.side_by_side import side_by_side
 from storage.trace import TRACES
@@ -48,6 +49,8 @@ class Inventory:
     traces: Mapping[str, Leftover]
     #: Files that were being written: now, or when the power went off.
     unfinished: Sequence[Leftover]
+    #: Ids of runs that are not stored yet: of sessions that are under way, or were cut off.
+    in_journals: Container[str] = ()
 
     def size_bytes(self, stored: StoredRun) -> int:
         """Return what the run and its traces take."""
@@ -56,12 +59,14 @@ class Inventory:
 
 def take_inventory(storage: Path) -> Inventory:
     """Read the storage; files that are not ours are passed over."""
-    # The traces first: those of a run that is stored meanwhile have no run yet, and are too new to be taken for left.
+    # The journals and traces first: a run that is stored meanwhile is in its journal, or its traces are too new to go.
+    in_journals = {journal.name for journal in journals_in(storage)}
     traces = _stored_traces(storage)
     found = [each for each in side_by_side(_read, run_files(storage)) if each]
     runs = sorted((each for each in found if isinstance(each, StoredRun)), key=lambda each: each.run.recorded_at)
     bad_files = [each for each in found if isinstance(each, BadFile)]
-    return Inventory(runs, bad_files, traces, list(_files(storage, f".*{UNFINISHED}")))
+    unfinished = [file for above in (".", f"{JOURNALS}/*/") for file in _files(storage, f"{above}*{UNFINISHED}")]
+    return Inventory(runs, bad_files, traces, unfinished, in_journals)
 
 
 def _read(path: Path) -> StoredRun | BadFile | None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from storage.inventory import Inventory
 from storage.pruning import Pruning
+from storage.recovery import CUT_OFF, Recovery
 from storage.runs import Run
 
-__all__ = ["end_line", "pruning_lines", "run_lines"]
+__all__ = ["end_line", "pruning_lines", "recovery_lines", "run_lines"]
 
 _HEADS = ("number", "date (UTC)", "name", "board", "commit", "runtimes", "ok", "failed", "MiB")
 #: Of these columns the numbers stand below one another.
@@ -47,6 +48,16 @@ def pruning_lines(pruning: Pruning) -> Iterator[str]:
 def end_line(pruning: Pruning, is_dry: bool) -> str:
     """Return how much all that goes takes."""
     return f"{_mib(pruning.freed_bytes)} MiB {'would be removed' if is_dry else 'removed'}"
+
+
+def recovery_lines(recovery: Recovery) -> Iterator[str]:
+    """Yield what a journal was made, or why not, and each configuration that was being measured."""
+    if recovery.run is None:
+        yield f"{recovery.journal}: {recovery.remark}"
+        return
+    measured = recovery.run.measured
+    yield f"{recovery.run.path}: {_count(len(measured), 'result')} of the session of {recovery.run.moment} (UTC)"
+    yield from (f"  cut off: {each.configuration}" for each in measured if each.outcome == CUT_OFF)
 
 
 def _cells(run: Run, size_bytes: int) -> tuple[str, ...]:

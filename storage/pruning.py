@@ -88,7 +88,11 @@ def _split(inventory: Inventory, going: Container[Path]) -> tuple[list[Leftover]
     gone = {name for each in inventory.runs if each.run.path in going for name in each.traces} - staying
     folders = _folders(gone) - _folders(staying)
     of_going = {name for name in inventory.traces if name in gone or _folder(name) in folders}
-    left = inventory.traces.keys() - staying - of_going
+    left = {
+        name
+        for name in inventory.traces.keys() - staying - of_going
+        if _folder(name).rpartition("/")[2] not in inventory.in_journals
+    }
     return [inventory.traces[name] for name in sorted(of_going)], [inventory.traces[name] for name in sorted(left)]
 
 

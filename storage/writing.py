@@ -10,7 +10,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["UNFINISHED", "RunNameInvalid", "python_folder", "run_number", "save_run"]
+__all__ = [
+    "UNFINISHED",
+    "RunNameInvalid",
+    "python_folder",
+    "run_number",
+    "save_run",
+    "sync_names",
+    "to_json",
+    "write_synced",
+]
 
 #: End of the name of a file that is being written. It begins with a dot, and stands where no reader looks.
 UNFINISHED = ".unfinished"
@@ -34,18 +43,18 @@ def save_run(storage: Path, document: dict[str, Any], name: str) -> Path:
     """
     if not name or set(name) & set(_NOT_IN_NAMES):
         raise RunNameInvalid(name)
-    content = json.dumps(document, separators=(",", ":"), default=_unknown).encode()
+    content = to_json(document)
     folder = storage / python_folder()
     folder.mkdir(parents=True, exist_ok=True)
     number, unfinished = _claim(storage)
     try:
-        _write(unfinished, content)
+        write_synced(unfinished, content)
         path = unfinished.rename(folder / f"{number:04}_{name}.json")
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    _keep_names(folder)
-    _keep_names(storage)
+    sync_names(folder)
+    sync_names(storage)
     return path
 
 
@@ -78,7 +87,7 @@ def _numbers(storage: Path) -> set[int]:
     return {run_number(path) or 0 for path in storage.glob("*/*.json")}
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_synced(path: Path, content: bytes) -> None:
     """Write the content and have it on the disk, so that a name never stands there without it."""
     with path.open("wb") as file:
         file.write(content)
@@ -86,7 +95,7 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _keep_names(folder: Path) -> None:
+def sync_names(folder: Path) -> None:
     """Have the names of the folder on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -101,6 +110,11 @@ def python_folder() -> str:
     """Return the name of this Python's folder, which is pytest-benchmark's."""
     version = ".".join(platform.python_version_tuple()[:2])
     return f"{platform.system()}-{platform.python_implementation()}-{version}-{platform.architecture()[0]}"
+
+
+def to_json(document: dict[str, Any]) -> bytes:
+    """Return the document as JSON without blanks."""
+    return json.dumps(document, separators=(",", ":"), default=_unknown).encode()
 
 
 def _unknown(value: Any) -> str:
