@@ -7,7 +7,6 @@ import json
 import multiprocessing
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -307,10 +306,14 @@ def _session(storage: Path, run: str, entry: dict[str, Any], told: Connection) -
 
 def test_sessions_that_are_killed_at_any_moment(tmp_path: Path) -> None:
     """What had been kept is stored, and once: while it measures, stores the run, or takes its journal away."""
-    chance = random.Random(7)
     padding = {"params": {"padding": "x" * 50_000}}
     entries = [{**_measured(tmp_path, run=f"run{number}"), **padding} for number in range(_KILLS)]
-    kept = [_kill_at_some_moment(tmp_path, f"run{number}", entry, chance) for number, entry in enumerate(entries)]
+    started_s = time.monotonic()
+    _run(tmp_path / "whole", "whole", entries[0])
+    whole_s = time.monotonic() - started_s
+    chance = random.Random(7)
+    moments_s = [chance.uniform(0, 1.1 * whole_s) for _ in entries]
+    kept = [_run(tmp_path, f"run{n}", *each) for n, each in enumerate(zip(entries, moments_s))]
     assert len(set(kept)) > 3, "they were all killed at the same place"
     found = [each for each in recover(tmp_path) if each.bad_files or not _is_clear(each)]
     assert found == []
@@ -329,15 +332,15 @@ def _is_clear(recovery: Recovery) -> bool:
     return bool(recovery.run) or "stored already" in recovery.remark or "nothing had been" in recovery.remark
 
 
-def _kill_at_some_moment(storage: Path, run: str, entry: dict[str, Any], chance: random.Random) -> int:
+def _run(storage: Path, run: str, entry: dict[str, Any], killed_after_s: float | None = None) -> int:
     """Return the last that the session said to have kept; 0 where it did not come so far."""
     here, there = _FORK.Pipe(duplex=False)
     session = _FORK.Process(target=_session, args=(storage, run, entry, there))
     session.start()
     there.close()
-    time.sleep(chance.uniform(0, 0.15))
-    assert session.pid is not None
-    os.kill(session.pid, signal.SIGKILL)
+    if killed_after_s is not None:
+        time.sleep(killed_after_s)
+        session.kill()
     session.join()
     at = 0
     try:
