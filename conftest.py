@@ -85,6 +85,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if _SESSION in session.config.stash:
         session.config.stash[_SESSION].save_without_speed_alone()
     yield
+    if _SESSION in session.config.stash:
+        session.config.stash[_SESSION].close()
     if _SESSION in session.config.stash and session.config.stash[_SESSION].is_failed:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 

@@ -17,6 +17,8 @@ __all__ = [
     "ModelOfAnotherRuntime",
     "NoModels",
     "NoRuntime",
+    "NoVideo",
+    "NothingDecoded",
     "PssUnreadable",
     "ResolutionsMissing",
     "ResolutionsTooFew",
@@ -25,6 +27,7 @@ __all__ = [
     "StorageNotWritable",
     "TargetInvalid",
     "UserError",
+    "VideoInvalid",
 ]
 
 
@@ -135,6 +138,27 @@ class FramesAreBuiltIn(NoModels):
             "--model is given: this is about the built-in network that takes a camera frame and gives one. "
             "Leave --model out to measure it"
         )
+
+
+class NoVideo(NoModels):
+    """The default clip cannot be made or decoded: scenarios of streams are skipped; video.errors has the sentences."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+
+
+class NothingDecoded(NoModels):
+    """Decoding alone is asked for where nothing is decoded."""
+
+    def __init__(self) -> None:
+        super().__init__("nothing is decoded on a virtual board: there is no memory of decoding to tell apart")
+
+
+class VideoInvalid(UserError):
+    """--video cannot be used."""
+
+    def __init__(self, path: Path, error: Exception) -> None:
+        super().__init__(f"--video {path}: {error}")
 
 
 class TargetInvalid(UserError):

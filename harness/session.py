@@ -19,9 +19,11 @@ from harness.measurement import Bench
 from harness.places import FILE_SCHEME, storage_folder, writable
 from harness.progress import Progress
 from harness.settings import check_kernel, resolve_model_sets, resolve_settings
+from harness.videos import Videos
 from samplers.npu import find_npu_sources, has_npu
 from storage.board import board_storage
 from storage.files import WITHOUT_SPEED, check_result
+from storage.journal import Journal
 from storage.writing import python_folder, run_number, save_run
 from targets.outcome import Failure
 
@@ -49,8 +51,9 @@ class Session:
         settings = resolve_settings(config.option, chip)
         progress = Progress(config)
         models = resolve_model_sets(config.option, chip)
+        videos = Videos(targets, config.option.video)
         npu = find_npu_sources() if has_npu() else None
-        self._bench = Bench(settings, models, targets, self.storage, progress, npu)
+        self._bench = Bench(settings, models, targets, videos, self.storage, progress, npu)
         #: Configurations that have no models, and why.
         self._without_models = self._find_without_models(configurations)
         progress.expect((len(configurations) - len(self._without_models)) * settings.repeats)
@@ -67,20 +70,27 @@ class Session:
         if self.saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._benchmarks.storage.save = self._save
+        # It takes a second, and is asked for at the beginning and at the end.
+        self._benchmarks.get_machine_info = functools.cache(self._benchmarks.get_machine_info)
+        #: What was measured so far, in case the session is cut off.
+        self._journal = self._begin_journal() if self.saves else None
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
         if (runtime, scenario) in self._without_models:
             _pass_over(benchmark)
             pytest.skip(self._without_models[runtime, scenario])
-        measurement = self._bench.measure(runtime, scenario)
+        measurement = self._bench.measure(runtime, scenario, lambda info: self._keep(_entry(benchmark, info)))
         check_result(measurement.info)
         if measurement.latencies_ns:
             benchmark.extra_info.update(measurement.info)
             clock.load(measurement.latencies_ns)
             benchmark.pedantic(clock.advance, setup=clock.rewind, rounds=len(measurement.latencies_ns))
-            return
-        self._keep_without_speed(benchmark, measurement.info)
+            self._keep(self._benchmarks.benchmarks[-1].as_dict(include_data=False))
+        else:
+            self._keep_without_speed(benchmark, measurement.info)
+        if measurement.interrupted:
+            raise KeyboardInterrupt
         if measurement.info["failure"] is None:
             return
         failure = Failure(**measurement.info["failure"])
@@ -96,17 +106,40 @@ class Session:
         """Save these results where no other is: pytest-benchmark then has nothing to save beside them."""
         if not self._without_speed or self._benchmarks.benchmarks or not self.saves:
             return
+        output_json = self._empty_run()
+        self.add_without_speed(output_json)
+        self._save(output_json, self._name)
+        self._benchmarks.save = self._benchmarks.autosave = None
+
+    @property
+    def _name(self) -> str:
+        """What the run is called."""
+        name: str = self._benchmarks.save or self._benchmarks.autosave
+        return name
+
+    def _empty_run(self) -> dict[str, Any]:
+        """Return what pytest-benchmark would write of a session without results."""
         hook = self._config.hook
-        output_json = hook.pytest_benchmark_generate_json(
+        output_json: dict[str, Any] = hook.pytest_benchmark_generate_json(
             config=self._config,
             benchmarks=[],
             include_data=False,
             machine_info=self._benchmarks.get_machine_info(),
             commit_info=hook.pytest_benchmark_generate_commit_info(config=self._config),
         )
-        self.add_without_speed(output_json)
-        self._save(output_json, self._benchmarks.save or self._benchmarks.autosave)
-        self._benchmarks.save = self._benchmarks.autosave = None
+        return output_json
+
+    def _begin_journal(self) -> Journal:
+        return Journal(self.storage, self._bench.run, self._name, self._empty_run())
+
+    def _keep(self, entry: dict[str, Any]) -> None:
+        if self._journal:
+            self._journal.keep(entry["fullname"], entry)
+
+    def close(self) -> None:
+        """End the session: whatever it has measured is stored."""
+        if self._journal:
+            self._journal.close()
 
     @functools.cached_property
     def verdict(self) -> Verdict | None:
@@ -151,9 +184,15 @@ class Session:
         return reasons
 
     def _keep_without_speed(self, benchmark: Any, info: dict[str, Any]) -> None:
-        entry = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
-        self._without_speed.append({**entry, "extra_info": info})
+        entry = _entry(benchmark, info)
+        self._without_speed.append(entry)
+        self._keep(entry)
         _pass_over(benchmark)
+
+
+def _entry(benchmark: Any, info: dict[str, Any]) -> dict[str, Any]:
+    """Return a result without statistics in the form of pytest-benchmark's."""
+    return {**{key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}, "extra_info": info}
 
 
 def _pass_over(benchmark: Any) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from harness.model_sets import BuiltIn, ModelSets, Resolution
 from runtimes import find_runtime
 from samplers.process import pss_readable
 from scenarios.catalogue import Parameters
-from scenarios.plan import Model
+from scenarios.plan import Model, Streams, Video
 from targets.chips import CHIPS
 
 if TYPE_CHECKING:
@@ -34,6 +35,20 @@ __all__ = [
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How streams run."""
+
+    #: Before the steady state.
+    warm_up_s: float = 2.0
+    #: Of the steady state.
+    duration_s: float = 6.0
+    #: Frames per second of each stream; 0: as fast as possible.
+    fps: float = 30.0
+    #: Frames of a stream that may wait for a context.
+    queue: int = 0
+
+
+@dataclass(frozen=True)
 class Effort:
     """How much is measured where no option says otherwise."""
 
@@ -42,6 +57,8 @@ class Effort:
     rounds: int
     #: Idle time before each process in which the system's noise is measured.
     idle_s: float
+    #: Of streams.
+    pace: Pace
 
 
 #: On 2 cores 7 minutes of ONNX Runtime, 11 of MegEngine Lite. There are 216 timed inferences of most configurations;
@@ -55,6 +72,7 @@ _DEFAULT = Effort(
     repeats=3,
     rounds=6,
     idle_s=0.5,
+    pace=Pace(),
 )
 #: A first look: 1 to 2 minutes on 2 cores.
 _QUICK = Effort(
@@ -66,7 +84,10 @@ _QUICK = Effort(
     repeats=2,
     rounds=5,
     idle_s=0.2,
+    pace=Pace(warm_up_s=1.0, duration_s=3.0),
 )
+#: Streams that are to run so long run once, unless --repeats says otherwise.
+_SOAK_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -84,11 +105,25 @@ class Settings:
     cpus: int
     #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
     npu_cores: int
+    pace: Pace = Pace()
 
-    def parameters(self, runtime: str, files: Sequence[Model]) -> Parameters:
-        """Return what a scenario makes its plan from."""
-        cores = self.npu_cores if find_runtime(runtime).device == "npu" else self.cpus
-        return Parameters(runtime, tuple(files), self.streams, self.contexts, cores, self.rounds)
+    def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
+        """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""
+        on_npu = find_runtime(runtime).device == "npu"
+        return Parameters(
+            runtime,
+            tuple(files),
+            self.streams,
+            self.contexts,
+            cores=self.npu_cores if on_npu else self.cpus,
+            rounds=self.rounds,
+            binds=on_npu,
+            schedule=schedule,
+        )
+
+    def schedule(self, video: Video | None) -> Streams:
+        """Return the schedule of streams that play the video; None: nothing is decoded."""
+        return Streams(self.streams, video=video, **asdict(self.pace))
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -126,6 +161,34 @@ def add_options(parser: pytest.Parser) -> None:
         help=f"Timed inferences of each context in each process. Default: {_DEFAULT.rounds}.",
     )
     add(
+        "--video",
+        metavar="FILE",
+        type=Path,
+        help="What the streams of bench/test_published.py play: any file that FFmpeg reads. Default: a clip of 10 s, "
+        "1920x1080 at 30 frames/s in H.264, made once.",
+    )
+    add(
+        "--fps",
+        metavar="F",
+        type=_from_0,
+        default=30.0,
+        help="Frames per second of each stream; 0: as fast as possible. Default: 30.",
+    )
+    add(
+        "--queue",
+        metavar="N",
+        type=_count_from_0,
+        default=0,
+        help="Frames of each stream that may wait for a context; a further one is dropped. Default: 0.",
+    )
+    add(
+        "--duration",
+        metavar="TIME",
+        type=_duration,
+        help="How long streams are measured: 90, 90s, 2m, 1h. From 10 minutes on once, unless --repeats is given. "
+        f"Default: {_DEFAULT.pace.duration_s:g}s.",
+    )
+    add(
         "--sample-hz",
         metavar="HZ",
         type=_rate,
@@ -144,7 +207,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--quick",
         action="store_true",
         help=f"A first look: {_network(_QUICK)}, {_QUICK.repeats} repeats, "
-        f"{_QUICK.rounds} rounds. Options given beside it win.",
+        f"{_QUICK.rounds} rounds, {_QUICK.pace.duration_s:g} s of streams. Options given beside it win.",
     )
     add_gate_options(add)
 
@@ -152,16 +215,18 @@ def add_options(parser: pytest.Parser) -> None:
 def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
     """Return the settings of this session."""
     effort = _effort(option)
+    duration_s = option.duration or effort.pace.duration_s
     return Settings(
         streams=option.streams,
         contexts=option.contexts,
-        repeats=option.repeats or effort.repeats,
+        repeats=option.repeats or (1 if duration_s >= _SOAK_S else effort.repeats),
         rounds=option.rounds or effort.rounds,
         sample_hz=option.sample_hz,
         time_limit_s=option.time_limit,
         idle_s=effort.idle_s,
         cpus=usable_cpus(),
         npu_cores=npu_cores_of(chip),
+        pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
     )
 
 
@@ -219,5 +284,22 @@ def _number(kind: Callable[[str], float], minimum: float, valid: str) -> Callabl
     return parse
 
 
+def _duration(text: str) -> float:
+    """Return seconds: a number of them, or with s, m or h behind it."""
+    matched = _DURATION.fullmatch(text)
+    seconds = float(matched[1]) * _SECONDS[matched[2]] if matched else 0.0
+    if not _SHORTEST_S <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s, as 90, 90s, 2m, 1h"
+        )
+    return seconds
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+#: Figures come every second.
+_SHORTEST_S = 1.0
 _count = _number(int, 1, "a whole number from 1")
+_count_from_0 = _number(int, 0, "a whole number from 0")
+_from_0 = _number(float, 0, "a number from 0")
 _rate = _number(float, 0.001, "a number above 0")

@@ -17,6 +17,7 @@ from harness.places import writable
 from harness.progress import Silent
 from harness.settings import Settings, check_kernel, npu_cores_of, usable_cpus
 from harness.verdict import judge
+from harness.videos import Videos
 from samplers.npu import find_npu_sources, has_npu
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import Plan
@@ -83,7 +84,7 @@ class _Trials:
         chip = chip_of(targets)
         settings, models = _settings(chip), ModelSets(_BUILT_IN, streams=1, chip=chip)
         npu = find_npu_sources() if has_npu() else None
-        self._bench = Bench(settings, models, targets, folder, Silent(), npu)
+        self._bench = Bench(settings, models, targets, Videos(targets), folder, Silent(), npu)
         #: Scenarios without reuse: several are the same at this size, and are measured once.
         self._baselines: dict[Plan, dict[str, Any]] = {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections import deque
 from dataclasses import asdict
 from typing import Any
 
@@ -15,12 +16,21 @@ __all__ = ["Observer", "Timeline"]
 
 #: /proc/meminfo costs 14 us and moves slowly: the timeline reads it this much less often than statm.
 _SYSTEM_EVERY = 10
+#: A timeline with so many readings loses every second one, and takes half as many from then on: four minutes at 200 Hz.
+_MOST_READINGS = 50_000
+#: So many readings are kept for whoever asks for the recent ones.
+_RECENT = 1000
 
 
 class Timeline:
-    """Cheap readings in order: time (ns, monotonic), RSS (bytes), system memory in use (bytes)."""
+    """Cheap readings in order: time (ns, monotonic), RSS (bytes), system memory in use (bytes).
+
+    Its size is bounded: a long run has fewer readings for each second.
+    """
 
     def __init__(self) -> None:
+        self._every = 1
+        self._offered = 0
         self.times_ns = array("q")
         self.rss_bytes = array("q")
         self.system_bytes = array("q")
@@ -29,14 +39,21 @@ class Timeline:
         return len(self.times_ns)
 
     def add(self, time_ns: int, rss_bytes: int, system_bytes: int) -> None:
-        """Append one reading."""
+        """Append one reading, or pass over it where the timeline is a long one."""
+        self._offered += 1
+        if self._offered % self._every:
+            return
         self.times_ns.append(time_ns)
         self.rss_bytes.append(rss_bytes)
         self.system_bytes.append(system_bytes)
+        if len(self) >= _MOST_READINGS:
+            self._every *= 2
+            for readings in (self.times_ns, self.rss_bytes, self.system_bytes):
+                del readings[1::2]
 
 
 class Observer:
-    """Reads one process for as long as it lives; `interval_s` is the time between cheap readings."""
+    """Reads one process, `pid`, for as long as it lives; `interval_s` is the time between cheap readings."""
 
     def __init__(self, sample_hz: float, npu: NpuSources | None = None) -> None:
         """Take the rate of cheap readings, and where NPU memory can be read on a board that has an NPU."""
@@ -44,13 +61,15 @@ class Observer:
         self._npu = npu
         self.timeline = Timeline()
         self._counter: ResidentCounter | None = None
-        self._pid = 0
+        self.pid = 0
+        self._recent: deque[int] = deque(maxlen=_RECENT)
+        self._samples = 0
         self._system_bytes = 0
         self._peak_is_of_phase = True
 
     def attach(self, pid: int) -> None:
         """Begin with this process."""
-        self._pid = pid
+        self.pid = pid
         self._counter = ResidentCounter(pid)
 
     def detach(self) -> None:
@@ -65,15 +84,27 @@ class Observer:
         rss_bytes = self._counter.read_bytes()
         if rss_bytes is None:
             return
-        if len(self.timeline) % _SYSTEM_EVERY == 0:
+        if self._samples % _SYSTEM_EVERY == 0:
             self._system_bytes = used_bytes()
+        self._samples += 1
+        self._recent.append(rss_bytes)
         self.timeline.add(time.monotonic_ns(), rss_bytes, self._system_bytes)
+
+    def take_recent(self) -> list[int]:
+        """Return the RSS of the cheap readings since this was last asked, in bytes."""
+        recent = list(self._recent)
+        self._recent.clear()
+        return recent
+
+    def npu_bytes(self) -> int | None:
+        """Return the NPU memory that the process holds now; None where nothing says."""
+        return self._npu.read(self.pid).process_dmabuf_bytes if self._npu else None
 
     def snapshot(self) -> dict[str, Any]:
         """Take one full reading of the process, which stands at a barrier, and start a new phase for its peak."""
-        process = asdict(read_process(self._pid))
+        process = asdict(read_process(self.pid))
         if not self._peak_is_of_phase:
             process["peak_rss_bytes"] = None
-        self._peak_is_of_phase = reset_peak(self._pid)
+        self._peak_is_of_phase = reset_peak(self.pid)
         reading = {"process": process, "system": asdict(read_system())}
-        return {**reading, "npu": asdict(self._npu.read(self._pid))} if self._npu else reading
+        return {**reading, "npu": asdict(self._npu.read(self.pid))} if self._npu else reading

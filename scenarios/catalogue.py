@@ -23,6 +23,7 @@ from scenarios.plan import (
     InvalidPlan,
     Model,
     Plan,
+    Streams,
 )
 
 __all__ = [
@@ -68,6 +69,10 @@ class Parameters:
     contexts: int
     cores: int
     rounds: int
+    #: Whether a context can be bound to one of the cores, as on an NPU.
+    binds: bool = False
+    #: Of the scenarios of streams.
+    schedule: Optional[Streams] = None
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,10 @@ class Scenario:
     baseline: Optional[str] = None
     #: One of MODEL_SETS.
     model_set: str = STREAMS
-    #: Whether another scenario shows the same mechanism, and this one at another size alone.
+    #: Whether another scenario shows the same mechanism, and this one at another size, or with frames, alone.
     is_variant: bool = False
+    #: Whether its contexts take the frames of streams (Parameters.schedule).
+    has_streams: bool = False
 
 
 def _no_reuse(parameters: Parameters) -> Layout:
@@ -205,6 +212,33 @@ _LEAN = tuple(
 )
 
 
+def _decode_only(parameters: Parameters) -> Layout:
+    """No context: frames are decoded and let go."""
+    return Layout(parameters.models, ())
+
+
+def _bound(lay_out: _LayOut) -> _LayOut:
+    """The same; where cores can be chosen the contexts are bound to them in turn."""
+
+    def lay_out_bound(parameters: Parameters) -> Layout:
+        layout = lay_out(parameters)
+        if not parameters.binds:
+            return layout
+        contexts = [replace(context, core=index % parameters.cores) for index, context in enumerate(layout.contexts)]
+        return replace(layout, contexts=tuple(contexts))
+
+    return lay_out_bound
+
+
+def _full_dup_per_core(parameters: Parameters) -> Layout:
+    """One model, and a context for each core, each the dup of the first; they take the frames of all streams."""
+    return Layout(parameters.models[:1], tuple(_group(0, [None] * parameters.cores, 0, DUP)))
+
+
+def _of_streams(name: str, lay_out: _LayOut, baseline: Optional[str] = None) -> Scenario:
+    return Scenario(name, (_bound(lay_out),), baseline, is_variant=True, has_streams=True)
+
+
 def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> Tuple[Scenario, ...]:
     """Return every way to move input and output, of models of one set."""
     baseline = f"copied_io{suffix}"
@@ -253,6 +287,12 @@ SCENARIOS: Tuple[Scenario, ...] = (
     Scenario("cuda_device_io", (_one_model_with(device=CUDA, device_io=True),), baseline="cuda_copied_io"),
     Scenario("plain", (_no_reuse_one_model,)),
     Scenario("lean", _LEAN, baseline="plain"),
+    _of_streams("streams_decode_only", _decode_only),
+    _of_streams("streams_no_reuse", _no_reuse),
+    _of_streams("streams_partial_dup", _partial_dup, baseline="streams_no_reuse"),
+    _of_streams("streams_no_reuse_one_model", _no_reuse_one_model),
+    _of_streams("streams_full_dup", _full_dup, baseline="streams_no_reuse_one_model"),
+    _of_streams("streams_full_dup_per_core", _full_dup_per_core, baseline="streams_no_reuse_one_model"),
 )
 
 
@@ -282,6 +322,7 @@ def _plan(scenario: Scenario, layout: Layout, parameters: Parameters) -> Plan:
         contexts=layout.contexts,
         cores=parameters.cores,
         rounds=parameters.rounds,
+        schedule=parameters.schedule if scenario.has_streams else None,
     )
 
 
@@ -300,7 +341,7 @@ def _one_model(parameters: Parameters, reuse: str) -> Layout:
     return Layout(parameters.models[:1], tuple(_group(0, streams, 0, reuse)))
 
 
-def _group(first: int, streams: Sequence[int], model: int, reuse: str) -> List[Context]:
+def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> List[Context]:
     """Return contexts of one model, one for each entry of streams: the first is loaded, the others reuse it."""
     contexts = [Context(streams[0], model)]
     for stream in streams[1:]:

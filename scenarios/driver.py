@@ -3,7 +3,8 @@
 Run as `python -m scenarios.driver`. It reads one JSON line from standard input, the command, and writes
 one JSON line per barrier to standard output. At a barrier nothing runs: it waits until the harness has
 read what it wants and writes `go`. Instead of `go` the harness may write `trim`: the process hands its free heap back
-to the kernel (malloc_trim) and stops at one more barrier, so that this state can be read too.
+to the kernel (malloc_trim) and stops at one more barrier, so that this state can be read too. While streams run it
+writes a line `frames` every second, and the harness may write `stop` to end them.
 
 What is imported here is weighed with the runtime: standard library only, and little of it. Python 3.8.
 """
@@ -12,14 +13,15 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 import time
-import zlib
 from array import array
 from typing import Any, Callable, Dict, List, Optional, TextIO
 
 from runtimes import open_runtime
 from runtimes.base import AdapterError, Context, Memory, NotSupported, Runtime
+from scenarios.outputs import checksum
 from scenarios.plan import DUP, SHARED_WEIGHTS, Plan, Step
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
@@ -59,25 +61,37 @@ class Channel:
             if command == "trim":
                 self.send("barrier", phase="trimmed", context=None, data={"trimmed": _trim_heap()})
 
+    def stopped_within(self, seconds: float) -> bool:
+        """Wait so long, or until the harness writes `stop`; whether it did."""
+        readable, _, _ = select.select([self._commands], [], [], seconds)
+        return bool(readable) and self.command() == "stop"
+
 
 class Walk:
     """A plan being walked: each step returns what its barrier tells the harness."""
 
-    def __init__(self, plan: Plan, runtime: Runtime) -> None:
+    def __init__(self, plan: Plan, runtime: Runtime, channel: Channel) -> None:
         self._plan = plan
         self._runtime = runtime
+        self._channel = channel
         self._contexts: List[Context] = []
         self._workers: List[Worker] = []
+        self._decoders: List[Any] = []
+        self._steps: Dict[str, Callable[..., Dict[str, Any]]] = {
+            "imported": self._imported,
+            "decoders": self._open_decoders,
+            "context": self._make,
+            "internal_memory": self._share_internal,
+            "first_inference": self._first_inference,
+            "steady": self._rounds if plan.schedule is None else self._streams,
+            "decoders_closed": self._close_decoders,
+            "destroy": self._destroy_last,
+        }
 
     def take(self, step: Step) -> Dict[str, Any]:
         """Do one step."""
-        if step.context is None:
-            return self._steady() if step.phase == "steady" else self._imported()
-        if step.phase == "destroy":
-            return self._destroy_last()
-        if step.phase == "internal_memory":
-            return self._share_internal(step.context)
-        return self._make(step.context) if step.phase == "context" else self._first_inference(step.context)
+        do = self._steps[step.phase]
+        return do() if step.context is None else do(step.context)
 
     def _imported(self) -> Dict[str, Any]:
         return {"python_version": sys.version.split()[0], **self._versions()}
@@ -115,7 +129,25 @@ class Walk:
         copies = context.copies()._asdict()
         return {"latency_ns": latency_ns, "digest": _digest(context), "copies": copies, **_account(context)}
 
-    def _steady(self) -> Dict[str, Any]:
+    def _open_decoders(self) -> Dict[str, Any]:
+        from scenarios.pipeline import open_decoders  # weighs nothing in plans without streams
+
+        assert self._plan.schedule is not None
+        self._decoders = open_decoders(self._plan.schedule)
+        return {}
+
+    def _close_decoders(self) -> Dict[str, Any]:
+        while self._decoders:
+            self._decoders.pop().close()
+        return {}
+
+    def _streams(self) -> Dict[str, Any]:
+        from scenarios.pipeline import Pipeline  # weighs nothing in plans without streams
+
+        pipeline = Pipeline(self._plan, self._contexts, self._workers, self._decoders)
+        return pipeline.run(lambda told: self._channel.send("frames", **told), self._channel.stopped_within)
+
+    def _rounds(self) -> Dict[str, Any]:
         gates = _gates(self._plan)
         tasks = [_rounds(context, gate, self._plan.rounds) for context, gate in zip(self._contexts, gates)]
         started = time.monotonic_ns()
@@ -127,9 +159,9 @@ class Walk:
             "digests": [_digest(context) for context in self._contexts],
         }
 
-    def _destroy_last(self) -> Dict[str, Any]:
-        self._workers.pop().stop()
-        self._contexts.pop().destroy()
+    def _destroy_last(self, index: int) -> Dict[str, Any]:
+        self._workers.pop(index).stop()
+        self._contexts.pop(index).destroy()
         return {}
 
 
@@ -144,7 +176,7 @@ def main() -> int:
             channel.send("prepared", models=_prepare(runtime, command))
             return 0
         plan = Plan.from_json(command["plan"])
-        walk = Walk(plan, runtime)
+        walk = Walk(plan, runtime, channel)
         for step in plan.steps():
             channel.barrier(step, walk.take(step))
     except Exception as error:  # every failure of the runtime is a result, and is told to the harness
@@ -215,11 +247,7 @@ def _timed(call: Callable[[], None]) -> int:
 
 
 def _digest(context: Context) -> str:
-    """Return the CRC-32 of all output bytes, which zlib gives without OpenSSL in the measured process."""
-    checksum = 0
-    for output in context.outputs():
-        checksum = zlib.crc32(output, checksum)
-    return f"{checksum:08x}"
+    return f"{checksum(context):08x}"
 
 
 def _trim_heap() -> bool:

@@ -30,6 +30,8 @@ __all__ = [
     "Model",
     "Plan",
     "Step",
+    "Streams",
+    "Video",
 ]
 
 #: The context is made from the model, and reuses nothing.
@@ -82,8 +84,8 @@ class Model:
 class Context:
     """One context of a plan."""
 
-    #: The stream whose frames it serves, counted from 0.
-    stream: int
+    #: The stream whose frames it serves, counted from 0; None: the frames of every stream.
+    stream: Optional[int]
     #: Index into Plan.models.
     model: int
     #: LOAD, DUP, SHARED_CONTEXT or SHARED_WEIGHTS.
@@ -106,10 +108,50 @@ class Context:
     core: Optional[int] = None
 
 
+@dataclass(frozen=True)
+class Video:
+    """A file of frames, as its decoder describes it."""
+
+    #: What tables call it.
+    name: str
+    #: Absolute path of the file.
+    path: str
+    #: SHA-256 of the file.
+    digest: str
+    codec: str
+    width: int
+    height: int
+    #: Frames per second that the file was made for; a schedule has its own.
+    fps: float
+    #: 0: the file does not say.
+    frames: int
+
+
+@dataclass(frozen=True)
+class Streams:
+    """A schedule: streams of camera frames, each at its pace, whose frames the contexts take in turn.
+
+    A frame is decoded when it is due, then scaled into the input of the context that takes it. Frames are due at
+    equal intervals, those of different streams evenly between each other.
+    """
+
+    count: int
+    #: Frames per second of each stream; 0: as fast as contexts take them.
+    fps: float
+    #: So many frames of a stream may wait where no context is free; a further one is dropped. 0: none waits.
+    queue: int
+    #: Frames that are due before this time are not counted.
+    warm_up_s: float
+    #: The steady state, which frames are counted in.
+    duration_s: float
+    #: Every stream plays it, again from the start at its end; None: nothing is decoded, inputs stay as they are.
+    video: Optional[Video]
+
+
 class Step(NamedTuple):
     """One step of a walk; the process stops at a barrier after it."""
 
-    #: "imported", "context", "internal_memory", "first_inference", "steady" or "destroy".
+    #: "imported", "decoders", "context", "internal_memory", "first_inference", "steady", "decoders_closed", "destroy".
     phase: str
     #: Index into Plan.contexts where the step is of one context; of an internal memory, its first context.
     context: Optional[int] = None
@@ -125,15 +167,20 @@ class Plan:
     runtime: str
     models: Tuple[Model, ...]
     contexts: Tuple[Context, ...]
-    #: At most so many contexts infer at once; each runs on a thread of its own.
+    #: At most so many contexts infer at once; each runs on a thread of its own. In a schedule of streams only contexts
+    #: that share an internal memory wait for each other: the rest is left to the system, as in an application.
     cores: int
-    #: Timed inferences of each context in the steady phase.
+    #: Timed inferences of each context in the steady phase of a plan without a schedule.
     rounds: int
+    #: None: every context infers as often as `rounds` says.
+    schedule: Optional[Streams] = None
 
     def __post_init__(self) -> None:
         """Refuse a plan that no runtime could walk, or that would compute nonsense."""
         if self.cores < 1 or self.rounds < 1:
             raise InvalidPlan(f"cores ({self.cores}) and rounds ({self.rounds}) must be 1 or more")
+        if self.schedule is not None:
+            self._check_schedule(self.schedule)
         for index, context in enumerate(self.contexts):
             self._check_context(index, context)
             self._check_memory(index, context)
@@ -141,6 +188,20 @@ class Plan:
             raise InvalidPlan(f"scenario {self.scenario!r}: either every context has a core or none has")
         for members in self.internal_memories().values():
             self._check_turns(members)
+
+    def _check_schedule(self, schedule: Streams) -> None:
+        where = f"scenario {self.scenario!r}"
+        if schedule.count < 1 or schedule.duration_s <= 0:
+            raise InvalidPlan(f"{where}: a schedule needs a stream and a duration above 0 s")
+        if min(schedule.fps, schedule.queue, schedule.warm_up_s) < 0:
+            raise InvalidPlan(f"{where}: fps, queue and warm_up_s of a schedule must be 0 or more")
+        served = {context.stream for context in self.contexts}
+        wanted = set(range(schedule.count))
+        if served not in (set(), {None}, wanted):
+            raise InvalidPlan(
+                f"{where}: its contexts serve the streams {sorted(served, key=str)}; valid: all of {sorted(wanted)}, "
+                "or None in every context, which then serves all streams"
+            )
 
     def _check_context(self, index: int, context: Context) -> None:
         where = self._where(index)
@@ -216,12 +277,17 @@ class Plan:
     def steps(self) -> Iterator[Step]:
         """Yield the steps of a walk in order; contexts are destroyed last made first, so a dup before its source."""
         indices = range(len(self.contexts))
+        decodes = self.schedule is not None and self.schedule.video is not None
         yield Step("imported")
+        if decodes:
+            yield Step("decoders")
         yield from (Step("context", index) for index in indices)
         yield from (Step("internal_memory", members[0]) for members in self.internal_memories().values())
         yield from (Step("first_inference", index) for index in indices)
-        if self.contexts:
+        if self.contexts or self.schedule:
             yield Step("steady")
+        if decodes:
+            yield Step("decoders_closed")
         yield from (Step("destroy", index) for index in reversed(indices))
 
     def to_json(self) -> Dict[str, Any]:
@@ -234,7 +300,16 @@ class Plan:
         fields = dict(data)
         fields["models"] = tuple(Model(**model) for model in data["models"])
         fields["contexts"] = tuple(_context_from_json(context) for context in data["contexts"])
+        fields["schedule"] = _schedule_from_json(data.get("schedule"))
         return cls(**fields)
+
+
+def _schedule_from_json(data: Optional[Dict[str, Any]]) -> Optional[Streams]:
+    """Return the schedule; runs stored before there were any lack it."""
+    if data is None:
+        return None
+    video = data["video"]
+    return Streams(**{**data, "video": Video(**video) if video else None})
 
 
 def _context_from_json(data: Dict[str, Any]) -> Context:

@@ -16,7 +16,8 @@ from scenarios.plan import Plan
 __all__ = ["SCHEMA", "Configuration", "Repeat", "build_result"]
 
 #: Written into every result; a change of names or meanings makes a new number.
-#: 1 (2026-11): first form; later the same month, all optional: `npu`, `driver_version`, `chip`, `computes`, `copies`.
+#: 1 (2026-11): first form; later the same month, all optional: `npu`, `driver_version`, `chip`, `computes`, `copies`;
+#: of streams `frames`, `plan.schedule` and figures of their own in `memory` and `speed`.
 SCHEMA = "reusebench-result-1"
 
 
@@ -60,6 +61,8 @@ class Repeat:
     trace: str
     #: The account of NPU memory (accounting.account); None where nothing gives one.
     npu: dict[str, Any] | None = None
+    #: What became of the frames of its streams (schema/result-1.json); None without streams, or before their time.
+    frames: dict[str, Any] | None = None
 
     def reading(self, phase: str, part: str, key: str) -> int | None:
         """Return one figure of the reading at the end of a phase; None where the phase was not reached."""
@@ -87,6 +90,7 @@ def build_result(
 ) -> dict[str, Any]:
     """Return the result as it is stored; `failure` is why the configuration has no figures to compare, if so."""
     plan = configuration.plan
+    frames = {"frames": [repeat.frames for repeat in repeats]} if plan.schedule else {}
     return {
         "schema": SCHEMA,
         "run": configuration.run,
@@ -110,7 +114,8 @@ def build_result(
         "output_digests": output_digests(plan, repeats),
         "copies": _copies(repeats),
         "memory": {name: [figure(repeat) for repeat in repeats] for name, figure in _MEMORY.items()},
-        "speed": _speed(repeats, configuration.computes),
+        "speed": _speed(repeats, plan, configuration.computes),
+        **frames,
         "repeats": [_stored_repeat(repeat) for repeat in repeats],
         "plan": plan.to_json(),
     }
@@ -122,7 +127,8 @@ def output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, list[str]
     for repeat in repeats:
         firsts = [(record["context"], record["data"]["digest"]) for record in repeat.of_contexts("first_inference")]
         steady = repeat.last("steady")
-        lasts = enumerate(steady["data"]["digests"]) if steady else ()
+        # Those of frames are compared frame by frame.
+        lasts = enumerate(steady["data"]["digests"]) if steady and plan.schedule is None else ()
         for index, digest in (*firsts, *lasts):
             model = plan.models[plan.contexts[index].model]
             found.setdefault(model.digest, set()).add(digest)
@@ -195,12 +201,26 @@ _MEMORY: dict[str, Callable[[Repeat], Any]] = {
     "application_peak_rss_bytes": _peak,
     "residue_memory_bytes": lambda repeat: None if repeat.failure else _difference(repeat, "destroy", "pss_bytes"),
     "context_memory_bytes": _context_memory,
+    "decoder_memory_bytes": lambda repeat: _difference(repeat, "decoders", "pss_bytes"),
     "system_memory_bytes": _system,
     "system_memory_noise_bytes": lambda repeat: repeat.system_memory_noise_bytes,
     "npu_memory_bytes": _npu_memory,
     "npu_peak_bytes": lambda repeat: _npu(repeat, "peak_bytes"),
     "npu_left_bytes": lambda repeat: _npu(repeat, "left_bytes"),
 }
+
+
+def _frames(repeat: Repeat, *keys: str) -> Any:
+    """Return one figure of all frames; None where there is none."""
+    value: Any = repeat.frames and repeat.frames["all"]
+    for key in keys:
+        value = value and value[key]
+    return value
+
+
+def _frames_lost_percent(repeat: Repeat) -> float | None:
+    due: int | None = _frames(repeat, "due")
+    return 100 * (_frames(repeat, "dropped") + _frames(repeat, "missed")) / due if due else None
 
 
 def _latency_median(repeat: Repeat) -> int | None:
@@ -226,12 +246,24 @@ _SPEED: dict[str, Callable[[Repeat], Any]] = {
 }
 
 
-def _speed(repeats: Sequence[Repeat], computes: bool) -> dict[str, Any]:
+#: Of streams: latencies are from when a frame is due to when its output has been read.
+_SPEED_OF_STREAMS: dict[str, Callable[[Repeat], Any]] = {
+    **_SPEED,
+    "latency_median_ns": lambda repeat: _frames(repeat, "latency_ns", "p50"),
+    "throughput_per_s": lambda repeat: _frames(repeat, "per_s"),
+    "latency_p99_ns": lambda repeat: _frames(repeat, "latency_ns", "p99"),
+    "frames_lost_percent": _frames_lost_percent,
+}
+#: Figures that have one value for each context.
+_OF_EACH_CONTEXT = {"context_load_ns", "first_inference_ns"}
+
+
+def _speed(repeats: Sequence[Repeat], plan: Plan, computes: bool) -> dict[str, Any]:
     """Return the figures of speed; where nothing computes there are none, only how busy the machine was."""
+    figures = _SPEED_OF_STREAMS if plan.schedule else _SPEED
     if computes:
-        return {name: [figure(repeat) for repeat in repeats] for name, figure in _SPEED.items()}
-    nothing: dict[str, Any] = {"latency_median_ns": None, "throughput_per_s": None}
-    missing = {name: [nothing.get(name, []) for _ in repeats] for name in _SPEED}
+        return {name: [figure(repeat) for repeat in repeats] for name, figure in figures.items()}
+    missing: dict[str, Any] = {name: [[] if name in _OF_EACH_CONTEXT else None for _ in repeats] for name in figures}
     return {**missing, "idle_cpu_percent": [repeat.idle_cpu_percent for repeat in repeats]}
 
 

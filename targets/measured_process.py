@@ -11,16 +11,17 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from scenarios.plan import Plan, Step
 from targets.base import Target
+from targets.interrupt import first_interrupt_calls
 from targets.outcome import Failure, classify_exit, oom_kills
 
-__all__ = ["Observer", "Run", "prepare_models", "run_plan"]
+__all__ = ["Listener", "Observer", "Run", "prepare_models", "run_plan"]
 
 _LAST_WORDS_BYTES = 4000
 _READ_BYTES = 1 << 16
@@ -33,6 +34,7 @@ _MESSAGES = {
     "barrier": {"phase", "context", "at_ns", "data"},
     "failure": {"phase", "context", "kind", "message"},
     "prepared": {"models"},
+    "frames": {"at_ns", "seconds", "streams"},
 }
 
 
@@ -63,6 +65,18 @@ class Run:
     failure: Failure | None = None
     #: From the start of the process to its end.
     elapsed_s: float = 0.0
+    #: Whether Ctrl-C ended its streams early; what they did until then is measured.
+    interrupted: bool = False
+
+
+class Listener(Protocol):
+    """Is told how a run comes on."""
+
+    def step(self, step: Step) -> None:
+        """Hear of a step before it begins."""
+
+    def frames(self, message: dict[str, Any], run: Run) -> None:
+        """Hear what became of the frames of the last second: scenarios.pipeline says what; of the run as it is."""
 
 
 class _Stopped(Exception):
@@ -103,7 +117,7 @@ class _Process:
             self._commands.write(line.encode() + b"\n")
 
     def read(self, step: Step, time_limit_s: float, observer: Observer | None = None) -> dict[str, Any]:
-        """Return the message that ends the step; take the observer's cheap readings while waiting for it."""
+        """Return the next message; take the observer's cheap readings while waiting for it."""
         deadline = time.monotonic() + time_limit_s
         interval_s = observer.interval_s if observer else time_limit_s
         next_sample = time.monotonic()
@@ -164,29 +178,84 @@ class _Process:
         return _COLOURS.sub("", self._errors.read().decode(errors="replace")).strip()
 
 
-def run_plan(
-    target: Target, plan: Plan, observer: Observer, time_limit_s: float, on_step: Callable[[Step], None]
-) -> Run:
+def run_plan(target: Target, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener) -> Run:
     """Walk the plan in a fresh process on the target; every way to fail is part of the Run.
 
-    on_step is told of each step before it begins.
+    Ctrl-C ends streams as if their time was over, and is then part of the Run; in other phases, and the second time, it
+    is raised.
     """
-    run = Run()
     started = time.monotonic()
     with _started(target) as process:
+        lead = _Lead(process, plan, observer, time_limit_s, listener)
         observer.attach(process.pid)
-        process.write(json.dumps({"command": "run", "runtime": plan.runtime, "plan": plan.to_json()}))
         try:
-            for step in plan.steps():
-                on_step(step)
-                limit_s = time_limit_s + (_steady_s(run, plan) if step.phase == "steady" else 0)
-                _reach(step, process, observer, limit_s, run)
+            lead.walk()
         except _Stopped as stopped:
-            run.failure = stopped.failure
+            lead.run.failure = stopped.failure
         finally:
             observer.detach()
-    run.elapsed_s = time.monotonic() - started
-    return run
+    lead.run.elapsed_s = time.monotonic() - started
+    return lead.run
+
+
+class _Lead:
+    """Leads one process through its plan."""
+
+    def __init__(
+        self, process: _Process, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener
+    ) -> None:
+        self._process, self._plan, self._observer = process, plan, observer
+        self._time_limit_s, self._listener = time_limit_s, listener
+        self.run = Run()
+
+    def walk(self) -> None:
+        """Go from barrier to barrier until the end."""
+        command = {"command": "run", "runtime": self._plan.runtime, "plan": self._plan.to_json()}
+        self._process.write(json.dumps(command))
+        for step in self._plan.steps():
+            self._listener.step(step)
+            is_streams = step.phase == "steady" and self._plan.schedule is not None
+            with first_interrupt_calls(self._end_streams) if is_streams else contextlib.nullcontext():
+                message = self._await_barrier(step)
+            self._read_all(step, message)
+
+    def _end_streams(self) -> None:
+        self.run.interrupted = True
+        self._process.write("stop")
+
+    def _await_barrier(self, step: Step) -> dict[str, Any]:
+        """Return the message of the barrier that ends the step; hand on what comes before it."""
+        limit_s = self._limit_s(step)
+        while True:
+            message = self._process.read(step, limit_s, self._observer)
+            if message["event"] != "frames":
+                return message
+            self._listener.frames(message, self.run)
+
+    def _limit_s(self, step: Step) -> float:
+        """Return how long the process may be silent: streams are heard of every second, rounds when they are done.
+
+        Rounds may take what the first inferences took, one after the other, twice over.
+        """
+        if step.phase != "steady" or self._plan.schedule is not None:
+            return self._time_limit_s
+        firsts = [each["data"] for each in self.run.phases if each["phase"] == "first_inference"]
+        firsts_ns: list[int] = [each["latency_ns"] for each in firsts]
+        return self._time_limit_s + 2 * self._plan.rounds * sum(firsts_ns) / 1e9
+
+    def _read_all(self, step: Step, message: dict[str, Any]) -> None:
+        """Read everything at the barrier, and let the process go on."""
+        phases = self.run.phases
+        trimmed = any(record["malloc_trimmed"] for record in phases)
+        try:
+            phases.append(_record(message, self._observer, trimmed))
+            if step.phase == "steady":
+                self._process.write("trim")
+                message = self._process.read(Step("trimmed"), self._time_limit_s)
+                phases.append(_record(message, self._observer, message["data"]["trimmed"]))
+        except ProcessLookupError:  # killed while it stood at a barrier and was read
+            self._process.fail_ended(step)
+        self._process.write("go")
 
 
 def prepare_models(target: Target, plan: Plan, folder: Path, time_limit_s: float) -> Plan | Failure:
@@ -215,26 +284,6 @@ def _started(target: Target) -> Iterator[_Process]:
         yield process
     finally:
         process.kill()
-
-
-def _steady_s(run: Run, plan: Plan) -> float:
-    """Return how long the steady phase may take by what the first inferences took, one after the other, twice over."""
-    firsts_ns: list[int] = [each["data"]["latency_ns"] for each in run.phases if each["phase"] == "first_inference"]
-    return 2 * plan.rounds * sum(firsts_ns) / 1e9
-
-
-def _reach(step: Step, process: _Process, observer: Observer, time_limit_s: float, run: Run) -> None:
-    """Wait for the barrier that ends the step, read everything there, and let the process go on."""
-    trimmed = any(record["malloc_trimmed"] for record in run.phases)
-    try:
-        run.phases.append(_record(process.read(step, time_limit_s, observer), observer, trimmed))
-        if step.phase == "steady":
-            process.write("trim")
-            message = process.read(Step("trimmed"), time_limit_s)
-            run.phases.append(_record(message, observer, message["data"]["trimmed"]))
-    except ProcessLookupError:  # killed while it stood at a barrier and was read
-        process.fail_ended(step)
-    process.write("go")
 
 
 def _record(message: dict[str, Any], observer: Observer, trimmed: bool) -> dict[str, Any]:

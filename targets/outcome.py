@@ -15,6 +15,7 @@ OUTCOMES = {
     "failed": "the runtime reported an error",
     "out_of_memory": "an allocation failed, or the kernel killed the process for memory",
     "crashed": "the process ended by a signal or left without finishing",
+    "cut_off": "the session ended before the run did, as by a power cut; what was measured until then is kept",
     "hung": "a step took longer than the time limit",
     "outputs_differ": "the outputs are not equal to those without reuse",
     "wrong_memory": "a run read freed memory, or memory of a context that the plan shares none with",

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import Model, Plan
+from scenarios.plan import Model, Plan, Step
 from targets.base import Target
-from targets.measured_process import Run, run_plan
+from targets.measured_process import Listener, Run, run_plan
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -64,6 +64,22 @@ class Watcher:
         return {"seen": self._look(self.pid)}
 
 
-def walk(plan: Plan, target: Target = SCRIPTED, observer: Any = None, time_limit_s: float = TIME_LIMIT_S) -> Run:
+class Deaf:
+    """A listener that keeps nothing of what it hears."""
+
+    def step(self, step: Step) -> None:
+        """Hear of a step."""
+
+    def frames(self, message: dict[str, Any], run: Run) -> None:
+        """Hear of frames."""
+
+
+def walk(
+    plan: Plan,
+    target: Target = SCRIPTED,
+    observer: Any = None,
+    time_limit_s: float = TIME_LIMIT_S,
+    listener: Listener | None = None,
+) -> Run:
     """Walk the plan in a process on the target."""
-    return run_plan(target, plan, observer or Watcher(), time_limit_s, lambda _: None)
+    return run_plan(target, plan, observer or Watcher(), time_limit_s, listener or Deaf())

@@ -12,10 +12,11 @@ import pytest
 
 import runtimes
 from accounting.sharing import Finding
-from harness import measurement
+from harness import repeat as one_repeat
 from harness.errors import ResolutionsTooFew
 from harness.measurement import Bench
 from harness.settings import Settings
+from harness.videos import Videos
 from storage.files import check_result
 from storage.trace import read_trace
 from targets.base import Target
@@ -78,7 +79,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _bench(storage: Path, *scripts: str, target: Target = SCRIPTED) -> Bench:
     models: Any = Scripts(*scripts)
-    return Bench(_SETTINGS, models, {"scripted": target}, storage, Told())
+    targets = {"scripted": target}
+    return Bench(_SETTINGS, models, targets, Videos(targets), storage, Told())
 
 
 def _checked(bench: Bench, scenario: str) -> dict[str, Any]:
@@ -283,7 +285,7 @@ def test_progress_ends_also_when_the_user_interrupts(tmp_path: Path, monkeypatch
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measurement, "run_plan", interrupt)
+    monkeypatch.setattr(one_repeat, "run_plan", interrupt)
     bench = _bench(tmp_path, "plain")
     with pytest.raises(KeyboardInterrupt):
         bench.measure("scripted", "no_reuse")

@@ -22,6 +22,7 @@ from harness.measurement import Bench
 from harness.model_sets import BuiltIn, ModelSets
 from harness.progress import Silent
 from harness.settings import Settings, usable_cpus
+from harness.videos import Videos
 from reports.changes import Change, compare_runs
 from reports.difference import HIGHER, LOWER
 from reports.noise import ENOUGH_RUNS
@@ -98,8 +99,9 @@ def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
         cpus=min(2, usable_cpus()),
         npu_cores=1,
     )
+    targets = {"onnxruntime": target}
     with tempfile.TemporaryDirectory() as traces:
-        bench = Bench(settings, ModelSets(_MOBILENET, streams=1), {"onnxruntime": target}, Path(traces), Silent())
+        bench = Bench(settings, ModelSets(_MOBILENET, streams=1), targets, Videos(targets), Path(traces), Silent())
         results = [bench.measure("onnxruntime", scenario).info for scenario in _SCENARIOS]
     save_run(storage, _document(results), name)
 

@@ -102,7 +102,7 @@ def test_a_snapshot_starts_a_new_phase(observer: Observer, monkeypatch: pytest.M
     monkeypatch.setattr(observer_module, "reset_peak", reset)
     for _ in range(2):
         assert observer.snapshot()["process"]["peak_rss_bytes"] is not None
-    assert resets == [observer._pid] * 2
+    assert resets == [observer.pid] * 2
 
 
 def test_a_peak_that_was_not_reset_is_not_of_the_phase(observer: Observer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,10 +23,10 @@ import pytest
 from samplers.observer import Observer
 from scenarios.plan import Plan, Step
 from targets.base import THIS_INTERPRETER, Target
-from targets.measured_process import prepare_models, run_plan
+from targets.measured_process import prepare_models
 from targets.outcome import OUTCOMES, Failure
 from tests.scripted_driver import ACCOUNT
-from tests.support import CHECKOUT, SCRIPTED, TIME_LIMIT_S, Watcher, make_plan, walk
+from tests.support import CHECKOUT, SCRIPTED, TIME_LIMIT_S, Deaf, Watcher, make_plan, walk
 
 #: Long enough for a process to start on a busy machine, short enough to wait for.
 _SHORT_LIMIT_S = 1.5
@@ -115,7 +115,12 @@ def test_every_step_is_announced_before_it_begins() -> None:
     """Whoever shows progress knows what is under way, also when it fails."""
     plan = make_plan("full_dup", "raise@infer0", contexts=2)
     announced: list[Step] = []
-    run_plan(SCRIPTED, plan, Watcher(), TIME_LIMIT_S, announced.append)
+
+    class Announced(Deaf):
+        def step(self, step: Step) -> None:
+            announced.append(step)
+
+    walk(plan, listener=Announced())
     assert announced == list(plan.steps())[:4]
 
 
@@ -376,8 +381,8 @@ def test_a_process_killed_while_it_is_read_is_a_result() -> None:
         def snapshot(self) -> dict[str, Any]:
             self.readings += 1
             if self.readings == 3:
-                os.kill(self._pid, signal.SIGKILL)
-                os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             return super().snapshot()
 
     run = walk(make_plan("full_dup", "plain"), observer=Killer(sample_hz=100))

@@ -1,0 +1,155 @@
+"""Streams of frames in the measured process: each frame is decoded when it is due, and a context takes it in turn.
+
+Standard library only, Python 3.8; the decoder is imported when a plan has a video, and is weighed with it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Sequence
+
+from runtimes.base import Context
+from scenarios.frames import Checksums, Clock, ContextThread, StreamThread, Tally
+from scenarios.plan import Plan, Streams
+from scenarios.pool import Pool
+from scenarios.schedule import Gate, Worker
+
+if TYPE_CHECKING:
+    from video.decoder import Decoder
+
+__all__ = ["Pipeline", "open_decoders"]
+
+#: Decoded with each decoder before anything is measured: more than H.264 lets it hold for reference (16).
+_FIRST_FRAMES = 20
+#: How often the harness is told of what was done.
+_TELL_NS = 1_000_000_000
+
+#: Takes what was done since it was told last.
+Tell = Callable[[Dict[str, Any]], None]
+#: Waits for so many seconds, or until the harness wants an end, which it then says.
+StoppedWithin = Callable[[float], bool]
+
+
+def open_decoders(schedule: Streams) -> List[Decoder]:
+    """Return a decoder for each stream, with all the frames in memory that it keeps while it decodes."""
+    assert schedule.video is not None
+    from video.decoder import Decoder  # only now: what it imports belongs to the memory of decoding
+
+    decoders = [Decoder(schedule.video.path) for _ in range(schedule.count)]
+    for decoder in decoders:
+        for _ in range(_FIRST_FRAMES):
+            decoder.next_frame()
+        decoder.restart()
+    return decoders
+
+
+class Pipeline:
+    """The threads of one steady phase: one for each stream, and that of each context."""
+
+    def __init__(
+        self, plan: Plan, contexts: Sequence[Context], workers: Sequence[Worker], decoders: Sequence[Decoder]
+    ) -> None:
+        """Take the plan's contexts, each with its thread, and a decoder for each stream; none: nothing is decoded."""
+        assert plan.schedule is not None
+        self._plan, self._schedule = plan, plan.schedule
+        self._contexts, self._workers, self._decoders = contexts, workers, decoders
+        self._pools = _pools(plan)
+        self._tallies = [Tally() for _ in range(plan.schedule.count)]
+        self._checksums = [Checksums() for _ in plan.models]
+        self._stop = threading.Event()
+
+    def run(self, tell: Tell, stopped_within: StoppedWithin) -> Dict[str, Any]:
+        """Run for the schedule's duration, or until the harness wants an end; return the barrier's data."""
+        clock = Clock(self._schedule)
+        self._start_contexts(clock)
+        streams = self._start_streams(clock)
+        end_ns = self._watch(clock, tell, stopped_within)
+        self._finish(streams)
+        tell(self._told(clock, end_ns))
+        return {
+            "seconds": clock.measured_s(end_ns),
+            "frame_checksums": [each.known() for each in self._checksums],
+            "unequal_frames": [each.unequal for each in self._checksums],
+        }
+
+    def _start_contexts(self, clock: Clock) -> None:
+        for spec, context, worker, gate in zip(self._plan.contexts, self._contexts, self._workers, _gates(self._plan)):
+            letterbox = _letterbox(context) if self._decoders else None
+            pool = self._pools[spec.stream or 0]
+            thread = ContextThread(context, letterbox, pool, gate, self._checksums[spec.model])
+            worker.start(self._failing_loudly(partial(thread.run, self._tallies, clock)))
+
+    def _start_streams(self, clock: Clock) -> List[Worker]:
+        workers = [Worker(f"stream-{stream}") for stream in range(self._schedule.count)]
+        for stream, (worker, tally) in enumerate(zip(workers, self._tallies)):
+            decoder = self._decoders[stream] if self._decoders else None
+            pool = self._pools[stream] if self._contexts else None
+            thread = StreamThread(stream, decoder, pool, tally, clock, self._stop)
+            worker.start(self._failing_loudly(thread.run))
+        return workers
+
+    def _watch(self, clock: Clock, tell: Tell, stopped_within: StoppedWithin) -> int:
+        """Tell what is done, until the end; return when that was."""
+        next_ns = clock.start_ns
+        while True:
+            next_ns = min(next_ns + _TELL_NS, clock.end_ns)
+            if stopped_within(max(0.0, (next_ns - time.monotonic_ns()) / 1e9)) or self._stop.is_set():
+                self._stop.set()
+                return time.monotonic_ns()
+            if next_ns == clock.end_ns:
+                return next_ns
+            tell(self._told(clock, time.monotonic_ns()))
+
+    def _told(self, clock: Clock, now_ns: int) -> Dict[str, Any]:
+        return {"seconds": clock.measured_s(now_ns), "streams": [tally.take() for tally in self._tallies]}
+
+    def _finish(self, streams: Sequence[Worker]) -> None:
+        """Let the last frames through; the exception of a stream or a context comes out here."""
+        for worker in streams:
+            worker.finish()
+            worker.stop()
+        for pool in self._pools:
+            pool.drain()
+        for worker in self._workers:
+            worker.finish()
+
+    def _failing_loudly(self, task: Callable[[], None]) -> Callable[[], None]:
+        """Return the task; if it fails, everybody else ends too, so that its exception is heard."""
+
+        def run() -> None:
+            try:
+                task()
+            except BaseException:
+                self._stop.set()
+                for pool in self._pools:
+                    pool.fail()
+                raise
+
+        return run
+
+
+def _pools(plan: Plan) -> List[Pool]:
+    """Return the pool of each stream: one of its own, or one for all where contexts serve every stream."""
+    assert plan.schedule is not None
+    if plan.contexts and plan.contexts[0].stream is None:
+        return [Pool(plan.schedule.queue)] * plan.schedule.count
+    return [Pool(plan.schedule.queue) for _ in range(plan.schedule.count)]
+
+
+def _gates(plan: Plan) -> List[ContextManager[Any]]:
+    """Return the gate of each context: one for all that share an internal memory, an open one for the others."""
+    gates: List[ContextManager[Any]] = [nullcontext()] * len(plan.contexts)
+    for members in plan.internal_memories().values():
+        gate = Gate(1)
+        for index in members:
+            gates[index] = gate
+    return gates
+
+
+def _letterbox(context: Context) -> Any:
+    from video.letterbox import Letterbox  # as late as the decoder
+
+    return Letterbox(context.image_input())

@@ -1,0 +1,99 @@
+"""The contexts that take the frames of some streams: those that are free, and the frames that wait for one."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from queue import SimpleQueue
+from typing import Any, Deque, Dict, NamedTuple, Optional
+
+__all__ = ["Frame", "Pool"]
+
+
+class Frame(NamedTuple):
+    """A frame on its way; times are of the monotonic clock."""
+
+    stream: int
+    #: Its place in the clip, from 0.
+    number: int
+    due_ns: int
+    #: When its stream began with it.
+    begun_ns: int
+    #: When it was decoded.
+    decoded_ns: int
+    #: What the decoder gave; None where nothing is decoded.
+    image: Any
+
+
+class Pool:
+    """Hands each frame to the context that has been free for longest, so that they take frames in turn."""
+
+    def __init__(self, queue: int) -> None:
+        """Let at most so many frames of each stream wait for a context."""
+        self._queue = queue
+        self._changed = threading.Condition()
+        self._idle: Deque[SimpleQueue[Optional[Frame]]] = deque()
+        self._waiting: Deque[Frame] = deque()
+        self._waiting_of: Dict[int, int] = {}
+        self._working = 0
+        self._is_closed = False
+
+    def add(self) -> SimpleQueue[Optional[Frame]]:
+        """Return the inbox of a further context, which is free; None in it means that no frame will come."""
+        inbox: SimpleQueue[Optional[Frame]] = SimpleQueue()
+        with self._changed:
+            self._idle.append(inbox)
+        return inbox
+
+    def offer(self, frame: Frame) -> bool:
+        """Hand the frame over, or have it wait; False where it is dropped, as there is no room for it."""
+        with self._changed:
+            if self._is_closed:
+                return False
+            if self._idle:
+                self._working += 1
+                self._idle.popleft().put(frame)
+                return True
+            if not self._has_room(frame.stream):
+                return False
+            self._waiting.append(frame)
+            self._waiting_of[frame.stream] = self._waiting_of.get(frame.stream, 0) + 1
+            return True
+
+    def await_room(self, stream: int) -> None:
+        """Wait until a frame of the stream would not be dropped, or the pool is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._idle or self._has_room(stream) or self._is_closed)
+
+    def done(self, inbox: SimpleQueue[Optional[Frame]]) -> None:
+        """Take it that the context is done with its frame: it gets the next one that waits, or is free."""
+        with self._changed:
+            if self._is_closed:
+                inbox.put(None)
+            elif self._waiting:
+                frame = self._waiting.popleft()
+                self._waiting_of[frame.stream] -= 1
+                inbox.put(frame)
+            else:
+                self._working -= 1
+                self._idle.append(inbox)
+            self._changed.notify_all()
+
+    def fail(self) -> None:
+        """Take no further frames, and wait for none: a context has failed."""
+        with self._changed:
+            self._is_closed = True
+            self._working = 0
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def drain(self) -> None:
+        """Wait until every frame that was taken is done, and tell the free contexts that no other will come."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._working)
+            self._is_closed = True
+            for inbox in self._idle:
+                inbox.put(None)
+
+    def _has_room(self, stream: int) -> bool:
+        return self._waiting_of.get(stream, 0) < self._queue
