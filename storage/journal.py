@@ -108,7 +108,7 @@ class Journal:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         unfinished.rename(self._folder / SKELETON)
         self._lock = lock
-        for folder in (self._folder, *self._folder.parents[:2]):
+        for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
             sync_names(folder)
 
     def _warn(self, error: OSError) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from storage.files import run_files, storages_in
 from storage.inventory import take_inventory
-from storage.journal import Journal, JournalHeld, abandoned, cut_off_hint, held, journals_in
+from storage.journal import Journal, JournalHeld, abandoned, cut_off_hint, held, journals_in, remove_journal
 from tests.reports.stored import even, result, write_run
 
 _SKELETON = {"machine_info": {}, "commit_info": {}, "datetime": "2026-01-02T03:04:05+00:00"}
@@ -123,6 +123,36 @@ def test_a_living_session_is_told_from_one_that_was_cut_off(tmp_path: Path) -> N
     with pytest.raises(JournalHeld, match="still running"), held(tmp_path / "journals" / "living"):
         pass
     living.close()
+
+
+def test_a_journal_that_goes_while_another_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its session, or another `recover`, may have stored it between the look and the lock, or before both."""
+    journal = _leave(tmp_path, a={})
+    flock = fcntl.flock
+
+    def take_late(lock: int, operation: int) -> None:
+        remove_journal(journal)
+        flock(lock, operation)
+
+    monkeypatch.setattr(fcntl, "flock", take_late)
+    for _ in ("between", "before"):
+        with pytest.raises(JournalHeld, match="has just been stored"), held(journal):
+            pass
+
+
+def test_a_journal_is_one_until_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The power may go off while it is removed: what is left can be found, and goes next time."""
+    journal = _leave(tmp_path, a={}, b={})
+    left: list[list[Path]] = []
+    unlink = Path.unlink
+
+    def note(path: Path) -> None:
+        left.append(journals_in(tmp_path))
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", note)
+    remove_journal(journal)
+    assert left == [[journal]] * 3
 
 
 def test_programs_that_a_session_runs_do_not_hold_its_journal(tmp_path: Path) -> None:
