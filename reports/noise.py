@@ -35,9 +35,11 @@ _KNOWN_PERCENT = {
     "application_uss": 3.0,
     "process_peak_rss": 3.0,
     "baseline_memory": 1.0,
+    "decoder_memory": 3.0,
     "residue_memory": 20.0,
     "system_memory": 5.0,
     "latency": 10.0,
+    "latency_p99": 25.0,
     "throughput": 10.0,
 }
 #: How many degrees of freedom they count for beside those of the runs at hand (G. K. Smyth, Linear models and empirical

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BYTES", "METRICS", "NANOSECONDS", "PER_SECOND", "Metric", "UnknownMetric", "find_metric"]
+__all__ = ["BYTES", "METRICS", "NANOSECONDS", "PERCENT", "PER_SECOND", "Metric", "UnknownMetric", "find_metric"]
 
-BYTES, NANOSECONDS, PER_SECOND = "bytes", "ns", "1/s"
+BYTES, NANOSECONDS, PER_SECOND, PERCENT = "bytes", "ns", "1/s", "percent"
 
 #: A figure that the kernel counts in pages moves by one of them for no reason of ours.
 _PAGE_BYTES = 4096
+#: So many frames of a run are lost for no reason of ours.
+_FRAMES_PERCENT = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,16 @@ METRICS = (
     _memory("application_uss"),
     _memory("process_peak_rss"),
     _memory("baseline_memory"),
+    _memory("decoder_memory"),
     _memory("residue_memory"),
     _memory("system_memory"),
     _memory("npu_memory", resolution=0),
     _memory("npu_peak", resolution=0),
     _memory("npu_left", resolution=0),
     Metric("latency", "speed", "latency_median_ns", NANOSECONDS, resolution=1),
+    Metric("latency_p99", "speed", "latency_p99_ns", NANOSECONDS, resolution=1),
     Metric("throughput", "speed", "throughput_per_s", PER_SECOND, resolution=0, less_is_better=False),
+    Metric("frames_lost", "speed", "frames_lost_percent", PERCENT, resolution=_FRAMES_PERCENT),
 )
 
 

@@ -167,8 +167,16 @@ def _values(figures: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
 
 
 def _plan(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a plan is the same on every machine, whatever the files of its models."""
-    return {key: value for key, value in plan.items() if key not in ("models", "runtime")}
+    """Return what of a plan is the same on every machine, whatever the files of its models and where its video is."""
+    common = {key: value for key, value in plan.items() if key not in ("models", "runtime", "schedule")}
+    schedule = plan.get("schedule")
+    # Plans that were stored before there were schedules lack it.
+    return {**common, "schedule": _schedule(schedule)} if schedule else common
+
+
+def _schedule(schedule: Mapping[str, Any]) -> dict[str, Any]:
+    video = schedule["video"]
+    return {**schedule, "video": {key: value for key, value in video.items() if key != "path"} if video else None}
 
 
 def _digest(value: Any) -> str:
