@@ -28,7 +28,8 @@ _SHADES = ((0.0, 0.35), (1.0, 0.45))
 
 def _colours_of(question: str) -> dict[str, str]:
     names = scenarios_of(question)
-    own = dict(zip((name for name in names if not find_scenario(name).is_variant), _OF_SCENARIOS))
+    # Where all are variants of another question's, as those of streams are, each has a colour of its own.
+    own = dict(zip([name for name in names if not find_scenario(name).is_variant] or names, _OF_SCENARIOS))
     return own | {shade: colour for name in own for shade, colour in zip(_variants(name, names), _shades(own[name]))}
 
 
@@ -50,11 +51,13 @@ SCENARIO_COLOURS = {name: colour for question in QUESTIONS for name, colour in _
 COMPONENT_COLOURS = dict(zip(COMPONENTS, ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#999999")))
 PHASE_COLOURS = {
     "imported": "#999999",
+    "decoders": "#d55e00",
     "context": "#56b4e9",
     "internal_memory": "#0072b2",
     "first_inference": "#e69f00",
     "steady": "#009e73",
     "trimmed": "#f0e442",
+    "decoders_closed": "#bb3344",
     "destroy": "#cc79a7",
 }
 #: Of the phases that programs mark, in the order in which they come.

@@ -13,7 +13,7 @@ from reports.summary import Figure, difference
 from scenarios.catalogue import SCENARIOS, STREAMS
 from storage.files import StoredFile, StoredResult
 
-__all__ = ["BUSY_PERCENT", "CONDITIONS", "Group", "Row", "compare", "newest_of_each"]
+__all__ = ["BUSY_PERCENT", "CONDITIONS", "Group", "Row", "compare", "newest_of_each", "workload"]
 
 #: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
 #: Results that were stored before there was a `chip` have none.
@@ -110,9 +110,22 @@ class Row:
         return [repeat["npu"] for repeat in self.info["repeats"] if repeat.get("npu")]
 
     @property
+    def schedule(self) -> dict[str, Any] | None:
+        """The plan's streams of frames; None where every context infers again and again."""
+        return _schedule(self.result)
+
+    @property
+    def frames(self) -> list[dict[str, Any]]:
+        """What the streams did, of each repeat that came so far, whatever the outcome."""
+        return [each for each in self.info.get("frames") or () if each]
+
+    @property
     def latency(self) -> Figure | None:
-        """Latency in nanoseconds: the median over all inferences, the spread over the medians of the repeats."""
-        if not self.measured or self.result.stats is None:
+        """Latency in nanoseconds: the median over all inferences, the spread over the medians of the repeats.
+
+        Frames of streams have another one, from the time that each was due.
+        """
+        if not self.measured or self.result.stats is None or self.schedule:
             return None
         repeats = Figure.of(self.info["speed"]["latency_median_ns"])
         return Figure(self.result.stats["median"] * 1e9, repeats.spread if repeats else None)
@@ -124,8 +137,8 @@ class Row:
 
     @property
     def throughput(self) -> Figure | None:
-        """Inferences per second of all contexts together."""
-        return Figure.of(self.info["speed"]["throughput_per_s"]) if self.measured else None
+        """Inferences per second of all contexts together; streams have frames, as many as were asked for."""
+        return Figure.of(self.info["speed"]["throughput_per_s"]) if self.measured and not self.schedule else None
 
     @cached_property
     def saved(self) -> Figure | None:
@@ -241,7 +254,7 @@ class _Gathering:
     conditions: tuple[Any, ...]
     #: The first model of each set, which tells the sets of two runs apart: some scenarios use no other of it.
     firsts: dict[str, str]
-    #: By scenario and models.
+    #: By scenario, models and workload.
     members: dict[tuple[Any, ...], tuple[StoredResult, StoredFile]]
 
     def takes(self, conditions: tuple[Any, ...], firsts: dict[str, str]) -> bool:
@@ -253,7 +266,7 @@ class _Gathering:
         """Take what no newer run has measured."""
         self.firsts.update(firsts)
         for result in results:
-            self.members.setdefault((result.info["scenario"], _models(result)), (result, file))
+            self.members.setdefault((result.info["scenario"], _models(result), workload(result)), (result, file))
 
 
 def compare(files: Iterable[StoredFile]) -> list[Group]:
@@ -298,16 +311,31 @@ def _board(file: StoredFile) -> str:
 
 
 def _rows(members: list[tuple[StoredResult, StoredFile]]) -> list[Row]:
-    """Return the rows in order, each joined to the baseline with the same models."""
+    """Return the rows in order, each joined to the baseline with the same models and the same workload."""
     members = sorted(members, key=lambda member: _ORDER.get(member[0].info["scenario"], len(_ORDER)))
     baselines: dict[tuple[Any, ...], Row] = {}
     rows = []
     for result, file in members:
-        models = _models(result)
-        row = Row(result, file, baselines.get((result.info["baseline"], models)))
-        baselines[(row.scenario, models)] = row
+        models, asked = _models(result), workload(result)
+        row = Row(result, file, baselines.get((result.info["baseline"], models, asked)))
+        baselines[(row.scenario, models, asked)] = row
         rows.append(row)
     return rows
+
+
+def workload(result: StoredResult) -> tuple[Any, ...] | None:
+    """Return what tells the streams of two results apart, wherever their video is; None where there are none."""
+    schedule = _schedule(result)
+    if schedule is None:
+        return None
+    video = schedule["video"]
+    values = (schedule[key] for key in ("count", "fps", "queue", "warm_up_s", "duration_s"))
+    return (*values, video["digest"] if video else None)
+
+
+def _schedule(result: StoredResult) -> dict[str, Any] | None:
+    schedule: dict[str, Any] | None = result.info["plan"].get("schedule")
+    return schedule
 
 
 def _model_set(result: StoredResult) -> str:

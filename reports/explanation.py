@@ -41,9 +41,9 @@ ACCOUNT, BASELINE_CONTEXTS, FIRST_OF_KIND, OWN_CONTEXTS = (
     "first_of_kind",
     "own_contexts",
 )
-#: Of application memory: the process with the runtime imported, the contexts that reuse no other one, those that do,
-#: and what running at the same time takes.
-APPLICATION_COMPONENTS = ("import", "loaded", "reusing", "at_once")
+#: Of application memory: the process with the runtime imported, decoders where frames are decoded, the contexts that
+#: reuse no other one, those that do, and what running at the same time takes.
+APPLICATION_COMPONENTS = ("import", "decoders", "loaded", "reusing", "at_once")
 #: What stands for all components together.
 TOTAL = "total"
 #: Of the exported table, after the identity of the configuration.
@@ -182,7 +182,9 @@ def explanation_rows(row: Row) -> list[dict[str, Any]]:
 
 def _explanation(basis: str, row: Row, baseline: Row, own: Memory, other: Memory, predicted: Memory) -> Explanation:
     contexts = _contexts(row)
-    reusing = [place for place, reuses in enumerate(_reuses(contexts)) if reuses]
+    # Of fewer contexts than the baseline's nobody claims anything.
+    as_many = len(contexts) == len(_contexts(baseline))
+    reusing = [place for place, reuses in enumerate(_reuses(contexts)) if reuses and as_many]
     return Explanation(
         basis=basis,
         memory=own.name,
@@ -323,17 +325,21 @@ class _Repeat:
     #: What each context added.
     contexts_bytes: Sequence[int]
     whole_bytes: int
+    #: None where nothing is decoded.
+    decoders_bytes: int | None
 
     @property
     def at_once_bytes(self) -> int:
-        """What is there beside the import and what each context added alone."""
-        return self.whole_bytes - self.import_bytes - sum(self.contexts_bytes)
+        """What is there beside the import, the decoders and what each context added alone."""
+        return self.whole_bytes - self.import_bytes - sum(self.contexts_bytes) - (self.decoders_bytes or 0)
 
 
 def _repeats(row: Row) -> list[_Repeat]:
     memory = row.info["memory"]
     names = ("baseline_memory_bytes", "context_memory_bytes", "application_memory_bytes")
-    return [_Repeat(*values) for values in zip(*(memory[name] for name in names)) if None not in values]
+    values = [memory[name] for name in names]
+    decoders = memory.get("decoder_memory_bytes", [None] * len(values[0]))
+    return [_Repeat(*each) for each in zip(*values, decoders) if None not in each[: len(names)]]
 
 
 def _application_memory(row: Row) -> Memory | None:
@@ -341,11 +347,18 @@ def _application_memory(row: Row) -> Memory | None:
     total = Figure.of(repeat.whole_bytes for repeat in repeats)
     sizes = {
         "import": Figure.of(repeat.import_bytes for repeat in repeats),
+        **_decoders(repeats),
         "loaded": Figure.of(_sum_where(reuses, False, repeat.contexts_bytes) for repeat in repeats),
         "reusing": Figure.of(_sum_where(reuses, True, repeat.contexts_bytes) for repeat in repeats),
         "at_once": Figure.of(repeat.at_once_bytes for repeat in repeats),
     }
     return Memory(APPLICATION, sizes, total) if total else None
+
+
+def _decoders(repeats: Sequence[_Repeat]) -> dict[str, Figure | None]:
+    """Return the memory of decoders; nothing where nothing is decoded."""
+    figure = Figure.of(repeat.decoders_bytes for repeat in repeats)
+    return {"decoders": figure} if figure else {}
 
 
 def _by_contexts(row: Row, baseline: Row) -> Memory:
@@ -359,12 +372,18 @@ def _by_contexts(row: Row, baseline: Row) -> Memory:
     reuses = [_reuses(_contexts(row))[place] for place in stand_ins]
     sizes: dict[str, Figure | None] = {
         "import": Figure.of(repeat.import_bytes for repeat in before),
+        **_decoders(before),
         "loaded": _total([Figure.of(alone), Figure.of(_sum_where(reuses, False, each) for each in added)]),
         "reusing": Figure.of(_sum_where(reuses, True, each) for each in added),
         "at_once": Figure.of(repeat.at_once_bytes for repeat in before),
     }
-    kept = Figure.of(repeat.import_bytes + repeat.at_once_bytes + each for repeat, each in zip(before, alone))
+    kept = Figure.of(_kept_bytes(repeat) + each for repeat, each in zip(before, alone))
     return Memory(APPLICATION, sizes, _total([kept, Figure.of(map(sum, added))]))
+
+
+def _kept_bytes(repeat: _Repeat) -> int:
+    """Return what is there whatever contexts there are."""
+    return repeat.import_bytes + (repeat.decoders_bytes or 0) + repeat.at_once_bytes
 
 
 def _unshared_bytes(row: Row, baseline: Row, repeat: _Repeat) -> float:

@@ -21,7 +21,8 @@ MIB = 2**20
 #: Pixels of a lane, of the bar in it, between two blocks, of a scenario's name above its block, of the axis.
 _LANE, _BAR, _GAP, _NAME, _AXIS = 16, 12, 12, 17, 50
 _PALE = 0.4
-_COLOURS = {**COMPONENT_COLOURS, **dict(zip(APPLICATION_COMPONENTS, ("#999999", "#0072b2", "#e69f00", "#009e73")))}
+_OF_APPLICATION = ("#999999", "#cc79a7", "#0072b2", "#e69f00", "#009e73")
+_COLOURS = {**COMPONENT_COLOURS, **dict(zip(APPLICATION_COMPONENTS, _OF_APPLICATION))}
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def explanation_colours(rows: Sequence[Row], texts: Texts) -> dict[str, str]:
 
 def _shown(rows: Sequence[Row]) -> dict[Row, Memory]:
     """Return the rows that are drawn: all of one memory, since they have one axis."""
-    found = {row: memory for row in rows if not row.is_variant and (memory := measured_memory(row))}
+    own = [row for row in rows if not row.is_variant] or rows
+    found = {row: memory for row in own if row.info["plan"]["contexts"] and (memory := measured_memory(row))}
     names = {memory.name for memory in found.values()}
     return {row: memory for row, memory in found.items() if memory.name == NPU or NPU not in names}
 

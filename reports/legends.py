@@ -15,6 +15,7 @@ from reports.programs_figure import phase_colours
 from reports.resolutions_figure import LINES
 from reports.savings import runtime_colours
 from reports.speed_figure import speed_legend
+from reports.streams_section import streams_legends
 from reports.texts import Texts
 
 __all__ = ["Legend", "legends_of"]
@@ -51,6 +52,7 @@ def _of_group(group: Group, texts: Texts) -> dict[str, Legend]:
         "copies": _squares(way_colours(questions.get("io_copies", []), texts).items()),
         "resolutions": _squares((texts(f"line_{line}"), SCENARIO_COLOURS[line]) for line in LINES),
         **explanations,
+        **streams_legends(group, texts),
     }
 
 

@@ -8,6 +8,7 @@ from reports.comparison import Group, Row
 from reports.explanation import explain
 from reports.format import percent
 from reports.speed import Weighed, weighed
+from reports.streams_text import opening_part
 from reports.texts import Texts
 
 __all__ = ["opening"]
@@ -17,9 +18,10 @@ _PROMISED = "full_dup"
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return three sentences over all groups; fewer where nothing was measured that they could be of."""
+    """Return four sentences over all groups; fewer where nothing was measured that they could be of."""
     named = list(zip(groups, labels))
-    return [sentence for sentence in (_most(named, texts), _promise(named, texts), _cost(named, texts)) if sentence]
+    said = (_most(named, texts), _promise(named, texts), _cost(named, texts), _streams(named, texts))
+    return [sentence for sentence in said if sentence]
 
 
 def _most(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
@@ -67,7 +69,11 @@ def _cost(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
     computing = [(group, label) for group, label in named if group.computes]
     if not computing:
         return texts("opening_no_speed")
-    if all(each.row.is_disturbed for group, _ in computing for each in weighed(group)):
+    found = [each for group, _ in computing for each in weighed(group)]
+    if not found and any(row.schedule for group, _ in computing for row in group.rows):
+        # Of streams there is another sentence.
+        return None
+    if all(each.row.is_disturbed for each in found):
         return texts("opening_disturbed")
     costing = {
         label: [each for each in weighed(group) if each.saves and each.costs_frames] for group, label in computing
@@ -78,6 +84,12 @@ def _cost(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
         if found
     ]
     return texts("opening_slower", parts=texts.joined(parts)) if parts else texts("opening_as_fast")
+
+
+def _streams(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
+    """Return how many frames were sustained, and what is saved beside them."""
+    parts = [said for group, label in named if (said := opening_part(group, label, texts))]
+    return texts("opening_streams", parts=texts.joined(parts)) if parts else None
 
 
 def _costing(group: Group) -> list[Weighed]:

@@ -16,6 +16,8 @@ from reports.programs_figure import programs_figure
 from reports.resolutions_figure import resolutions_figure
 from reports.savings import savings_figure
 from reports.speed_figure import speed_figure
+from reports.streams import STREAMS
+from reports.streams_section import streams_drawings
 from reports.texts import LANGUAGES, texts_of
 from reports.timeline import timeline
 
@@ -57,7 +59,9 @@ def _of_group(group: Group) -> dict[str, Draw]:
     if group.computes:
         jobs["contexts"] = partial(contexts, rows)
     for name, asked in group.questions.items():
-        jobs[f"{name}-explanation"] = partial(explanation_figure, asked)
+        if name != STREAMS:
+            jobs[f"{name}-explanation"] = partial(explanation_figure, asked)
+    jobs.update(streams_drawings(group))
     jobs["copies"] = partial(copies_figure, group.questions.get("io_copies", []))
     jobs["resolutions"] = partial(resolutions_figure, group.questions.get("shared_weights", []))
     return jobs

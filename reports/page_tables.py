@@ -18,6 +18,7 @@ from reports.table import Cell, Table
 from reports.texts import Texts
 
 __all__ = [
+    "COLUMNS",
     "comparison",
     "components",
     "details",
@@ -30,7 +31,7 @@ __all__ = [
 
 
 #: Every figure of a configuration that a table shows.
-_COLUMNS: dict[str, Callable[[Row], str]] = {
+COLUMNS: dict[str, Callable[[Row], str]] = {
     "column_npu": lambda row: npu_mib(row.memory("npu_memory_bytes")),
     "column_npu_saved": lambda row: npu_mib(row.npu_saved),
     "column_npu_saved_percent": lambda row: percent(row.npu_saved_percent),
@@ -99,7 +100,7 @@ def comparison(group: Group, rows: Sequence[Row], published: Sequence[PublishedR
             [
                 Cell(texts.scenario(row.scenario), False),
                 Cell(_model_count(row, texts), False),
-                *(Cell(_COLUMNS[column](row)) for column in columns),
+                *(Cell(COLUMNS[column](row)) for column in columns),
                 Cell(texts.scenario(row.info["baseline"]) if row.info["baseline"] and row.measured else EMPTY, False),
                 Cell(texts(f"outcome_{row.outcome}"), False),
             ],
@@ -115,7 +116,7 @@ def details(group: Group, texts: Texts) -> Table:
     left_out = {*shown, *(() if group.computes else ("column_load",))}
     columns = [column for column in _DETAILS if column not in left_out]
     rows = [
-        (row.outcome, [Cell(texts.scenario(row.scenario), False), *(Cell(_COLUMNS[each](row)) for each in columns)])
+        (row.outcome, [Cell(texts.scenario(row.scenario), False), *(Cell(COLUMNS[each](row)) for each in columns)])
         for row in group.rows
         if row.measured
     ]

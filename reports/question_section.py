@@ -13,6 +13,8 @@ from reports.io_table import by_size, copies_table
 from reports.labels import group_id
 from reports.published import PublishedRow
 from reports.questions import QUESTIONS
+from reports.streams import STREAMS
+from reports.streams_section import streams_parts
 from reports.texts import Texts
 
 __all__ = ["PUBLISHED_QUESTION", "asked_questions", "question_section"]
@@ -43,6 +45,8 @@ def question_section(
 
 def _part(name: str, group: Group, published: Sequence[PublishedRow], texts: Texts) -> dict[str, Any]:
     rows = group.questions[name]
+    if name == STREAMS:
+        return {"workloads": streams_parts(group, published, texts), "not_supported": not_supported(rows, texts)}
     return {
         "answers": _answers(name, rows, texts),
         "not_supported": not_supported(rows, texts),

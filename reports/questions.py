@@ -14,6 +14,7 @@ QUESTIONS = {
     "external_memory": ("runtime_memory",),
     "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
     "lean": ("plain",),
+    "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
 }
 #: What stored scenarios answer that this version does not know.
 OTHER = "other"

@@ -27,6 +27,7 @@ from reports.references import breakdown_sources, breakdown_table, throughput_so
 from reports.runs_table import runs_table
 from reports.savings import savings_table
 from reports.speed import speed_sentences, speed_table
+from reports.streams_section import stream_definitions
 from reports.texts import Texts
 from scenarios.catalogue import MODEL_SETS
 
@@ -63,7 +64,10 @@ def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[
         "runs": runs_table(material.files, texts),
         "boards": [_board(machine, texts) for machine in _machines(material, shown)],
         "scenarios": _scenarios(shown, texts),
-        "definitions": [(texts(f"term_{key}"), text) for key, text in texts.some("define_").items()],
+        "definitions": [
+            *((texts(f"term_{key}"), text) for key, text in texts.some("define_").items()),
+            *stream_definitions(shown, texts),
+        ],
     }
 
 

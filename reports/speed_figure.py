@@ -14,7 +14,7 @@ from reports.texts import Texts
 __all__ = ["speed_figure", "speed_legend"]
 
 #: Of each question, as matplotlib names it and as text; a scenario has a colour within its question.
-_MARKERS = dict(zip((*QUESTIONS, OTHER), zip("os^Dv*P", "●■▲◆▼★✚")))
+_MARKERS = dict(zip((*QUESTIONS, OTHER), zip("os^Dv*hP", "●■▲◆▼★⬢✚")))
 #: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed measurement would else leave
 #: no room for the others.
 _LOWEST, _HIGHEST = 50.0, 150.0

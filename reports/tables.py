@@ -20,6 +20,7 @@ from reports.npu import context_components
 from reports.programs import PROGRAM_COLUMNS, program_rows, programs_in
 from reports.published import PublishedRow
 from reports.speed import SPEED_COLUMNS, speed_rows
+from reports.streams_tables import STREAM_COLUMNS, stream_rows
 from reports.summary import Figure
 from storage.files import StoredFile
 
@@ -150,6 +151,11 @@ def _npu_components(row: Row) -> _Rows:
         {"context": context, "component": component, "bytes": _median(size)}
         for context, component, size in context_components(row)
     ]
+
+
+def _streams(material: Material) -> _Rows:
+    """Return a row for each stream of each configuration that has streams, and one for all of its streams."""
+    return [each for group in material.groups for row, found in stream_rows(group) for each in _told(row, [found])]
 
 
 def _mechanisms(material: Material) -> _Rows:
@@ -291,4 +297,5 @@ TABLES: dict[str, _Table] = {
     "fits": _of_each(FIT_COLUMNS, fit_rows),
     "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit"), _runs),
     "programs": (PROGRAM_COLUMNS, lambda material: program_rows(programs_in(material.files))),
+    "streams": ((*_IDENTITY, *STREAM_COLUMNS, *_ORIGIN), _streams),
 }

@@ -51,9 +51,16 @@ PROMISED = {
     "process_peak_rss_bytes process_peak_rss_spread_bytes system_memory_bytes system_memory_spread_bytes "
     "system_memory_over_idle_bytes system_memory_over_idle_spread_bytes npu_memory_bytes npu_memory_spread_bytes "
     "command file commit board recorded_at run_number",
+    "streams": f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats interrupted "
+    "due done dropped missed done_per_s lost_percent latency_p50_ns latency_p90_ns latency_p99_ns latency_max_ns "
+    "system_memory_bytes application_memory_bytes import_memory_bytes decoding_memory_bytes inference_memory_bytes "
+    "saved_bytes saved_percent inference_saved_percent cpu_process_percent cpu_harness_percent throttled_percent "
+    "memory_verdict memory_slope_bytes_per_s memory_slope_low_bytes_per_s memory_slope_high_bytes_per_s "
+    "memory_growing_confidence_percent memory_level_after_s memory_resolution_bytes_per_s "
+    f"{_ORIGIN}",
 }
 #: Tables with rows of each configuration: what the page explains once for all of them.
-_OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits")
+_OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits", "streams")
 
 
 def rows_of(folder: Path, table: str) -> list[dict[str, str]]:
