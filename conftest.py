@@ -14,6 +14,7 @@ from harness.session import Session, choose_board_storage
 from harness.settings import add_options
 from samplers.environment import stored_environment
 from storage.board import board_name, board_storage
+from storage.journal import cut_off_hint
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -103,3 +104,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("reusebench")
         option = "" if storage == board_storage() else f" --storage {storage}"
         terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports{option}")
+        hint = cut_off_hint(storage)
+        if hint:
+            terminalreporter.write_line(hint)

@@ -56,13 +56,12 @@ class FramesWatch:
         if not message["seconds"]:
             return False
         if self._machine is None:
+            # Its first reading, and from here on those of memory: what came before was in part of the warm-up.
             self._machine = MachineWatch(self._observer.pid)
+            rss_bytes = []
         self._machine.read()
         self.seconds = message["seconds"]
-        for count, told in zip(self._streams, message["streams"]):
-            count.take(told)
-            for row in told["rows"]:
-                self._take(row)
+        self._take_counts(message["streams"])
         self._segment += rss_bytes
         if not self._segment or not self._series.is_due(self.seconds, self._schedule.duration_s):
             return False
@@ -98,7 +97,13 @@ class FramesWatch:
             "cpu": self._machine.cpu(),
         }
 
-    def _take(self, row: Sequence[int]) -> None:
+    def _take_counts(self, streams: Sequence[dict[str, Any]]) -> None:
+        for count, told in zip(self._streams, streams):
+            count.take(told)
+            for row in told["rows"]:
+                self._take_row(row)
+
+    def _take_row(self, row: Sequence[int]) -> None:
         latency_ns, *stages_ns = row
         self._latency.add(latency_ns)
         self._sample.add(latency_ns)
@@ -110,7 +115,7 @@ class _Count:
     """The frames of one stream, or of all."""
 
     def __init__(self) -> None:
-        self.due = self.dropped = self.missed = 0
+        self.dropped = self.missed = 0
         self.latency = Histogram()
 
     @classmethod
@@ -118,7 +123,6 @@ class _Count:
         """Return the count of all; its latencies have been gathered already."""
         whole = cls()
         for each in counts:
-            whole.due += each.due
             whole.dropped += each.dropped
             whole.missed += each.missed
         whole.latency = latency
@@ -126,7 +130,7 @@ class _Count:
 
     def take(self, told: dict[str, Any]) -> None:
         """Take what the process has counted so far, and the rows of the last second."""
-        self.due, self.dropped, self.missed = told["due"], told["dropped"], told["missed"]
+        self.dropped, self.missed = told["dropped"], told["missed"]
         for row in told["rows"]:
             self.latency.add(row[0])
 

@@ -74,6 +74,7 @@ class Session:
         self._benchmarks.get_machine_info = functools.cache(self._benchmarks.get_machine_info)
         #: What was measured so far, in case the session is cut off.
         self._journal = self._begin_journal() if self.saves else None
+        self._has_kept = False
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
@@ -134,11 +135,12 @@ class Session:
 
     def _keep(self, entry: dict[str, Any]) -> None:
         if self._journal:
+            self._has_kept = True
             self._journal.keep(entry["fullname"], entry)
 
     def close(self) -> None:
-        """End the session: whatever it has measured is stored."""
-        if self._journal:
+        """End the session; a journal whose results are not in the storage stays there."""
+        if self._journal and (self.saved is not None or not self._has_kept) and not self.is_misplaced:
             self._journal.close()
 
     @functools.cached_property

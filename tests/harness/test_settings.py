@@ -49,6 +49,39 @@ def test_defaults() -> None:
     assert found.cpus == len(os.sched_getaffinity(0))
 
 
+def test_streams_have_a_pace() -> None:
+    """30 frames per second for some seconds, shorter in a first look; options beside it win."""
+    default, quick, own = (
+        resolve_settings(_option(*arguments), chip=None).pace
+        for arguments in ((), ("--quick",), ("--quick", "--fps", 0, "--queue", 2, "--duration", "90s"))
+    )
+    assert (default.fps, default.queue) == (quick.fps, quick.queue) == (30.0, 0)
+    assert 0 < quick.duration_s < default.duration_s
+    assert (own.fps, own.queue, own.duration_s, own.warm_up_s) == (0.0, 2, 90.0, quick.warm_up_s)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5", 1.5), ("2m", 120), ("0.5h", 1800), ("24h", 86_400)]
+)
+def test_a_duration_has_a_unit(text: str, seconds: float) -> None:
+    """Seconds where none is given."""
+    assert resolve_settings(_option("--duration", text), chip=None).pace.duration_s == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "0.5", "-3", "2d", "1 h", "1h30m", "inf", "nan", "1e9"])
+def test_a_duration_that_is_none(text: str) -> None:
+    """The error says what is valid."""
+    with pytest.raises(argparse.ArgumentError, match=r"a time from 1s, as 90, 90s, 2m, 1h"):
+        _option(f"--duration={text}")
+
+
+def test_a_soak_runs_once() -> None:
+    """Unless the user wants it more often."""
+    assert resolve_settings(_option("--duration", "10m"), chip=None).repeats == 1
+    assert resolve_settings(_option("--duration", "9m"), chip=None).repeats > 1
+    assert resolve_settings(_option("--duration", "1h", "--repeats", 2), chip=None).repeats == 2
+
+
 def test_as_many_infer_at_once_as_there_are_cores_of_what_infers() -> None:
     """On a CPU its usable CPUs, on an NPU its cores; of an NPU that is not known, one."""
     on_chip, elsewhere = (resolve_settings(_option(), chip) for chip in ("rk3588", None))

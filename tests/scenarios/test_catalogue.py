@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -36,12 +37,16 @@ from scenarios.plan import (
     Context,
     Model,
     Plan,
+    Streams,
 )
 from tests.support import make_plan, models_of
 
 _A, _B, _C = (Model(name, f"/{name}.onnx", name * 2) for name in "abc")
 _NAMES = [scenario.name for scenario in SCENARIOS]
 _COMPARED = [scenario.name for scenario in SCENARIOS if scenario.baseline]
+#: Those whose contexts take frames; of these one has no context, and one has contexts for all streams together.
+_WITH_FRAMES = [scenario.name for scenario in SCENARIOS if scenario.has_streams]
+_DECODE_ONLY, _PER_CORE = "streams_decode_only", "streams_full_dup_per_core"
 _OF_STREAMS = [scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS]
 #: Those that have one context of each of so many models of their set; None: of all.
 _OF_MODELS = {
@@ -72,7 +77,7 @@ def _plans(name: str) -> Iterator[Plan]:
         yield _plan(name, models_of(*range(models)), streams, contexts, cores)
 
 
-def _models_by_stream(plan: Plan) -> list[tuple[int, str]]:
+def _models_by_stream(plan: Plan) -> list[tuple[int | None, str]]:
     return [(context.stream, plan.models[context.model].digest) for context in plan.contexts]
 
 
@@ -278,10 +283,44 @@ def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
     assert find_scenario(scenario.baseline).model_set == scenario.model_set
 
 
+# Streams of frames
+
+
+def test_decoding_alone_has_the_models_of_the_others_and_no_context() -> None:
+    """Its result stands among theirs."""
+    plan = _plan(_DECODE_ONLY, (_A, _B), streams=2, contexts=3)
+    assert (plan.models, plan.contexts) == ((_A, _B), ())
+
+
+def test_one_context_per_core_serves_all_streams() -> None:
+    """There are as many as cores, all of one model, and all but the first are its dups."""
+    plan = _plan(_PER_CORE, (_A, _B), streams=4, contexts=3, cores=3)
+    assert plan.models == (_A,)
+    assert plan.contexts == (Context(None, 0), Context(None, 0, DUP, 0), Context(None, 0, DUP, 0))
+
+
+@pytest.mark.parametrize("name", _WITH_FRAMES)
+def test_contexts_of_streams_are_bound_to_the_cores_in_turn(name: str) -> None:
+    """On an NPU every core has as many contexts as any other, give or take one; on a CPU the system chooses."""
+    parameters = Parameters("rknn", (_A, _B), streams=4, contexts=3, cores=3, rounds=1, binds=True)
+    (bound,) = build_plans(name, parameters)
+    (free,) = build_plans(name, replace(parameters, binds=False))
+    assert [context.core for context in bound.contexts] == [index % 3 for index in range(len(bound.contexts))]
+    assert free.contexts == tuple(replace(context, core=None) for context in bound.contexts)
+
+
+def test_only_scenarios_of_streams_have_the_schedule() -> None:
+    """The others run their rounds."""
+    schedule = Streams(2, 30.0, 0, 0.0, 1.0, None)
+    parameters = Parameters("x", models_of(*range(9)), 2, 1, 2, rounds=1, schedule=schedule)
+    having = {each.name for each in SCENARIOS if build_plans(each.name, parameters)[0].schedule is not None}
+    assert having == set(_WITH_FRAMES)
+
+
 # What holds for all of them
 
 
-@pytest.mark.parametrize("name", _OF_STREAMS)
+@pytest.mark.parametrize("name", [name for name in _OF_STREAMS if name not in (_DECODE_ONLY, _PER_CORE)])
 def test_every_layout_of_streams(name: str) -> None:
     """Each stream has its number of contexts, in order, and all models of the plan are used."""
     for plan, (streams, contexts, _, cores) in zip(_plans(name), _shapes(name)):
@@ -298,7 +337,7 @@ def test_every_layout_of_models(name: str) -> None:
         assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", cores, 7)
 
 
-@pytest.mark.parametrize("name", _COMPARED)
+@pytest.mark.parametrize("name", [name for name in _COMPARED if name != _PER_CORE])
 def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
     """A baseline gives each stream the same model as what is compared with it, and reuses nothing."""
     for plan, shape in zip(_plans(name), _shapes(name)):
@@ -306,7 +345,7 @@ def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
         assert plan.baseline is not None
         baseline = _plan(plan.baseline, models_of(*range(models)), streams, contexts, cores)
         assert baseline.baseline is None
-        assert sorted(_models_by_stream(baseline)) == sorted(_models_by_stream(plan))
+        assert Counter(_models_by_stream(baseline)) == Counter(_models_by_stream(plan))
         assert {context.mechanism for context in baseline.contexts} == {LOAD}
         plain = [replace(context, stream=0, model=0, core=None, device=None) for context in baseline.contexts]
         assert plain == [Context(0, 0)] * len(plain)

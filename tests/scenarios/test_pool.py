@@ -1,0 +1,109 @@
+"""The contexts that take frames in turn, and the frames that wait or are dropped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from queue import Empty, SimpleQueue
+
+import pytest
+
+from scenarios.pool import Frame, Pool
+
+_PATIENCE_S = 30
+
+
+def _frame(number: int, stream: int = 0) -> Frame:
+    return Frame(stream, number, 0, 0, 0, None)
+
+
+def _numbers(inbox: SimpleQueue[Frame | None]) -> list[int | None]:
+    """Return the frames in an inbox; None for the word that no other will come."""
+    found: list[int | None] = []
+    try:
+        while True:
+            frame = inbox.get_nowait()
+            found.append(frame.number if frame else None)
+    except Empty:
+        return found
+
+
+def test_contexts_take_frames_in_turn() -> None:
+    """The one that has been free for longest is next."""
+    pool = Pool(queue=0)
+    inboxes = [pool.add() for _ in range(3)]
+    for number in range(6):
+        assert pool.offer(_frame(number))
+        pool.done(inboxes[number % 3])
+    assert [_numbers(inbox) for inbox in inboxes] == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_a_frame_without_a_free_context_is_dropped() -> None:
+    """Until a context is done with its frame."""
+    pool = Pool(queue=0)
+    inbox = pool.add()
+    assert [pool.offer(_frame(number)) for number in range(3)] == [True, False, False]
+    pool.done(inbox)
+    assert pool.offer(_frame(3))
+    assert _numbers(inbox) == [0, 3]
+
+
+def test_the_queue_is_bounded_for_each_stream() -> None:
+    """A stream that fills its places takes none of another's; who waited first is served first."""
+    pool = Pool(queue=1)
+    inbox = pool.add()
+    offered = [pool.offer(_frame(number, stream)) for number, stream in enumerate((0, 0, 0, 1, 1))]
+    assert offered == [True, True, False, True, False]
+    for _ in range(3):
+        pool.done(inbox)
+    assert _numbers(inbox) == [0, 1, 3]
+    assert pool.offer(_frame(5, 0))
+
+
+def test_draining_waits_for_the_last_frame() -> None:
+    """Then every context hears that no other frame will come."""
+    pool = Pool(queue=1)
+    inbox = pool.add()
+    assert pool.offer(_frame(0))
+    assert pool.offer(_frame(1))
+    drained = threading.Thread(target=pool.drain)
+    drained.start()
+    for number in (0, 1):
+        taken = inbox.get(timeout=_PATIENCE_S)
+        assert taken is not None
+        assert taken.number == number
+        assert drained.is_alive()
+        pool.done(inbox)
+    drained.join(_PATIENCE_S)
+    assert inbox.get(timeout=_PATIENCE_S) is None
+
+
+def test_room_is_waited_for() -> None:
+    """Whoever waits for room goes on when a context is done."""
+    pool = Pool(queue=0)
+    inbox = pool.add()
+    assert pool.offer(_frame(0))
+    waiting = threading.Thread(target=pool.await_room, args=(0,))
+    waiting.start()
+    time.sleep(0.05)
+    assert waiting.is_alive()
+    pool.done(inbox)
+    waiting.join(_PATIENCE_S)
+    assert not waiting.is_alive()
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_after_a_failure_nobody_waits(busy: bool) -> None:
+    """Draining does not wait for the context that failed, and the others end, also one that was at work."""
+    pool = Pool(queue=5)
+    failed, other = pool.add(), pool.add()
+    for number in range(2 if busy else 1):
+        assert pool.offer(_frame(number))
+    pool.fail()
+    pool.drain()
+    assert not pool.offer(_frame(9))
+    pool.await_room(0)
+    if busy:
+        pool.done(other)
+    assert _numbers(other)[-1] is None
+    assert _numbers(failed) == [0]
