@@ -111,7 +111,7 @@ def speed_sentences(group: Group, texts: Texts) -> list[str]:
     """Return which savings cost frames and which are faster, or why that cannot be said."""
     found = weighed(group)
     if not found:
-        return []
+        return [texts("speed_of_streams")] if all(row.schedule for row in group.rows) else []
     disturbed = [each for each in found if each.verdict == _DISTURBED]
     said = [texts("speed_disturbed", scenarios=_names(disturbed, texts))] if disturbed else []
     return said + _of_quiet([each for each in found if each not in disturbed], texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,7 +69,8 @@ def memory_figure(found: Workload, texts: Texts) -> Drawing | None:
         memory.set_xlabel(texts("streams_axis_memory"))
         frames.set_xlabel(texts("streams_axis_rate"))
         for axes in (memory, frames):
-            axes.set_xlim(left=0)
+            # Where no frame was done at all there is an axis too.
+            axes.set_xlim(0, max(axes.get_xlim()[1], 1))
 
     return drawing(draw, lambda narrow: _height(len(shown), narrow) * (2 if narrow else 1))
 
@@ -94,7 +96,7 @@ def latency_figure(found: Workload, texts: Texts) -> Drawing | None:
             _latencies(axes, place, latency, SCENARIO_COLOURS.get(row.scenario, OTHER_COLOUR))
         if found.schedule["fps"]:
             axes.axvline(1000 / found.schedule["fps"], color=INK, linewidth=1, linestyle="--")
-        _powers(axes, narrow)
+        _powers(axes)
         axes.set_xlabel(texts("streams_axis_latency"))
 
     return drawing(draw, lambda narrow: _height(len(shown), narrow))
@@ -200,9 +202,12 @@ def _latencies(axes: Axes, place: float, latency: dict[str, Figure], colour: str
         )
 
 
-def _powers(axes: Axes, narrow: bool) -> None:
-    """Number 1, 2 and 5 of each power of ten, on narrow figures 1 and, over few powers, 3."""
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 3) if narrow else (1, 2, 5)))
+def _powers(axes: Axes) -> None:
+    """Number so many of each power of ten that a few numbers stand below the figure, whatever it spans."""
+    low, high = axes.get_xlim()
+    powers = math.log10(high / low)
+    subs = (1, 2, 3, 5) if powers < 1 else (1, 3) if powers < 2 else (1,)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
 

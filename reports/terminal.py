@@ -12,6 +12,7 @@ from reports.answers import answers, not_supported, warnings
 from reports.comparison import Group, Row
 from reports.format import EMPTY, mib, milliseconds, npu_mib, per_second, percent
 from reports.programs import RecordedProgram, terminal_cells
+from reports.streams_terminal import print_streams
 from reports.texts import Texts
 
 __all__ = ["print_group", "print_opening", "print_programs"]
@@ -40,21 +41,26 @@ _PROGRAM_HEADS = (("time", "s"), ("application", "MiB"), ("peak_of_sum", "MiB"),
 
 
 def print_group(group: Group, texts: Texts, console: Console) -> None:
-    """Print one group: conditions, a table of what was measured, and in sentences the answers and what was not."""
+    """Print one group: conditions, a table of what was measured, and in sentences the answers and what was not.
+
+    Streams have a table of their own behind it.
+    """
+    rows = [row for row in group.rows if row.schedule is None]
     table = Table(title=_title(group, texts), title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column(texts("terminal_scenario"), no_wrap=True)
     columns = _columns(group)
     for name, unit in columns:
         table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
-    for row in group.rows:
+    for row in rows:
         if row.measured:
             table.add_row(row.scenario, *(show(row) for show in columns.values()))
-    console.print(table)
+    console.print(table if rows else _title(group, texts), style="" if rows else "italic")
     if not group.computes:
         console.print(texts("note_virtual"), highlight=False)
-    for answer in (*answers(group.rows, texts), not_supported(group.rows, texts)):
+    for answer in (*answers(rows, texts), not_supported(rows, texts)):
         if answer:
             console.print(f"- {answer}", highlight=False)
+    print_streams(group, texts, console)
     for warning in warnings(group, texts):
         console.print(f"! {warning}", highlight=False, style="yellow")
 
