@@ -6,13 +6,15 @@ Imports numpy, which these runtimes import themselves.
 from __future__ import annotations
 
 import functools
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 import numpy as np
 
-from runtimes.base import input_pattern
+from runtimes.base import ImageInput, NotSupported, input_pattern
 
-__all__ = ["as_buffer", "noise"]
+__all__ = ["as_buffer", "image_in", "noise"]
+
+_CHANNELS = (1, 3)
 
 
 def noise(shape: Sequence[int], dtype: Any) -> Any:
@@ -31,6 +33,33 @@ def as_buffer(output: Any) -> memoryview:
     if isinstance(output, np.ndarray) and output.dtype != object:
         return np.ascontiguousarray(output).data
     return memoryview(repr(output).encode())
+
+
+def image_in(inputs: Iterable[Any]) -> ImageInput:
+    """Return the first of these arrays that is a picture, or its first picture; raise NotSupported if none is."""
+    shapes = []
+    for array in inputs:
+        layout = _layout(array.shape)
+        if layout:
+            return _image(array[0], layout)
+        shapes.append("x".join(map(str, array.shape)))
+    raise NotSupported(
+        f"no input of the model is a picture ({', '.join(shapes)}); valid: 1x3xHxW or 1xHxWx3, and with 1 in place of 3"
+    )
+
+
+def _layout(shape: Sequence[int]) -> str:
+    """Return "nchw" or "nhwc", or nothing where it is no picture."""
+    if len(shape) != 4:
+        return ""
+    return "nchw" if shape[1] in _CHANNELS else "nhwc" if shape[3] in _CHANNELS else ""
+
+
+def _image(picture: Any, layout: str) -> ImageInput:
+    planes = layout == "nchw"
+    channels, height, width = picture.shape if planes else (picture.shape[2], *picture.shape[:2])
+    pitch = width * picture.itemsize * (1 if planes else channels)
+    return ImageInput(picture.data.cast("B"), width, height, channels, layout, picture.dtype.name, pitch)
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9

@@ -11,6 +11,7 @@ __all__ = [
     "Allocation",
     "Context",
     "Copies",
+    "ImageInput",
     "Memory",
     "ModelUnreadable",
     "NotSupported",
@@ -73,6 +74,24 @@ class Copies(NamedTuple):
     output_bytes: int
 
 
+class ImageInput(NamedTuple):
+    """The application's own memory of an input that is a picture, which it may write between inferences."""
+
+    #: Writable, of single bytes; of the first picture where the input has several.
+    memory: memoryview
+    #: In pixels.
+    width: int
+    height: int
+    #: 1 or 3.
+    channels: int
+    #: "nchw": one plane after the other; "nhwc": the channels of a pixel side by side.
+    layout: str
+    #: As numpy calls it: "float32", "uint8".
+    type: str
+    #: From one row to the next, of a plane or of the picture; larger than a row where the device wants it so.
+    pitch_bytes: int
+
+
 class Context(ABC):
     """One context of a runtime, with its own input; not for use from two threads at once."""
 
@@ -94,6 +113,13 @@ class Context(ABC):
 
         Known from what the runtime's calls do and, where that depends on its version, from what came back.
         """
+
+    def image_input(self) -> ImageInput:
+        """Return the memory of the first input that is a picture; what is written there the next inference reads.
+
+        To be called after the first inference, since some runtimes make their tensors no sooner. Valid until destroy().
+        """
+        raise NotSupported(f"{type(self).__name__} gives no access to its input, so no frame can be written there")
 
     def account(self) -> Dict[str, int]:
         """Return the runtime's own account of this context's memory in bytes, by component; empty without one."""

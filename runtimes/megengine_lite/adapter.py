@@ -16,7 +16,17 @@ from weakref import WeakValueDictionary
 import megenginelite as lite
 from megenginelite import LiteConfig, LiteDeviceType, LiteGlobal, LiteIO, LiteNetwork, LiteNetworkIO, LiteOptions
 
-from runtimes.base import AdapterError, Allocation, Context, Copies, Memory, ModelUnreadable, NotSupported, Runtime
+from runtimes.base import (
+    AdapterError,
+    Allocation,
+    Context,
+    Copies,
+    ImageInput,
+    Memory,
+    ModelUnreadable,
+    NotSupported,
+    Runtime,
+)
 from runtimes.megengine_lite.tensors import Description, Inputs, Outputs, describe, open_inputs, open_outputs
 
 __all__ = ["MegEngineContext", "MegEngineLite"]
@@ -62,6 +72,11 @@ class MegEngineContext(Context):
     def outputs(self) -> Sequence[memoryview]:
         """Return the outputs of the last inference."""
         return self._outputs.views() if self._outputs else []
+
+    def image_input(self) -> ImageInput:
+        """Return the application's array, which every inference sends or reads."""
+        assert self._inputs is not None
+        return self._inputs.image_input()
 
     def copies(self) -> Copies:
         """Return what one inference copies."""

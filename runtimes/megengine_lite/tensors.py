@@ -9,8 +9,8 @@ import numpy as np
 from megenginelite import LiteDeviceType, LiteLayout, LiteTensor, LiteTensorPhase, lite_dtype_2_numpy
 from megenginelite.struct import LiteDataType
 
-from runtimes.arrays import as_buffer, noise
-from runtimes.base import Allocation
+from runtimes.arrays import as_buffer, image_in, noise
+from runtimes.base import Allocation, ImageInput, NotSupported
 
 __all__ = ["Description", "Inputs", "Outputs", "describe", "open_inputs", "open_outputs"]
 
@@ -44,6 +44,10 @@ class Inputs(ABC):
     def copied_bytes(self) -> int:
         """Return how many bytes one inference copies."""
 
+    @abstractmethod
+    def image_input(self) -> ImageInput:
+        """Return the application's array of the first input that is a picture."""
+
     def allocations(self) -> List[Allocation]:
         """Return the memory of the application that the network uses."""
         return []
@@ -64,6 +68,9 @@ class _CopiedInputs(Inputs):
     def copied_bytes(self) -> int:
         return sum(array.nbytes for _, array in self._pairs)
 
+    def image_input(self) -> ImageInput:
+        return image_in(array for _, array in self._pairs)
+
 
 class _SharedInputs(Inputs):
     """set_data_by_share: the network reads the application's array, which lives as long as this."""
@@ -80,6 +87,9 @@ class _SharedInputs(Inputs):
 
     def copied_bytes(self) -> int:
         return 0
+
+    def image_input(self) -> ImageInput:
+        return image_in(array for _, array in self._pairs)
 
     def allocations(self) -> List[Allocation]:
         return [Allocation("input", array.nbytes, 0) for _, array in self._pairs]
@@ -103,6 +113,9 @@ class _DeviceInputs(Inputs):
 
     def copied_bytes(self) -> int:
         return 0
+
+    def image_input(self) -> ImageInput:
+        raise NotSupported("the input stays on the device, where no frame can be written: leave out device_io")
 
 
 class Outputs(ABC):

@@ -16,7 +16,7 @@ from typing import Any, List, Optional, Sequence
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
 
-from runtimes.base import Allocation, Context, Copies, Memory, ModelUnreadable, NotSupported, Runtime
+from runtimes.base import Allocation, Context, Copies, ImageInput, Memory, ModelUnreadable, NotSupported, Runtime
 from runtimes.onnxruntime.prepared import GivenWeights, prepare, same_weights
 from runtimes.onnxruntime.tensors import Tensors, open_tensors
 
@@ -56,6 +56,11 @@ class OnnxContext(Context):
     def outputs(self) -> Sequence[memoryview]:
         """Return the arrays of the last run."""
         return self._tensors.views() if self._tensors else []
+
+    def image_input(self) -> ImageInput:
+        """Return the application's array."""
+        assert self._tensors is not None
+        return self._tensors.image_input()
 
     def copies(self) -> Copies:
         """Return what the last run copied."""

@@ -8,8 +8,8 @@ from typing import Any, Dict, List, Sequence
 import numpy as np
 import onnxruntime as ort
 
-from runtimes.arrays import as_buffer, noise
-from runtimes.base import Allocation, Copies, Memory, NotSupported
+from runtimes.arrays import as_buffer, image_in, noise
+from runtimes.base import Allocation, Copies, ImageInput, Memory, NotSupported
 
 __all__ = ["Tensors", "open_tensors"]
 
@@ -43,6 +43,10 @@ class Tensors(ABC):
     @abstractmethod
     def copies(self) -> Copies:
         """Return what the last run copied."""
+
+    def image_input(self) -> ImageInput:
+        """Return the application's array of the first input that is a picture; the session reads it in every run."""
+        return image_in(self._inputs.values())
 
     def views(self) -> List[memoryview]:
         """Return the bytes of the outputs of the last run."""
@@ -134,6 +138,10 @@ class OnDevice(Tensors):
         """Run, and wait until the device is done."""
         self.session.run_with_iobinding(self._binding)
         self._binding.synchronize_outputs()
+
+    def image_input(self) -> ImageInput:
+        """Refuse: what was sent stays there."""
+        raise NotSupported("the input stays on the device, where no frame can be written: leave out device_io")
 
     def outputs(self) -> Sequence[Any]:
         """Fetch the outputs."""

@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Callable, Dict, List, Optional, Sequence
 
-from runtimes.base import AdapterError, Allocation, Context, Copies, Memory, NotSupported, Runtime
+from runtimes.base import AdapterError, Allocation, Context, Copies, ImageInput, Memory, NotSupported, Runtime
 from runtimes.rknn.abi import (
     FLAG_INTERNAL_ALLOC_OUTSIDE,
     FLAG_MEM_ALLOC_OUTSIDE,
@@ -16,7 +16,7 @@ from runtimes.rknn.binding import Binding, RknnError
 from runtimes.rknn.binding import Memory as TensorMemory
 from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
 from runtimes.rknn.memory import Piece, allocate
-from runtimes.rknn.tensors import BoundInputs, BoundOutputs, CopiedInputs, CopiedOutputs, Tensors
+from runtimes.rknn.tensors import BoundInputs, BoundOutputs, CopiedInputs, CopiedOutputs, Inputs, Tensors
 
 __all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
 
@@ -27,7 +27,8 @@ _PRELOAD_VARIABLES = ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER")
 _PRELOAD_SYMBOL = "reusebench_preload"
 
 #: Makes the inputs, or the outputs, of the context of that handle.
-_MakeTensors = Callable[[int], Tensors]
+_MakeInputs = Callable[[int], Inputs]
+_MakeOutputs = Callable[[int], Tensors]
 
 
 class LibraryMissing(AdapterError):
@@ -64,13 +65,13 @@ class RknnRuntimeContext(Context):
     when all contexts are there; and the library itself makes its own no sooner.
     """
 
-    def __init__(self, binding: Binding, handle: int, make_input: _MakeTensors, make_output: _MakeTensors) -> None:
+    def __init__(self, binding: Binding, handle: int, make_input: _MakeInputs, make_output: _MakeOutputs) -> None:
         self.binding = binding
         self.handle = handle
         self._make_input, self._make_output = make_input, make_output
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
-        self._input: Optional[Tensors] = None
+        self._input: Optional[Inputs] = None
         self._output: Optional[Tensors] = None
 
     def add_piece(self, piece: Piece, kind: Optional[str] = None) -> None:
@@ -92,6 +93,11 @@ class RknnRuntimeContext(Context):
     def outputs(self) -> Sequence[memoryview]:
         """Return the application's output buffers."""
         return self._output.views() if self._output else []
+
+    def image_input(self) -> ImageInput:
+        """Return the application's buffer, or the bound memory; there is none before the first inference."""
+        assert self._input is not None
+        return self._input.image_input()
 
     def copies(self) -> Copies:
         """Return what goes between the application's buffers and the library's, or ours for the mini runtime."""
@@ -209,7 +215,7 @@ class Rknn(Runtime):
             context.add_piece(piece, "internal")
             self._binding.set_internal_mem(context.handle, piece.memory)
 
-    def _input(self, handle: int, memory: Memory) -> Tensors:
+    def _input(self, handle: int, memory: Memory) -> Inputs:
         copied, count = "input" not in memory.zero_copy, self._binding.numbers(handle).n_input
         if copied and not self._mini:
             return CopiedInputs(self._binding, handle, count)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from typing import List, NamedTuple, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
-from runtimes.base import Allocation, input_pattern
+from runtimes.base import Allocation, ImageInput, NotSupported, input_pattern
 from runtimes.rknn.abi import (
     FORMAT_NHWC,
     QUERY_INPUT_ATTR,
@@ -23,9 +23,10 @@ from runtimes.rknn.abi import (
 from runtimes.rknn.binding import Binding
 from runtimes.rknn.memory import Piece, allocate
 
-__all__ = ["BoundInputs", "BoundOutputs", "CopiedInputs", "CopiedOutputs", "Tensors"]
+__all__ = ["BoundInputs", "BoundOutputs", "CopiedInputs", "CopiedOutputs", "Inputs", "Tensors"]
 
 _IMAGE_DIMENSIONS = 4
+_CHANNELS = (1, 3)
 
 
 class Tensors(ABC):
@@ -52,12 +53,21 @@ class Tensors(ABC):
         return
 
 
-class CopiedInputs(Tensors):
+class Inputs(Tensors):
+    """All inputs of one context."""
+
+    @abstractmethod
+    def image_input(self) -> ImageInput:
+        """Return the application's memory of the first input that is a picture."""
+
+
+class CopiedInputs(Inputs):
     """The library copies from the application's buffers (rknn_inputs_set)."""
 
     def __init__(self, binding: Binding, context: int, count: int) -> None:
         self._binding, self._context = binding, context
         attributes = [_as_image(binding.attribute(context, QUERY_INPUT_ATTR, index)) for index in range(count)]
+        self._attributes = attributes
         self._buffers = [_filled(_image_bytes(each)) for each in attributes]
         self._inputs = (Input * count)(
             *(
@@ -77,6 +87,11 @@ class CopiedInputs(Tensors):
     def views(self) -> List[memoryview]:
         """Return the application's buffers."""
         return [memoryview(buffer) for buffer in self._buffers]
+
+    def image_input(self) -> ImageInput:
+        """Return the application's buffer."""
+        number = _first_image(self._attributes)
+        return _image(memoryview(self._buffers[number]), self._attributes[number])
 
 
 class CopiedOutputs(Tensors):
@@ -166,7 +181,7 @@ class _Bound(Tensors):
             self._bound.pop().piece.release()
 
 
-class BoundInputs(_Bound):
+class BoundInputs(_Bound, Inputs):
     """Input that the NPU reads where it is."""
 
     kind = "input"
@@ -177,6 +192,9 @@ class BoundInputs(_Bound):
         command = QUERY_NATIVE_INPUT_ATTR if native else QUERY_INPUT_ATTR
         attributes = [_as_image(binding.attribute(context, command, index)) for index in range(count)]
         super().__init__(binding, context, attributes, allocator, staged)
+        self._attributes = attributes
+        #: Whether somebody writes into the bound memory between inferences.
+        self._is_written = False
         for buffer in self._staging:
             _fill(memoryview(buffer))
         if not self._staging:
@@ -186,11 +204,26 @@ class BoundInputs(_Bound):
         self._to_device()
 
     def move(self) -> None:
-        """Copy the application's buffer in where it has one; else the input is there already."""
-        if self._staging:
-            for buffer, slot in zip(self._staging, self._bound):
-                slot.put(ctypes.addressof(buffer))
+        """Copy the application's buffer in where it has one; else the input is there already.
+
+        What the CPU wrote meanwhile must leave its caches. An input that stays as it is needs no such call.
+        """
+        for buffer, slot in zip(self._staging, self._bound):
+            slot.put(ctypes.addressof(buffer))
+        if self._staging or self._is_written:
             self._to_device()
+
+    def image_input(self) -> ImageInput:
+        """Return the application's buffer where it has one, else the bound memory, with what the NPU wants of rows."""
+        number = _first_image(self._attributes)
+        attribute = self._attributes[number]
+        if self._staging:
+            return _image(memoryview(self._staging[number]), attribute)
+        self._is_written = True
+        slot = self._bound[number]
+        rows = (slot.size // slot.row - 1) * slot.pitch + slot.row
+        memory = memoryview((ctypes.c_char * rows).from_address(slot.piece.address))
+        return _image(memory, attribute, slot.pitch if slot.row != slot.size else None)
 
     def _to_device(self) -> None:
         for slot in self._bound:
@@ -234,6 +267,21 @@ def _as_image(attribute: TensorAttr) -> TensorAttr:
 
 def _image_bytes(attribute: TensorAttr) -> int:
     return int(attribute.n_elems if attribute.type == TYPE_UINT8 else attribute.size)
+
+
+def _first_image(attributes: Sequence[TensorAttr]) -> int:
+    """Return the number of the first input that is a picture."""
+    for number, each in enumerate(attributes):
+        if each.n_dims == _IMAGE_DIMENSIONS and each.dims[3] in _CHANNELS:
+            return number
+    shapes = ", ".join("x".join(str(each.dims[axis]) for axis in range(each.n_dims)) for each in attributes)
+    raise NotSupported(f"no input of the model is a picture ({shapes}); valid: 1xHxWx3 or 1xHxWx1")
+
+
+def _image(memory: memoryview, attribute: TensorAttr, pitch: Optional[int] = None) -> ImageInput:
+    """Return the first picture in the memory; its rows stand close unless a pitch says how far apart they are."""
+    _, height, width, channels = attribute.dims[:_IMAGE_DIMENSIONS]
+    return ImageInput(memory.cast("B"), width, height, channels, "nhwc", "uint8", pitch or width * channels)
 
 
 def _filled(size: int) -> ctypes.Array[ctypes.c_char]:
