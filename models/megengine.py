@@ -19,11 +19,11 @@ __all__ = [
     "megengine_python",
 ]
 
-#: v1: the first.
+#: v1: the first. v2: with PyAV, which decodes the frames of streams.
 MEGENGINE = Environment(
     library="MegEngine",
     version=MEGENGINE_VERSION,
-    revision=1,
+    revision=2,
     makes=".mge",
     command="megengine",
     gigabytes=1.8,
@@ -38,7 +38,8 @@ MEGENGINE = Environment(
 
 #: What building and running a network takes, of all that it names: pyarrow and psutil are for its data loaders.
 #: It was built for numpy 1, and opencv 4.12 needs numpy 2; headless, as nothing is shown. It imports pkg_resources,
-#: which setuptools 80 and later warn about or lack. megfile in this version is MegEngine Lite's.
+#: which setuptools 80 and later warn about or lack. megfile in this version is MegEngine Lite's. PyAV is for the
+#: measured process, which decodes videos beside MegEngine Lite.
 _REQUIREMENTS = (
     "numpy<2",
     "opencv-python-headless<4.12",
@@ -48,13 +49,14 @@ _REQUIREMENTS = (
     "tabulate",
     "tqdm",
     "megfile==2.0.5",
+    "av>=12.3",
     "setuptools<80",
 )
 #: One file of Python that was only published as source.
 _SOURCE_ONLY = "mprop"
 
 #: The proof that both work here. MegEngine shall not make a folder of its own in the user's cache.
-_TRY = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite"
+_TRY = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite, av"
 
 
 def megengine_folder() -> Path:

@@ -14,7 +14,7 @@ from models.errors import InstallFailed, NoBuildHere, NoFittingPython
 from models.megengine import install_megengine
 from tests.models.scripted_python import ScriptedPython
 
-_TRIAL = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite"
+_TRIAL = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite, av"
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def test_the_environment_is_made_step_by_step(python: ScriptedPython, cache: Pat
     """The libraries within their bounds, mprop from its source, MegEngine without what it names, then a trial."""
     said: list[str] = []
     folder = install_megengine(said.append)
-    assert folder == models.megengine_folder() == cache / "1.13.0-x86_64-v1"
+    assert folder == models.megengine_folder() == cache / "1.13.0-x86_64-v2"
     assert models.megengine_installed()
     assert models.megengine_python() == folder / "bin" / "python"
     assert said == [
@@ -51,7 +51,7 @@ def test_the_environment_is_made_step_by_step(python: ScriptedPython, cache: Pat
         "trying it",
     ]
     libraries, source, megengine = python.pip_asked()
-    assert {"numpy<2", "opencv-python-headless<4.12", "megfile==2.0.5"} < set(libraries)
+    assert {"numpy<2", "opencv-python-headless<4.12", "megfile==2.0.5", "av>=12.3"} < set(libraries)
     assert source == ["--no-binary", "mprop", "mprop"]
     assert megengine == ["--no-deps", "MegEngine==1.13.0"]
     assert python.asked()[-1] == ["-c", _TRIAL]
