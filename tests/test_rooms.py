@@ -21,11 +21,12 @@ _ARROWS = {
     "samplers/stored_run.py": {"samplers", "storage"},
     "runtimes": set(),
     "runtimes/__main__.py": {"harness", "runtimes", "samplers", "storage", "targets"},
-    "scenarios": {"runtimes"},
+    "video": {"models", "runtimes"},
+    "scenarios": {"runtimes", "video"},
     "targets": {"models", "runtimes", "scenarios"},
     "accounting": {"scenarios"},
     "storage": {"scenarios"},
-    "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets"},
+    "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets", "video"},
     "reports": {"scenarios", "storage"},
     "bench": set(),
     "conftest.py": {"harness", "samplers", "storage"},
@@ -38,6 +39,10 @@ _ONLY = {
     ("targets", "models"): {"models.cache", "models.megengine"},
     ("targets", "runtimes"): {"runtimes.RuntimeEntry", "runtimes.available", "runtimes.rknn.library"},
     ("reports", "scenarios"): {"scenarios.catalogue"},
+    ("video", "models"): {"models.cache", "models.errors"},
+    ("video", "runtimes"): {"runtimes.base"},
+    ("scenarios", "video"): {"video.decoder", "video.letterbox"},
+    ("harness", "video"): {"video.asked", "video.clip", "video.errors"},
 }
 
 #: Packages that only these rooms may import: they would weigh in on the scale, or draw a table where none belongs.
@@ -48,6 +53,7 @@ _PACKAGES = {
     "pandas": {"reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports"},
+    "av": {"video"},
     "psutil": {"samplers"},
     "jsonschema": {"storage"},
     "fastjsonschema": {"storage"},
@@ -60,7 +66,10 @@ _STANDARD_LIBRARY_ALONE = ("accounting", "runtimes/__init__.py", "runtimes/base.
 _ROOMS = {place.partition("/")[0].partition(".")[0] for place in _ARROWS}
 _PARTS = [place for place in _ARROWS if (CHECKOUT / place).exists()]
 _MEASURED = [
-    path for room in ("scenarios", "runtimes") for path in (CHECKOUT / room).rglob("*.py") if path.name != "__main__.py"
+    path
+    for room in ("scenarios", "runtimes", "video")
+    for path in (CHECKOUT / room).rglob("*.py")
+    if path.name != "__main__.py"
 ]
 
 

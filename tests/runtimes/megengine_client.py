@@ -77,6 +77,35 @@ def copies(runtime: Runtime, model: str, _: str) -> List[Any]:
     return [list(_copies(runtime.load(model, None, memory)).values()) for memory in memories]
 
 
+def frames(runtime: Runtime, model: str, _: str) -> Dict[str, Any]:
+    """Return the form of the input, and how many outputs differ between ways to move it and between pictures in it."""
+    from av import VideoFrame
+
+    from video.letterbox import Letterbox
+
+    found, form = [], []
+    for way in _WAYS:
+        context = runtime.load(model, None, Memory(zero_copy=way))
+        outputs = [_output(context)]
+        image = context.image_input()
+        form = list(image[1:])
+        letterbox = Letterbox(image)
+        for value in (50, 200, 50):
+            picture = VideoFrame(160, 90, "gray")
+            picture.planes[0].update(bytes((value,)) * picture.planes[0].buffer_size)
+            letterbox.fill(picture)
+            outputs.append(_output(context))
+        found.append(outputs)
+    device = runtime.load(model, None, Memory(device_io=True))
+    return {
+        "form": form,
+        "ways": len({tuple(outputs) for outputs in found}),
+        "pictures": len(set(found[0])),
+        "again": found[0][1] == found[0][3],
+        "device": _words(device.image_input),
+    }
+
+
 def refusals(runtime: Runtime, model: str, damaged: str) -> List[str]:
     """Return the words of each refusal, and of two damaged files."""
     memories = [
@@ -131,7 +160,9 @@ def _words(attempt: Any) -> str:
     return "no refusal"
 
 
-_CASES = {case.__name__: case for case in (same_outputs, resolutions, orders, in_place, copies, refusals, freed)}
+_CASES = {
+    case.__name__: case for case in (same_outputs, resolutions, orders, in_place, copies, frames, refusals, freed)
+}
 
 
 if __name__ == "__main__":

@@ -91,6 +91,13 @@ def test_what_megengine_copies(ask: Any) -> None:
     assert ask("copies") == [[_INPUT_BYTES, twice], [0, twice], [_INPUT_BYTES, 0], [0, 0], [0, _OUTPUT_BYTES]]
 
 
+def test_frames_are_written_into_megengines_input(ask: Any) -> None:
+    """In every way of moving tensors the next inference reads them; on the device nothing can be written."""
+    found = ask("frames")
+    assert found.pop("device").startswith("NotSupported: the input stays on the device")
+    assert found == {"form": [64, 64, 3, "nchw", "float32", 64 * 4], "ways": 1, "pictures": 3, "again": True}
+
+
 def test_what_megengine_has_no_way_to(ask: Any, mge: dict[str, Path], tmp_path: Path) -> None:
     """It is refused with the reason; a damaged file is named."""
     damaged = tmp_path / "damaged.mge"

@@ -1,0 +1,88 @@
+"""`python -m video`, and what the harness asks of another interpreter through it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.support import CHECKOUT
+from video.__main__ import main
+from video.asked import describe_with
+from video.errors import VideoError
+
+_CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
+
+
+def test_describe_says_what_a_file_is(clip: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words, or as one line of JSON."""
+    assert main(["describe", str(clip)]) == 0
+    assert main(["describe", "--json", str(clip)]) == 0
+    words, as_json = capsys.readouterr().out.splitlines()
+    assert words == "h264, 160x96, 10 frames per second, 20 frames"
+    assert json.loads(as_json) == _CLIP
+
+
+def test_a_mistake_is_one_sentence(sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On standard error, with exit code 2 and without a traceback."""
+    mistakes = [["describe", str(sound)], ["make", "--size", "15x16"], ["make", "--output", "/absent/x.mp4"]]
+    for arguments in mistakes:
+        assert main(arguments) == 2
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n"), said.err[:7]) == ("", 1, "error: ")
+    with pytest.raises(SystemExit, match="2"):
+        main(["make", "--size", "large"])
+    assert "valid: WIDTHxHEIGHT" in capsys.readouterr().err
+
+
+def test_make_writes_the_file_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --output there; without it into the cache."""
+    path = tmp_path / "clip.mp4"
+    form = ["--size", "64x48", "--fps", "5", "--seconds", "0.6"]
+    assert main(["make", "--output", str(path), *form]) == 0
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert main(["make", *form]) == 0
+    printed = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert printed[0] == path
+    assert tmp_path / "reusebench" in printed[1].parents
+    assert printed[0].read_bytes() == printed[1].read_bytes()
+
+
+def test_the_harness_asks_the_interpreter_that_measures(
+    clip: Path, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets the description, or the sentence, wherever the harness was started."""
+    monkeypatch.chdir(clip.parent)
+    assert describe_with(sys.executable, Path(clip.name)) == _CLIP
+    with pytest.raises(VideoError, match=r"^/.*sound.mp4 has no video stream, only sound"):
+        describe_with(sys.executable, sound)
+    with pytest.raises(VideoError, match="cannot be looked at with /absent/python"):
+        describe_with("/absent/python", clip)
+
+
+def test_a_python_without_pyav_is_said(clip: Path, tmp_path: Path) -> None:
+    """With what to do about it, for an own environment and for MegEngine's."""
+    venv.create(tmp_path / "bare", with_pip=False)
+    with pytest.raises(VideoError, match=r"bare/bin/python cannot import PyAV.* pip install av; .*megengine install"):
+        describe_with(str(tmp_path / "bare" / "bin" / "python"), clip)
+
+
+def test_the_harness_maps_no_libraries_of_the_measured_process() -> None:
+    """What it imports brings neither av nor numpy."""
+    code = "import video.asked, video.clip, sys; sys.exit(bool({'av', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False).returncode == 0
+
+
+def test_the_measured_process_imports_little_with_it() -> None:
+    """Decoder and letterbox bring PyAV and no numpy, hashlib or ctypes, and nothing of the harness."""
+    code = (
+        "import video.decoder, video.letterbox, sys; "
+        "print(*({'numpy', 'ctypes', 'hashlib', 'models', 'subprocess'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,77 @@
+"""The default clip, made from code once and kept in the user's cache.
+
+Standard library only: the harness asks for it here, and it is made in a process of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.cache import UNFINISHED, cache_root, locked, run_in_another_process
+from models.errors import ModelError
+from video.errors import ClipNotMade, InvalidClip
+
+__all__ = ["Clip", "ensure_clip"]
+
+#: Part of the name: raise it when the content changes, so that everybody gets the new one. 1: the first.
+_REVISION = 1
+#: What 4:2:0 and H.264's levels take.
+_SMALLEST, _LARGEST = 16, 4096
+_MOST_FPS, _MOST_SECONDS = 240, 600
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A clip to be made; the default is what a camera gives."""
+
+    width: int = 1920
+    height: int = 1080
+    fps: int = 30
+    seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be encoded."""
+        for side in (self.width, self.height):
+            if side % 2 or not _SMALLEST <= side <= _LARGEST:
+                valid = f"even numbers of pixels from {_SMALLEST} to {_LARGEST}"
+                raise InvalidClip("the size", f"{self.width}x{self.height}", valid)
+        if not 1 <= self.fps <= _MOST_FPS:
+            raise InvalidClip("the frame rate", self.fps, f"a whole number from 1 to {_MOST_FPS}")
+        if not (self.seconds <= _MOST_SECONDS and self.frames >= 1):
+            raise InvalidClip("the length", f"{self.seconds:g} s", f"from one frame to {_MOST_SECONDS} s")
+
+    @property
+    def frames(self) -> int:
+        """How many it has."""
+        return round(self.seconds * self.fps)
+
+    @property
+    def file_name(self) -> str:
+        """What it is called in the cache."""
+        return f"clip-{self.width}x{self.height}-{self.fps}fps-{self.seconds:g}s-v{_REVISION}.mp4"
+
+
+def ensure_clip(clip: Clip = Clip()) -> Path:
+    """Return the clip's file from the cache, made first where it is missing, which takes seconds.
+
+    Two callers at once get the same file, made once. Raises VideoError where it cannot be made.
+    """
+    path = cache_root() / "videos" / clip.file_name
+    try:
+        if not path.exists():
+            with locked(path):
+                # Whoever held the lock before may have made it.
+                if not path.exists():
+                    _make(clip, path)
+    except ModelError as error:
+        raise ClipNotMade(error) from None
+    return path
+
+
+def _make(clip: Clip, path: Path) -> None:
+    for leftover in path.parent.glob(f".*{UNFINISHED}"):
+        leftover.unlink()
+    size = f"{clip.width}x{clip.height}"
+    form = ["--size", size, "--fps", str(clip.fps), "--seconds", str(clip.seconds)]
+    run_in_another_process("video", "make", "--output", str(path), *form)
