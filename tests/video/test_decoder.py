@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import av
 import pytest
 
 from runtimes.base import ImageInput
@@ -166,19 +167,20 @@ def test_other_threads_go_on_while_a_frame_is_decoded_or_scaled(tmp_path: Path) 
     decoder.close()
 
 
-def test_what_a_damaged_packet_held_is_passed_over(encoded: Callable[..., Path], tmp_path: Path) -> None:
+def test_what_a_damaged_packet_held_is_passed_over(clip: Path, tmp_path: Path) -> None:
     """The rest is played, with indices without a gap, and the loop goes on."""
-    content = bytearray(encoded("whole.mp4", "mp4").read_bytes())
-    start = content.index(b"mdat")
-    middle = start + (len(content) - start) // 4
-    content[middle : middle + 60] = b"\xff" * 60
+    content = bytearray(clip.read_bytes())
+    with av.open(str(clip)) as container:
+        places = [packet.pos for packet in container.demux(video=0) if packet.size]
+    for place in places[5:8]:
+        # The length of what follows, which is then longer than the packet.
+        content[place : place + 4] = b"\x7f\xff\xff\xff"
     path = tmp_path / "damaged.mp4"
     path.write_bytes(content)
     decoder = Decoder(str(path))
-    indices = [decoder.next_frame()[0] for _ in range(4 * _FRAMES)]
-    length = max(indices) + 1
-    assert _FRAMES // 4 < length <= _FRAMES
-    assert indices == [number % length for number in range(4 * _FRAMES)]
+    whole = _FRAMES - 3
+    assert [decoder.next_frame()[0] for _ in range(3 * whole)] == [*range(whole)] * 3
+    decoder.close()
 
 
 def test_a_clip_that_is_cut_off_is_played_as_far_as_it_goes(encoded: Callable[..., Path], tmp_path: Path) -> None:
@@ -229,11 +231,12 @@ def test_other_places_are_said(sound: Path, tmp_path: Path) -> None:
         describe(str(sound))
 
 
-def test_a_path_is_no_url(clip: Path, tmp_path: Path) -> None:
+def test_a_path_is_no_url(clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A colon in a name is a colon, and no protocol."""
-    path = tmp_path / "camera:1 100%.mp4"
-    path.symlink_to(clip)
-    assert describe(str(path))["frames"] == _FRAMES
+    monkeypatch.chdir(tmp_path)
+    name = "camera:1 100%.mp4"
+    Path(name).symlink_to(clip)
+    assert describe(name)["frames"] == _FRAMES
 
 
 def test_a_description_has_what_a_plan_needs(clip: Path, encoded: Callable[..., Path]) -> None:
