@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 import av
@@ -75,8 +76,10 @@ class Decoder:
         self._reopen()
 
     def _reopen(self) -> None:
-        self._container.close()
+        """Begin with a new container; the old one is in a reference cycle (PyAV 12), and has frames of megabytes."""
+        self.close()
         self._container, self._stream = _open(self._path)
+        gc.collect()
 
     def _checked_first(self, frame: Any) -> Any:
         """Return the first frame of the clip: containers without an index may seek to another one and say nothing."""
