@@ -18,7 +18,7 @@ _UNTOUCHED = 0xA5
 _AREA_ACCURATE = 0x40020
 _LAYOUTS = list(itertools.product(("nchw", "nhwc"), ("float32", "uint8"), (3, 1)))
 #: Frames that are as large as the input one way, smaller, larger, flat, upright and odd.
-_SIZES = [(64, 40), (40, 64), (31, 17), (200, 113), (333, 7), (3, 90), (64, 64), (2, 2)]
+_SIZES = [(64, 40), (40, 64), (31, 17), (200, 113), (333, 7), (20, 90), (64, 64), (16, 16)]
 
 
 def _frame(width: int, height: int, form: str = "rgb24") -> Any:
