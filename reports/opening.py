@@ -41,8 +41,9 @@ def _most(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
 
 
 def _best(group: Group) -> Row | None:
-    """Return the row that measurably saves the largest share."""
-    saving = [row for row in group.rows if (share := row.saving_percent) and share.median > 0 and share.exceeds_spread]
+    """Return the row that measurably saves the largest share; of streams there is another sentence."""
+    single = (row for row in group.rows if row.schedule is None)
+    saving = [row for row in single if (share := row.saving_percent) and share.median > 0 and share.exceeds_spread]
     return max(saving, key=_share, default=None)
 
 

@@ -108,7 +108,7 @@ def latency_marks(texts: Texts) -> list[tuple[str, str, str]]:
 
 
 def over_time_figure(found: Workload, texts: Texts) -> Drawing | None:
-    """Draw RSS over the steady state of the first repeat of each row, from its start, with what is said of its growth.
+    """Draw RSS over the steady state of one repeat of each row, from its start, with what is said of its growth.
 
     None where there are no readings.
     """
@@ -213,7 +213,10 @@ def _powers(axes: Axes) -> None:
 
 
 def _series(row: Row) -> dict[str, Any] | None:
-    return next((each["series"] for each in row.frames if each["series"] and len(each["series"]["seconds"]) > 1), None)
+    """Return the readings of the first repeat that the verdict is of; of a short one of the first."""
+    found, drawn = growth(row), [each for each in row.frames if each["series"] and len(each["series"]["seconds"]) > 1]
+    own = [each for each in drawn if found and each["memory"] and each["memory"]["verdict"] == found.verdict]
+    return next((each["series"] for each in (*own, *drawn)), None)
 
 
 def _over_time(axes: Axes, series: dict[str, Any], colour: str) -> None:

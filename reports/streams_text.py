@@ -97,21 +97,23 @@ def opening_part(group: Group, label: str, texts: Texts) -> str | None:
     found = next(iter(workloads(group.rows)), None)
     if found is None:
         return None
+    row = max(_saving(found), key=_percent_saved, default=None)
     rates = [rate for _, rate in _measured_rates(found)]
-    shares = [(share, row) for row in found.modes if (share := _share(row, found)) is not None]
-    if not rates or not shares:
+    if row is None or (found.computes and not rates):
         return None
-    share, row = max(shares, key=lambda each: each[0])
+    share = inference_saved_percent(row, found.decode_only) if found.computes else _percent_saved(row)
     values = {
         "group": label,
         "count": found.schedule["count"],
         "fps": _short(found.schedule["fps"]),
         "asked": _short(asked_per_s(row)),
-        "range": _range(rates, texts),
+        "range": _range(rates, texts) if rates else "",
         "scenario": texts.scenario(row.scenario),
         "percent": percent(share),
+        "memory": texts("opening_memory_npu" if row.npu_saved else "opening_memory_application"),
     }
-    return texts("opening_streams_of" if found.schedule["fps"] else "opening_streams_fastest_of", **values)
+    pace = "paced" if found.schedule["fps"] else "fastest"
+    return texts(f"opening_streams_{pace if found.computes else 'virtual'}", **values)
 
 
 def growth_sentences(found: Workload, texts: Texts) -> list[str]:
@@ -179,6 +181,23 @@ def _decoding(found: Workload, texts: Texts) -> list[str]:
     if not found.schedule["fps"]:
         return [texts("streams_decoding_alone", **values)]
     return [texts("streams_decodes" if kept_up(found.decode_only) else "streams_cannot_decode", **values)]
+
+
+def _saving(found: Workload) -> list[Row]:
+    """Return the modes that measurably save memory with as many contexts as their baseline."""
+    return [
+        row
+        for row in found.modes
+        if (share := row.saving_percent)
+        and share.median > 0
+        and share.exceeds_spread
+        and row.baseline
+        and _count(row) == _count(row.baseline)
+    ]
+
+
+def _percent_saved(row: Row) -> float:
+    return row.saving_percent.median if row.saving_percent else 0.0
 
 
 def _share(row: Row, found: Workload) -> float | None:

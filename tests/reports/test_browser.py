@@ -20,6 +20,7 @@ from reports.texts import LANGUAGES, texts_of
 from scenarios.catalogue import SCENARIOS
 from storage.mechanisms import write_trials
 from tests.reports.stored import even, full_run, npu_run, result, tried, write_run
+from tests.reports.stored_streams import published_run
 
 _BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _DRIVER = shutil.which("chromedriver")
@@ -81,11 +82,12 @@ _SHOWN = "return document.querySelector('main').innerText"
 
 
 def _stored_cpu(folder: Path) -> None:
-    """Store dup and copies on a CPU."""
+    """Store dup, copies and streams on a CPU."""
     full_run(folder)
     ways = [each.name for each in SCENARIOS if question_of(each.name, each.baseline) == "io_copies"]
     costs = {name: even(2 + place % 5, spread=1) for place, name in enumerate(ways)}
     write_run(folder, [result(folder, name, costs[name]) for name in ways], number=2)
+    published_run(folder, 3)
 
 
 def _stored_npu(folder: Path) -> None:
