@@ -32,6 +32,12 @@ _FRAME = 1920 * 1080 * 3 // 2
 #: Of leaking_process.py's arguments.
 FRAMES = ("pool", "heap", "mapped")
 _WARM_UP_S = 10
+#: What may stand for a second.
+POINTS: Mapping[str, Callable[[Sequence[int]], float]] = {
+    "median": statistics.median,
+    "mean": statistics.fmean,
+    "lowest": min,
+}
 #: Readings of a point, as samplers' recorder takes in a second.
 _READINGS = 20
 
@@ -74,30 +80,32 @@ def real_lines(processes: int, seconds: int) -> Iterator[str]:
     for leak, piece in {"no leak": 0, **PIECES}.items():
         yield _head(leak)
         for frames in FRAMES:
-            trends = [_measured(str(model), frames, piece, seconds) for _ in range(processes)]
-            yield _row(f"frames: {frames}", trends)
+            measured = [_measured(str(model), frames, piece, seconds) for _ in range(processes)]
+            for name, point in POINTS.items():
+                trends = [_trend([int(point(second)) for second in readings]) for readings in measured]
+                yield _row(f"frames: {frames}, {name} of a second", trends)
 
 
-def _measured(model: str, frames: str, piece: int, seconds: int) -> Trend:
-    """Return the trend of one new process."""
+def _measured(model: str, frames: str, piece: int, seconds: int) -> list[list[int]]:
+    """Return each second's readings of one new process."""
     arguments = [model, frames, str(LEAK if piece else 0), str(piece or PAGE)]
     with subprocess.Popen([sys.executable, "-m", "tests.accounting.leaking_process", *arguments]) as process:
         try:
             time.sleep(_WARM_UP_S)
-            points = _points(process.pid, seconds)
+            return _readings(process.pid, seconds)
         finally:
             process.kill()
-    return _trend(points)
 
 
-def _points(pid: int, seconds: int) -> list[int]:
-    """Return the median of each second's readings."""
+def _readings(pid: int, seconds: int) -> list[list[int]]:
     counter, begin, readings = ResidentCounter(pid), time.monotonic(), []
     for number in range(seconds * _READINGS):
         time.sleep(max(0.0, begin + number / _READINGS - time.monotonic()))
-        readings.append(counter.read_bytes() or 0)
+        reading = counter.read_bytes()
+        assert reading is not None, "the process has ended"
+        readings.append(reading)
     counter.close()
-    return [int(statistics.median(readings[at : at + _READINGS])) for at in range(0, len(readings), _READINGS)]
+    return [readings[at : at + _READINGS] for at in range(0, len(readings), _READINGS)]
 
 
 def _head(name: str) -> str:
