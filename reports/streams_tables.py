@@ -75,7 +75,7 @@ _SAVED = ("column_saved", "column_saved_percent")
 _NPU_APPLICATION_SAVED = ("column_application_saved", "column_application_saved_percent")
 #: On a virtual board most of application memory is the emulator's.
 _VIRTUAL_SAVED = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
-_PARTS = ("import", "decoding", "inference", "inference_saved")
+_WITH_FRAMES = ("parts", "inference_saved", "rate", "lost", "latencies")
 _SHOWN_PERCENTILES = ("p50", "p99", "max")
 
 
@@ -84,8 +84,7 @@ def memory_table(group: Group, found: Workload, published: Sequence[PublishedRow
     memory = _memory_columns(group)
     heads = [texts(head) for head in ("column_scenario", *memory)]
     if found.computes:
-        heads += [texts(f"streams_column_{name}") for name in (*_PARTS, "rate", "lost")]
-        heads += [texts("streams_column_latency", name=_percentile(name, texts)) for name in _SHOWN_PERCENTILES]
+        heads += [texts(f"streams_column_{name}") for name in _WITH_FRAMES]
     heads += [texts("column_against"), texts("column_outcome")]
     rows = [(row.outcome, _memory_cells(row, found, memory, texts)) for row in found.rows]
     like = [row for row in published if _is_like(row, found)]
@@ -182,7 +181,9 @@ def _memory_columns(group: Group) -> tuple[str, ...]:
 def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts) -> list[Cell]:
     shown = [COLUMNS[name](row) for name in memory]
     if found.computes:
-        shown += [*_part_cells(row, found), *_frame_cells(all_frames(row), _SHOWN_PERCENTILES)]
+        *frames, p50, p99, longest = _frame_cells(all_frames(row), _SHOWN_PERCENTILES)
+        share = inference_saved_percent(row, found.decode_only)
+        shown += [_part_cell(row, found), percent(share), *frames, _in_one(p50, p99, longest)]
     against = row.info["baseline"] if row.measured else None
     return [
         Cell(texts.scenario(row.scenario), False),
@@ -192,12 +193,16 @@ def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts
     ]
 
 
-def _part_cells(row: Row, found: Workload) -> list[str]:
+def _part_cell(row: Row, found: Workload) -> str:
+    """Return import, decoding and inference."""
     parts = memory_parts(row, found.decode_only)
-    if parts is None:
-        return [EMPTY] * len(_PARTS)
-    sizes = [mib(each, spread=False) for each in (parts.imported, parts.decoding)]
-    return [*sizes, mib(parts.inference), percent(inference_saved_percent(row, found.decode_only))]
+    sizes = (parts.imported, parts.decoding, parts.inference) if parts else ()
+    return _in_one(*(mib(each, spread=False) for each in sizes))
+
+
+def _in_one(*figures: str) -> str:
+    """Return figures in one cell, for a column of each would be too much for a sheet of paper."""
+    return " / ".join(figures) if any(figure != EMPTY for figure in figures) else EMPTY
 
 
 def _frame_cells(frames: FrameFigures | None, percentiles: Sequence[str]) -> list[str]:
