@@ -11,11 +11,11 @@ The verdict, by the first rule that holds:
 
 1. growing: the whole series grows at 99 %, and the last half at 75 % and half as fast at least; or the last half grows
    at 99.5 %, and ends higher than the first ever was. Falling is the same, the other way round;
-2. level: growth and fall above the resolution, and above LEAST_GROWTH_BYTES_PER_S, can be excluded for the whole
-   series, at 97.5 % each;
-3. grew_then_level: the same holds from the step on that fits better than a line, or for the last half at least; that
-   part is 45 % of the series or more, and lies higher than what came before it, by more than the noise; level, where it
-   does not lie higher;
+2. grew_then_level: from the step on that fits better than a line, growth and fall above the resolution, and above
+   LEAST_GROWTH_BYTES_PER_S, can be excluded at 97.5 % each; that part is 45 % of the series or more, and lies higher
+   than what came before it, by more than the noise;
+3. level: the same can be excluded for the whole series. Where only for the last half or more of it: grew_then_level
+   where that lies higher than what came before it, level where it does not;
 4. unknown.
 
 tests/accounting/trend_accuracy.py measures how often that is right.
@@ -193,22 +193,27 @@ def _less_sure(whole: _Part, late: _Part) -> _Slope:
 
 def _level(whole: _Part, seconds: Sequence[float], rss_bytes: Sequence[float]) -> _Verdict | None:
     """Return the verdict of a series that is level, from its beginning or from some point on."""
+    count = len(seconds)
+    step = 0 if whole.step is None else whole.step * count // len(whole.seconds)
+    stepped = _level_from(step, seconds, rss_bytes)
+    if stepped is not None and stepped.level_after_s is not None:
+        return stepped
     if whole.line.is_level:
         return _Verdict("level", whole.line)
-    for start in _starts(whole, seconds):
-        part = _part(seconds, rss_bytes, start)
-        if part.line.is_level:
-            rose = _rose(rss_bytes[:start], part)
-            return _Verdict("grew_then_level" if rose else "level", part.line, seconds[start] if rose else None)
-    return None
+    later = (_level_from(count * eighth // 8, seconds, rss_bytes) for eighth in range(1, 5))
+    return stepped or next(filter(None, later), None)
 
 
-def _starts(whole: _Part, seconds: Sequence[float]) -> list[int]:
-    """Return the points from which on a series may be level, the likeliest first."""
+def _level_from(start: int, seconds: Sequence[float], rss_bytes: Sequence[float]) -> _Verdict | None:
+    """Return the verdict where the series is level from this point on, and that is long enough."""
     count = len(seconds)
-    after = [] if whole.step is None else [whole.step * count // len(whole.seconds)]
-    starts = [*after, *(count * eighth // 8 for eighth in range(1, 5))]
-    return [start for start in starts if count - start >= max(_LEVEL_SHARE * count, LEAST_POINTS)]
+    if not start or count - start < max(_LEVEL_SHARE * count, LEAST_POINTS):
+        return None
+    part = _part(seconds, rss_bytes, start)
+    if not part.line.is_level:
+        return None
+    rose = _rose(rss_bytes[:start], part)
+    return _Verdict("grew_then_level" if rose else "level", part.line, seconds[start] if rose else None)
 
 
 def _rose(before: Sequence[float], part: _Part) -> bool:

@@ -118,6 +118,13 @@ def test_one_step_is_no_leak(size: int) -> None:
     assert abs(step.last_slope_bytes_per_s) < step.slope_bytes_per_s / 2
 
 
+def test_a_step_is_seen_in_a_long_run() -> None:
+    """A step that is little for each second of an hour is told all the same."""
+    step = found(lambda second: 3 * MIB * (second >= 1200), count=1200, every_s=3.0)
+    assert step.verdict == "grew_then_level"
+    assert step.level_after_s == pytest.approx(1200, abs=120)
+
+
 def test_a_step_near_the_end_is_not_judged() -> None:
     """What came after it is too short to be called level, and it alone is no leak."""
     assert found(lambda second: 3 * MIB * (second >= 100)).verdict == "unknown"
