@@ -38,6 +38,8 @@ __all__ = [
 
 MIB = 2**20
 _MINUTE_S, _HOUR_S = 60, 3600
+#: MiB a minute, from which on decimals are noise.
+_WITHOUT_DECIMALS = 100
 
 
 def asked_sentences(found: Workload, texts: Texts) -> list[str]:
@@ -120,7 +122,9 @@ def growth_sentences(found: Workload, texts: Texts) -> list[str]:
     """Return whether memory grows over time, the scenarios that do first."""
     known = [(row, of_row) for row in found.rows if (of_row := growth(row))]
     by_verdict = {name: [(row, each) for row, each in known if each.verdict == name] for name in VERDICTS}
-    return [_of_verdict(name, each, texts) for name, each in by_verdict.items() if each]
+    said = [_of_verdict(name, each, texts) for name, each in by_verdict.items() if each]
+    few = [row for row in found.rows if row.frames and growth(row) is None]
+    return said + ([texts("streams_trend_too_few", parts=_names(few, texts))] if few else [])
 
 
 def growth_words(found: Growth, texts: Texts) -> str:
@@ -130,8 +134,10 @@ def growth_words(found: Growth, texts: Texts) -> str:
 
 
 def per_minute(bytes_per_s: float) -> str:
-    """Return a rate in MiB a minute; what rounds to nothing has no sign."""
-    return f"{round(bytes_per_s * 60 / MIB, 2) + 0.0:,.2f}"
+    """Return a rate in MiB a minute, with decimals where they say something; what rounds to nothing has no sign."""
+    rate = bytes_per_s * 60 / MIB
+    decimals = 2 if abs(rate) < _WITHOUT_DECIMALS else 0
+    return f"{round(rate, decimals) + 0.0:,.{decimals}f}"
 
 
 def stream_warnings(found: Workload, texts: Texts) -> list[str]:

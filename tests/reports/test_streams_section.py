@@ -20,7 +20,7 @@ from reports.reading import read_material
 from reports.streams import STREAMS, Workload, workloads
 from reports.streams_section import stream_definitions, streams_drawings, streams_legends
 from reports.streams_tables import memory_table, per_stream_table, stages_table
-from reports.streams_text import frame_sentences, growth_sentences, memory_sentences, stream_warnings
+from reports.streams_text import frame_sentences, growth_sentences, memory_sentences, per_minute, stream_warnings
 from reports.table import Table
 from reports.terminal import print_group
 from reports.texts import LANGUAGES, texts_of
@@ -183,6 +183,21 @@ def test_memory_over_time_in_words(tmp_path: Path, given: dict[str, Any], said: 
     write_run(tmp_path, [streams_result(tmp_path, NAMES[1], [Frames(trend=given)])])
     (found,) = growth_sentences(workload_of(tmp_path), ENGLISH)
     assert found.startswith(said.format(name=ENGLISH.scenario(NAMES[1])))
+
+
+def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
+    """Where there are too few readings for a slope, that is said of it."""
+    info = streams_result(tmp_path, NAMES[1], [Frames()])
+    info["frames"][0]["memory"] = None
+    write_run(tmp_path, [info, streams_result(tmp_path, NAMES[2], [Frames()])])
+    level, short = growth_sentences(workload_of(tmp_path), ENGLISH)
+    assert ENGLISH.scenario(NAMES[2]) in level
+    assert short.startswith(f"Too short for a slope at all: {ENGLISH.scenario(NAMES[1])}.")
+
+
+def test_large_rates_have_no_decimals() -> None:
+    """A resolution of gigabytes a minute, as of six seconds, is no exact figure; a megabyte a minute is."""
+    assert [per_minute(rate * 2**20 / 60) for rate in (1.02, -0.001, 2205.65)] == ["1.02", "0.00", "2,206"]
 
 
 def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
