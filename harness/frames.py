@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -165,10 +164,13 @@ class _Series:
         return since_s >= (self._segment_s if seconds < duration_s else self._segment_s / 2)
 
     def add(self, seconds: float, rss_bytes: Sequence[int], npu_bytes: int | None, done: int, lost: int) -> None:
-        """Add the segment that ends here; the counts are from the beginning."""
+        """Add the segment that ends here; the counts are from the beginning.
+
+        Of memory the lowest reading is kept: frames on their way only add to it, now one more and now one less.
+        """
         passed_s = seconds - (self.seconds[-1] if self.seconds else 0.0)
         self.seconds.append(round(seconds, 3))
-        self.rss_bytes.append(round(statistics.median(rss_bytes)))
+        self.rss_bytes.append(min(rss_bytes))
         self._npu_bytes.append(npu_bytes)
         self._done_per_s.append(round((done - self._done) / passed_s, 2))
         self._lost_per_s.append(round((lost - self._lost) / passed_s, 2))

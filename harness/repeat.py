@@ -33,7 +33,7 @@ Keep = Callable[[Repeat], None]
 #: While streams run, readings are rarer: they share the CPUs with what is timed.
 _STREAMS_INTERVAL_S = 1 / 20
 #: What streams have done is kept this often, if there is anything new.
-_KEEP_EVERY_S = 10.0
+_KEEP_EVERY_S = 5.0
 
 
 class Measuring:

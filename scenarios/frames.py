@@ -143,7 +143,7 @@ class StreamThread:
 
     def _await(self, number: int) -> Optional[int]:
         """Wait until the frame is due and return when that is; None where the run ends before."""
-        due_ns = self._await_time(number) if self._clock.is_paced else self._await_room()
+        due_ns = self._await_time(number) if self._clock.is_paced else time.monotonic_ns()
         return None if due_ns >= self._clock.end_ns or self._stop.is_set() else due_ns
 
     def _await_time(self, number: int) -> int:
@@ -154,11 +154,6 @@ class StreamThread:
                 break
             time.sleep(min(left_s, _LOOK_S))
         return due_ns
-
-    def _await_room(self) -> int:
-        if self._pool:
-            self._pool.await_room(self._stream)
-        return time.monotonic_ns()
 
     def _catch_up(self, number: int, now_ns: int) -> int:
         """Pass over the frames until the newest, and return its number."""
@@ -179,7 +174,7 @@ class StreamThread:
         if self._pool is None:
             if counts:
                 self._tally.note(frame)
-        elif not self._pool.offer(frame):
+        elif not self._pool.offer(frame, waits=not self._clock.is_paced):
             self._tally.dropped += counts
 
 

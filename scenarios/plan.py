@@ -136,7 +136,8 @@ class Streams:
     """
 
     count: int
-    #: Frames per second of each stream; 0: as fast as contexts take them.
+    #: Frames per second of each stream; 0: as fast as contexts take them. A frame is then due when its stream begins
+    #: with it, and none is dropped.
     fps: float
     #: So many frames of a stream may wait where no context is free; a further one is dropped. 0: none waits.
     queue: int

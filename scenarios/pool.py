@@ -45,9 +45,14 @@ class Pool:
             self._idle.append(inbox)
         return inbox
 
-    def offer(self, frame: Frame) -> bool:
-        """Hand the frame over, or have it wait; False where it is dropped, as there is no room for it."""
+    def offer(self, frame: Frame, waits: bool = False) -> bool:
+        """Hand the frame over, or have it wait in the queue; False where it is dropped, as there is no room for it.
+
+        With `waits` the caller waits for room in place of dropping the frame.
+        """
         with self._changed:
+            if waits:
+                self._changed.wait_for(lambda: self._is_closed or self._idle or self._has_room(frame.stream))
             if self._is_closed:
                 return False
             if self._idle:
@@ -59,11 +64,6 @@ class Pool:
             self._waiting.append(frame)
             self._waiting_of[frame.stream] = self._waiting_of.get(frame.stream, 0) + 1
             return True
-
-    def await_room(self, stream: int) -> None:
-        """Wait until a frame of the stream would not be dropped, or the pool is closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._idle or self._has_room(stream) or self._is_closed)
 
     def done(self, inbox: SimpleQueue[Optional[Frame]]) -> None:
         """Take it that the context is done with its frame: it gets the next one that waits, or is free."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import Model, Plan, Step
+from scenarios.plan import Model, Plan, Step, Streams
 from targets.base import Target
 from targets.measured_process import Listener, Run, run_plan
 
@@ -29,10 +29,16 @@ def models_of(*paths: object) -> tuple[Model, ...]:
 
 
 def make_plan(
-    scenario: str, *paths: object, streams: int = 1, contexts: int = 2, runtime: str = "scripted", cores: int = 2
+    scenario: str,
+    *paths: object,
+    streams: int = 1,
+    contexts: int = 2,
+    runtime: str = "scripted",
+    cores: int = 2,
+    schedule: Streams | None = None,
 ) -> Plan:
     """Return the first plan of a scenario over models of these paths, small enough to walk in no time."""
-    parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores, rounds=3)
+    parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores, rounds=3, schedule=schedule)
     return build_plans(scenario, parameters)[0]
 
 

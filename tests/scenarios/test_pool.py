@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from queue import Empty, SimpleQueue
 
 import pytest
@@ -78,18 +77,24 @@ def test_draining_waits_for_the_last_frame() -> None:
     assert inbox.get(timeout=_PATIENCE_S) is None
 
 
-def test_room_is_waited_for() -> None:
-    """Whoever waits for room goes on when a context is done."""
+def test_a_frame_that_is_not_to_be_dropped_waits_for_room() -> None:
+    """Of several streams that wait for one context each comes in; nothing is lost."""
     pool = Pool(queue=0)
     inbox = pool.add()
     assert pool.offer(_frame(0))
-    waiting = threading.Thread(target=pool.await_room, args=(0,))
-    waiting.start()
-    time.sleep(0.05)
-    assert waiting.is_alive()
-    pool.done(inbox)
-    waiting.join(_PATIENCE_S)
-    assert not waiting.is_alive()
+    offers = [threading.Thread(target=pool.offer, args=(_frame(1, stream), True)) for stream in range(3)]
+    for offer in offers:
+        offer.start()
+    taken = inbox.get(timeout=_PATIENCE_S)
+    for _ in offers:
+        assert any(offer.is_alive() for offer in offers)
+        pool.done(inbox)
+        taken = inbox.get(timeout=_PATIENCE_S)
+        assert taken is not None
+        assert taken.number == 1
+    for offer in offers:
+        offer.join(_PATIENCE_S)
+    assert _numbers(inbox) == []
 
 
 @pytest.mark.parametrize("busy", [True, False])
@@ -102,7 +107,7 @@ def test_after_a_failure_nobody_waits(busy: bool) -> None:
     pool.fail()
     pool.drain()
     assert not pool.offer(_frame(9))
-    pool.await_room(0)
+    assert not pool.offer(_frame(9), waits=True)
     if busy:
         pool.done(other)
     assert _numbers(other)[-1] is None
