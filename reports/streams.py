@@ -27,6 +27,7 @@ __all__ = [
     "asked_per_s",
     "growth",
     "inference_saved_percent",
+    "is_cut_off",
     "is_interrupted",
     "kept_up",
     "memory_parts",
@@ -186,6 +187,11 @@ def of_repeats(row: Row, *place: str) -> list[Any]:
 def is_interrupted(row: Row) -> bool:
     """Whether Ctrl-C ended a repeat early."""
     return any(each["interrupted"] for each in row.frames)
+
+
+def is_cut_off(row: Row) -> bool:
+    """Whether the session ended while it ran."""
+    return row.outcome == "cut_off"
 
 
 def memory_parts(row: Row, decode_only: Row | None) -> MemoryParts | None:

@@ -18,6 +18,7 @@ from reports.streams import (
     all_frames,
     growth,
     inference_saved_percent,
+    is_cut_off,
     is_interrupted,
     memory_parts,
     of_repeats,
@@ -75,6 +76,8 @@ _SAVED = ("column_saved", "column_saved_percent")
 _NPU_APPLICATION_SAVED = ("column_application_saved", "column_application_saved_percent")
 #: On a virtual board most of application memory is the emulator's.
 _VIRTUAL_SAVED = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
+#: By the column that shows it: what is read when a repeat has come to the end of its steady state.
+_READ_AT_THE_END = {"column_application": "application_memory_bytes", "column_system": "system_memory_bytes"}
 _WITH_FRAMES = ("parts", "inference_saved", "rate", "lost", "latencies")
 _SHOWN_PERCENTILES = ("p50", "p99", "max")
 
@@ -179,7 +182,7 @@ def _memory_columns(group: Group) -> tuple[str, ...]:
 
 
 def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts) -> list[Cell]:
-    shown = [COLUMNS[name](row) for name in memory]
+    shown = [COLUMNS[name](row) if row.measured else _of_finished(row, name) for name in memory]
     if found.computes:
         *frames, p50, p99, longest = _frame_cells(all_frames(row), _SHOWN_PERCENTILES)
         share = inference_saved_percent(row, found.decode_only)
@@ -191,6 +194,12 @@ def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts
         Cell(texts.scenario(against) if against else EMPTY, False),
         Cell(_outcome(row, texts), False),
     ]
+
+
+def _of_finished(row: Row, column: str) -> str:
+    """Return what the repeats read that were finished when the run was cut off; of other failures nothing."""
+    name = _READ_AT_THE_END.get(column)
+    return mib(Figure.of(row.info["memory"][name])) if name and is_cut_off(row) else EMPTY
 
 
 def _part_cell(row: Row, found: Workload) -> str:

@@ -17,6 +17,7 @@ from reports.streams import (
     asked_per_s,
     growth,
     inference_saved_percent,
+    is_cut_off,
     is_interrupted,
     kept_up,
     throttling,
@@ -144,7 +145,7 @@ def stream_warnings(found: Workload, texts: Texts) -> list[str]:
     """Return a sentence for each reason to mistrust the figures."""
     ended = {
         "streams_interrupted": [row for row in found.rows if is_interrupted(row)],
-        "streams_cut_off": [row for row in found.rows if _is_cut_off(row)],
+        "streams_cut_off": [row for row in found.rows if is_cut_off(row)],
     }
     said = [texts(key, parts=_times(rows, texts)) for key, rows in ended.items() if rows]
     return [*_throttled(found, texts), *said]
@@ -267,11 +268,6 @@ def _part_of_verdict(row: Row, found: Growth, texts: Texts) -> str:
     if found.count == found.repeats or found.verdict in ("level", "unknown"):
         return said
     return texts("streams_trend_in", said=said, count=found.count, repeats=found.repeats)
-
-
-def _is_cut_off(row: Row) -> bool:
-    failure = row.info["failure"]
-    return bool(failure and failure["kind"] == "cut_off")
 
 
 def _measured_time(row: Row, texts: Texts) -> str:

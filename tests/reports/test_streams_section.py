@@ -220,6 +220,16 @@ def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
     assert cells_of(table, NAMES[2])["Outcome"] == "ended early"
 
 
+def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> None:
+    """Their memory stands in the table, and nothing is saved by it."""
+    info = streams_result(tmp_path, NAMES[4], [Frames(), Frames(seconds=2.0)])
+    info.update(outcome="cut_off", failure=CUT_OFF)
+    info["memory"]["application_memory_bytes"][1] = info["memory"]["system_memory_bytes"][1] = None
+    write_run(tmp_path, [streams_result(tmp_path, NAMES[3]), info])
+    of_cut = cells_of(memory_table(groups_of(tmp_path)[0], workload_of(tmp_path), (), ENGLISH), NAMES[4])
+    assert (of_cut["Application memory (PSS), MiB"], of_cut["Saved, MiB"]) == ("244.0", "-")
+
+
 def test_on_a_virtual_board_there_is_memory_alone(tmp_path: Path) -> None:
     """No frames, no latency, no figure of either; and a sentence that says why."""
     published_run(tmp_path, frames=Frames(computes=False), schedule=NOT_DECODED, npu=npu_account)
