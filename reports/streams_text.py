@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reports.answers import answers
-from reports.comparison import Group, Row
+from reports.comparison import BUSY_PERCENT, Group, Row
 from reports.format import mib, npu_mib, npu_plus_minus, percent, plus_minus, shows_in_mib
 from reports.streams import (
     FULL_DUP,
@@ -148,7 +148,7 @@ def stream_warnings(found: Workload, texts: Texts) -> list[str]:
         "streams_cut_off": [row for row in found.rows if is_cut_off(row)],
     }
     said = [texts(key, parts=_times(rows, texts)) for key, rows in ended.items() if rows]
-    return [*_throttled(found, texts), *said]
+    return [*_throttled(found, texts), *_disturbed(found, texts), *said]
 
 
 def _throttled(found: Workload, texts: Texts) -> list[str]:
@@ -158,6 +158,14 @@ def _throttled(found: Workload, texts: Texts) -> list[str]:
     names = texts.joined(dict.fromkeys(name for each in hot.values() for name in each.names))
     share = percent(max(each.share_percent for each in hot.values()))
     return [texts("streams_throttled", scenarios=_names(hot, texts), names=names, share=share)]
+
+
+def _disturbed(found: Workload, texts: Texts) -> list[str]:
+    busy = [row for row in found.rows if row.computes and row.busy_percent > BUSY_PERCENT]
+    if not busy:
+        return []
+    share = f"{max(row.busy_percent for row in busy):.0f}"
+    return [texts("streams_disturbed", scenarios=_names(busy, texts), percent=share)]
 
 
 def _times(rows: Sequence[Row], texts: Texts) -> str:

@@ -220,6 +220,16 @@ def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
     assert cells_of(table, NAMES[2])["Outcome"] == "ended early"
 
 
+def test_a_busy_machine_is_said_to_be(tmp_path: Path) -> None:
+    """Other work costs frames: which modes it may have cost some is named; where nothing computes it costs none."""
+    busy, quiet = (streams_result(tmp_path, name, [Frames()]) for name in NAMES[1:3])
+    busy["speed"]["idle_cpu_percent"] = [51.0]
+    write_run(tmp_path, [busy, quiet])
+    (said,) = stream_warnings(workload_of(tmp_path), ENGLISH)
+    assert "up to 51 % busy" in said
+    assert said.endswith(f"not to be trusted: {ENGLISH.scenario(NAMES[1])}.")
+
+
 def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> None:
     """Their memory stands in the table, and nothing is saved by it."""
     info = streams_result(tmp_path, NAMES[4], [Frames(), Frames(seconds=2.0)])
