@@ -82,7 +82,8 @@ class Measuring:
         assert self._plan.schedule is not None
         has_new = self._frames.hear(message)
         seconds, of_s = self._frames.seconds, self._plan.schedule.duration_s
-        self._tell(seconds / of_s, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None)
+        share = (self._begun - 1 + seconds / of_s) / self._steps
+        self._tell(share, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None)
         if has_new and time.monotonic() - self._kept_at >= _KEEP_EVERY_S:
             self._kept_at = time.monotonic()
             self._keep(replace(self._repeat(run), failure=asdict(_cut_off(seconds))))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.plan import Plan
-from targets.base import THIS_INTERPRETER
+from scenarios.plan import Plan, Streams, Video
+from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import prepare_models
-from tests.support import CHECKOUT, TIME_LIMIT_S, make_plan
+from tests.support import CHECKOUT, TIME_LIMIT_S, make_plan, walk
 
 #: Rooms that the measured process may hold.
 _ROOMS = {"scenarios", "runtimes"}
@@ -84,6 +84,45 @@ def test_what_the_runtime_itself_needs(bare: dict[str, str | None]) -> None:
     assert not tops & {"psutil", "pytest", "jsonschema", "rich", "models", "samplers", "targets", "storage", "harness"}
 
 
+def test_what_streams_need_weighs_in_plans_of_streams_alone(
+    walked: dict[str, str | None], tiny_model: Path, tmp_path: Path
+) -> None:
+    """There it is PyAV, what that imports, and the room of the video; numpy and the runtime were there before."""
+    clip = tmp_path / "clip.mp4"
+    make = [sys.executable, "-m", "video", "make", "--output", str(clip), "--size", "64x48", "--seconds", "0.5"]
+    subprocess.run(make, cwd=CHECKOUT, check=True, capture_output=True)
+    video = Video("clip", str(clip), "", "h264", 64, 48, 30.0, 15)
+    schedule = Streams(count=1, fps=30.0, queue=0, warm_up_s=0.0, duration_s=0.2, video=video)
+    plan = make_plan("streams_no_reuse", tiny_model, runtime="onnxruntime", schedule=schedule)
+    streamed = _led({"command": "run", "runtime": "onnxruntime", "plan": plan.to_json()}, tmp_path / "modules.json")
+    more = {name for name, file in streamed.items() if name not in walked and not _in_standard_library(name, file)}
+    rooms = {name.partition(".")[0] for name in more if "cython" not in name}
+    assert rooms - _START == {"av", "video", "scenarios"}
+    assert {name.partition(".")[2] for name in more if name.startswith("video.")} == {"decoder", "errors", "letterbox"}
+    assert {"av", "scenarios.pipeline", "scenarios.frames"} & set(walked) == set()
+
+
+def _led(command: dict[str, object], output: Path) -> dict[str, str | None]:
+    """Return the modules of a process that was led through a plan; it may be told to go on only when it waits."""
+    code = f"from scenarios.driver import main; assert main() == 0{_WRITE_MODULES}"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(output)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=CHECKOUT,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        print(json.dumps(command), file=process.stdin, flush=True)
+        for line in process.stdout:
+            if json.loads(line)["event"] == "barrier":
+                print("go", file=process.stdin, flush=True)
+    assert process.returncode == 0
+    modules: dict[str, str | None] = json.loads(output.read_text())
+    return modules
+
+
 #: Each weighs some hundred KiB, and nothing that is measured needs it.
 _HEAVY = {
     "asyncio",
@@ -146,6 +185,15 @@ def _python_3_8() -> str:
     if python is None or subprocess.run([python, "-c", "pass"], capture_output=True, check=False).returncode:
         pytest.skip("no python3.8 that works on this machine")
     return python
+
+
+def test_streams_on_python_3_8() -> None:
+    """Frames are paced and taken there too; what decodes them is tested with the video."""
+    target = Target("3.8", (_python_3_8(), "-c", _ON_3_8))
+    schedule = Streams(count=2, fps=50.0, queue=1, warm_up_s=0.0, duration_s=0.3, video=None)
+    run = walk(make_plan("streams_full_dup", "plain", streams=2, schedule=schedule), target)
+    assert run.failure is None
+    assert run.phases[0]["data"]["python_version"].startswith("3.8.")
 
 
 def test_a_walk_on_python_3_8() -> None:
