@@ -1,4 +1,4 @@
-"""CPU use of each core, of the measured process and of this one, over the whole time and over the last interval.
+"""CPU use of each core, of the measured process and of this one, over the whole time.
 
 A core is busy while it runs user or kernel code or serves interrupts (user, nice, system, irq and softirq of proc(5);
 guest time is part of user), and rests in idle and iowait. Time that a hypervisor gave to others (steal) counts as not
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -57,12 +56,10 @@ class _ProcessTime:
     def __init__(self, pid: int, root: Path) -> None:
         self._path = root / "proc" / str(pid) / "stat"
         self._first: _Reading | None = None
-        self._before: _Reading | None = None
         self._last: _Reading | None = None
 
     def read(self) -> None:
         ticks = _process_ticks(read_text(self._path) or "")
-        self._before = self._last
         if ticks is not None:
             self._last = _Reading(time.monotonic_ns(), ticks)
             self._first = self._first or self._last
@@ -70,10 +67,6 @@ class _ProcessTime:
     def mean_percent(self) -> float:
         """From the first reading to the last that there was; 100 is one core."""
         return _percent(self._first, self._last)
-
-    def latest_percent(self) -> float:
-        """Over the last interval; 0 once the process has gone."""
-        return _percent(self._before, self._last)
 
 
 class CpuUse:
@@ -85,15 +78,13 @@ class CpuUse:
         self._process = _ProcessTime(pid, root)
         self._harness = _ProcessTime(os.getpid(), root)
         self._before: dict[int, _Ticks] = {}
-        self._latest: dict[int, _Ticks] = {}
         self._sums: dict[int, _Ticks] = {}
 
     def read(self) -> None:
         """Take one reading."""
         now = _core_ticks(read_text(self._stat) or "")
-        self._latest = {core: ticks.since(self._before[core]) for core, ticks in now.items() if core in self._before}
-        for core, ticks in self._latest.items():
-            self._sums[core] = self._sums.get(core, _Ticks()).plus(ticks)
+        for core in now.keys() & self._before.keys():
+            self._sums[core] = self._sums.get(core, _Ticks()).plus(now[core].since(self._before[core]))
         self._before = now
         self._process.read()
         self._harness.read()
@@ -101,12 +92,7 @@ class CpuUse:
     @property
     def cores_percent(self) -> list[float]:
         """Means by the number of the core, each over the time that it was online; 0 for one that never was."""
-        return self._by_core(self._sums)
-
-    @property
-    def latest_cores_percent(self) -> list[float]:
-        """The same over the last interval."""
-        return self._by_core(self._latest)
+        return [self._sums.get(core, _Ticks()).percent for core in range(max(self._sums, default=-1) + 1)]
 
     @property
     def process_percent(self) -> float:
@@ -114,17 +100,9 @@ class CpuUse:
         return self._process.mean_percent()
 
     @property
-    def latest_process_percent(self) -> float:
-        """The same over the last interval."""
-        return self._process.latest_percent()
-
-    @property
     def harness_percent(self) -> float:
         """Mean of the process that reads."""
         return self._harness.mean_percent()
-
-    def _by_core(self, ticks: Mapping[int, _Ticks]) -> list[float]:
-        return [ticks.get(core, _Ticks()).percent for core in range(max(self._sums, default=-1) + 1)]
 
 
 def _core_ticks(stat: str) -> dict[int, _Ticks]:

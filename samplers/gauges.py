@@ -25,17 +25,15 @@ class Gauge:
         self._path = path
         self._parse = parse
         self.figures = Running()
-        #: What the latest reading gave.
-        self.now: float | None = None
 
     def read(self) -> None:
         """Take one reading."""
         try:
-            self.now = self._parse(read_text(self._path) or "")
+            figure = self._parse(read_text(self._path) or "")
         except ValueError:
-            self.now = None
-        if self.now is not None:
-            self.figures.add(self.now)
+            return
+        if figure is not None:
+            self.figures.add(figure)
 
 
 def temperatures(root: Path) -> list[Gauge]:

@@ -27,7 +27,6 @@ class MachineWatch:
         self._throttling = Throttling(root)
         self._npu_load = first_readable(NPU_LOAD, root)
         self._npu_percents: list[Running] = []
-        self._latest_npu_percents: list[float] | None = None
 
     def read(self) -> None:
         """Take one reading; what cannot be read this time is left out.
@@ -57,19 +56,9 @@ class MachineWatch:
             "throttled": self._throttling.report(),
         }
 
-    def latest(self) -> dict[str, Any]:
-        """Return the last interval: CPU use and NPU load in percent, and the highest temperature."""
-        celsius = [gauge.now for gauge in self._temperatures if gauge.now is not None]
-        return {
-            "cores_percent": self._cpu.latest_cores_percent,
-            "process_percent": self._cpu.latest_process_percent,
-            "npu_load_percent": self._latest_npu_percents,
-            "highest_celsius": max(celsius, default=None),
-        }
-
     def _read_npu(self) -> None:
-        self._latest_npu_percents = self._npu_load.read(self._root) if self._npu_load else None
-        for core, percent in enumerate(self._latest_npu_percents or ()):
+        percents = self._npu_load.read(self._root) if self._npu_load else None
+        for core, percent in enumerate(percents or ()):
             if core == len(self._npu_percents):
                 self._npu_percents.append(Running())
             self._npu_percents[core].add(percent)

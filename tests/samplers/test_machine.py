@@ -203,29 +203,14 @@ def test_a_container_that_shows_nothing(machine: Callable[[str], _Machine]) -> N
     nothing: dict[str, Any] = {"temperatures": [], "frequencies": [], "npu_load_percent": None, "throttled": None}
     assert box.read(first={}, second={}) == nothing
     assert box.watch.cpu() == {"cores_percent": [], "process_percent": 0, "harness_percent": 0}
-    assert box.watch.latest() == {
-        "cores_percent": [],
-        "process_percent": 0,
-        "npu_load_percent": None,
-        "highest_celsius": None,
-    }
-
-
-def test_the_last_interval(machine: Callable[[str], _Machine]) -> None:
-    """It has the readings of now: the highest of all zones, and each core of the NPU."""
-    board = machine("rk3588")
-    board.read(hot={f"{_THERMAL}/thermal_zone0/temp": "90000"}, now={f"{_THERMAL}/thermal_zone0/temp": "50000"})
-    latest = board.watch.latest()
-    assert (latest["highest_celsius"], latest["npu_load_percent"]) == (50.0, [0, 0, 0])
 
 
 @pytest.mark.parametrize("text", ["", "<unknown>", "-274000"])
 def test_a_reading_that_says_nothing_is_left_out(machine: Callable[[str], _Machine], text: str) -> None:
-    """Neither the figures nor the last interval have it."""
+    """The figures are those of the other readings."""
     board = machine("rk3588")
     zones = {f"{_THERMAL}/thermal_zone{number}/temp": text for number in (0, 6)}
     found = board.read(good={}, bad=zones)
-    assert board.watch.latest()["highest_celsius"] is None
     assert found["temperatures"][0]["last_celsius"] == 45.307
 
 
