@@ -74,7 +74,7 @@ def machine_sources(root: Path = Path("/")) -> Iterator[MemorySource]:
 def _gauges(path: str, gauges: Sequence[Gauge], purpose: str) -> MemorySource:
     for gauge in gauges:
         gauge.read()
-    readable = any(gauge.now is not None for gauge in gauges)
+    readable = any(gauge.figures.count for gauge in gauges)
     return MemorySource(path, readable, purpose if readable else f"{purpose}: this kernel shows none")
 
 
