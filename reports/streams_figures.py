@@ -110,10 +110,10 @@ def latency_marks(texts: Texts) -> list[tuple[str, str, str]]:
 def over_time_figure(found: Workload, texts: Texts) -> Drawing | None:
     """Draw RSS over the steady state of one repeat of each row, from its start, with what is said of its growth.
 
-    None where there are no readings.
+    None where no run was long enough for a slope.
     """
     shown = [(row, series) for row in found.rows if (series := _series(row))]
-    if not shown:
+    if not shown or not any(growth(row) for row in found.rows):
         return None
 
     def draw(canvas: Canvas, narrow: bool) -> None:

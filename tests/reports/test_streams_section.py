@@ -195,6 +195,14 @@ def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
     assert short.startswith(f"Too short for a slope at all: {ENGLISH.scenario(NAMES[1])}.")
 
 
+def test_memory_over_time_is_drawn_where_it_says_something(tmp_path: Path) -> None:
+    """Where no run was long enough for a slope there is no figure of it."""
+    info = streams_result(tmp_path, NAMES[1], [Frames()])
+    info["frames"][0]["memory"] = None
+    write_run(tmp_path, [info])
+    assert streams_drawings(groups_of(tmp_path)[0])["streams_1_over_time"](ENGLISH) is None
+
+
 def test_large_rates_have_no_decimals() -> None:
     """A resolution of gigabytes a minute, as of six seconds, is no exact figure; a megabyte a minute is."""
     assert [per_minute(rate * 2**20 / 60) for rate in (1.02, -0.001, 2205.65)] == ["1.02", "0.00", "2,206"]
