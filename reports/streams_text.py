@@ -107,8 +107,6 @@ def opening_part(group: Group, label: str, texts: Texts) -> str | None:
     share = inference_saved_percent(row, found.decode_only) if found.computes else _percent_saved(row)
     values = {
         "group": label,
-        "count": found.schedule["count"],
-        "fps": _short(found.schedule["fps"]),
         "asked": _short(asked_per_s(row)),
         "range": _range(rates, texts) if rates else "",
         "scenario": texts.scenario(row.scenario),

@@ -314,7 +314,7 @@ def test_a_page_of_streams_alone_says_nothing_of_inferences(tmp_path: Path) -> N
     groups = groups_of(tmp_path)
     said = opening(groups, labels(groups, ENGLISH), ENGLISH)
     (sentence,) = said
-    assert "40 to 43.3 of 120 frames a second sustained, and Streams, full dup saves 68.8 %" in sentence
+    assert "40 to 43.3 of 120 frames a second, and 68.8 % of the memory of inference by Streams, full dup" in sentence
     assert ENGLISH("speed_of_streams") in section(page(tmp_path, tmp_path / "out"), "speed")
 
 
