@@ -140,6 +140,8 @@ def machine_table(found: Workload, texts: Texts) -> Table | None:
         "frequency": _frequency,
     }
     shown = {name: cell for name, cell in cells.items() if any(cell(row) != EMPTY for row in found.rows)}
+    if not shown and not any(growth(row) or throttling(row) for row in found.rows):
+        return None
     rows = [
         (
             row.outcome,

@@ -19,7 +19,7 @@ from reports.published import published_rows
 from reports.reading import read_material
 from reports.streams import STREAMS, Workload, workloads
 from reports.streams_section import stream_definitions, streams_drawings, streams_legends
-from reports.streams_tables import memory_table, per_stream_table, stages_table
+from reports.streams_tables import machine_table, memory_table, per_stream_table, stages_table
 from reports.streams_text import frame_sentences, growth_sentences, memory_sentences, per_minute, stream_warnings
 from reports.table import Table
 from reports.terminal import print_group
@@ -365,6 +365,21 @@ def test_a_video_is_named(tmp_path: Path) -> None:
     assert f"4 streams of 1920 \N{MULTIPLICATION SIGN} 1080 video (h264, {VIDEO['name']})" in words
     assert "1 h of steady state after 2 s of warm-up" in words
     assert "up to 2 frames of a stream wait" in words
+
+
+def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
+    """Where neither CPU nor clocks, throttling or growth are known there is nothing to show."""
+    info = streams_result(tmp_path, NAMES[1], [Frames(machine=HOT)])
+    write_run(tmp_path, [info])
+    table = machine_table(workload_of(tmp_path), ENGLISH)
+    assert table is not None
+    assert cells_of(table, NAMES[1])["Hottest sensor, start \N{RIGHTWARDS ARROW} highest, °C"] == "61 \N{RIGHTWARDS ARROW} 86"
+    assert cells_of(table, NAMES[1])["NPU load, each core, %"] == "71 / 72 / 73"
+    assert cells_of(table, NAMES[1])["Throttled"] == "thermal-cpufreq-0, 35.0 %"
+    info["frames"][0].update(cpu=None, memory=None)
+    info["frames"][0]["machine"].update(temperatures=[], frequencies=[], npu_load_percent=None, throttled=None)
+    write_run(tmp_path, [info])
+    assert machine_table(workload_of(tmp_path), ENGLISH) is None
 
 
 def sizes(table: Table, column: str) -> Sequence[str]:
