@@ -373,11 +373,11 @@ def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
     write_run(tmp_path, [info])
     table = machine_table(workload_of(tmp_path), ENGLISH)
     assert table is not None
-    assert cells_of(table, NAMES[1])["Hottest sensor, start \N{RIGHTWARDS ARROW} highest, °C"] == "61 \N{RIGHTWARDS ARROW} 86"
-    assert cells_of(table, NAMES[1])["NPU load, each core, %"] == "71 / 72 / 73"
-    assert cells_of(table, NAMES[1])["Throttled"] == "thermal-cpufreq-0, 35.0 %"
-    info["frames"][0].update(cpu=None, memory=None)
-    info["frames"][0]["machine"].update(temperatures=[], frequencies=[], npu_load_percent=None, throttled=None)
+    cells = cells_of(table, NAMES[1])
+    assert cells["Hottest sensor, start \N{RIGHTWARDS ARROW} highest, °C"] == "61 \N{RIGHTWARDS ARROW} 86"
+    assert (cells["NPU load, each core, %"], cells["Throttled"]) == ("71 / 72 / 73", "thermal-cpufreq-0, 35.0 %")
+    silent = {**HOT, "temperatures": [], "frequencies": [], "npu_load_percent": None, "throttled": None}
+    info["frames"][0].update(cpu=None, memory=None, machine=silent)
     write_run(tmp_path, [info])
     assert machine_table(workload_of(tmp_path), ENGLISH) is None
 
