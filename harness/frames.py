@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from accounting.trend import trend
 from harness.histogram import Histogram
@@ -19,6 +19,8 @@ __all__ = ["FramesWatch"]
 #: A point of the series for each second, or for such a share of the duration: an hour or a day gives as many.
 _POINTS = 1000
 _SHORTEST_SEGMENT_S = 1.0
+#: Messages come every second, give or take some milliseconds.
+_ON_TIME = 0.9
 #: So many latencies stand for all of them in pytest-benchmark's statistics.
 _SAMPLED = 2000
 
@@ -36,7 +38,8 @@ class FramesWatch:
         self._sample = _Reservoir(_SAMPLED)
         self._machine: MachineWatch | None = None
         self._series = _Series(max(_SHORTEST_SEGMENT_S, plan.schedule.duration_s / _POINTS))
-        self._segment: list[int] = []
+        self._rss: list[int] = []
+        self._heap: list[int] = []
         self.seconds = 0.0
 
     @property
@@ -61,11 +64,13 @@ class FramesWatch:
         self._machine.read()
         self.seconds = message["seconds"]
         self._take_counts(message["streams"])
-        self._segment += rss_bytes
-        if not self._segment or not self._series.is_due(self.seconds, self._schedule.duration_s):
+        self._rss += rss_bytes
+        self._heap += [message["heap_bytes"]] if rss_bytes and message["heap_bytes"] is not None else []
+        if not self._rss or not self._series.is_due(self.seconds, self._schedule.duration_s):
             return False
-        self._series.add(self.seconds, self._segment, self._observer.npu_bytes(), self.done, self.lost)
-        self._segment = []
+        memory = _Point(min(self._rss), min(self._heap, default=None), self._observer.npu_bytes())
+        self._series.add(self.seconds, memory, self.done, self.lost)
+        self._rss, self._heap = [], []
         return True
 
     def latencies_ns(self) -> list[int]:
@@ -76,13 +81,13 @@ class FramesWatch:
         """Return what storage/schema/result-1.json calls `frames`, of one process; None before the steady state."""
         if not self.seconds or self._machine is None:
             return None
-        found = trend(self._series.seconds, self._series.rss_bytes)
         return {
             "seconds": self.seconds,
             "interrupted": interrupted,
             **(self._speed() if self._computes else dict.fromkeys(("all", "streams", "stages_ns", "cpu"))),
             "machine": self._machine.machine(),
-            "memory": asdict(found) if found else None,
+            "memory": self._series.trend("rss_bytes"),
+            "heap": self._series.trend("heap_bytes"),
             "series": self._series.stored(self._computes),
         }
 
@@ -146,6 +151,16 @@ class _Count:
         }
 
 
+class _Point(NamedTuple):
+    """Memory in a segment of time. The lowest readings: frames on their way only add, now one more and now one less."""
+
+    rss_bytes: int
+    #: None: this C library does not say.
+    heap_bytes: int | None
+    #: Now; None: nothing says.
+    npu_memory_bytes: int | None
+
+
 class _Series:
     """Points over time."""
 
@@ -153,35 +168,36 @@ class _Series:
         self._segment_s = segment_s
         self._done = self._lost = 0
         self.seconds: list[float] = []
-        self.rss_bytes: list[int] = []
-        self._npu_bytes: list[int | None] = []
+        self._memory: list[_Point] = []
         self._done_per_s: list[float] = []
         self._lost_per_s: list[float] = []
 
     def is_due(self, seconds: float, duration_s: float) -> bool:
         """Whether it is time for a further point; the last segment may be shorter, but not by much."""
         since_s = seconds - (self.seconds[-1] if self.seconds else 0.0)
-        return since_s >= (self._segment_s if seconds < duration_s else self._segment_s / 2)
+        return since_s >= self._segment_s * (_ON_TIME if seconds < duration_s else 1 / 2)
 
-    def add(self, seconds: float, rss_bytes: Sequence[int], npu_bytes: int | None, done: int, lost: int) -> None:
-        """Add the segment that ends here; the counts are from the beginning.
-
-        Of memory the lowest reading is kept: frames on their way only add to it, now one more and now one less.
-        """
+    def add(self, seconds: float, memory: _Point, done: int, lost: int) -> None:
+        """Add the segment that ends here; the counts are from the beginning."""
         passed_s = seconds - (self.seconds[-1] if self.seconds else 0.0)
         self.seconds.append(round(seconds, 3))
-        self.rss_bytes.append(min(rss_bytes))
-        self._npu_bytes.append(npu_bytes)
+        self._memory.append(memory)
         self._done_per_s.append(round((done - self._done) / passed_s, 2))
         self._lost_per_s.append(round((lost - self._lost) / passed_s, 2))
         self._done, self._lost = done, lost
 
+    def trend(self, name: str) -> dict[str, Any] | None:
+        """Return the trend of a field of the points; None where some have none, or where they are too few."""
+        values = [getattr(each, name) for each in self._memory]
+        found = trend(self.seconds, values) if None not in values else None
+        return asdict(found) if found else None
+
     def stored(self, computes: bool) -> dict[str, Any]:
-        """Return the points as lists of equal length."""
+        """Return the points as lists of equal length; None in place of a list that would say nothing."""
+        memory = {name: [getattr(each, name) for each in self._memory] for name in _Point._fields}
         return {
             "seconds": self.seconds,
-            "rss_bytes": self.rss_bytes,
-            "npu_memory_bytes": self._npu_bytes if any(each is not None for each in self._npu_bytes) else None,
+            **{name: None if set(values) == {None} else values for name, values in memory.items()},
             "done_per_s": self._done_per_s if computes else None,
             "lost_per_s": self._lost_per_s if computes else None,
         }

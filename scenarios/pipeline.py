@@ -9,10 +9,12 @@ import threading
 import time
 from contextlib import nullcontext
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Sequence
 
 from runtimes.base import Context
 from scenarios.frames import Checksums, Clock, ContextThread, StreamThread, Tally
+from scenarios.heap import Heap
 from scenarios.plan import Plan, Streams
 from scenarios.pool import Pool
 from scenarios.schedule import Gate, Worker
@@ -24,8 +26,9 @@ __all__ = ["Pipeline", "open_decoders"]
 
 #: Decoded with each decoder before anything is measured: more than H.264 lets it hold for reference (16).
 _FIRST_FRAMES = 20
-#: How often the harness is told of what was done.
-_TELL_NS = 1_000_000_000
+#: How often the heap is looked at, and every how many looks the harness is told of what was done.
+_LOOK_NS = 100_000_000
+_LOOKS = 10
 
 #: Takes what was done since it was told last.
 Tell = Callable[[Dict[str, Any]], None]
@@ -59,6 +62,7 @@ class Pipeline:
         self._pools = _pools(plan)
         self._tallies = [Tally() for _ in range(plan.schedule.count)]
         self._checksums = [Checksums() for _ in plan.models]
+        self._heap = Heap()
         self._stop = threading.Event()
 
     def run(self, tell: Tell, stopped_within: StoppedWithin) -> Dict[str, Any]:
@@ -92,19 +96,25 @@ class Pipeline:
         return workers
 
     def _watch(self, clock: Clock, tell: Tell, stopped_within: StoppedWithin) -> int:
-        """Tell what is done, until the end; return when that was."""
-        next_ns = clock.start_ns
-        while True:
-            next_ns = min(next_ns + _TELL_NS, clock.end_ns)
+        """Look at the heap and tell what is done, until the end; return when that was."""
+        for look in count(1):
+            next_ns = min(clock.start_ns + look * _LOOK_NS, clock.end_ns)
             if stopped_within(max(0.0, (next_ns - time.monotonic_ns()) / 1e9)) or self._stop.is_set():
-                self._stop.set()
-                return time.monotonic_ns()
+                break
             if next_ns == clock.end_ns:
                 return next_ns
-            tell(self._told(clock, time.monotonic_ns()))
+            self._heap.look()
+            if look % _LOOKS == 0:
+                tell(self._told(clock, time.monotonic_ns()))
+        self._stop.set()
+        return time.monotonic_ns()
 
     def _told(self, clock: Clock, now_ns: int) -> Dict[str, Any]:
-        return {"seconds": clock.measured_s(now_ns), "streams": [tally.take() for tally in self._tallies]}
+        return {
+            "seconds": clock.measured_s(now_ns),
+            "streams": [tally.take() for tally in self._tallies],
+            "heap_bytes": self._heap.take_lowest(),
+        }
 
     def _finish(self, streams: Sequence[Worker]) -> None:
         """Let the last frames through; the exception of a stream or a context comes out here."""

@@ -34,7 +34,7 @@ _MESSAGES = {
     "barrier": {"phase", "context", "at_ns", "data"},
     "failure": {"phase", "context", "kind", "message"},
     "prepared": {"models"},
-    "frames": {"at_ns", "seconds", "streams"},
+    "frames": {"at_ns", "seconds", "streams", "heap_bytes"},
 }
 
 

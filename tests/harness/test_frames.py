@@ -47,7 +47,7 @@ def _watch(observer: Any = None, computes: bool = True, duration_s: float = 10.0
 def _message(seconds: float, *rows: int, dropped: int = 0, missed: int = 0) -> dict[str, Any]:
     """Return a message; `rows` is how many frames each stream has done since the last one."""
     streams = [{"due": 0, "dropped": dropped, "missed": missed, "rows": [_ROW] * count} for count in rows]
-    return {"seconds": seconds, "streams": streams}
+    return {"seconds": seconds, "streams": streams, "heap_bytes": 5_000_000}
 
 
 def _summary(watch: FramesWatch) -> dict[str, Any]:
@@ -105,6 +105,36 @@ def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: in
     assert sum(series["done_per_s"]) > 0
 
 
+def test_the_heap_in_use_has_a_trend_of_its_own() -> None:
+    """A leak that fills holes of the heap does not move RSS."""
+    watch = _watch(duration_s=120.0)
+    for second in range(121):
+        watch.hear({**_message(second + 0.001, 1), "heap_bytes": 10**8 + 20_000 * second})
+    found = _summary(watch)
+    assert (found["memory"]["verdict"], found["heap"]["verdict"]) == ("level", "growing")
+    assert found["heap"]["slope_bytes_per_s"] == pytest.approx(20_000, rel=0.01)
+    assert found["series"]["heap_bytes"][-1] == 10**8 + 20_000 * 120
+
+
+def test_a_c_library_that_does_not_tell_of_its_heap() -> None:
+    """Nothing is said of it then."""
+    watch = _watch()
+    for second in range(10):
+        watch.hear({**_message(second + 0.001, 1), "heap_bytes": None})
+    found = _summary(watch)
+    assert found["heap"] is None
+    assert found["series"]["heap_bytes"] is None
+    assert len(found["series"]["rss_bytes"]) == 9
+
+
+def test_points_come_every_second_although_messages_are_not_that_exact() -> None:
+    """Some milliseconds early are no reason to pass over a second."""
+    watch = _watch(duration_s=30.0)
+    for second in range(30):
+        watch.hear(_message(second + 0.002 * (second % 2), 1))
+    assert len(_summary(watch)["series"]["seconds"]) >= 28
+
+
 def test_without_frames_there_is_no_latency() -> None:
     """All were dropped: that is a result."""
     watch = _watch()
@@ -141,7 +171,7 @@ def test_latencies_for_statistics_are_a_sample_of_all() -> None:
     for second in range(100):
         row = [second * _MS, *_ROW[1:]]
         streams = [{"due": 0, "dropped": 0, "missed": 0, "rows": [row] * 120}]
-        watch.hear({"seconds": second + 0.01, "streams": streams})
+        watch.hear({"seconds": second + 0.01, "streams": streams, "heap_bytes": None})
     sample = watch.latencies_ns()
     assert len(sample) == 2000
     assert 40 * _MS < sum(sample) / len(sample) < 60 * _MS

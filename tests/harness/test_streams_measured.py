@@ -109,14 +109,14 @@ def test_what_is_measured_so_far_is_given_away_meanwhile(tmp_path: Path, monkeyp
     """Each time as a result that could be stored, which says that it was cut off; the last is no part of the end."""
     monkeypatch.setattr(one_repeat, "_KEEP_EVERY_S", 0.0)
     kept: list[dict[str, Any]] = []
-    bench = _bench(tmp_path, Pace(warm_up_s=0.0, duration_s=3.0, fps=20.0))
+    bench = _bench(tmp_path, Pace(warm_up_s=0.0, duration_s=2.2, fps=20.0))
     final = bench.measure("scripted", "streams_full_dup", lambda info: kept.append(_checked(info))).info
     of_first, of_second = ([each for each in kept if len(each["repeats"]) == count] for count in (1, 2))
     assert of_first
     assert of_second
     for info in kept:
         assert info["failure"]["kind"] == info["outcome"] == "cut_off"
-        assert 0 < info["frames"][-1]["seconds"] <= 3.0
+        assert 0 < info["frames"][-1]["seconds"] <= 2.2
     seconds = [info["frames"][0]["seconds"] for info in of_first]
     assert seconds == sorted(set(seconds))
     assert of_second[0]["frames"][0] == _checked(final)["frames"][0]
