@@ -13,8 +13,10 @@ from reports.summary import Figure, difference
 __all__ = [
     "DECODE_ONLY",
     "FULL_DUP",
+    "HEAP",
     "PERCENTILES",
     "PER_CORE",
+    "RSS",
     "STAGES",
     "STREAMS",
     "VERDICTS",
@@ -44,6 +46,9 @@ DECODE_ONLY, FULL_DUP, PER_CORE = "streams_decode_only", "streams_full_dup", "st
 PERCENTILES = ("p50", "p90", "p99", "max")
 #: What a frame goes through, in this order.
 STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
+#: Which memory is looked at over time, by the names that its trends have in stored results: RSS, and what the C library
+#: has handed out, in which a leak shows that fills free memory of the heap.
+RSS, HEAP = "memory", "heap"
 #: Of memory over time; of repeats that differ the first of these counts, since a leak in one of them is a leak.
 VERDICTS = ("growing", "grew_then_level", "falling", "level", "unknown")
 #: A run that lost fewer of its frames kept up: the first frame of a stream may be late, and so may the last.
@@ -180,7 +185,8 @@ def of_repeats(row: Row, *place: str) -> list[Any]:
     """Return what stands at a place of what the streams did, of each repeat in which it is known."""
     found: list[Any] = row.frames
     for key in place:
-        found = [each[key] for each in found if each[key] is not None]
+        # Runs that were stored before the heap was looked at lack it.
+        found = [each[key] for each in found if each.get(key) is not None]
     return found
 
 
@@ -221,9 +227,9 @@ def inference_saved_percent(row: Row, decode_only: Row | None) -> float | None:
     return 100 * row.saved.median / parts.inference.median
 
 
-def growth(row: Row) -> Growth | None:
-    """Return whether memory grew over time; None where there are no readings."""
-    trends = of_repeats(row, "memory")
+def growth(row: Row, memory: str = RSS) -> Growth | None:
+    """Return whether RSS, or HEAP, grew over time; None where there are no readings, or too few."""
+    trends = of_repeats(row, memory)
     if not trends:
         return None
     verdict = next(name for name in VERDICTS if any(each["verdict"] == name for each in trends))

@@ -14,6 +14,7 @@ from reports.comparison import Row
 from reports.drawing import INK, Canvas, Drawing, drawing
 from reports.format import mib
 from reports.streams import (
+    HEAP,
     PERCENTILES,
     MemoryParts,
     Workload,
@@ -222,11 +223,20 @@ def _series(row: Row) -> dict[str, Any] | None:
 def _over_time(axes: Axes, series: dict[str, Any], colour: str) -> None:
     first = series["rss_bytes"][0]
     grown = [(size - first) / MIB for size in series["rss_bytes"]]
-    axes.plot(series["seconds"], grown, color=colour, linewidth=1.4)
+    axes.plot(series["seconds"], grown, color=colour, linewidth=1.6)
+    heap = [(time, size) for time, size in zip(series["seconds"], series.get("heap_bytes") or ()) if size is not None]
+    if heap:
+        axes.plot([time for time, _ in heap], [(size - heap[0][1]) / MIB for _, size in heap], color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
 
 
 def _panel_title(row: Row, texts: Texts) -> str:
-    found = growth(row)
+    """Return the scenario with what is said of its RSS, and of its heap where that grows and RSS does not."""
+    found, heap = growth(row), growth(row, HEAP)
     name = texts.scenario(row.scenario)
-    return texts("streams_panel", scenario=name, verdict=growth_words(found, texts)) if found else name
+    if found is None:
+        return name
+    said = texts("streams_panel", scenario=name, verdict=growth_words(found, texts))
+    if heap and heap.verdict == "growing" and found.verdict != "growing":
+        return texts("streams_panel_heap", said=said, verdict=growth_words(heap, texts))
+    return said

@@ -11,7 +11,9 @@ from reports.format import EMPTY, mib, milliseconds, per_second, percent
 from reports.page_tables import COLUMNS
 from reports.published import PublishedRow
 from reports.streams import (
+    HEAP,
     PERCENTILES,
+    RSS,
     STAGES,
     FrameFigures,
     Workload,
@@ -63,13 +65,19 @@ STREAM_COLUMNS = (
     "cpu_process_percent",
     "cpu_harness_percent",
     "throttled_percent",
-    "memory_verdict",
-    "memory_slope_bytes_per_s",
-    "memory_slope_low_bytes_per_s",
-    "memory_slope_high_bytes_per_s",
-    "memory_growing_confidence_percent",
-    "memory_level_after_s",
-    "memory_resolution_bytes_per_s",
+    *(
+        f"{memory}_{name}"
+        for memory in (RSS, HEAP)
+        for name in (
+            "verdict",
+            "slope_bytes_per_s",
+            "slope_low_bytes_per_s",
+            "slope_high_bytes_per_s",
+            "growing_confidence_percent",
+            "level_after_s",
+            "resolution_bytes_per_s",
+        )
+    ),
 )
 _NPU = ("column_npu", "column_npu_saved", "column_npu_saved_percent")
 _SAVED = ("column_saved", "column_saved_percent")
@@ -155,7 +163,7 @@ def machine_table(found: Workload, texts: Texts) -> Table | None:
         for row in found.rows
         if row.frames
     ]
-    names = (*shown, "throttled", "growth", "slope", "interval", "resolution")
+    names = (*shown, "throttled", "growth", "slope", "interval", "resolution", "heap", "heap_slope")
     return (
         Table([texts("column_scenario"), *(texts(f"streams_column_{name}") for name in names)], rows) if rows else None
     )
@@ -314,12 +322,14 @@ def _throttled(row: Row, texts: Texts) -> str:
 
 
 def _growth_cells(row: Row, texts: Texts) -> list[Cell]:
-    found = growth(row)
-    if found is None:
-        return [Cell(EMPTY, False), *[Cell(EMPTY)] * 3]
-    interval = texts("streams_range", low=per_minute(found.low), high=per_minute(found.high))
-    figures = (per_minute(found.slope), interval, per_minute(found.resolution))
-    return [Cell(growth_words(found, texts), False), *map(Cell, figures)]
+    found, heap = growth(row), growth(row, HEAP)
+    figures = [EMPTY] * 3
+    if found:
+        interval = texts("streams_range", low=per_minute(found.low), high=per_minute(found.high))
+        figures = [per_minute(found.slope), interval, per_minute(found.resolution)]
+    words = [growth_words(each, texts) if each else EMPTY for each in (found, heap)]
+    slope = per_minute(heap.slope) if heap else EMPTY
+    return [Cell(words[0], False), *map(Cell, figures), Cell(words[1], False), Cell(slope)]
 
 
 def _mean(values: Sequence[float], decimals: int = 0) -> str:
@@ -367,20 +377,21 @@ def _values_of_all(row: Row, found: Workload) -> dict[str, Any]:
         "cpu_process_percent": _rounded(Figure.of(of_repeats(row, "cpu", "process_percent"))),
         "cpu_harness_percent": _rounded(Figure.of(of_repeats(row, "cpu", "harness_percent"))),
         "throttled_percent": round(hot.share_percent, 3) if hot else None,
-        **_growth_values(row),
+        **_growth_values(row, RSS),
+        **_growth_values(row, HEAP),
     }
 
 
-def _growth_values(row: Row) -> dict[str, Any]:
-    found = growth(row)
+def _growth_values(row: Row, memory: str) -> dict[str, Any]:
+    found = growth(row, memory)
     if found is None:
         return {}
     rates = {"slope": found.slope, "slope_low": found.low, "slope_high": found.high, "resolution": found.resolution}
     return {
-        "memory_verdict": found.verdict,
-        **{f"memory_{name}_bytes_per_s": round(rate, 3) for name, rate in rates.items()},
-        "memory_growing_confidence_percent": round(found.confidence_percent, 3),
-        "memory_level_after_s": None if found.level_after_s is None else round(found.level_after_s, 3),
+        f"{memory}_verdict": found.verdict,
+        **{f"{memory}_{name}_bytes_per_s": round(rate, 3) for name, rate in rates.items()},
+        f"{memory}_growing_confidence_percent": round(found.confidence_percent, 3),
+        f"{memory}_level_after_s": None if found.level_after_s is None else round(found.level_after_s, 3),
     }
 
 

@@ -9,7 +9,9 @@ from reports.comparison import BUSY_PERCENT, Group, Row
 from reports.format import mib, npu_mib, npu_plus_minus, percent, plus_minus, shows_in_mib
 from reports.streams import (
     FULL_DUP,
+    HEAP,
     PER_CORE,
+    RSS,
     VERDICTS,
     Growth,
     Workload,
@@ -118,10 +120,10 @@ def opening_part(group: Group, label: str, texts: Texts) -> str | None:
 
 
 def growth_sentences(found: Workload, texts: Texts) -> list[str]:
-    """Return whether memory grows over time, the scenarios that do first."""
-    known = [(row, of_row) for row in found.rows if (of_row := growth(row))]
-    by_verdict = {name: [(row, each) for row, each in known if each.verdict == name] for name in VERDICTS}
-    said = [_of_verdict(name, each, texts) for name, each in by_verdict.items() if each]
+    """Return whether memory grows over time, the scenarios that do first: RSS, then the heap in use."""
+    # Of a heap of which nothing can be said the sentence of RSS says why.
+    of_heap = [name for name in VERDICTS if name != "unknown"]
+    said = [*_of_verdicts(found, RSS, VERDICTS, texts), *_of_verdicts(found, HEAP, of_heap, texts)]
     few = [row for row in found.rows if row.frames and growth(row) is None]
     return said + ([texts("streams_trend_too_few", parts=_names(few, texts))] if few else [])
 
@@ -254,11 +256,20 @@ def _rate(row: Row) -> str:
     return _short(frames.per_s.median) if frames else ""
 
 
-def _of_verdict(verdict: str, found: Sequence[tuple[Row, Growth]], texts: Texts) -> str:
-    """Return one sentence for all scenarios of a verdict."""
-    parts = [_part_of_verdict(row, each, texts) for row, each in found]
-    resolution = per_minute(max(each.resolution for _, each in found))
-    return texts(f"streams_trend_{verdict}", parts=texts.joined(parts), resolution=resolution)
+def _of_verdicts(found: Workload, memory: str, verdicts: Sequence[str], texts: Texts) -> list[str]:
+    """Return one sentence for all scenarios of each verdict."""
+    known = [(row, of_row) for row in found.rows if (of_row := growth(row, memory))]
+    by_verdict = {name: [(row, each) for row, each in known if each.verdict == name] for name in verdicts}
+    return [
+        texts(
+            f"streams_trend_{verdict}",
+            what=texts(f"streams_what_{memory}"),
+            parts=texts.joined(_part_of_verdict(row, each, texts) for row, each in rows),
+            resolution=per_minute(max(each.resolution for _, each in rows)),
+        )
+        for verdict, rows in by_verdict.items()
+        if rows
+    ]
 
 
 def _part_of_verdict(row: Row, found: Growth, texts: Texts) -> str:

@@ -77,6 +77,8 @@ class Frames:
     missed: int = 0
     interrupted: bool = False
     trend: dict[str, Any] | None = None
+    #: Of the heap in use.
+    heap: dict[str, Any] | None = None
     machine: dict[str, Any] | None = None
     decode_only: bool = False
     computes: bool = True
@@ -121,6 +123,7 @@ def frames_entry(given: Frames, level_bytes: int) -> dict[str, Any]:
         "cpu": {"cores_percent": [97.1, 95.0], "process_percent": 190.2, "harness_percent": 1.3} if known else None,
         "machine": given.machine or SILENT,
         "memory": given.trend or trend(),
+        "heap": given.heap or trend(),
         "series": _series(given, level_bytes),
     }
 
@@ -205,7 +208,9 @@ def _series(given: Frames, level_bytes: int) -> dict[str, Any]:
     rates = [given.per_s] * count if given.computes else None
     lost = [max(0.0, given.fps * STREAMS - given.per_s)] * count if given.computes else None
     rss = [round(level_bytes + each + noise) for each, noise in zip(grown, wobble)]
-    return {"seconds": seconds, "rss_bytes": rss, "npu_memory_bytes": None, "done_per_s": rates, "lost_per_s": lost}
+    heap = [round(each * (given.heap or trend())["last_slope_bytes_per_s"]) + 10 * MIB for each in seconds]
+    memory = {"rss_bytes": rss, "heap_bytes": heap, "npu_memory_bytes": None}
+    return {"seconds": seconds, **memory, "done_per_s": rates, "lost_per_s": lost}
 
 
 def _speed(frames: Sequence[dict[str, Any]]) -> dict[str, Any]:

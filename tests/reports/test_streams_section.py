@@ -165,24 +165,50 @@ def test_one_context_per_core_against_several_per_stream(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (trend("level"), "Memory is level: {name}. A growth of more than 0.90 MiB/min would have been seen."),
+        (trend("level"), "RSS is level: {name}. A growth of more than 0.90 MiB/min would have been seen."),
         (
             trend("grew_then_level", 0.05, level_after_s=40.0),
-            "Memory grew, then stayed level: {name} after 40 s.",
+            "RSS grew, then stayed level: {name} after 40 s.",
         ),
         (
             trend("growing", 1.02),
-            "Memory is still growing: {name} by 1.02 MiB/min (0.92 to 1.12, confidence 99.9 %).",
+            "RSS is still growing: {name} by 1.02 MiB/min (0.92 to 1.12, confidence 99.9 %).",
         ),
-        (trend("falling", -0.6), "Memory is falling: {name} -0.60 MiB/min (-0.70 to -0.50)."),
-        (trend("unknown"), "Whether memory grows cannot be said of so short a run: {name}. "),
+        (trend("falling", -0.6), "RSS is falling: {name} -0.60 MiB/min (-0.70 to -0.50)."),
+        (trend("unknown"), "RSS: whether it grows cannot be said of so short a run: {name}. "),
     ],
 )
 def test_memory_over_time_in_words(tmp_path: Path, given: dict[str, Any], said: str) -> None:
     """Every verdict has its sentence, with its figures."""
     write_run(tmp_path, [streams_result(tmp_path, NAMES[1], [Frames(trend=given)])])
-    (found,) = growth_sentences(workload_of(tmp_path), ENGLISH)
+    found, heap = growth_sentences(workload_of(tmp_path), ENGLISH)
     assert found.startswith(said.format(name=ENGLISH.scenario(NAMES[1])))
+    assert heap.startswith("The heap in use is level: ")
+
+
+def test_a_leak_that_fills_holes_of_the_heap(tmp_path: Path) -> None:
+    """Where RSS is level and the heap in use grows, sentence, panel and table say so."""
+    write_run(tmp_path, [streams_result(tmp_path, NAMES[1], [Frames(heap=trend("growing", 1.02))])])
+    (group,), found = groups_of(tmp_path), workload_of(tmp_path)
+    level, growing = growth_sentences(found, ENGLISH)
+    assert level.startswith("RSS is level: ")
+    assert growing.startswith(f"The heap in use is still growing: {ENGLISH.scenario(NAMES[1])} by 1.02 MiB/min")
+    drawing = streams_drawings(group)["streams_1_over_time"](ENGLISH)
+    assert drawing is not None
+    assert "level; heap growing, 1.02 MiB/min" in drawing.narrow
+    table = machine_table(found, ENGLISH)
+    assert table is not None
+    assert cells_of(table, NAMES[1])["Slope of the heap, MiB/min"] == "1.02"
+
+
+def test_runs_from_before_the_heap_was_looked_at(tmp_path: Path) -> None:
+    """They are reported without it."""
+    info = streams_result(tmp_path, NAMES[1], [Frames()])
+    del info["frames"][0]["heap"], info["frames"][0]["series"]["heap_bytes"]
+    write_run(tmp_path, [info])
+    (said,) = growth_sentences(workload_of(tmp_path), ENGLISH)
+    assert said.startswith("RSS is level: ")
+    assert streams_drawings(groups_of(tmp_path)[0])["streams_1_over_time"](ENGLISH) is not None
 
 
 def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
@@ -190,7 +216,7 @@ def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
     info = streams_result(tmp_path, NAMES[1], [Frames()])
     info["frames"][0]["memory"] = None
     write_run(tmp_path, [info, streams_result(tmp_path, NAMES[2], [Frames()])])
-    level, short = growth_sentences(workload_of(tmp_path), ENGLISH)
+    level, _, short = growth_sentences(workload_of(tmp_path), ENGLISH)
     assert ENGLISH.scenario(NAMES[2]) in level
     assert short.startswith(f"Too short for a slope at all: {ENGLISH.scenario(NAMES[1])}.")
 
@@ -377,7 +403,7 @@ def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
     assert cells["Hottest sensor, start \N{RIGHTWARDS ARROW} highest, °C"] == "61 \N{RIGHTWARDS ARROW} 86"
     assert (cells["NPU load, each core, %"], cells["Throttled"]) == ("71 / 72 / 73", "thermal-cpufreq-0, 35.0 %")
     silent = {**HOT, "temperatures": [], "frequencies": [], "npu_load_percent": None, "throttled": None}
-    info["frames"][0].update(cpu=None, memory=None, machine=silent)
+    info["frames"][0].update(cpu=None, memory=None, heap=None, machine=silent)
     write_run(tmp_path, [info])
     assert machine_table(workload_of(tmp_path), ENGLISH) is None
 

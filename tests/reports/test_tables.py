@@ -57,6 +57,8 @@ PROMISED = {
     "saved_bytes saved_percent inference_saved_percent cpu_process_percent cpu_harness_percent throttled_percent "
     "memory_verdict memory_slope_bytes_per_s memory_slope_low_bytes_per_s memory_slope_high_bytes_per_s "
     "memory_growing_confidence_percent memory_level_after_s memory_resolution_bytes_per_s "
+    "heap_verdict heap_slope_bytes_per_s heap_slope_low_bytes_per_s heap_slope_high_bytes_per_s "
+    "heap_growing_confidence_percent heap_level_after_s heap_resolution_bytes_per_s "
     f"{_ORIGIN}",
 }
 #: Tables with rows of each configuration: what the page explains once for all of them.
