@@ -207,7 +207,7 @@ def _powers(axes: Axes) -> None:
     """Number so many of each power of ten that a few numbers stand below the figure, whatever it spans."""
     low, high = axes.get_xlim()
     powers = math.log10(high / low)
-    subs = (1, 2, 3, 5) if powers < 1 else (1, 3) if powers < 2 else (1,)
+    subs = (1, 2, 3, 5) if powers < 1 else (1, 3) if powers < 3 else (1,)
     axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
