@@ -203,15 +203,13 @@ class ContextThread:
             times_ns = self._serve(frame)
             if clock.counts(frame.due_ns):
                 tallies[frame.stream].note(frame, times_ns)
-            # A context that waits holds no frame.
-            frame = None
             self._pool.done(self._inbox)
 
     def _serve(self, frame: Frame) -> Tuple[int, ...]:
         """Return when it was taken, scaled, inferred and read."""
         taken_ns = time.monotonic_ns()
         if self._letterbox:
-            self._letterbox.fill(frame.image)
+            self._letterbox.fill(frame.take_image())
         resized_ns = time.monotonic_ns()
         with self._gate:
             self._context.infer()

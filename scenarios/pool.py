@@ -5,24 +5,26 @@ from __future__ import annotations
 import threading
 from collections import deque
 from queue import SimpleQueue
-from typing import Any, Deque, Dict, NamedTuple, Optional
+from typing import Any, Deque, Dict, Optional
 
 __all__ = ["Frame", "Pool"]
 
 
-class Frame(NamedTuple):
+class Frame:
     """A frame on its way; times are of the monotonic clock."""
 
-    stream: int
-    #: Its place in the clip, from 0.
-    number: int
-    due_ns: int
-    #: When its stream began with it.
-    begun_ns: int
-    #: When it was decoded.
-    decoded_ns: int
-    #: What the decoder gave; None where nothing is decoded.
-    image: Any
+    __slots__ = ("_image", "begun_ns", "decoded_ns", "due_ns", "number", "stream")
+
+    def __init__(self, stream: int, number: int, due_ns: int, begun_ns: int, decoded_ns: int, image: Any) -> None:
+        """Take its place in the clip from 0, when its stream began with it, and what the decoder gave, if anything."""
+        self.stream, self.number = stream, number
+        self.due_ns, self.begun_ns, self.decoded_ns = due_ns, begun_ns, decoded_ns
+        self._image = image
+
+    def take_image(self) -> Any:
+        """Return what the decoder gave, which goes back to it when the caller lets go: 3 MiB of a 1080p frame."""
+        image, self._image = self._image, None
+        return image
 
 
 class Pool:
