@@ -20,7 +20,7 @@ _FULL = """
 import errno, os
 from storage import trace, writing
 
-_write = writing._write
+_write = writing.write_synced
 
 def fail(path, content):
     if "storage" in path.parts:
@@ -32,7 +32,7 @@ class Gzip:
     def open(*_, **options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-writing._write = fail
+writing.write_synced = fail
 trace.gzip = Gzip
 """
 
@@ -45,6 +45,7 @@ def test_a_run_that_the_storage_does_not_take(tmp_path: Path, cache: Path, tiny_
     assert done.code == 1, done.words
     assert f"the storage {bench.storage} cannot be written (No space left on device)" in done.words
     assert re.search(r"no_reuse_one_model-1.json.gz cannot be written \(No space left on device\)", done.words)
+    assert re.search(r"the journal \S+ cannot be written \(No space left on device\)", done.words)
     assert "Traceback" not in done.words
     assert "benchmark 'dup': 1 tests" in done.words
     saved = re.search(r"Saved benchmark data in: (\S+)", done.words)

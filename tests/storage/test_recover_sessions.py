@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import reports.report_command  # noqa: F401  what its libraries warn of when they are imported is not of this test
 from reports.__main__ import main as reports_main
 from storage.__main__ import main
 from storage.files import StoredFile, read_file, run_files
