@@ -20,7 +20,7 @@ __all__ = ["FramesWatch"]
 _POINTS = 1000
 _SHORTEST_SEGMENT_S = 1.0
 #: Messages come every second, give or take some milliseconds.
-_ON_TIME = 0.9
+_EARLY_S = 0.1
 #: So many latencies stand for all of them in pytest-benchmark's statistics.
 _SAMPLED = 2000
 
@@ -175,7 +175,7 @@ class _Series:
     def is_due(self, seconds: float, duration_s: float) -> bool:
         """Whether it is time for a further point; the last segment may be shorter, but not by much."""
         since_s = seconds - (self.seconds[-1] if self.seconds else 0.0)
-        return since_s >= self._segment_s * (_ON_TIME if seconds < duration_s else 1 / 2)
+        return since_s >= (self._segment_s - _EARLY_S if seconds < duration_s else self._segment_s / 2)
 
     def add(self, seconds: float, memory: _Point, done: int, lost: int) -> None:
         """Add the segment that ends here; the counts are from the beginning."""

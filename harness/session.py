@@ -87,7 +87,8 @@ class Session:
             benchmark.extra_info.update(measurement.info)
             clock.load(measurement.latencies_ns)
             benchmark.pedantic(clock.advance, setup=clock.rewind, rounds=len(measurement.latencies_ns))
-            self._keep(self._benchmarks.benchmarks[-1].as_dict(include_data=False))
+            if self._journal:  # else there may be no statistics
+                self._keep(self._benchmarks.benchmarks[-1].as_dict(include_data=False))
         else:
             self._keep_without_speed(benchmark, measurement.info)
         if measurement.interrupted:

@@ -179,7 +179,9 @@ def _conditions(group: Group, texts: Texts) -> str:
         "condition_library": {"version": version if version != group.short_version else None},
     }
     first = {key: info[key] for key in ("streams", "contexts", "target", "cores")}
-    parts = [texts("conditions", python=info["python_version"] or EMPTY, **first)]
+    # Contexts of streams of video do not wait for each other.
+    inferring = "conditions" if any(row.schedule is None for row in group.rows) else "conditions_streams"
+    parts = [texts(inferring, python=info["python_version"] or EMPTY, **first)]
     parts += [texts(key, **values) for key, values in known.items() if all(values.values())]
     parts += [texts("condition_measured", date=_date(group), run=group.newest.path.name, board=group.board)]
     return texts("sentence_separator").join(parts + _models(group, texts))

@@ -52,11 +52,12 @@ def _virtual(bench: Bench, script: str, *arguments: str) -> Done:
 
 def test_everything_is_stored_where_nothing_computes(bench: Bench) -> None:
     """Scenarios of every question pass, without speed and statistics, and all of them are one run of the storage."""
-    done = _virtual(bench, "create-1-5000@load0", _ask(*_NAMES))
+    names = {*_NAMES, "streams_full_dup"}
+    done = _virtual(bench, "create-1-5000@load0", _ask(*names))
     assert done.code == 0, done.words
-    assert f"{len(_NAMES)} passed" in done.words
+    assert f"{len(names)} passed" in done.words
     (file,) = done.files()
-    assert {result.info["scenario"] for result in file.results} == _NAMES
+    assert {result.info["scenario"] for result in file.results} == names
     for result in file.results:
         assert result.stats is None
         check_result(result.info)
@@ -67,7 +68,7 @@ def test_everything_is_stored_where_nothing_computes(bench: Bench) -> None:
     assert no_reuse["repeats"][0]["npu"]["source"] == "ledger"
     saved = json.loads(file.path.read_text())
     assert saved["benchmarks"] == []
-    assert len(saved[WITHOUT_SPEED]) == len(_NAMES)
+    assert len(saved[WITHOUT_SPEED]) == len(names)
     questions = {path.stem.replace("test_", "") for path in (CHECKOUT / "bench").glob("test_*.py")}
     assert {entry["group"] for entry in saved[WITHOUT_SPEED]} == questions
 

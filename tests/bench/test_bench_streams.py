@@ -45,7 +45,7 @@ def published(
     """Return the published experiment, as small as it can be."""
     bench = Bench(tmp_path_factory.mktemp("published"), cache)
     models = [word for model in tiny_models for word in ("--model", model)]
-    done = bench.run("-k", "published", "--video", clip, "--duration=1", *models)
+    done = bench.run("-k", "published", "--video", clip, *models)
     assert done.code == 0, done.words
     return done
 
@@ -125,7 +125,7 @@ def test_frames_change_the_outputs(published: Done, results: dict[str, dict[str,
 
 def test_as_fast_as_possible(bench: Bench, clip: Path, tiny_model: Path) -> None:
     """With --fps 0 nothing is lost, whatever the machine can do."""
-    done = bench.run("-k", "streams_full_dup", "--video", clip, "--fps=0", "--duration=1", "--model", tiny_model)
+    done = bench.run("-k", "streams_full_dup_per_core", "--video", clip, "--fps=0", "--model", tiny_model)
     assert done.code == 0, done.words
     for info in done.results().values():
         (frames,) = info["frames"]
