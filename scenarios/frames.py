@@ -28,6 +28,9 @@ __all__ = ["STAGES", "Checksums", "Clock", "ContextThread", "StreamThread", "Tal
 #: wait: from when it is due to when its stream begins with it; queue: from decoded to when a context begins with it.
 STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
 
+#: Streams begin one after the other within this time, of the warm-up: cameras send a key frame a second or so, and not
+#: all at the same moment. All at once would keep every core for as long as it takes to decode one.
+_BEGIN_WITHIN_S = 1.0
 #: A stream that is later than this begins again with the newest frame, as a player of a camera's stream does.
 _MOST_BEHIND_NS = 1_000_000_000
 #: A thread that waits for a frame looks this often whether the run is to end.
@@ -43,6 +46,7 @@ class Clock:
         """Begin now."""
         self._streams = schedule.count
         self._interval_ns = 1e9 / schedule.fps if schedule.fps else 0.0
+        self._apart_ns = min(_BEGIN_WITHIN_S, schedule.warm_up_s) / schedule.count * 1e9
         self.start_ns = time.monotonic_ns()
         self.begin_ns = self.start_ns + round(schedule.warm_up_s * 1e9)
         self.end_ns = self.begin_ns + round(schedule.duration_s * 1e9)
@@ -54,11 +58,16 @@ class Clock:
 
     def due_ns(self, stream: int, number: int) -> int:
         """Return when the stream's frame is due; streams are evenly apart within an interval."""
-        return self.start_ns + round((number + stream / self._streams) * self._interval_ns)
+        return self._begin_ns(stream) + round(number * self._interval_ns)
 
     def newest(self, stream: int, now_ns: int) -> int:
         """Return the number of the stream's last frame that is due by now."""
-        return int((now_ns - self.start_ns) / self._interval_ns - stream / self._streams)
+        return int((now_ns - self._begin_ns(stream)) / self._interval_ns)
+
+    def _begin_ns(self, stream: int) -> int:
+        """Return when the stream's first frame is due: some intervals after the first stream's, and its share of one."""
+        late = int(stream * self._apart_ns / self._interval_ns) + stream / self._streams
+        return self.start_ns + round(late * self._interval_ns)
 
     def counts(self, due_ns: int) -> bool:
         """Whether a frame that is due then belongs to the steady state."""

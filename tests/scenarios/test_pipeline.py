@@ -237,6 +237,23 @@ def test_streams_are_evenly_apart() -> None:
     assert {later - earlier for earlier, later in zip(due_ns, due_ns[1:])} == {10_000_000}
 
 
+def test_streams_begin_one_after_the_other_within_the_first_second() -> None:
+    """Their key frames, one a second, do not come at the same moment; nothing of it is left where frames count."""
+    clock = Clock(_schedule(count=4, fps=30.0, warm_up_s=2.0))
+    begin_s = [(clock.due_ns(stream, 0) - clock.start_ns) / 1e9 for stream in range(4)]
+    assert all(0.2 < later - earlier < 0.3 for earlier, later in zip(begin_s, begin_s[1:]))
+    assert begin_s[-1] < 1.0
+    second_ns = 1_000_000_000
+    for stream in range(4):
+        due = [
+            number
+            for number in range(200)
+            if clock.begin_ns <= clock.due_ns(stream, number) < clock.begin_ns + second_ns
+        ]
+        assert len(due) == 30
+        assert clock.newest(stream, clock.due_ns(stream, 77) + 1000) == 77
+
+
 def test_a_stream_that_is_behind_goes_on_with_the_newest_frame() -> None:
     """What it passed over is missed: a stream that stood still does not work them off."""
     schedule = _schedule(fps=50.0, duration_s=1.6)
