@@ -65,7 +65,7 @@ class Clock:
         return int((now_ns - self._begin_ns(stream)) / self._interval_ns)
 
     def _begin_ns(self, stream: int) -> int:
-        """Return when the stream's first frame is due: some intervals after the first stream's, and its share of one."""
+        """Return when the stream's first frame is due: some intervals after the first stream's and a share."""
         late = int(stream * self._apart_ns / self._interval_ns) + stream / self._streams
         return self.start_ns + round(late * self._interval_ns)
 
