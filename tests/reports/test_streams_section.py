@@ -165,7 +165,7 @@ def test_one_context_per_core_against_several_per_stream(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (trend("level"), "RSS is level: {name}. A growth of more than 0.90 MiB/min would have been seen."),
+        (trend("level"), "RSS is level: {name}. A growth of 0.90 MiB/min would have been seen in four runs of five."),
         (
             trend("grew_then_level", 0.05, level_after_s=40.0),
             "RSS grew, then stayed level: {name} after 40 s.",
