@@ -29,12 +29,15 @@ OK = {
     *("copied_io_1080p", "zero_copy_input_1080p", "zero_copy_output_1080p", "zero_copy_io_1080p"),
     *("copied_io_4k", "zero_copy_input_4k", "zero_copy_output_4k", "zero_copy_io_4k"),
     *("plain", "lean"),
+    *("streams_decode_only", "streams_no_reuse", "streams_partial_dup"),
+    *("streams_no_reuse_one_model", "streams_full_dup", "streams_full_dup_per_core"),
 }
 #: Those that save memory on any machine. How much is not for a check. The internal tensors of two small models that run
 #: in turn are less than the noise of some machines.
 SAVING = {
     *("partial_dup", "full_dup", "shared_context", "full_dup_internal_reuse"),
     *("shared_weights_2", "shared_weights", "lean"),
+    *("streams_partial_dup", "streams_full_dup", "streams_full_dup_per_core"),
 }
 
 
@@ -52,6 +55,9 @@ def problems(report: Path) -> list[str]:
     found += [f"{row['scenario']} saved {row['saved_bytes'] or 'nothing'}" for row in saving if not _positive(row)]
     explained = {row["scenario"] for row in _rows(report, "explanations")}
     found += [f"{scenario} is not explained" for scenario in sorted(SAVING - explained)]
+    frames = [row for row in _rows(report, "streams") if row["stream"] == "all"]
+    found += [f"{row['scenario']} did no frame" for row in frames if not int(row["done"])]
+    found += [] if frames else ["no frame of a stream is in the report"]
     return found + ([] if _rows(report, "claims") else ["no claim was judged"])
 
 

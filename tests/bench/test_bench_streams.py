@@ -12,21 +12,16 @@ from typing import Any
 import psutil
 import pytest
 
+from bench.test_published import SCENARIOS
 from storage.files import check_result
 from storage.recovery import recover
 from storage.trace import read_trace
 from tests.bench.bench_process import Bench, Done
 from video.clip import Clip, ensure_clip
 
-_SCENARIOS = [
-    "streams_decode_only",
-    "streams_no_reuse",
-    "streams_partial_dup",
-    "streams_no_reuse_one_model",
-    "streams_full_dup",
-    "streams_full_dup_per_core",
-]
-_ALL = _SCENARIOS[1:]
+_SCENARIOS = list(SCENARIOS)
+#: Without the first, which only decodes.
+_MODES = _SCENARIOS[1:]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +104,7 @@ def test_frames_change_the_outputs(published: Done, results: dict[str, dict[str,
     """What is inferred is the video: frames differ from each other, and are the same in every mode."""
     seen: dict[tuple[str, str], set[int]] = {}
     numbers: dict[str, set[int]] = {}
-    for name in _ALL:
+    for name in _MODES:
         (repeat,) = results[name]["repeats"]
         trace = read_trace(published.storage, repeat["trace"])
         assert trace is not None
