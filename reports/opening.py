@@ -8,7 +8,7 @@ from reports.comparison import Group, Row
 from reports.explanation import explain
 from reports.format import percent
 from reports.speed import Weighed, weighed
-from reports.streams_text import opening_part
+from reports.streams_text import growing_parts, opening_part
 from reports.texts import Texts
 
 __all__ = ["opening"]
@@ -18,9 +18,10 @@ _PROMISED = "full_dup"
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return four sentences over all groups; fewer where nothing was measured that they could be of."""
+    """Return five sentences over all groups; fewer where nothing was measured that they could be of."""
     named = list(zip(groups, labels))
-    said = (_most(named, texts), _promise(named, texts), _cost(named, texts), _streams(named, texts))
+    sentences = (_most, _promise, _cost, _streams, _growing)
+    said = (sentence(named, texts) for sentence in sentences)
     return [sentence for sentence in said if sentence]
 
 
@@ -93,8 +94,10 @@ def _streams(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
     return texts("opening_streams", parts=texts.joined(parts)) if parts else None
 
 
-def _costing(group: Group) -> list[Weighed]:
-    return [each for each in weighed(group) if each.saves and each.costs_frames]
+def _growing(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
+    """Return the memory that streams left growing; nothing where it did not, or where that cannot be said."""
+    parts = [part for group, label in named for part in growing_parts(group, label, texts)]
+    return texts("opening_growing", parts=texts.joined(parts)) if parts else None
 
 
 def _named(found: Sequence[Weighed], texts: Texts) -> str:

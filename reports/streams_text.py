@@ -31,6 +31,7 @@ from reports.texts import Texts
 __all__ = [
     "asked_sentences",
     "frame_sentences",
+    "growing_parts",
     "growth_sentences",
     "growth_words",
     "memory_sentences",
@@ -98,25 +99,36 @@ def memory_sentences(found: Workload, texts: Texts) -> list[str]:
 
 
 def opening_part(group: Group, label: str, texts: Texts) -> str | None:
-    """Return what the newest streams of a group sustained, and the mode that saves most; None where one is unknown."""
+    """Return what the newest streams of a group sustained, and the mode that saves most, as far as they are known."""
     found = next(iter(workloads(group.rows)), None)
-    if found is None:
+    rates = [rate for _, rate in _measured_rates(found)] if found else []
+    row = max(_saving(found), key=_percent_saved, default=None) if found else None
+    if found is None or not (rates if found.computes else row):
         return None
-    row = max(_saving(found), key=_percent_saved, default=None)
-    rates = [rate for _, rate in _measured_rates(found)]
-    if row is None or (found.computes and not rates):
-        return None
-    share = inference_saved_percent(row, found.decode_only) if found.computes else _percent_saved(row)
     values = {
         "group": label,
-        "asked": _short(asked_per_s(row)),
+        "asked": _short(asked_per_s(found.rows[0])),
         "range": _range(rates, texts) if rates else "",
-        "scenario": texts.scenario(row.scenario),
-        "percent": percent(share),
-        "memory": texts("opening_memory_npu" if row.npu_saved else "opening_memory_application"),
     }
-    pace = "paced" if found.schedule["fps"] else "fastest"
-    return texts(f"opening_streams_{pace if found.computes else 'virtual'}", **values)
+    pace = ("paced" if found.schedule["fps"] else "fastest") if found.computes else "virtual"
+    if row is None:
+        return texts(f"opening_streams_{pace}_only", **values)
+    share = inference_saved_percent(row, found.decode_only) if found.computes else _percent_saved(row)
+    memory = texts("opening_memory_npu" if row.npu_saved else "opening_memory_application")
+    scenario = texts.scenario(row.scenario)
+    return texts(f"opening_streams_{pace}", scenario=scenario, percent=percent(share), memory=memory, **values)
+
+
+def growing_parts(group: Group, label: str, texts: Texts) -> list[str]:
+    """Return the modes of a group whose memory was still growing at the end; by the heap in use rather than by RSS."""
+    found = next(iter(workloads(group.rows)), None)
+    parts = []
+    for row in found.rows if found else ():
+        grown = [(name, each) for name in (HEAP, RSS) if (each := growth(row, name)) and each.verdict == "growing"]
+        for name, each in grown[:1]:
+            what = texts(f"streams_what_{name}")
+            parts.append(texts("opening_growing_of", group=label, what=what, **_values_of_verdict(row, each, texts)))
+    return parts
 
 
 def growth_sentences(found: Workload, texts: Texts) -> list[str]:
@@ -273,7 +285,14 @@ def _of_verdicts(found: Workload, memory: str, verdicts: Sequence[str], texts: T
 
 
 def _part_of_verdict(row: Row, found: Growth, texts: Texts) -> str:
-    values = {
+    said = texts(f"streams_trend_{found.verdict}_of", **_values_of_verdict(row, found, texts))
+    if found.count == found.repeats or found.verdict in ("level", "unknown"):
+        return said
+    return texts("streams_trend_in", said=said, count=found.count, repeats=found.repeats)
+
+
+def _values_of_verdict(row: Row, found: Growth, texts: Texts) -> dict[str, str]:
+    return {
         "scenario": texts.scenario(row.scenario),
         "slope": per_minute(found.slope),
         "low": per_minute(found.low),
@@ -281,10 +300,6 @@ def _part_of_verdict(row: Row, found: Growth, texts: Texts) -> str:
         "confidence": _short(found.confidence_percent),
         "seconds": _seconds(found.level_after_s),
     }
-    said = texts(f"streams_trend_{found.verdict}_of", **values)
-    if found.count == found.repeats or found.verdict in ("level", "unknown"):
-        return said
-    return texts("streams_trend_in", said=said, count=found.count, repeats=found.repeats)
 
 
 def _measured_time(row: Row, texts: Texts) -> str:

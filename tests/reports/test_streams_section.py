@@ -344,6 +344,18 @@ def test_a_page_of_streams_alone_says_nothing_of_inferences(tmp_path: Path) -> N
     assert ENGLISH("speed_of_streams") in section(page(tmp_path, tmp_path / "out"), "speed")
 
 
+@pytest.mark.parametrize(("heap", "said"), [("growing", "The heap in use"), ("level", "RSS")])
+def test_memory_that_still_grows_opens_the_page(tmp_path: Path, heap: str, said: str) -> None:
+    """Also of one mode alone, whose saving nobody knows; by the heap where that grows, since RSS may hide a leak."""
+    grown = Frames(trend=trend("growing", 2.0), heap=trend(heap, 1.02))
+    write_run(tmp_path, [streams_result(tmp_path, NAMES[1], [grown])])
+    groups = groups_of(tmp_path)
+    sustained_rate, growing = opening(groups, labels(groups, ENGLISH), ENGLISH)
+    assert sustained_rate.endswith(f" frames a second on {labels(groups, ENGLISH)[0]}.")
+    assert growing.startswith(f"Memory was still growing when streams of video ended, which may be a leak: {said} by ")
+    assert ("1.02 MiB/min (0.92 to 1.12, " in growing) is (heap == "growing")
+
+
 def test_virtual_boards_and_streams_share_a_page(tmp_path: Path) -> None:
     """All scenarios of an NPU, with streams beside them, are one group and one page."""
     npu_run(tmp_path)
