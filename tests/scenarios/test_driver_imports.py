@@ -95,10 +95,11 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(
     schedule = Streams(count=1, fps=30.0, queue=0, warm_up_s=0.0, duration_s=0.2, video=video)
     plan = make_plan("streams_no_reuse", tiny_model, runtime="onnxruntime", schedule=schedule)
     streamed = _led({"command": "run", "runtime": "onnxruntime", "plan": plan.to_json()}, tmp_path / "modules.json")
-    # Cython, which PyAV is compiled by, makes modules without a file.
-    more = {name for name, file in streamed.items() if file and name not in walked}
-    more = {name for name in more if not _in_standard_library(name, streamed[name])}
-    assert {name.partition(".")[0] for name in more} - _START == {"av", "video", "scenarios"}
+    new = {name: file for name, file in streamed.items() if name not in walked}
+    more = {name: file for name, file in new.items() if file and not _in_standard_library(name, file)}
+    # Cython, which PyAV is compiled by, makes modules of other names in its folder, and some without a file.
+    whose = {"av" if Path(file).parent.name == "av" else name.partition(".")[0] for name, file in more.items()}
+    assert whose - _START == {"av", "video", "scenarios"}
     assert {name.partition(".")[2] for name in more if name.startswith("video.")} == {"decoder", "errors", "letterbox"}
     assert {"av", "scenarios.pipeline", "scenarios.frames"} & set(walked) == set()
 
