@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from storage.board import board_storage
-from storage.errors import NoStorage, NotRemovable, SeveralStorages, StorageError
+from storage.errors import NoRuns, NoStorage, NotRemovable, SeveralStorages, StorageError
 from storage.files import BadFile, storages_in
 from storage.inventory import take_inventory
 from storage.journal import cut_off_hint
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         "prune",
         help="remove old runs with their traces",
         description="Removes old runs with their traces, traces of no run, and files that were never finished. Runs "
-        "with a name of --benchmark-save stay. Asks nothing: --dry-run says what would go.",
+        "with a name of --benchmark-save stay. Asks nothing: --dry-run names what would go.",
     )
     old = pruning.add_mutually_exclusive_group(required=True)
     old.add_argument("--keep", type=_keep, dest="old", metavar="N", help="remove all but the newest N")
@@ -98,6 +98,8 @@ def _prune(options: argparse.Namespace) -> Sequence[BadFile]:
     if len(storages) > 1:
         raise SeveralStorages(options.storage, storages)
     inventory = take_inventory(storages[0])
+    if not inventory.runs:
+        raise NoRuns(storages[0])
     pruning = choose(inventory, options.old, options.named, time.time())
     _print(pruning_lines(pruning))
     if not options.dry_run:

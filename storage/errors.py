@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["NoStorage", "NotRecoverable", "NotRemovable", "SeveralStorages", "StorageError"]
+__all__ = ["NoRuns", "NoStorage", "NotRecoverable", "NotRemovable", "SeveralStorages", "StorageError"]
 
 
 class StorageError(Exception):
@@ -17,6 +17,13 @@ class NoStorage(StorageError):
 
     def __init__(self, storage: Path) -> None:
         super().__init__(f"no storage at {storage}. Run `pytest bench/` first, or name another with --storage DIR")
+
+
+class NoRuns(StorageError):
+    """The folder is none that this project has written to, as far as can be seen."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"there is no run in {folder}: it is no storage, and nothing in it is removed")
 
 
 class SeveralStorages(StorageError):

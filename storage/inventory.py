@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Container, Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from storage.files import BadFile, StoredFile, read_file, run_files
-from storage.journal import JOURNALS, journals_in
+from storage.journal import JOURNALS, RESULT_NAME, SKELETON, journals_in
+from storage.own_files import RUN_ID, own_files, own_folders
 from storage.runs import Run, run_of
 from storage.side_by_side import side_by_side
-from storage.trace import TRACES
+from storage.trace import TRACE_NAME, TRACES
 from storage.writing import UNFINISHED
 
 __all__ = ["Inventory", "Leftover", "StoredRun", "take_inventory"]
+
+#: What is being written, in the storage and in a journal.
+_UNFINISHED = re.compile(rf"\.\d+{re.escape(UNFINISHED)}")
+_UNFINISHED_IN_JOURNAL = re.compile(rf"({re.escape(SKELETON)}|{RESULT_NAME.pattern}){re.escape(UNFINISHED)}")
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,7 @@ def take_inventory(storage: Path) -> Inventory:
     found = [each for each in side_by_side(_read, run_files(storage)) if each]
     runs = sorted((each for each in found if isinstance(each, StoredRun)), key=lambda each: each.run.recorded_at)
     bad_files = [each for each in found if isinstance(each, BadFile)]
-    unfinished = [file for above in (".", f"{JOURNALS}/*/") for file in _files(storage, f"{above}*{UNFINISHED}")]
-    return Inventory(runs, bad_files, traces, unfinished, in_journals)
+    return Inventory(runs, bad_files, traces, list(_unfinished(storage)), in_journals)
 
 
 def _read(path: Path) -> StoredRun | BadFile | None:
@@ -84,7 +88,9 @@ def _traces(file: StoredFile) -> Iterator[str]:
 
 
 def _stored_traces(storage: Path) -> dict[str, Leftover]:
-    each = list(_files(storage, f"{TRACES}/*/*"))
+    each = [
+        file for folder in own_folders(storage / TRACES, RUN_ID) for file in _leftovers(own_files(folder, TRACE_NAME))
+    ]
     newest_s: dict[Path, float] = {}
     for file in each:
         newest_s[file.path.parent] = max(file.changed_at_s, newest_s.get(file.path.parent, 0.0))
@@ -94,11 +100,16 @@ def _stored_traces(storage: Path) -> dict[str, Leftover]:
     }
 
 
-def _files(storage: Path, pattern: str) -> Iterator[Leftover]:
-    for path in storage.glob(pattern):
+def _unfinished(storage: Path) -> Iterator[Leftover]:
+    yield from _leftovers(own_files(storage, _UNFINISHED))
+    for journal in own_folders(storage / JOURNALS):
+        yield from _leftovers(own_files(journal, _UNFINISHED_IN_JOURNAL))
+
+
+def _leftovers(paths: Iterable[Path]) -> Iterator[Leftover]:
+    for path in paths:
         try:
-            status = path.stat()
+            status = path.lstat()
         except FileNotFoundError:  # finished, and renamed, meanwhile
             continue
-        if stat.S_ISREG(status.st_mode):
-            yield Leftover(path, status.st_size, status.st_mtime)
+        yield Leftover(path, status.st_size, status.st_mtime)

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import shlex
 import warnings
 from collections.abc import Iterator
@@ -18,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from storage.board import board_storage
+from storage.own_files import is_regular, own_files, own_folders
 from storage.writing import UNFINISHED, sync_names, to_json, write_synced
 
 __all__ = [
     "JOURNALS",
-    "RESULTS",
+    "RESULT_NAME",
     "SET_ASIDE",
     "SKELETON",
     "Journal",
@@ -39,9 +41,10 @@ JOURNALS = "journals"
 #: The first file that a journal has and the last, locked by its session.
 SKELETON = "skeleton.json"
 #: A journal's results, in the order in which they began. No name begins with a number, as those of runs do.
-RESULTS = "result-*.json"
+RESULT_NAME = re.compile(r"result-\d{6,}\.json")
 #: End of the name of a journal of which not everything could be read: it is kept, and not looked at again.
 SET_ASIDE = ".damaged"
+_OF_A_JOURNAL = re.compile(rf"({re.escape(SKELETON)}|{RESULT_NAME.pattern})({re.escape(UNFINISHED)})?")
 #: What flock says of a file that another process has locked.
 _LOCKED = (errno.EWOULDBLOCK, errno.EACCES)
 #: Between the look at the storage and the lock.
@@ -123,13 +126,15 @@ class Journal:
 
 def journals_in(folder: Path) -> list[Path]:
     """Return the journals of the storage, or of all storages in the folder, whether their sessions live or not."""
-    skeletons = [path for above in ("", "*/") for path in folder.glob(f"{above}{JOURNALS}/*/{SKELETON}")]
-    return sorted(path.parent for path in skeletons if not path.parent.name.endswith(SET_ASIDE))
+    storages = [folder, *(path.parent for path in folder.glob(f"*/{JOURNALS}"))]
+    folders = [folder for storage in storages for folder in own_folders(storage / JOURNALS)]
+    journals = [folder for folder in folders if is_regular(folder / SKELETON)]
+    return sorted(journal for journal in journals if not journal.name.endswith(SET_ASIDE))
 
 
 def abandoned(storage: Path) -> list[Path]:
     """Return the journals with results whose sessions were cut off."""
-    return [each for each in journals_in(storage) if any(each.glob(RESULTS)) and _is_free(each)]
+    return [each for each in journals_in(storage) if any(own_files(each, RESULT_NAME)) and _is_free(each)]
 
 
 def cut_off_hint(storage: Path) -> str | None:
@@ -146,7 +151,7 @@ def cut_off_hint(storage: Path) -> str | None:
 def held(journal: Path) -> Iterator[None]:
     """Hold a journal whose session is gone; raise JournalHeld where it is not, or where that cannot be known."""
     try:
-        lock = os.open(journal / SKELETON, os.O_RDWR)
+        lock = os.open(journal / SKELETON, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
         raise JournalHeld(_STORED) from None
     try:
@@ -159,11 +164,11 @@ def held(journal: Path) -> Iterator[None]:
 
 
 def remove_journal(journal: Path) -> None:
-    """Remove the folder; the skeleton last, so that it is a journal until nothing is left of it."""
-    for path in sorted(journal.iterdir(), key=lambda path: path.name == SKELETON):
+    """Remove its files; the skeleton last, so that it is a journal until nothing is left of it."""
+    for path in sorted(own_files(journal, _OF_A_JOURNAL), key=lambda path: path.name == SKELETON):
         path.unlink()
-    journal.rmdir()
-    with contextlib.suppress(OSError):  # there are others in it
+    with contextlib.suppress(OSError):  # there are other files in it, or other journals beside it
+        journal.rmdir()
         journal.parent.rmdir()
 
 

@@ -32,14 +32,17 @@ def run_lines(inventories: Sequence[Inventory], limit: int | None) -> Iterator[s
 
 
 def pruning_lines(pruning: Pruning) -> Iterator[str]:
-    """Yield every run that goes, what else goes, and what was chosen and stays."""
+    """Yield every file that goes, how many they are, and what was chosen and stays."""
     yield from (f"{each.run.moment}  {each.run.path}" for each in pruning.runs)
+    yield from (f"  {each.path}" for each in (*pruning.traces, *pruning.leftovers))
     yield f"{_count(len(pruning.runs), 'run')} with {_count(len(pruning.traces), 'trace')}"
     if pruning.leftovers:
         yield f"{_count(len(pruning.leftovers), 'file')} that no run has, a day old or more"
     if pruning.named:
         names = ", ".join(dict.fromkeys(each.run.name for each in pruning.named))
         yield f"kept for the name: {_count(len(pruning.named), 'run')} ({names}); --named removes named runs too"
+    if pruning.linked:
+        yield f"kept: {_count(len(pruning.linked), 'run')} behind links, which are not followed"
     if pruning.unclear:
         count = _count(len(pruning.unclear), "trace")
         yield f"kept: {count} that no run has, for they may be of a damaged file, which is never removed"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage.inventory import Inventory, Leftover, StoredRun
+from storage.own_files import is_regular
 
 __all__ = ["Old", "Pruning", "before", "choose", "keep_newest", "remove"]
 
@@ -27,6 +28,8 @@ class Pruning:
     leftovers: Sequence[Leftover]
     #: Runs that stay because they have a name.
     named: Sequence[StoredRun]
+    #: Runs that stay because their file, or its folder, is a link.
+    linked: Sequence[StoredRun]
     #: Traces of no run that stay because they may be of a damaged file.
     unclear: Sequence[Leftover]
 
@@ -53,8 +56,8 @@ def before(when: datetime.datetime) -> Old:
 
 def choose(inventory: Inventory, old: Old, with_named: bool, now_s: float) -> Pruning:
     """Return what goes; `now_s` are seconds since 1970."""
-    chosen = old(inventory.runs)
-    going = {each.run.path for each in chosen if with_named or not each.run.is_named}
+    chosen = [each for each in old(inventory.runs) if with_named or not each.run.is_named]
+    going = {each.run.path for each in chosen if is_regular(each.run.path)}
     runs = [each for each in inventory.runs if each.run.path in going]
     traces, left = _split(inventory, going)
     left = [each for each in left if now_s - each.changed_at_s > _LEFT_AFTER_S]
@@ -63,7 +66,8 @@ def choose(inventory: Inventory, old: Old, with_named: bool, now_s: float) -> Pr
         runs=runs,
         traces=traces,
         leftovers=unfinished if inventory.bad_files else [*unfinished, *left],
-        named=[each for each in chosen if each.run.path not in going],
+        named=[each for each in old(inventory.runs) if each not in chosen],
+        linked=[each for each in chosen if each.run.path not in going],
         unclear=left if inventory.bad_files else [],
     )
 

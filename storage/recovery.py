@@ -18,7 +18,8 @@ from storage.files import (
     run_files,
     why_unreadable,
 )
-from storage.journal import RESULTS, SET_ASIDE, SKELETON, JournalHeld, held, journals_in, remove_journal
+from storage.journal import RESULT_NAME, SET_ASIDE, SKELETON, JournalHeld, held, journals_in, remove_journal
+from storage.own_files import own_files
 from storage.runs import RECOVERED, Run, read_run
 from storage.writing import save_run
 
@@ -66,7 +67,7 @@ def _recover(journal: Path) -> Recovery:
     if stored:  # the session was cut off just before it would have removed the journal
         remove_journal(journal)
         return Recovery(journal, remark=f"its run is stored already: {stored}")
-    found = [_read_entry(path) for path in sorted(journal.glob(RESULTS))]
+    found = [_read_entry(path) for path in own_files(journal, RESULT_NAME)]
     entries = [each for each in found if not isinstance(each, BadFile)]
     bad_files = [each for each in found if isinstance(each, BadFile)]
     run = _store(storage, skeleton, entries) if entries else None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import warnings
 import zlib
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TRACES", "read_trace", "write_trace"]
+__all__ = ["TRACES", "TRACE_NAME", "read_trace", "write_trace"]
 
 #: Folder of the traces inside a storage.
 TRACES = "traces"
+#: Of the files in it, which stand in a folder for each run.
+TRACE_NAME = re.compile(r".+\.json\.gz")
 
 
 def write_trace(storage: Path, run: str, name: str, trace: dict[str, Any]) -> str:

@@ -221,7 +221,7 @@ def test_a_storage_that_cannot_be_written_at_first(tmp_path: Path, monkeypatch: 
 def test_a_journal_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run is stored, so it is a warning; `recover` sees that it is stored."""
     journal = Journal(tmp_path, "run1", "mine", _SKELETON)
-    monkeypatch.setattr(Path, "rmdir", _failing(errno.EACCES))
+    monkeypatch.setattr(Path, "unlink", _failing(errno.EACCES))
     with pytest.warns(UserWarning, match="cannot be removed.*its run is stored"):
         journal.close()
 

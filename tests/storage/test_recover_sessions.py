@@ -203,6 +203,32 @@ def test_a_full_disk(tmp_path: Path, words: _Words, monkeypatch: pytest.MonkeyPa
     assert "1 result of" in words("recover")
 
 
+def test_a_linked_journal(tmp_path: Path, words: _Words) -> None:
+    """It is no journal of this storage: what it leads to is left alone."""
+    elsewhere = _leave(tmp_path / "elsewhere", _measured(tmp_path))
+    (tmp_path / "storage" / "journals").mkdir(parents=True)
+    (tmp_path / "storage" / "journals" / "run1").symlink_to(elsewhere)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "journals").symlink_to(elsewhere.parent)
+    files = {path: path.read_bytes() for path in elsewhere.iterdir()}
+    for storage in ("storage", "linked"):
+        assert words("recover", of=tmp_path / storage) == "nothing to recover: no session was cut off\n"
+    assert {path: path.read_bytes() for path in elsewhere.iterdir()} == files
+
+
+def test_files_of_others_in_a_journal(tmp_path: Path, words: _Words) -> None:
+    """They stay, and links among them are not followed."""
+    target = tmp_path / "mine.json"
+    target.write_text("{}")
+    journal = _leave(tmp_path, _measured(tmp_path))
+    (journal / "result-000002.json").symlink_to(target)
+    (journal / "notes.txt").write_text("mine")
+    assert "1 result of the session" in words("recover")
+    assert sorted(path.name for path in journal.iterdir()) == ["notes.txt", "result-000002.json"]
+    assert target.read_text() == "{}"
+    assert words("recover").startswith("nothing to recover")
+
+
 def test_all_storages_of_a_folder(tmp_path: Path, words: _Words) -> None:
     """Also those that have no run yet."""
     for board in ("a", "my board"):
@@ -243,15 +269,16 @@ def test_other_commands_say_that_there_is_something_to_recover(
 
 def test_traces_of_what_is_not_stored_yet_stay(tmp_path: Path, words: _Words) -> None:
     """`prune` takes old traces that no run has; those of a journal are its run's."""
-    _leave(tmp_path, _measured(tmp_path))
-    write_trace(tmp_path, "broken", "1", {})
+    _leave(tmp_path, _measured(tmp_path, run="a" * 12), run="a" * 12)
+    save_run(tmp_path, {**_SKELETON, "benchmarks": [_measured(tmp_path)]}, "main")
+    write_trace(tmp_path, "b" * 12, "1", {})
     for trace in tmp_path.glob("traces/*/*"):
         os.utime(trace, (0, 0))
     words("prune", "--keep", "9")
-    assert {path.name for path in (tmp_path / "traces").iterdir()} == {"run1"}
+    assert {path.name for path in (tmp_path / "traces").iterdir()} == {"a" * 12, "run1"}
     words("recover")
     words("prune", "--keep", "0")
-    assert list((tmp_path / "traces").iterdir()) == []
+    assert [path.name for path in (tmp_path / "traces").iterdir()] == ["run1"]
 
 
 def test_a_journal_that_never_began_goes_like_any_unfinished_file(tmp_path: Path, words: _Words) -> None:
@@ -259,6 +286,7 @@ def test_a_journal_that_never_began_goes_like_any_unfinished_file(tmp_path: Path
     unfinished = tmp_path / "journals" / "run1" / "skeleton.json.unfinished"
     unfinished.parent.mkdir(parents=True)
     unfinished.write_text("{")
+    save_run(tmp_path, {**_SKELETON, "benchmarks": [_measured(tmp_path)]}, "mine")
     assert words("recover").startswith("nothing to recover")
     words("prune", "--keep", "0")
     assert unfinished.exists()

@@ -40,11 +40,16 @@ _PHASE = {"duration_ns": 10**9, "pss_readings": 9, "memory": dict.fromkeys(PROGR
 _COMMIT = {"id": "de6755279b67326d5b716af2270f016ce25393cb", "dirty": False}
 
 
+def _id(number: int) -> str:
+    """Return the id of a session or recording."""
+    return f"{number:012x}"
+
+
 def _run(storage: Path, number: int, name: str = "20260101_000000", commit: object = None) -> Path:
     """Write a run of the day `number`, with its traces in a folder of its own."""
     made = write_run(
         storage,
-        [result(storage, "no_reuse", even(3), run=f"of{number}")],
+        [result(storage, "no_reuse", even(3), run=_id(number))],
         number,
         at=f"2026-01-{number:02}T10:00:00",
     )
@@ -95,9 +100,9 @@ def _left_trace(storage: Path, run: str, name: str, days: float) -> Path:
 def test_runs_are_listed(storage: Path, words: _Words) -> None:
     """Number, date, name, board, commit, runtimes, what came of the results, and the size with traces; newest last."""
     infos = [
-        result(storage, "no_reuse", even(3), run="of5"),
-        result(storage, "partial_dup", [], failure=FAILED, run="of5"),
-        result(storage, "shared_context", [], failure=NOT_SUPPORTED, run="of5"),
+        result(storage, "no_reuse", even(3), run=_id(5)),
+        result(storage, "partial_dup", [], failure=FAILED, run=_id(5)),
+        result(storage, "shared_context", [], failure=NOT_SUPPORTED, run=_id(5)),
     ]
     content = json.loads(write_run(storage, infos, 5, "2026-02-01T00:00:00").read_text())
     path = save_run(storage, {**content, "commit_info": {**_COMMIT, "dirty": True}}, "last")
@@ -107,7 +112,7 @@ def test_runs_are_listed(storage: Path, words: _Words) -> None:
     assert lines[2].split()[:-1] == [str(cell) for cell in cells]
     cells = [6, "2026-02-01", "00:00", "last", "board-123456", "de6755279b", "changed", "onnxruntime", 1, 1]
     assert lines[-2].split()[:-1] == [str(cell) for cell in cells]
-    traces = sum(file.stat().st_size for file in (storage / "traces" / "of5").iterdir())
+    traces = sum(file.stat().st_size for file in (storage / "traces" / _id(5)).iterdir())
     assert lines[-2].split()[-1] == f"{(path.stat().st_size + traces) / 2**20:.2f}"
     assert lines[-1].startswith("6 runs, ")
 
@@ -132,7 +137,78 @@ def test_an_empty_storage(tmp_path: Path, words: _Words) -> None:
     """There is nothing to show."""
     (tmp_path / "empty").mkdir()
     assert words("list", of=tmp_path / "empty") == "0 runs, 0.00 MiB with traces\n"
-    assert words("prune", "--keep", "1", of=tmp_path / "empty").startswith("0 runs with 0 traces\n")
+
+
+def test_a_folder_that_is_no_storage(tmp_path: Path, words: _Words) -> None:
+    """Where there is no run nothing is removed, however much it looks like ours."""
+    other = tmp_path / "other" / "traces" / _id(1) / "m.json.gz"
+    other.parent.mkdir(parents=True)
+    other.write_text("mine")
+    _age(other, 2)
+    assert "there is no run in" in words("prune", "--keep", "100", code=2, of=tmp_path / "other")
+    assert other.read_text() == "mine"
+
+
+def test_files_of_others_in_a_storage(storage: Path, words: _Words) -> None:
+    """Other names, and what stands where this project never writes, stay, however old."""
+    mine = [
+        storage / "traces" / "x" / "m.json.gz",
+        storage / "traces" / "m.json.gz",
+        storage / "traces" / _id(0xC) / "m.csv",
+        storage / "traces" / _id(0xC) / "deeper" / "m.json.gz",
+        storage / ".notes.unfinished",
+        storage / "0001.unfinished",
+        storage / "journals" / "x" / "m.unfinished",
+    ]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+        _age(path, 9)
+    words("prune", "--keep", "0", "--named")
+    assert [path for path in mine if not path.exists()] == []
+
+
+def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) -> None:
+    """Of traces, of a folder of them, of runs and their folders: what they lead to stays, and they do too."""
+    elsewhere = tmp_path / "elsewhere"
+    trace = _left_trace(elsewhere, _id(0xB), "001", 9)
+    other_run = _run(elsewhere, 9)
+    (storage / "traces" / _id(0xB)).symlink_to(trace.parent)
+    inside = _left_trace(storage, _id(0xC), "001", 9)
+    linked = inside.with_name("002.json.gz")
+    linked.symlink_to(trace)
+    (storage / "python").symlink_to(other_run.parent)
+    first = storage / "Linux-CPython-3.11-64bit" / "0001_20260101_000000.json"
+    first.rename(tmp_path / "moved.json")
+    first.symlink_to(tmp_path / "moved.json")
+    found = words("prune", "--keep", "0", "--named")
+    assert "kept: 2 runs behind links, which are not followed" in found
+    assert not inside.exists()
+    assert linked.is_symlink()
+    assert first.is_symlink()
+    for path in (trace, other_run, tmp_path / "moved.json"):
+        assert path.exists()
+
+
+def test_a_linked_folder_of_traces(storage: Path, words: _Words, tmp_path: Path) -> None:
+    """What stands in it is not the storage's own."""
+    (storage / "traces").rename(tmp_path / "traces")
+    (storage / "traces").symlink_to(tmp_path / "traces")
+    traces = sorted((tmp_path / "traces").glob("*/*"))
+    words("prune", "--keep", "0", "--named")
+    assert _numbers(storage) == []
+    assert sorted((tmp_path / "traces").glob("*/*")) == traces
+
+
+def test_every_file_that_goes_is_named(storage: Path, words: _Words) -> None:
+    """Runs, their traces, and what no run has: all that a dry run names is gone after it, and nothing else."""
+    _left_trace(storage, _id(0xB), "001", 9)
+    _age(storage / "traces" / _id(0xB) / "001.json.gz", 9)
+    before = {path for path in storage.rglob("*") if path.is_file()}
+    named = {word for line in words("prune", "--keep", "1", "--dry-run").splitlines() for word in line.split()[-1:]}
+    words("prune", "--keep", "1")
+    assert before - {path for path in storage.rglob("*") if path.is_file()} == {Path(word) for word in named} & before
+    assert len({Path(word) for word in named} & before) == 9
 
 
 def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -> None:
@@ -140,7 +216,7 @@ def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -
     before = sum(path.stat().st_size for path in storage.rglob("*") if path.is_file())
     found = words("prune", "--keep", "2")
     assert _numbers(storage) == [2, 3, 4]
-    assert _owners(storage) == {"of2", "of3", "of4"}
+    assert _owners(storage) == {_id(2), _id(3), _id(4)}
     assert "2026-01-01 10:00  " in found
     assert "1 run with 3 traces\n" in found
     assert "kept for the name: 1 run (main); --named removes named runs too" in found
@@ -175,7 +251,7 @@ def test_runs_before_a_date(storage: Path, words: _Words, date: str, left: list[
 
 def test_a_dry_run(storage: Path, words: _Words) -> None:
     """It says the same, and removes nothing."""
-    _left_trace(storage, "broken", "x", 2)
+    _left_trace(storage, _id(0xB), "x", 2)
     files = sorted(storage.rglob("*"))
     dry = words("prune", "--keep", "1", "--dry-run")
     assert sorted(storage.rglob("*")) == files
@@ -186,23 +262,23 @@ def test_a_dry_run(storage: Path, words: _Words) -> None:
 
 def test_what_no_run_has(storage: Path, words: _Words) -> None:
     """Traces of broken sessions and passed-over plans, and files never finished, go when a day has passed."""
-    old = [_left_trace(storage, "broken", name, 2) for name in ("001", "002")]
+    old = [_left_trace(storage, _id(0xB), name, 2) for name in ("001", "002")]
     unfinished = storage / ".0005.unfinished"
     unfinished.write_text("{")
-    for trace in (storage / "traces" / "of3").iterdir():
+    for trace in (storage / "traces" / _id(3)).iterdir():
         _age(trace, 3)
-    passed_over = _left_trace(storage, "of3", "000-lean-1", 3)
+    passed_over = _left_trace(storage, _id(3), "000-lean-1", 3)
     for path in (_age(unfinished, 2), passed_over, *old):
         assert path.exists()
     assert "4 files that no run has, a day old or more" in words("prune", "--keep", "9")
     assert [path for path in (unfinished, passed_over, *old) if path.exists()] == []
     assert _numbers(storage) == [1, 2, 3, 4]
-    assert _owners(storage) == {"of1", "of2", "of3", "of4"}
+    assert _owners(storage) == {_id(1), _id(2), _id(3), _id(4)}
 
 
 def test_what_is_being_written_is_safe(storage: Path, words: _Words) -> None:
     """A session that is under way has traces and no run yet; its first trace may be older than a day."""
-    first, last = _left_trace(storage, "now", "001", 1.5), _left_trace(storage, "now", "900", 0.5)
+    first, last = _left_trace(storage, _id(0xA), "001", 1.5), _left_trace(storage, _id(0xA), "900", 0.5)
     (storage / ".0005.unfinished").write_text("{")
     words("prune", "--keep", "0", "--named")
     assert first.exists()
@@ -212,7 +288,7 @@ def test_what_is_being_written_is_safe(storage: Path, words: _Words) -> None:
 
 def test_traces_of_passed_over_plans_go_with_their_run(storage: Path, words: _Words) -> None:
     """They stand in its folder, although it does not tell of them."""
-    passed_over = _left_trace(storage, "of1", "000-lean-1", 0)
+    passed_over = _left_trace(storage, _id(1), "000-lean-1", 0)
     words("prune", "--keep", "3")
     assert not passed_over.exists()
 
@@ -224,32 +300,32 @@ def test_traces_that_two_runs_have(storage: Path, words: _Words) -> None:
     save_run(storage, {**copy, "datetime": "2026-03-01T00:00:00+00:00"}, "20260301_000000")
     words("prune", "--keep", "1")
     assert _numbers(storage) == [2, 5]
-    assert _owners(storage) == {"of1", "of2"}
+    assert _owners(storage) == {_id(1), _id(2)}
 
 
 def test_damaged_files_and_what_may_be_theirs_stay(storage: Path, words: _Words) -> None:
     """Nobody knows which traces a damaged file has; the rest is removed, and the exit code is 1."""
     damaged = storage / "Linux-CPython-3.11-64bit" / "0001_20260101_000000.json"
     damaged.write_text(damaged.read_text()[:5000])
-    for trace in (storage / "traces" / "of1").iterdir():
+    for trace in (storage / "traces" / _id(1)).iterdir():
         _age(trace, 9)
     found = words("prune", "--keep", "1", code=1)
     assert _numbers(storage) == [1, 2, 4]
-    assert _owners(storage) == {"of1", "of2", "of4"}
+    assert _owners(storage) == {_id(1), _id(2), _id(4)}
     assert "kept: 3 traces that no run has, for they may be of a damaged file" in found
     assert f"storage: {damaged}: cannot be read" in found
 
 
 def test_programs_have_traces_too(storage: Path, words: _Words) -> None:
     """What `python -m samplers record` stored is a run like any other."""
-    identity = {"run": "of9", "name": "detector", "command": ["./detector"], "attached": False, "sample_hz": 10.0}
-    repeat = Recorded({**_FACTS, "trace": write_trace(storage, "of9", "1", {})}, {"whole": _PHASE})
+    identity = {"run": _id(9), "name": "detector", "command": ["./detector"], "attached": False, "sample_hz": 10.0}
+    repeat = Recorded({**_FACTS, "trace": write_trace(storage, _id(9), "1", {})}, {"whole": _PHASE})
     info = build_program(identity, "ok", [repeat])
     run = {"machine_info": MACHINE, "commit_info": {}, "benchmarks": [], "datetime": "2025-01-01T00:00:00+00:00"}
     save_run(storage, {**run, PROGRAMS: [info]}, "20250101_000000")
     assert "program" in words("list").splitlines()[1].split()
     assert "1 run with 1 trace\n" in words("prune", "--keep", "4")
-    assert "of9" not in _owners(storage)
+    assert _id(9) not in _owners(storage)
 
 
 def test_other_files_are_not_touched(storage: Path, words: _Words) -> None:
@@ -268,7 +344,7 @@ def test_a_path_in_a_file_does_not_lead_out_of_the_storage(storage: Path, words:
     outside = tmp_path / "outside.json.gz"
     outside.touch()
     first = storage / "Linux-CPython-3.11-64bit" / "0001_20260101_000000.json"
-    first.write_text(first.read_text().replace("traces/of1/no_reuse-1.json.gz", "../outside.json.gz"))
+    first.write_text(first.read_text().replace(f"traces/{_id(1)}/no_reuse-1.json.gz", "../outside.json.gz"))
     words("prune", "--keep", "1")
     assert not first.exists()
     assert outside.exists()
