@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from harness.choice import Choice, chosen_runtimes
 from harness.clock import ReplayClock
 from harness.errors import UserError
+from harness.options import add_options
+from harness.selection import Choice, chosen_runtimes
 from harness.session import Session, choose_board_storage
-from harness.settings import add_options
 from samplers.environment import stored_environment
 from storage.board import board_name, board_storage
 from storage.journal import cut_off_hint

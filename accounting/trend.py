@@ -18,7 +18,7 @@ The verdict, by the first rule that holds:
    where that lies higher than what came before it, level where it does not;
 4. unknown.
 
-tests/accounting/trend_accuracy.py measures how often that is right.
+benchmarks/trend_accuracy.py measures how often that is right.
 """
 
 from __future__ import annotations

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from harness.choice import Choice, chip_of, resolve_targets
 from harness.clock import ReplayClock
 from harness.errors import GateNeedsRun, NoModels, RunMisplaced, StorageNotLocal, UserError
 from harness.gate import Verdict, make_gate
-from harness.measurement import Bench
+from harness.measuring.measurement import Bench
+from harness.measuring.videos import Videos
+from harness.options import check_kernel, resolve_model_sets, resolve_settings
 from harness.places import FILE_SCHEME, storage_folder, writable
 from harness.progress import Progress
-from harness.settings import check_kernel, resolve_model_sets, resolve_settings
-from harness.videos import Videos
+from harness.selection import Choice, chip_of, resolve_targets
 from samplers.npu import find_npu_sources, has_npu
 from storage.board import board_storage
 from storage.files import WITHOUT_SPEED, check_result

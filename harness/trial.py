@@ -9,15 +9,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.choice import Choice, chip_of, resolve_targets
 from harness.errors import NoModels, UserError
-from harness.measurement import Bench
-from harness.model_sets import BuiltIn, ModelSets
+from harness.measuring.measurement import Bench
+from harness.measuring.model_sets import BuiltIn, ModelSets
+from harness.measuring.videos import Videos
+from harness.options import Settings, check_kernel, npu_cores_of, usable_cpus
 from harness.places import writable
 from harness.progress import Silent
-from harness.settings import Settings, check_kernel, npu_cores_of, usable_cpus
+from harness.selection import Choice, chip_of, resolve_targets
 from harness.verdict import judge
-from harness.videos import Videos
 from samplers.npu import find_npu_sources, has_npu
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import Plan

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from models.cache import cache_root, ensure
 from models.errors import ModelError
-from models.megengine import megengine_folder, megengine_installed, megengine_python
-from models.megengine_emitter import ensure_mge, ensure_mge_all
-from models.network import Network
+from models.megengine.emitter import ensure_mge, ensure_mge_all
+from models.megengine.environment import megengine_folder, megengine_installed, megengine_python
 from models.networks import NETWORKS, NetworkEntry, find_network
+from models.networks.network import Network
+from models.platforms import RKNN_PLATFORMS
 from models.recipe import MEGENGINE_VERSION, MegEngineRecipe, Recipe, RknnRecipe
-from models.rknn_emitter import ensure_rknn, ensure_rknn_all
-from models.rknn_platforms import RKNN_PLATFORMS
-from models.rknn_toolkit import toolkit_installed
+from models.rknn.emitter import ensure_rknn, ensure_rknn_all
+from models.rknn.toolkit import toolkit_installed
 
 __all__ = [
     "MEGENGINE_VERSION",

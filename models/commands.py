@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.cache import fill, written_whole
-from models.converter import ConvertedRecipe, Converter
-from models.environments import Environment
+from models.conversion.converter import ConvertedRecipe, Converter
+from models.conversion.environments import Environment
 from models.errors import NeedsRknn, NoPlatform
-from models.megengine import MEGENGINE, install_megengine
-from models.megengine_emitter import MegEngineConverter
+from models.megengine.emitter import MegEngineConverter
+from models.megengine.environment import MEGENGINE, install_megengine
 from models.networks import NETWORKS, NetworkEntry, find_network
+from models.platforms import RKNN_PLATFORMS, TOOLKIT_VERSION
 from models.recipe import MEGENGINE_VERSION, MegEngineRecipe, Recipe, RknnRecipe
-from models.rknn_emitter import RknnConverter
-from models.rknn_platforms import RKNN_PLATFORMS, TOOLKIT_VERSION
-from models.rknn_toolkit import TOOLKIT, install_toolkit
+from models.rknn.emitter import RknnConverter
+from models.rknn.toolkit import TOOLKIT, install_toolkit
 
 __all__ = ["COMMANDS", "Command"]
 
@@ -84,7 +84,7 @@ def _build_onnx(recipe: Recipe, arguments: argparse.Namespace) -> None:
 
 def _emit(recipe: Recipe, path: Path) -> None:
     # Imported here, so that a finished cache and `list` need neither numpy nor onnx.
-    from models.onnx_emitter import emit
+    from models.onnx.emitter import emit
 
     emit(recipe.network(), recipe.seed, path)
 

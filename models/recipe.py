@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Union
 
 from models.errors import InvalidSeed
-from models.network import Network
 from models.networks import find_network
-from models.rknn_platforms import TOOLKIT_VERSION, find_platform
+from models.networks.network import Network
+from models.platforms import TOOLKIT_VERSION, find_platform
 
 __all__ = [
     "CONVERSION_VERSION",

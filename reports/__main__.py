@@ -28,7 +28,7 @@ class _Command(Protocol):
         """Return the exit code; raise ReportError for a mistake of the user."""
 
 
-#: By name: what the command prints. Each is the module `reports.NAME_command`, imported when it is asked for: what all
+#: By name: what the command prints. Each is the module `reports.commands.NAME`, imported when it is asked for: what all
 #: of them need together takes a second to import.
 COMMANDS = {
     "compare": "what has changed between two runs, and whether it is more than allowed",
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser = argparse.ArgumentParser(f"python -m reports {name}", description=f"Prints {COMMANDS[name]}.")
     else:
         name, parser = "report", _report_parser()
-    command = cast(_Command, import_module(f"reports.{name}_command"))
+    command = cast(_Command, import_module(f"reports.commands.{name}"))
     command.prepare_parser(parser)
     options = parser.parse_args(words)
     for hint in filter(None, map(cut_off_hint, options.storage or [board_storage()])):

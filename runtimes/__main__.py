@@ -16,8 +16,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness.choice import Choice, add_choice_options
 from harness.errors import UserError
+from harness.selection import Choice, add_choice_options
 from harness.trial import try_mechanisms
 from harness.trial_lines import TrialLines
 from runtimes import RUNTIMES, RuntimeEntry, open_runtime

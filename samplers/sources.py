@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samplers.gauges import Gauge, core_frequencies, device_frequencies, temperatures
+from samplers.machine.gauges import Gauge, core_frequencies, device_frequencies, temperatures
+from samplers.machine.throttling import Throttling
 from samplers.npu.file_source import FileSource, first_readable
 from samplers.npu.load import NPU_LOAD
 from samplers.npu.process_dmabuf import process_dmabufs
@@ -15,7 +16,6 @@ from samplers.npu.rknpu import SRAM, has_npu
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from samplers.process import ResidentCounter, pss_readable, read_process, reset_peak, rollup_readable
 from samplers.system import read_system
-from samplers.throttling import Throttling
 
 __all__ = ["MemorySource", "machine_sources", "memory_sources"]
 

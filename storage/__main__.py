@@ -12,10 +12,10 @@ from pathlib import Path
 from storage.board import board_storage
 from storage.errors import NoRuns, NoStorage, NotRemovable, SeveralStorages, StorageError
 from storage.files import BadFile, storages_in
-from storage.inventory import take_inventory
 from storage.journal import cut_off_hint
-from storage.lines import end_line, pruning_lines, recovery_lines, run_lines
-from storage.pruning import Old, Pruning, before, choose, keep_newest, remove
+from storage.maintenance.inventory import take_inventory
+from storage.maintenance.lines import end_line, pruning_lines, recovery_lines, run_lines
+from storage.maintenance.pruning import Old, Pruning, before, choose, keep_newest, remove
 from storage.recovery import recover
 from storage.runs import RECOVERED
 

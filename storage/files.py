@@ -19,9 +19,9 @@ from typing import Any
 import fastjsonschema
 import jsonschema
 
+from storage.parallel import side_by_side
 from storage.program import check_program
 from storage.result import SCHEMA
-from storage.side_by_side import side_by_side
 from storage.writing import run_number
 
 __all__ = [

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.board import board_storage
-from storage.own_files import is_regular, own_files, own_folders
+from storage.maintenance.own_files import is_regular, own_files, own_folders
 from storage.writing import UNFINISHED, sync_names, to_json, write_synced
 
 __all__ = [

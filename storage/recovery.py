@@ -19,7 +19,7 @@ from storage.files import (
     why_unreadable,
 )
 from storage.journal import RESULT_NAME, SET_ASIDE, SKELETON, JournalHeld, held, journals_in, remove_journal
-from storage.own_files import own_files
+from storage.maintenance.own_files import own_files
 from storage.runs import RECOVERED, Run, read_run
 from storage.writing import save_run
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from storage.files import BadFile, StoredFile, read_file, run_files
 from storage.metrics import METRICS
-from storage.side_by_side import side_by_side
+from storage.parallel import side_by_side
 
 __all__ = ["CONDITIONS", "RECOVERED", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from targets.chips import playable_chips
-from targets.choose import check_chip
 from targets.errors import NoCompiler
 from targets.preload.build import ensure_preload, is_built
+from targets.resolve import check_chip
 from targets.rknn_library import architecture_of_this_python, read_library
 from targets.vboard.emulator import find_emulator, is_needed
 from targets.vboard.install import install

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from models.megengine import megengine_installed, megengine_python
+from models.megengine.environment import megengine_installed, megengine_python
 from runtimes import RuntimeEntry, available
 from targets.base import CHECKOUT
 

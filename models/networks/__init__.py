@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from models.errors import InvalidSize, UnknownNetwork
-from models.network import Network
 from models.networks.frame import ROWS_STEP, frame
 from models.networks.mobilenet_v2 import mobilenet_v2
+from models.networks.network import Network
 from models.networks.resnet50 import resnet50
 from models.networks.tiny import tiny
 from models.networks.yolov5s import yolov5s

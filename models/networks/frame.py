@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from models.layers import Convolution
-from models.network import INPUT_CHANNELS, INPUT_NAME, Network, NetworkBuilder
+from models.networks.layers import Convolution
+from models.networks.network import INPUT_CHANNELS, INPUT_NAME, Network, NetworkBuilder
 
 __all__ = ["ROWS_STEP", "frame"]
 

@@ -6,8 +6,8 @@ torchvision.models.mobilenet_v2, whose block numbers it keeps; batch norm is fol
 
 from __future__ import annotations
 
-from models.layers import Activation, Add, Convolution, FullyConnected, GlobalAveragePool
-from models.network import INPUT_NAME, Network, NetworkBuilder
+from models.networks.layers import Activation, Add, Convolution, FullyConnected, GlobalAveragePool
+from models.networks.network import INPUT_NAME, Network, NetworkBuilder
 
 __all__ = ["mobilenet_v2"]
 

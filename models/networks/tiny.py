@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from models.layers import Activation, Add, Convolution, FullyConnected, GlobalAveragePool, MaxPool
-from models.network import INPUT_NAME, Network, NetworkBuilder
+from models.networks.layers import Activation, Add, Convolution, FullyConnected, GlobalAveragePool, MaxPool
+from models.networks.network import INPUT_NAME, Network, NetworkBuilder
 
 __all__ = ["tiny"]
 

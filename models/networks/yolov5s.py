@@ -9,8 +9,8 @@ the application.
 
 from __future__ import annotations
 
-from models.layers import Activation, Add, Concat, Convolution, MaxPool, Upsample
-from models.network import INPUT_NAME, Network, NetworkBuilder
+from models.networks.layers import Activation, Add, Concat, Convolution, MaxPool, Upsample
+from models.networks.network import INPUT_NAME, Network, NetworkBuilder
 
 __all__ = ["yolov5s"]
 

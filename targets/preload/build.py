@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from targets.places import locked, root
+from targets.folders import locked, root
 from targets.preload.compilers import ARCHITECTURES, Compiler, fetch_compiler, find_compiler
 
 __all__ = ["compile_preload", "ensure_preload", "is_built", "preload_library", "uclibc_folder"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from targets.errors import NoEmulator
-from targets.places import fetched_emulator, locked, root
+from targets.folders import fetched_emulator, locked, root
 from targets.rknn_library import architecture_of_this_python
 from targets.vboard.packages import PackageSource, unpack
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtimes.rknn.library import LIBRARY_VARIABLE
-from targets.places import pycache
+from targets.folders import pycache
 from targets.preload.build import is_built, preload_library, uclibc_folder
 from targets.rknn_library import Library
 from targets.vboard.emulator import find_emulator, is_needed

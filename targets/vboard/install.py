@@ -11,7 +11,7 @@ from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import CHECKOUT
 from targets.chips import playable_chips
 from targets.errors import NotReadyOnBoard
-from targets.places import check_usable
+from targets.folders import check_usable
 from targets.preload.build import ensure_preload
 from targets.rknn_library import Library
 from targets.vboard.emulator import ensure_emulator, is_needed

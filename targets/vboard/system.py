@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from targets.errors import NoPackages
-from targets.places import locked, root, sysroot
+from targets.folders import locked, root, sysroot
 from targets.vboard.packages import PackageSource, unpack
 
 __all__ = ["ensure_system", "is_installed", "library_folders", "python_of"]

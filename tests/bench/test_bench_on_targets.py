@@ -25,13 +25,13 @@ _PAGE = 4096
 _VIRTUAL = """
 from dataclasses import replace
 
-import harness.choice
+import harness.selection
 import runtimes
 from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED
 
-runtimes.RUNTIMES = harness.choice.RUNTIMES = (ENTRY,)
-harness.choice.parse_target = lambda *_: replace(SCRIPTED, name="virtual", keeps_ledger=True, computes=False)
+runtimes.RUNTIMES = harness.selection.RUNTIMES = (ENTRY,)
+harness.selection.parse_target = lambda *_: replace(SCRIPTED, name="virtual", keeps_ledger=True, computes=False)
 """
 
 

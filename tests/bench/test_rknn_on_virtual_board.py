@@ -27,9 +27,9 @@ from scenarios.plan import Model, Plan
 from storage.files import check_result
 from targets.base import LEDGER_VARIABLE, THIS_INTERPRETER, Target
 from targets.chips import CHIPS, MINI_RUNTIME
-from targets.choose import parse_target
 from targets.errors import TargetError, VirtualBoardNotInstalled
 from targets.measured_process import Run
+from targets.resolve import parse_target
 from targets.rknn_library import Library, read_library
 from tests.bench.bench_process import Bench
 from tests.support import walk

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import runtimes
-from harness import choice, trial
-from harness.choice import Choice
+from harness import selection as choice
+from harness import trial
 from harness.errors import StorageNotWritable, TargetInvalid, UserError
-from harness.model_sets import BuiltIn
+from harness.measuring.model_sets import BuiltIn
+from harness.selection import Choice
 from harness.trial import try_mechanisms
 from scenarios.catalogue import SCENARIOS, find_scenario
 from storage.mechanisms import RuntimeTrials, Trial, read_trials

@@ -13,7 +13,7 @@ import models
 from models.__main__ import main
 from models.cache import cached_path, is_intact
 from models.recipe import Recipe, RknnRecipe
-from tests.models.scripted_toolkit import install_scripted_toolkit
+from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 
 _ROOT = Path(models.__file__).parent.parent
 

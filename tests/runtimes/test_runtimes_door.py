@@ -13,8 +13,8 @@ import pytest
 
 import runtimes
 import runtimes.__main__ as door
-from harness.choice import Choice
 from harness.errors import UserError
+from harness.selection import Choice
 from harness.trial_lines import TrialLines
 from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime
 from runtimes.rknn import library

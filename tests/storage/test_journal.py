@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from storage.files import run_files, storages_in
-from storage.inventory import take_inventory
 from storage.journal import Journal, JournalHeld, abandoned, cut_off_hint, held, journals_in, remove_journal
+from storage.maintenance.inventory import take_inventory
 from tests.reports.stored import even, result, write_run
 
 _SKELETON = {"machine_info": {}, "commit_info": {}, "datetime": "2026-01-02T03:04:05+00:00"}

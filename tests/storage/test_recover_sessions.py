@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-import reports.report_command  # noqa: F401  what its libraries warn of when they are imported is not of this test
+import reports.commands.report  # noqa: F401  what its libraries warn of when they are imported is not of this test
 from reports.__main__ import main as reports_main
 from storage.__main__ import main
 from storage.files import StoredFile, read_file, run_files
 from storage.journal import Journal, abandoned, journals_in
-from storage.lines import recovery_lines
+from storage.maintenance.lines import recovery_lines
 from storage.recovery import CUT_OFF, Recovery, recover
 from storage.runs import Run, read_run
 from storage.trace import write_trace

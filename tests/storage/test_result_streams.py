@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reports.noise import noise_of
-from reports.units import amount
+from reports.base.units import amount
+from reports.compare.noise import noise_of
 from storage.files import InvalidResult, check_result
 from storage.limits import parse_limit
 from storage.metrics import METRICS, find_metric

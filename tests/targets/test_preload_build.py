@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from targets.errors import CompilationFailed, NoCompiler
-from targets.places import root
+from targets.folders import root
 from targets.preload import build
 from targets.preload.build import ensure_preload, is_built, preload_library, uclibc_folder
 from targets.preload.compilers import Compiler, fetch_compiler, find_compiler, missing_package

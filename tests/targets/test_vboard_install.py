@@ -12,7 +12,7 @@ import pytest
 
 from targets.__main__ import main
 from targets.errors import CacheNotUsable, NoEmulator, NoPackageManager, NoPackages, NotReadyOnBoard
-from targets.places import check_usable, root, sysroot
+from targets.folders import check_usable, root, sysroot
 from targets.rknn_library import read_library
 from targets.vboard import install
 from targets.vboard.emulator import ensure_emulator, find_emulator, is_needed

@@ -12,8 +12,8 @@ import pytest
 
 from tests.support import CHECKOUT
 from video.__main__ import main
-from video.asked import describe_with
 from video.errors import VideoError
+from video.probe import describe_with
 
 _CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
 
@@ -74,7 +74,7 @@ def test_a_python_without_pyav_is_said(clip: Path, tmp_path: Path) -> None:
 
 def test_the_harness_maps_no_libraries_of_the_measured_process() -> None:
     """What it imports brings neither av nor numpy."""
-    code = "import video.asked, video.clip, sys; sys.exit(bool({'av', 'numpy'} & set(sys.modules)))"
+    code = "import video.probe, video.clip, sys; sys.exit(bool({'av', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False).returncode == 0
 
 

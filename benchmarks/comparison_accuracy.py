@@ -1,0 +1,178 @@
+"""How often a comparison is wrong, on real runs of the harness: `python -m benchmarks.comparison_accuracy`.
+
+It measures small configurations on ONNX Runtime again and again: runs without a change, each of which is compared with
+the one before it (A/A), and runs in which the measured process takes 1 MiB more. It says how often a change was told
+where there was none, and how often the rise was found: with the earlier runs of the series, and from the two runs
+alone. On a quiet machine 200 pairs take about 20 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from harness.measuring.measurement import Bench
+from harness.measuring.model_sets import BuiltIn, ModelSets
+from harness.measuring.videos import Videos
+from harness.options import Settings, usable_cpus
+from harness.progress import Silent
+from harness.selection import Choice, resolve_targets
+from reports.base.units import number, shown_unit
+from reports.compare.changes import Change, compare_runs
+from reports.compare.difference import HIGHER, LOWER
+from reports.compare.noise import ENOUGH_RUNS
+from storage.files import PROGRAMS, WITHOUT_SPEED
+from storage.metrics import find_metric
+from storage.runs import Run, read_runs
+from storage.writing import save_run
+from targets.base import Target
+from tests.reports.compare.growing_driver import VARIABLE
+
+MIB = 2**20
+RISE_BYTES = MIB
+_SCENARIOS = ("no_reuse", "full_dup")
+_METRICS = (
+    "application_memory",
+    "application_memory_over_baseline",
+    "application_memory_trimmed",
+    "application_memory_trimmed_over_baseline",
+    "application_peak_rss",
+    "system_memory",
+    "latency",
+    "throughput",
+)
+_EARLIER = 20
+_MOBILENET = BuiltIn(stream=("mobilenet_v2", 224), in_turn=(), resolutions=())
+_QUIET, GROWN = "quiet", "grown"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One comparison: its rows, and whether the head had grown."""
+
+    grown: bool
+    rows: Sequence[Change]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, unless a storage has the runs already, and print how often the comparison was wrong."""
+    parser = argparse.ArgumentParser("python -m benchmarks.comparison_accuracy", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=200, metavar="N", help="runs without a change; default: 200")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="processes per configuration; default: 3")
+    parser.add_argument("--storage", type=Path, metavar="DIR", help="where runs are kept, and taken from if there are")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        storage = options.storage or Path(folder)
+        if not any(storage.glob("*/*.json")):
+            measure(storage, options.pairs, options.repeats)
+        runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.recorded_at)
+    print("\n".join([*noise_lines(runs), "", *error_lines(runs, alone=False), "", *error_lines(runs, alone=True)]))
+
+
+def measure(storage: Path, pairs: int, repeats: int) -> None:
+    """Store the runs: earlier ones, then so many without a change, after every second of which comes one that grew."""
+    (target,) = resolve_targets(Choice(("onnxruntime",), "python", None)).values()
+    command = tuple(word.replace("scenarios.driver", "tests.reports.compare.growing_driver") for word in target.command)
+    growing = replace(target, command=command, environment={**target.environment, VARIABLE: str(RISE_BYTES)})
+    for place in range(_EARLIER + pairs):
+        _store(storage, _QUIET, target, repeats)
+        if place >= _EARLIER and place % 2:
+            _store(storage, GROWN, growing, repeats)
+
+
+def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
+    """Measure the configurations once and store them as one run."""
+    settings = Settings(
+        streams=1,
+        contexts=2,
+        repeats=repeats,
+        rounds=3,
+        sample_hz=200.0,
+        time_limit_s=120.0,
+        idle_s=0.1,
+        cpus=min(2, usable_cpus()),
+        npu_cores=1,
+    )
+    targets = {"onnxruntime": target}
+    with tempfile.TemporaryDirectory() as traces:
+        bench = Bench(settings, ModelSets(_MOBILENET, streams=1), targets, Videos(targets), Path(traces), Silent())
+        results = [bench.measure("onnxruntime", scenario).info for scenario in _SCENARIOS]
+    save_run(storage, _document(results), name)
+
+
+def _document(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the run in the form of a file; their latencies' statistics are of no use here."""
+    return {
+        "machine_info": {"reusebench": {"board": "here"}},
+        "commit_info": {},
+        "benchmarks": [],
+        "datetime": datetime.now(timezone.utc).isoformat(),
+        "version": "",
+        WITHOUT_SPEED: [{"extra_info": info} for info in results],
+        PROGRAMS: [],
+    }
+
+
+def trials(runs: Sequence[Run], alone: bool) -> Iterator[Trial]:
+    """Yield each run after the earlier ones compared with the run without a change that came before it."""
+    metrics = [find_metric(name) for name in _METRICS]
+    quiet = [run for run in runs if run.name == _QUIET]
+    for head in runs:
+        before = [run for run in quiet if run.recorded_at < head.recorded_at]
+        if len(before) >= _EARLIER:
+            changes = compare_runs(before[-1:], [head], [] if alone else before[-_EARLIER:], metrics)
+            yield Trial(head.name == GROWN, changes.rows)
+
+
+def noise_lines(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield how far each figure moved over all repeats of all runs without a change."""
+    yield f"{'configuration':34} {'metric':46} {'median':>12} {'sd':>10} {'sd, %':>7}"
+    found: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        for measured in run.measured if run.name == _QUIET else ():
+            for name in _METRICS:
+                found.setdefault((measured.configuration.name, name), []).extend(measured.values.get(name, ()))
+    for (configuration, name), values in found.items():
+        metric, spread, median = find_metric(name), statistics.stdev(values), statistics.median(values)
+        shown = f"{number(median, metric):>12} {number(spread, metric):>10}"
+        yield f"{configuration:34} {f'{name}, {shown_unit(metric)}':46} {shown} {100 * spread / median:7.2f}"
+
+
+def error_lines(runs: Sequence[Run], alone: bool) -> Iterator[str]:
+    """Yield how often each row was wrong, and how often a whole table was."""
+    done = list(trials(runs, alone))
+    pairs, rises = ([trial for trial in done if trial.grown == grown] for grown in (False, True))
+    known = "the two runs alone" if alone else f"{_EARLIER} earlier runs"
+    assert alone or _EARLIER >= ENOUGH_RUNS
+    wrong = [
+        sum(any(_is_told(row) for row in trial.rows if _is_memory(row) == kind) for trial in pairs) for kind in (1, 0)
+    ]
+    told = f"{wrong[0]} tell of one of memory, {wrong[1]} of one of speed"
+    yield f"noise known from {known}: of {len(pairs)} tables without a change {told}"
+    yield f"{'configuration':34} {'metric':46} {'false':>10} {'1 MiB found':>12} {'smallest':>10}"
+    for place, change in enumerate(pairs[0].rows):
+        rows = [trial.rows[place] for trial in pairs]
+        false = f"{sum(map(_is_told, rows))} of {len(rows)}"
+        grown = [trial.rows[place] for trial in rises]
+        found = f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}" if _is_memory(change) else "-"
+        smallest = statistics.median(row.difference.error or 0 for row in rows)
+        name = f"{change.metric.name}, {shown_unit(change.metric)}"
+        yield f"{change.configuration.name:34} {name:46} {false:>10} {found:>12} {number(smallest, change.metric):>10}"
+
+
+def _is_told(change: Change) -> bool:
+    return change.verdict in (HIGHER, LOWER)
+
+
+def _is_memory(change: Change) -> bool:
+    return change.metric.part == "memory"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""How exactly frames come at their time: `python -m benchmarks.frame_pacing`.
+
+The real driver runs 4 streams at 30 frames/s with 3 contexts each, led and read as in a measurement, on a runtime that
+computes nothing, so that what is late is late because of the scheduler itself. `due to begun` is the pacing error: how
+long after its time a stream begins with a frame. `decoded to taken` is how long a decoded frame takes to a context that
+is free. Once with frames that are nothing, once with the default clip decoded and scaled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from harness.measuring.frames import FramesWatch
+from harness.measuring.videos import Videos
+from samplers.observer import Observer
+from scenarios.plan import Context, Plan, Streams, Video
+from targets.base import THIS_INTERPRETER, Target
+from targets.measured_process import Run, run_plan
+from tests.support import Deaf, models_of
+
+_TARGET = Target("idle", (sys.executable, "-m", "tests.scenarios.idle_driver"))
+_STREAMS, _CONTEXTS = 4, 3
+#: As while streams are measured.
+_SAMPLE_HZ = 20.0
+_STAGES = {"wait": "due to begun", "decode": "decoding", "queue": "decoded to taken", "resize": "scaling"}
+
+
+class _Listener(Deaf):
+    """Gathers the frames."""
+
+    def __init__(self, plan: Plan, observer: Observer) -> None:
+        self.watch = FramesWatch(plan, observer, computes=True)
+
+    def frames(self, message: dict[str, Any], run: Run) -> None:  # noqa: ARG002
+        """Gather them."""
+        self.watch.hear(message)
+
+
+def main() -> int:
+    """Measure, and print a table for each kind of frames."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--fps", type=float, default=30.0)
+    options = parser.parse_args()
+    print(f"{_STREAMS} streams x {options.fps:g} frames/s, {_CONTEXTS} contexts each, {options.seconds:g} s;", end=" ")
+    print(f"{len(os.sched_getaffinity(0))} CPUs, Python {sys.version.split()[0]}")
+    for name, video in _videos():
+        print(f"\n{name}")
+        for line in _table(_measure(options.seconds, options.fps, video)):
+            print(line)
+    return 0
+
+
+def _videos() -> Iterator[tuple[str, Video | None]]:
+    yield "frames of nothing", None
+    video = Videos({"idle": THIS_INTERPRETER}).of("idle")
+    assert video is not None
+    yield f"{video.width}x{video.height} {video.codec}, decoded and scaled", video
+
+
+def _measure(seconds: float, fps: float, video: Video | None) -> dict[str, Any]:
+    schedule = Streams(_STREAMS, fps, queue=0, warm_up_s=2.0, duration_s=seconds, video=video)
+    contexts = tuple(Context(stream, 0) for stream in range(_STREAMS) for _ in range(_CONTEXTS))
+    plan = Plan("pacing", None, "idle", models_of("none"), contexts, cores=2, rounds=1, schedule=schedule)
+    observer = Observer(_SAMPLE_HZ)
+    listener = _Listener(plan, observer)
+    run = run_plan(_TARGET, plan, observer, 60.0, listener)
+    if run.failure:
+        sys.exit(f"{run.failure}\n{run.failure.last_words}")
+    found = listener.watch.summary(run.interrupted)
+    assert found is not None
+    return found
+
+
+def _table(found: dict[str, Any]) -> Iterator[str]:
+    whole = found["all"]
+    yield f"  {whole['done']} of {whole['due']} frames done, {whole['dropped']} dropped, {whole['missed']} missed"
+    yield f"  {'ms':<18}{'50 %':>8}{'90 %':>8}{'99 %':>8}{'max':>8}"
+    for stage, name in _STAGES.items():
+        figures = found["stages_ns"][stage]
+        yield f"  {name:<18}" + "".join(f"{figures[each] / 1e6:8.3f}" for each in ("p50", "p90", "p99", "max"))
+    cpu = found["cpu"]
+    yield f"  CPU, of one core: process {cpu['process_percent']:.1f} %, harness {cpu['harness_percent']:.1f} %"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

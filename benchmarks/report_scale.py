@@ -1,0 +1,174 @@
+"""How time and memory of what reads a storage grow with the stored results: `python -m benchmarks.report_scale`.
+
+It makes storages of so many results, with the runs of two runtimes in six versions, and runs each command in a fresh
+process. A result has five repeats of twelve contexts, and the size of such a one that was measured: 20 KB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import datetime
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scenarios.catalogue import SCENARIOS
+from tests.reports.stored import MIB, dup, even, npu_account, result, write_run
+from tests.support import CHECKOUT
+
+_FIRST_RUN = datetime.datetime(2026, 1, 1)
+#: Versions of each runtime, one after the other: more groups than a page shows.
+_VERSIONS = 6
+_REPEATS = 5
+_INTERVAL_S = 0.02
+
+
+#: What is measured, by its name in the table: what stands after `python -m`, without the storage and the output.
+COMMANDS = {
+    "report": ("reports",),
+    "compare": ("reports", "compare", "latest~1", "latest"),
+    "history": ("reports", "history"),
+    "list": ("storage", "list"),
+}
+#: Of these, those that write a page.
+_WRITERS = ("report", "history")
+_HEADS = ("results", "time, s", "CPU time, s", "RSS, MiB", "PSS, MiB")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one command took."""
+
+    command: str
+    results: int
+    elapsed_s: float
+    #: Of all its processes; what else the machine does lengthens it less.
+    cpu_s: float
+    #: At the moment when it was most, of all its processes; pages that these share are counted in each.
+    rss_bytes: int
+    #: The same, with shared pages once.
+    pss_bytes: int
+
+    def __str__(self) -> str:
+        """Return a line of the table."""
+        sizes = "".join(f"{size / MIB:12.1f}" for size in (self.rss_bytes, self.pss_bytes))
+        return f"{self.command:8}{self.results:12}{self.elapsed_s:12.2f}{self.cpu_s:12.2f}{sizes}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what each command over storages of these sizes takes, and what another thousand results add."""
+    parser = argparse.ArgumentParser("python -m benchmarks.report_scale", description=__doc__)
+    sizes = [1000, 10000]
+    parser.add_argument("--results", type=int, nargs="+", default=sizes, metavar="N", help=f"default: {sizes}")
+    parser.add_argument("--command", choices=COMMANDS, action="append", metavar="NAME", help="default: all of them")
+    options = parser.parse_args(arguments)
+    costs: list[Cost] = []
+    print(f"{'command':8}{''.join(f'{head:>12}' for head in _HEADS)}")
+    for count in options.results:
+        with tempfile.TemporaryDirectory() as folder:
+            results = make_storage(Path(folder) / "storage", count)
+            for name in options.command or COMMANDS:
+                costs.append(command_cost(Path(folder), name, results))
+                print(costs[-1], flush=True)
+    for name in options.command or COMMANDS:
+        _print_growth([cost for cost in costs if cost.command == name])
+
+
+def command_cost(folder: Path, name: str, results: int) -> Cost:
+    """Return what a command takes over the storage in the folder, which has so many results."""
+    output = ["--output", str(folder / "out")] if name in _WRITERS else []
+    command = [sys.executable, "-m", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
+    start, cpu_s = time.perf_counter(), _cpu_s()
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
+        seen = list(_memory_until_the_end(process))
+        elapsed_s = time.perf_counter() - start
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
+    rss_bytes, pss_bytes = (max(sizes) for sizes in zip(*seen))
+    return Cost(name, results, elapsed_s, _cpu_s() - cpu_s, rss_bytes, pss_bytes)
+
+
+def _print_growth(costs: Sequence[Cost]) -> None:
+    for less, more in zip(costs, costs[1:]):
+        thousands = (more.results - less.results) / 1000
+        seconds, size = more.cpu_s - less.cpu_s, (more.pss_bytes - less.pss_bytes) / MIB
+        added = f"{seconds / thousands:.2f} s of CPU time, {size / thousands:.1f} MiB (PSS)"
+        print(f"{less.command}, {less.results} to {more.results}: {added} for each thousand more")
+
+
+def make_storage(storage: Path, count: int) -> int:
+    """Write runs of all scenarios until there are so many results, and return how many there are."""
+    first = [info for npu in (None, npu_account) for info in _results(storage, npu)]
+    runs = -(-count // len(first))
+    for number in range(runs):
+        at = (_FIRST_RUN + datetime.timedelta(hours=number)).isoformat()
+        commit = {"id": f"{number:040x}", "dirty": False}
+        write_run(
+            storage, [_changed(info, number, number * _VERSIONS // runs) for info in first], number + 1, at, commit
+        )
+    return runs * len(first)
+
+
+def _results(storage: Path, npu: Any) -> list[dict[str, Any]]:
+    costs = {
+        scenario.name: even(40, _REPEATS, 0.5) if scenario.baseline is None else dup(40, 10, _REPEATS)
+        for scenario in SCENARIOS
+    }
+    run = "npu" if npu else "cpu"
+    return [result(storage, name, cost, npu=npu, computes=not npu, run=run) for name, cost in costs.items()]
+
+
+def _changed(info: dict[str, Any], number: int, version: int) -> dict[str, Any]:
+    """Return the result as another run would have measured it."""
+    changed = copy.deepcopy(info)
+    changed.update(run=f"run{number}", runtime_version=f"1.{version}.0")
+    for name, sizes in changed["memory"].items():
+        if name.startswith("application_"):
+            changed["memory"][name] = [size if size is None else size + number * 7919 % 64 * 4096 for size in sizes]
+    return changed
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of all processes that have ended below this one."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
+
+
+def _memory_until_the_end(process: subprocess.Popen[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield RSS and PSS of the process and all below it, in bytes, again and again."""
+    while process.poll() is None:
+        sizes = [_memory(pid) for pid in _tree(process.pid)]
+        yield sum(rss for rss, _ in sizes), sum(pss for _, pss in sizes)
+        time.sleep(_INTERVAL_S)
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in _read(children).split():
+            yield from _tree(int(child))
+
+
+def _memory(pid: int) -> tuple[int, int]:
+    fields = dict(line.partition(":")[::2] for line in _read(Path(f"/proc/{pid}/smaps_rollup")).splitlines()[1:])
+    rss, pss = (int(fields.get(name, "0 kB").split()[0]) * 1024 for name in ("Rss", "Pss"))
+    return rss, pss
+
+
+def _read(path: Path) -> str:
+    """Return what stands in a file of /proc; nothing once its process is gone."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    main()

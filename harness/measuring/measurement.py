@@ -1,0 +1,190 @@
+"""One configuration measured: prepared, repeated in fresh processes, checked for equal outputs, made a result."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from accounting.sharing import WRONG_READS
+from harness.errors import NothingDecoded, ResolutionsTooFew
+from harness.measuring.model_sets import ModelSets
+from harness.measuring.outputs import Outputs
+from harness.measuring.repeat import Measuring
+from harness.measuring.videos import Videos
+from harness.options import Settings
+from harness.progress import Listener
+from models.cache import cache_root
+from runtimes import find_runtime
+from samplers.npu import NpuSources
+from scenarios.catalogue import TooFewModels, build_plans, find_scenario
+from scenarios.plan import Plan
+from storage.result import Configuration, Repeat, build_result
+from storage.trace import write_trace
+from targets.base import Target
+from targets.measured_process import prepare_models
+from targets.outcome import Failure
+
+__all__ = ["Bench", "Measurement"]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A result, and the latencies of all its inferences, or frames, in nanoseconds; none when it failed."""
+
+    info: dict[str, Any]
+    latencies_ns: list[int]
+    #: Whether the user wants the session to end here (Ctrl-C): what was measured until then is in the result.
+    interrupted: bool = False
+
+
+#: Is given a result as it would be stored if the session were cut off now.
+Keep = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Bench:
+    """Measures the configurations of one session."""
+
+    settings: Settings
+    models: ModelSets
+    #: Where each runtime's processes run.
+    targets: Mapping[str, Target]
+    #: What streams play.
+    videos: Videos
+    storage: Path
+    progress: Listener
+    #: Where NPU memory can be read; None on a machine without an NPU.
+    npu: NpuSources | None = None
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    #: How many processes the session has started, which keeps the names of their traces apart.
+    _processes: int = 0
+    _outputs: Outputs = field(default_factory=Outputs)
+    #: By runtime: what its processes said at the barrier `imported`.
+    _versions: dict[str, dict[str, str | None]] = field(default_factory=dict)
+
+    def plans(self, runtime: str, scenario: str) -> list[Plan]:
+        """Return the plans of a configuration, the best first; raise UserError where its models cannot be had."""
+        entry = find_scenario(scenario)
+        models = self.models.of(runtime, entry.model_set)
+        schedule = self.settings.schedule(self.videos.of(runtime)) if entry.has_streams else None
+        try:
+            plans = build_plans(scenario, self.settings.parameters(runtime, models, schedule))
+        except TooFewModels as error:
+            raise ResolutionsTooFew(error) from None
+        if schedule and not (schedule.video or plans[0].contexts):
+            raise NothingDecoded
+        return plans
+
+    def measure(self, runtime: str, scenario: str, keep: Keep = lambda _: None) -> Measurement:
+        """Measure one configuration; every failure of the measured process is part of what is returned.
+
+        Of streams keep is given what is measured so far, every now and then.
+        """
+        plans = self.plans(runtime, scenario)
+        self.progress.begin(f"{runtime} {scenario}", self.settings.repeats)
+        try:
+            return self._first_supported(plans, keep)
+        finally:
+            self.progress.end()
+
+    def _first_supported(self, plans: Sequence[Plan], keep: Keep) -> Measurement:
+        """Measure the first plan that the runtime has all mechanisms for; where it has none, the last one's answer."""
+        *better, last = plans
+        for plan in better:
+            measurement = self._repeat(plan, keep)
+            if measurement.info["outcome"] != "not_supported":
+                return measurement
+        return self._repeat(last, keep)
+
+    def _repeat(self, plan: Plan, keep: Keep) -> Measurement:
+        repeats: list[Repeat] = []
+        latencies_ns: list[int] = []
+        interrupted = False
+        while len(repeats) < self.settings.repeats and not interrupted:
+            with self._prepared(plan) as prepared:
+                if isinstance(prepared, Failure):
+                    return self._measurement(plan, repeats, asdict(prepared), [])
+                measuring = self._measuring(prepared, repeats, keep)
+                repeats.append(measuring.measure(self._trace_writer(plan, len(repeats) + 1)))
+            if repeats[-1].failure:
+                return self._measurement(plan, repeats, repeats[-1].failure, [])
+            latencies_ns += measuring.latencies_ns(repeats[-1])
+            interrupted = measuring.interrupted
+        return replace(self._measurement(plan, repeats, None, latencies_ns), interrupted=interrupted)
+
+    @contextmanager
+    def _prepared(self, plan: Plan) -> Iterator[Plan | Failure]:
+        """Lend the plan with its models prepared anew; a Failure where they could not be prepared.
+
+        What a runtime prepares may differ from time to time (ONNX Runtime orders the optimised graph differently, and
+        full dup of YOLOv5s then takes 285 to 358 MiB): prepared once for all, the spread would hide it.
+        """
+        if not find_runtime(plan.runtime).prepares:
+            yield plan
+            return
+        folder = cache_root() / "prepared"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f"{plan.runtime}-") as work:
+            yield prepare_models(self.targets[plan.runtime], plan, Path(work), self.settings.time_limit_s)
+
+    def _measuring(self, plan: Plan, before: Sequence[Repeat], keep: Keep) -> Measuring:
+        """Return what measures the repeat that comes after those before."""
+
+        def tell(share: float, phase: str, context: int | None) -> None:
+            self.progress.step(len(before) + 1, share, phase, context)
+
+        def keep_result(cut_off: Repeat) -> None:
+            keep(build_result(self._configuration(plan, [cut_off]), [*before, cut_off], cut_off.failure))
+
+        return Measuring(plan, self.targets[plan.runtime], self.settings, self.npu, tell, keep_result)
+
+    def _trace_writer(self, plan: Plan, number: int) -> Callable[[dict[str, Any]], str]:
+        self._processes += 1
+        name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
+        return lambda trace: write_trace(self.storage, self.run, name, trace)
+
+    def _measurement(
+        self, plan: Plan, repeats: list[Repeat], failure: dict[str, Any] | None, latencies_ns: list[int]
+    ) -> Measurement:
+        configuration = self._configuration(plan, repeats)
+        info = build_result(configuration, repeats, failure)
+        wrong = _wrong_memory(repeats) or self._outputs.differ(info, plan, repeats)
+        if failure is None and wrong:
+            return Measurement(build_result(configuration, repeats, asdict(wrong)), [])
+        return Measurement(info, latencies_ns)
+
+    def _configuration(self, plan: Plan, repeats: list[Repeat]) -> Configuration:
+        target, versions = self.targets[plan.runtime], self._versions.setdefault(plan.runtime, {})
+        for record in repeats[0].barriers if repeats else ():
+            if record["phase"] in ("imported", "context"):
+                versions.update({key: value for key, value in record["data"].items() if key.endswith("_version")})
+        return Configuration(
+            plan=plan,
+            target=target.name,
+            streams=self.settings.streams,
+            contexts=self.settings.contexts,
+            model_files=len(self.models.of(plan.runtime, find_scenario(plan.scenario).model_set)),
+            run=self.run,
+            runtime_version=versions.get("runtime_version"),
+            python_version=versions.get("python_version"),
+            driver_version=versions.get("driver_version"),
+            chip=target.chip,
+            computes=target.computes,
+        )
+
+
+def _wrong_memory(repeats: list[Repeat]) -> Failure | None:
+    """Return a failure where a context was seen to read memory that it should not."""
+    for repeat in repeats:
+        for finding in repeat.npu["findings"] if repeat.npu else ():
+            if finding["kind"] in WRONG_READS:
+                owner = "the application" if finding["owner"] is None else f"context {finding['owner'] + 1}"
+                what = "freed memory" if finding["kind"] == "reads_freed" else "memory that the plan does not share"
+                message = f"its register commands name {what} of {owner}, {finding['amount']} addresses"
+                return Failure("wrong_memory", "steady", finding["context"], message)
+    return None

@@ -1,0 +1,171 @@
+"""Which model files a session measures: the user's, or the built-in ones in the form that the runtime reads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+from harness.errors import (
+    ChipUnknown,
+    FramesAreBuiltIn,
+    ModelFileEmpty,
+    ModelFileMissing,
+    ModelNotBuilt,
+    ModelOfAnotherRuntime,
+    NoModels,
+    ResolutionsMissing,
+)
+from models import ModelError, Recipe, RknnRecipe, ensure, ensure_mge_all, ensure_rknn_all
+from models.platforms import find_platform
+from runtimes import RUNTIMES, find_runtime
+from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
+from scenarios.plan import Model
+
+__all__ = ["BuiltIn", "ModelSets", "Resolution"]
+
+#: The runtime whose models rknn-toolkit2 makes, for one chip.
+_RKNN = "rknn"
+#: The runtime whose models MegEngine makes.
+_MEGENGINE = "megengine_lite"
+#: What the user may give in place of built-in models.
+_IN_PLACE = {STREAMS: "--model FILE", IN_TURN: "--model FILE", RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]"}
+#: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
+_NAMES_A_FILE = b"location"
+#: The network that takes a camera frame and gives one, and its rows.
+_FRAMES = {FRAMES_1080P: ("frame", 1080), FRAMES_4K: ("frame", 2160)}
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """The built-in models, as pairs of a network's name and its input size."""
+
+    #: One network for all streams; each stream has a seed of its own.
+    stream: tuple[str, int]
+    in_turn: tuple[tuple[str, int], ...]
+    #: One network; the first size has the weights of all.
+    resolutions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """One resolution of the user's network: --resolution FILE[,WEIGHTLESS]."""
+
+    file: Path
+    weightless: Path | None
+
+
+@dataclass
+class ModelSets:
+    """The models of each set, built or read once."""
+
+    built_in: BuiltIn
+    streams: int
+    #: The user's --model and --resolution; empty: the built-in ones.
+    files: Sequence[Path] = ()
+    resolutions: Sequence[Resolution] = ()
+    #: The chip that RKNN models are for; None: not known.
+    chip: str | None = None
+    #: By runtime and set: the models, or why there are none, since a conversion that fails takes its time too.
+    _found: dict[tuple[str, str], tuple[Model, ...] | NoModels] = field(default_factory=dict)
+
+    def of(self, runtime: str, model_set: str) -> tuple[Model, ...]:
+        """Return the models of a set for a runtime; raise UserError where they cannot be had."""
+        key = (runtime, model_set)
+        if key not in self._found:
+            try:
+                self._found[key] = self._find(runtime, model_set)
+            except NoModels as error:
+                self._found[key] = error
+            except ModelError as error:
+                self._found[key] = ModelNotBuilt(error, _IN_PLACE.get(model_set))
+        found = self._found[key]
+        if isinstance(found, NoModels):
+            raise found
+        return found
+
+    def _find(self, runtime: str, model_set: str) -> tuple[Model, ...]:
+        if model_set == RESOLUTIONS:
+            return self._resolutions(runtime)
+        if self.files:
+            if model_set in _FRAMES:
+                raise FramesAreBuiltIn
+            return _of_kind(runtime, "--model", [_model(path) for path in self.files])
+        return tuple(map(_model, self._build(runtime, self._recipes(model_set))))
+
+    def _recipes(self, model_set: str) -> list[Recipe]:
+        """Return what the built-in models of a set are made from."""
+        if model_set in _FRAMES:
+            return [Recipe(*_FRAMES[model_set], seed=1)]
+        if model_set == IN_TURN:
+            return [Recipe(name, size, seed=1) for name, size in self.built_in.in_turn]
+        name, size = self.built_in.stream
+        return [Recipe(name, size, seed) for seed in range(1, self.streams + 1)]
+
+    def _resolutions(self, runtime: str) -> tuple[Model, ...]:
+        if self.resolutions:
+            option = "--resolution"
+            return _of_kind(runtime, option, [_model(each.file, each.weightless, option) for each in self.resolutions])
+        if self.files:
+            raise ResolutionsMissing
+        recipes = [Recipe(name, size, seed=1) for name, size in self.built_in.resolutions]
+        built = self._build(runtime, recipes)
+        # The first has the weights that the others share.
+        weightless = [None, *self._build(runtime, recipes[1:], weightless=True)] if self._removes(runtime) else []
+        return tuple(_model(*each) for each in zip_longest(built, weightless))
+
+    def _build(self, runtime: str, recipes: Sequence[Recipe], weightless: bool = False) -> list[Path]:
+        if runtime == _RKNN:
+            return ensure_rknn_all([RknnRecipe(each, self._known_chip(), weightless) for each in recipes])
+        if runtime == _MEGENGINE:
+            return ensure_mge_all(recipes)
+        return [ensure(each.name, each.size, each.seed) for each in recipes]
+
+    def _removes(self, runtime: str) -> bool:
+        """Whether there are files without weights for the runtime."""
+        return runtime == _RKNN and find_platform(self._known_chip()).removes_weights
+
+    def _known_chip(self) -> str:
+        if self.chip is None:
+            raise ChipUnknown
+        return self.chip
+
+
+def _of_kind(runtime: str, option: str, models: Sequence[Model]) -> tuple[Model, ...]:
+    """Return the user's models; raise where a file's name is that of another runtime's models."""
+    own = find_runtime(runtime).suffix
+    others = {entry.suffix for entry in RUNTIMES} - {own}
+    for model in models:
+        if Path(model.path).suffix in others:
+            raise ModelOfAnotherRuntime(option, Path(model.path), runtime, own)
+    return tuple(models)
+
+
+def _model(path: Path, weightless: Path | None = None, option: str = "--model") -> Model:
+    """Return the model; `option` is the one that gave it, which an error names."""
+    path = _checked(path, option)
+    without_weights = str(_checked(weightless, option)) if weightless else None
+    return Model(path.stem, str(path), _digest(path), weightless=without_weights)
+
+
+def _checked(path: Path, option: str) -> Path:
+    path = path.resolve()
+    if not path.is_file():
+        raise ModelFileMissing(option, path)
+    if path.stat().st_size == 0:
+        raise ModelFileEmpty(option, path)
+    return path
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of the file and of every file beside it that it names: ONNX keeps large weights there."""
+    content = path.read_bytes()
+    digest = hashlib.sha256(content)
+    # Looked for first: a search for the name of each of a hundred files takes seconds.
+    siblings = sorted(path.parent.iterdir()) if _NAMES_A_FILE in content else []
+    for sibling in siblings:
+        if sibling != path and sibling.is_file() and len(sibling.name) > 3 and sibling.name.encode() in content:
+            digest.update(sibling.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,61 @@
+"""Which video the streams of a session play: the user's, or the default clip, as each runtime's Python reads it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import NoVideo, VideoInvalid
+from scenarios.plan import Video
+from targets.base import Target
+from video.clip import ensure_clip
+from video.errors import VideoError
+from video.probe import describe_with
+
+__all__ = ["Videos"]
+
+
+@dataclass
+class Videos:
+    """The video of each runtime, looked at once: interpreters may differ in what they decode."""
+
+    targets: Mapping[str, Target]
+    #: The user's --video; None: the default clip.
+    file: Path | None = None
+    #: By interpreter: the video, or why it has none.
+    _found: dict[str, Video | VideoError] = field(default_factory=dict)
+
+    def of(self, runtime: str) -> Video | None:
+        """Return the video for a runtime; None where nothing computes, so that nothing is decoded either.
+
+        Raises UserError where it cannot be had.
+        """
+        target = self.targets[runtime]
+        if not target.computes:
+            return None
+        interpreter = target.command[0]
+        if interpreter not in self._found:
+            self._found[interpreter] = self._look_at(interpreter)
+        found = self._found[interpreter]
+        if isinstance(found, VideoError):
+            raise VideoInvalid(self.file, found) if self.file else NoVideo(found)
+        return found
+
+    def _look_at(self, interpreter: str) -> Video | VideoError:
+        try:
+            path = (self.file or ensure_clip()).resolve()
+            described = describe_with(interpreter, path)
+        except VideoError as error:
+            return error
+        return Video(name=path.name, path=str(path), digest=_digest(path), **described)
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of the file, which may be larger than the memory of a board."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

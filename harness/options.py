@@ -1,0 +1,305 @@
+"""The options of `pytest bench/`, and the settings that they give."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import PssUnreadable
+from harness.gate import add_gate_options
+from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
+from harness.selection import add_choice_options
+from runtimes import find_runtime
+from samplers.process import pss_readable
+from scenarios.catalogue import Parameters
+from scenarios.plan import Model, Streams, Video
+from targets.chips import CHIPS
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = [
+    "Settings",
+    "add_options",
+    "check_kernel",
+    "npu_cores_of",
+    "resolve_model_sets",
+    "resolve_settings",
+    "usable_cpus",
+]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How streams run."""
+
+    #: Before the steady state.
+    warm_up_s: float = 2.0
+    #: Of the steady state.
+    duration_s: float = 6.0
+    #: Frames per second of each stream; 0: as fast as possible.
+    fps: float = 30.0
+    #: Frames of a stream that may wait for a context.
+    queue: int = 0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured where no option says otherwise."""
+
+    built_in: BuiltIn
+    repeats: int
+    rounds: int
+    #: Idle time before each process in which the system's noise is measured.
+    idle_s: float
+    #: Of streams.
+    pace: Pace
+
+
+#: On 2 cores 7 minutes of ONNX Runtime, 11 of MegEngine Lite. There are 216 timed inferences of most configurations;
+#: more rounds would narrow no figure of memory.
+_DEFAULT = Effort(
+    BuiltIn(
+        stream=("yolov5s", 320),
+        in_turn=(("yolov5s", 640), ("resnet50", 224), ("mobilenet_v2", 224)),
+        resolutions=(("yolov5s", 320), ("yolov5s", 416), ("yolov5s", 640), ("yolov5s", 256), ("yolov5s", 512)),
+    ),
+    repeats=3,
+    rounds=6,
+    idle_s=0.5,
+    pace=Pace(),
+)
+#: A first look: 1 to 2 minutes on 2 cores.
+_QUICK = Effort(
+    BuiltIn(
+        stream=("mobilenet_v2", 224),
+        in_turn=(("mobilenet_v2", 224), ("mobilenet_v2", 160)),
+        resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160), ("mobilenet_v2", 96)),
+    ),
+    repeats=2,
+    rounds=5,
+    idle_s=0.2,
+    pace=Pace(warm_up_s=1.0, duration_s=3.0),
+)
+#: Streams that are to run so long run once, unless --repeats says otherwise.
+_SOAK_S = 600.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose."""
+
+    streams: int
+    contexts: int
+    repeats: int
+    rounds: int
+    sample_hz: float
+    time_limit_s: float
+    idle_s: float
+    #: Usable CPUs: at most so many contexts infer at once on a CPU.
+    cpus: int
+    #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
+    npu_cores: int
+    pace: Pace = Pace()
+
+    def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
+        """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""
+        on_npu = find_runtime(runtime).device == "npu"
+        return Parameters(
+            runtime,
+            tuple(files),
+            self.streams,
+            self.contexts,
+            cores=self.npu_cores if on_npu else self.cpus,
+            rounds=self.rounds,
+            binds=on_npu,
+            schedule=schedule,
+        )
+
+    def schedule(self, video: Video | None) -> Streams:
+        """Return the schedule of streams that play the video; None: nothing is decoded."""
+        return Streams(self.streams, video=video, **asdict(self.pace))
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    add = parser.getgroup("reusebench", "reusebench: what reuse between contexts saves (pytest bench/)").addoption
+    add_choice_options(add)
+    add(
+        "--model",
+        action="append",
+        metavar="FILE",
+        type=Path,
+        help="Model file; repeatable, one per stream. Fewer files than streams are used in turn. Default: the built-in "
+        f"{_network(_DEFAULT)}, with other weights for each stream.",
+    )
+    add(
+        "--resolution",
+        action="append",
+        metavar="FILE[,WEIGHTLESS]",
+        type=_resolution,
+        help="One resolution of a network for shared weights; repeatable, the one with the weights first. WEIGHTLESS "
+        "is the same model without its weights (rknn-toolkit2: remove_weight). Default: built-in ones.",
+    )
+    add("--streams", metavar="N", type=_count, default=4, help="Streams that are served. Default: 4.")
+    add("--contexts", metavar="N", type=_count, default=3, help="Contexts of each stream. Default: 3.")
+    add(
+        "--repeats",
+        metavar="N",
+        type=_count,
+        help=f"Fresh processes per configuration; the spread is over them. Default: {_DEFAULT.repeats}.",
+    )
+    add(
+        "--rounds",
+        metavar="N",
+        type=_count,
+        help=f"Timed inferences of each context in each process. Default: {_DEFAULT.rounds}.",
+    )
+    add(
+        "--video",
+        metavar="FILE",
+        type=Path,
+        help="What the streams of bench/test_published.py play: any file that FFmpeg reads. Default: a clip of 10 s, "
+        "1920x1080 at 30 frames/s in H.264, made once.",
+    )
+    add(
+        "--fps",
+        metavar="F",
+        type=_from_0,
+        default=30.0,
+        help="Frames per second of each stream; 0: as fast as possible. Default: 30.",
+    )
+    add(
+        "--queue",
+        metavar="N",
+        type=_count_from_0,
+        default=0,
+        help="Frames of each stream that may wait for a context; a further one is dropped. Default: 0.",
+    )
+    add(
+        "--duration",
+        metavar="TIME",
+        type=_duration,
+        help="How long streams are measured: 90, 90s, 2m, 1h. From 10 minutes on once, unless --repeats is given. "
+        f"Default: {_DEFAULT.pace.duration_s:g}s.",
+    )
+    add(
+        "--sample-hz",
+        metavar="HZ",
+        type=_rate,
+        default=200.0,
+        help="Readings per second for the timeline. Figures in tables do not depend on it. Default: 200.",
+    )
+    add(
+        "--time-limit",
+        metavar="SECONDS",
+        type=_rate,
+        default=120.0,
+        help="A step of a measured process (one load, one first inference) that takes longer counts as hung; the timed "
+        "rounds have as much more as their number needs. Default: 120.",
+    )
+    add(
+        "--quick",
+        action="store_true",
+        help=f"A first look: {_network(_QUICK)}, {_QUICK.repeats} repeats, "
+        f"{_QUICK.rounds} rounds, {_QUICK.pace.duration_s:g} s of streams. Options given beside it win.",
+    )
+    add_gate_options(add)
+
+
+def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
+    """Return the settings of this session."""
+    effort = _effort(option)
+    duration_s = option.duration or effort.pace.duration_s
+    return Settings(
+        streams=option.streams,
+        contexts=option.contexts,
+        repeats=option.repeats or (1 if duration_s >= _SOAK_S else effort.repeats),
+        rounds=option.rounds or effort.rounds,
+        sample_hz=option.sample_hz,
+        time_limit_s=option.time_limit,
+        idle_s=effort.idle_s,
+        cpus=usable_cpus(),
+        npu_cores=npu_cores_of(chip),
+        pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
+    )
+
+
+def usable_cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def npu_cores_of(chip: str | None) -> int:
+    """Return how many cores the chip's NPU has; where it is not known, 1."""
+    return CHIPS[chip].npu_cores if chip else 1
+
+
+def check_kernel() -> None:
+    """Raise where this kernel does not give the figure that everything is about."""
+    if not pss_readable(os.getpid()):
+        raise PssUnreadable
+
+
+def resolve_model_sets(option: argparse.Namespace, chip: str | None) -> ModelSets:
+    """Return the models of this session, which are read or built when they are asked for."""
+    return ModelSets(
+        built_in=_effort(option).built_in,
+        streams=option.streams,
+        files=tuple(option.model or ()),
+        resolutions=tuple(option.resolution or ()),
+        chip=chip,
+    )
+
+
+def _effort(option: argparse.Namespace) -> Effort:
+    return _QUICK if option.quick else _DEFAULT
+
+
+def _network(effort: Effort) -> str:
+    name, size = effort.built_in.stream
+    return f"{name} at {size}x{size}"
+
+
+def _resolution(text: str) -> Resolution:
+    file, _, weightless = text.partition(",")
+    return Resolution(Path(file), Path(weightless) if weightless else None)
+
+
+def _number(kind: Callable[[str], float], minimum: float, valid: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = minimum - 1
+        if not minimum <= value < float("inf"):
+            raise argparse.ArgumentTypeError(f"{text!r} is not valid; valid: {valid}")
+        return value
+
+    return parse
+
+
+def _duration(text: str) -> float:
+    """Return seconds: a number of them, or with s, m or h behind it."""
+    matched = _DURATION.fullmatch(text)
+    seconds = float(matched[1]) * _SECONDS[matched[2]] if matched else 0.0
+    if not _SHORTEST_S <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s, as 90, 90s, 2m, 1h"
+        )
+    return seconds
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+#: Figures come every second.
+_SHORTEST_S = 1.0
+_count = _number(int, 1, "a whole number from 1")
+_count_from_0 = _number(int, 0, "a whole number from 0")
+_from_0 = _number(float, 0, "a number from 0")
+_rate = _number(float, 0.001, "a number above 0")

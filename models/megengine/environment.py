@@ -1,0 +1,92 @@
+"""MegEngine in an environment of its own: what it consists of, and how it gets there.
+
+It needs numpy 1 and a Python that may be older than the project's. It brings MegEngine Lite, its runtime, with it.
+Standard library only, as the harness asks here whether it is installed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from models.conversion.environments import Environment, Installation, Say
+from models.recipe import MEGENGINE_VERSION
+
+__all__ = [
+    "MEGENGINE",
+    "install_megengine",
+    "megengine_folder",
+    "megengine_installed",
+    "megengine_python",
+]
+
+#: v1: the first. v2: with PyAV, which decodes the frames of streams.
+MEGENGINE = Environment(
+    library="MegEngine",
+    version=MEGENGINE_VERSION,
+    revision=2,
+    makes=".mge",
+    command="megengine",
+    gigabytes=1.8,
+    machines=("x86_64",),
+    machines_in_words="x86-64",
+    oldest_python=(3, 8),
+    newest_python=(3, 10),
+    pythons=("python3.10", "python3.9", "python3.8"),
+    python_source="Ubuntu 22.04: apt install python3.10 python3.10-venv; elsewhere with pyenv or uv",
+    suspects="pip's configuration",
+)
+
+#: What building and running a network takes, of all that it names: pyarrow and psutil are for its data loaders.
+#: It was built for numpy 1, and opencv 4.12 needs numpy 2; headless, as nothing is shown. It imports pkg_resources,
+#: which setuptools 80 and later warn about or lack. megfile in this version is MegEngine Lite's. PyAV is for the
+#: measured process, which decodes videos beside MegEngine Lite.
+_REQUIREMENTS = (
+    "numpy<2",
+    "opencv-python-headless<4.12",
+    "deprecated",
+    "filelock",
+    "requests",
+    "tabulate",
+    "tqdm",
+    "megfile==2.0.5",
+    "av>=12.3",
+    "setuptools<80",
+)
+#: One file of Python that was only published as source.
+_SOURCE_ONLY = "mprop"
+
+#: The proof that both work here. MegEngine shall not make a folder of its own in the user's cache.
+_TRY = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite, av"
+
+
+def megengine_folder() -> Path:
+    """Return the folder of MegEngine's environment, which may not exist yet."""
+    return MEGENGINE.folder()
+
+
+def megengine_python() -> Path:
+    """Return the interpreter that has megengine and megenginelite."""
+    return MEGENGINE.python()
+
+
+def megengine_installed() -> bool:
+    """Whether `.mge` files can be made and run here."""
+    return MEGENGINE.installed()
+
+
+def install_megengine(say: Say, python: str | None = None) -> Path:
+    """Return MegEngine's folder, made first where it is missing; raise ModelError, and leave nothing, if it fails.
+
+    say gets a line before each step. python is the interpreter to use, or found by name.
+    """
+    return MEGENGINE.install(say, python, _fill)
+
+
+def _fill(installation: Installation) -> None:
+    installation.say("libraries")
+    installation.pip("install", *_REQUIREMENTS)
+    installation.pip("install", "--no-binary", _SOURCE_ONLY, _SOURCE_ONLY)
+    requirement = f"MegEngine=={MEGENGINE_VERSION}"
+    installation.say(requirement)
+    installation.pip("install", "--no-deps", requirement)
+    installation.try_out("importing it", _TRY)

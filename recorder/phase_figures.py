@@ -1,0 +1,85 @@
+"""The figures of each phase, from the readings of a recording."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from recorder.phases import Stretch
+from recorder.recording import Readings, Recording
+
+__all__ = ["phase_figures", "typical"]
+
+
+def phase_figures(recording: Recording) -> dict[str, dict[str, Any]]:
+    """Return, by the name of each phase in order, `duration_ns`, `pss_readings` and `memory`, sizes or None by name."""
+    stretches: dict[str, list[Stretch]] = {}
+    for stretch in recording.stretches:
+        stretches.setdefault(stretch.name, []).append(stretch)
+    return {name: _figures(recording, of_phase) for name, of_phase in stretches.items()}
+
+
+def typical(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
+    """Return the value that half of the time was below; each moment counts with the reading nearest to it.
+
+    A reading at a mark counts on both of its sides. None where there is no reading.
+    """
+    weighted = sorted(pair for stretch in stretches for pair in _weighted(readings, stretch))
+    half, before = sum(weight for _, weight in weighted) / 2, 0
+    for place, (value, weight) in enumerate(weighted):
+        before += weight
+        if before == half and place + 1 < len(weighted):
+            return (value + weighted[place + 1][0]) // 2
+        if before >= half:
+            return value
+    return None
+
+
+def _figures(recording: Recording, stretches: Sequence[Stretch]) -> dict[str, Any]:
+    system = typical(recording.system, stretches)
+    single = _most_of(_highest(recording.largest, stretches), _highest_until(recording.peaks, stretches))
+    return {
+        "duration_ns": sum(stretch.end_ns - stretch.begin_ns for stretch in stretches),
+        "pss_readings": sum(1 for stretch in stretches for _ in _weighted(recording.pss, stretch)),
+        "memory": {
+            "application_memory_bytes": typical(recording.pss, stretches),
+            "application_uss_bytes": typical(recording.uss, stretches),
+            "application_rss_bytes": typical(recording.rss, stretches),
+            # When one process was at its peak, the sum was at least that.
+            "application_peak_rss_bytes": _most_of(_highest(recording.rss, stretches), single),
+            "process_peak_rss_bytes": single,
+            "system_memory_bytes": system,
+            "system_memory_over_idle_bytes": None if system is None else system - recording.idle_bytes,
+            "npu_memory_bytes": typical(recording.npu, stretches),
+        },
+    }
+
+
+def _most_of(*sizes: int | None) -> int | None:
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _weighted(readings: Readings, stretch: Stretch) -> Iterator[tuple[int, int]]:
+    """Yield the value of each reading of the stretch with the time for which it is the nearest, at least 1."""
+    first, last = bisect_left(readings.times_ns, stretch.begin_ns), bisect_right(readings.times_ns, stretch.end_ns)
+    times = readings.times_ns[first:last]
+    ends = [stretch.begin_ns, *((one + other) // 2 for one, other in zip(times, times[1:])), stretch.end_ns]
+    for value, begin_ns, end_ns in zip(readings.values[first:last], ends, ends[1:]):
+        yield value, max(end_ns - begin_ns, 1)
+
+
+def _highest(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
+    """Return the highest of the readings from the begin of each stretch to before its end."""
+    return _most(readings, stretches, bisect_left)
+
+
+def _highest_until(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
+    """Return the highest of what had risen in a stretch, which a reading at its end still says."""
+    return _most(readings, stretches, bisect_right)
+
+
+def _most(readings: Readings, stretches: Sequence[Stretch], place: Callable[[Any, int], int]) -> int | None:
+    times = readings.times_ns
+    places = [(place(times, stretch.begin_ns), place(times, stretch.end_ns)) for stretch in stretches]
+    return max((value for first, last in places for value in readings.values[first:last]), default=None)

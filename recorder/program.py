@@ -1,0 +1,167 @@
+"""The program that is recorded: started here, or running already."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from recorder.errors import CannotExecute, NoProcess
+
+__all__ = ["Ending", "Running", "Started", "Watched", "command_of"]
+
+#: prctl(2): processes below this one whose parent ends become its children, and not those of init.
+_PR_SET_CHILD_SUBREAPER = 36
+#: What Python ignores and a program expects to end it.
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the program ended; both None: not known, or it runs on."""
+
+    exit_code: int | None = None
+    signal_number: int | None = None
+
+    @property
+    def shell_code(self) -> int:
+        """What shells call it; 0 where it is not known."""
+        return 128 + self.signal_number if self.signal_number else self.exit_code or 0
+
+
+class Watched(Protocol):
+    """What the recorder needs of a program."""
+
+    #: The process below which those of the program are.
+    root: int
+    #: Whether the root is one of them.
+    with_root: bool
+    ending: Ending
+
+    def has_ended(self) -> bool:
+        """Whether the program, with all that it left behind, has ended."""
+
+    def has_left(self) -> bool:
+        """Whether the program itself has ended and left processes behind."""
+
+    def peak_bytes(self) -> int | None:
+        """Return the highest RSS that any of its processes that have ended ever had, as the kernel counted it."""
+
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+
+
+class Started:
+    """A program that was started here. Also those of its processes that leave it stay below this one."""
+
+    with_root = False
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], actions: Sequence[tuple[Any, ...]] = ()
+    ) -> None:
+        """Start it, with standard input, output, error and all else that was handed down to this process.
+
+        Raise CannotExecute where that cannot be.
+        """
+        self.root = os.getpid()
+        self.ending = Ending()
+        _adopt_orphans(True)
+        try:
+            variables = {**os.environ, **environment}
+            self.pid = os.posix_spawnp(command[0], list(command), variables, file_actions=actions, setsigdef=_RESET)
+        except OSError as error:
+            _adopt_orphans(False)
+            raise CannotExecute(command[0], error) from None
+        self._runs = True
+        self._peak_bytes = 0
+
+    def has_ended(self) -> bool:
+        """Wait for whatever has ended, and return whether nothing is left."""
+        try:
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if not pid:
+                    return False
+                self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * 1024)
+                if pid == self.pid:
+                    self._runs = False
+                    self.ending = _ending(status)
+        except ChildProcessError:
+            _adopt_orphans(False)
+            return True
+
+    def has_left(self) -> bool:
+        """Whether the program itself has ended."""
+        return not self._runs
+
+    def peak_bytes(self) -> int | None:
+        """Return it where it is known: the kernel's figure begins with what this process had when it made the other."""
+        own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return self._peak_bytes if self._peak_bytes > own_bytes else None
+
+    def send(self, number: int) -> None:
+        """Send the program a signal, unless it has ended."""
+        if self._runs:
+            os.kill(self.pid, number)
+
+
+class Running:
+    """A program that was running already, until its first process ends."""
+
+    with_root = True
+
+    def __init__(self, pid: int) -> None:
+        """Raise NoProcess where there is none."""
+        self.root = pid
+        self.ending = Ending()
+        if not _is_alive(pid):
+            raise NoProcess(pid)
+
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        return not _is_alive(self.root)
+
+    def has_left(self) -> bool:
+        """Whether there is something to wait for that is not the program: there is not."""
+        return False
+
+    def peak_bytes(self) -> int | None:
+        """Return None: who started it knows."""
+        return None
+
+    def send(self, number: int) -> None:
+        """Send it nothing: it is not ours to end."""
+
+
+def command_of(pid: int) -> list[str]:
+    """Return the command line of a running process; its name where it has none."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        return [word.decode(errors="replace") for word in words if word] or [(folder / "comm").read_text().strip()]
+    except OSError:
+        raise NoProcess(pid) from None
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether there is such a process, and not only its end, which nobody has waited for."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def _ending(status: int) -> Ending:
+    if os.WIFSIGNALED(status):
+        return Ending(signal_number=os.WTERMSIG(status))
+    return Ending(exit_code=os.WEXITSTATUS(status))
+
+
+def _adopt_orphans(yes: bool) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0)

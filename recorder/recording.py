@@ -1,0 +1,261 @@
+"""The recorder of a program: cheap readings at a steady rate, costly ones within a share of the time."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import select
+import signal
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from recorder.marks import Marks
+from recorder.pace import Pace
+from recorder.phases import PhaseLog, Stretch
+from recorder.process_tree import ProcessTree, Seen
+from recorder.program import Ending, Watched
+from recorder.signals import SignalPipe
+from samplers.system import Idle, observe_idle, used_bytes
+
+__all__ = ["SAMPLE_HZ", "Readings", "Recording", "record"]
+
+#: Readings of RSS per second. `python -m benchmarks.recorder_overhead` measures what all readings cost the program.
+SAMPLE_HZ = 20
+_S, _MS = 10**9, 10**6
+_INTERVAL_NS = _S // SAMPLE_HZ
+#: Until the interval is reached: a program that runs 20 ms has figures too.
+_FIRST_NS = 2 * _MS
+#: Time in which the noise of the system's memory is watched before the start.
+_IDLE_S = 0.3
+#: Shares of the time that readings of a kind may take, in CPU time, and in the first second of a phase. PSS is read
+#: under the memory lock of each process: that time the program may lose.
+_PSS_SHARES, _OTHER_SHARES = (0.002, 0.005), (0.001, 0.003)
+#: Of RSS, which is read seldomer where there are very many processes.
+_RSS_SHARE = 0.005
+
+
+@dataclass
+class Readings:
+    """Readings of one kind in order: times (ns, monotonic), and values in bytes."""
+
+    times_ns: array[int] = field(default_factory=lambda: array("q"))
+    values: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, time_ns: int, value: int) -> None:
+        """Append one."""
+        self.times_ns.append(time_ns)
+        self.values.append(value)
+
+
+@dataclass
+class Recording:
+    """What was read of one run of a program; times are monotonic."""
+
+    #: ISO 8601, UTC.
+    started_at: str
+    begin_ns: int
+    idle: Idle
+    #: System memory before the start.
+    idle_bytes: int
+    end_ns: int = 0
+    ending: Ending = field(default_factory=Ending)
+    #: Whether the user ended it with Ctrl-C or SIGTERM, and by which of them.
+    ended_by: int | None = None
+    recorder_cpu_ns: int = 0
+    stretches: list[Stretch] = field(default_factory=list)
+    processes: list[Seen] = field(default_factory=list)
+    #: Sum over all processes.
+    rss: Readings = field(default_factory=Readings)
+    #: Of the largest process.
+    largest: Readings = field(default_factory=Readings)
+    #: High-water marks of single processes when they had risen.
+    peaks: Readings = field(default_factory=Readings)
+    pss: Readings = field(default_factory=Readings)
+    uss: Readings = field(default_factory=Readings)
+    system: Readings = field(default_factory=Readings)
+    npu: Readings = field(default_factory=Readings)
+
+
+def record(start: Callable[[], Watched], marks: Marks, has_npu: bool, tell: Callable[[str], None]) -> Recording:
+    """Record the program that `start` returns until it ends, or the user ends the recording."""
+    idle, idle_bytes = observe_idle(_IDLE_S), used_bytes()
+    with SignalPipe() as signals:
+        watched = start()
+        marks.started()
+        recorder = _Recorder(watched, marks, has_npu, signals, tell)
+        return recorder.run(idle, idle_bytes)
+
+
+class _Recorder:
+    def __init__(
+        self, watched: Watched, marks: Marks, has_npu: bool, signals: SignalPipe, tell: Callable[[str], None]
+    ) -> None:
+        self._watched = watched
+        self._marks = marks
+        self._signals = signals
+        self._tell = tell
+        now_ns = time.monotonic_ns()
+        self._log = PhaseLog(now_ns)
+        self._tree = ProcessTree(watched.root, now_ns, watched.with_root)
+        if watched.with_root:
+            self._tree.forget_peaks()
+        self._begin_ns = self._next_ns = now_ns
+        self._gap_ns = _FIRST_NS
+        self._rss_cost_ns = 0
+        self._discovery = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
+        #: What is read often at first in each phase.
+        self._of_phases: list[tuple[Pace, Callable[[int], None]]] = [
+            (Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES), self._add_system),
+            (Pace(5 * _MS, 500 * _MS, *_PSS_SHARES), self._add_shares),
+        ]
+        if has_npu:
+            self._of_phases.append((Pace(20 * _MS, _S, *_OTHER_SHARES), self._add_npu))
+        # What a program has at its very start says little of it.
+        for pace, _ in self._of_phases:
+            pace.restart(now_ns)
+        self._interrupts = 0
+        self._is_stopped = False
+        #: When to say which processes the program has left behind; most end soon.
+        self._tell_at_ns: int | None = None
+        self._has_told = False
+
+    def run(self, idle: Idle, idle_bytes: int) -> Recording:
+        """Read until the end."""
+        at, cpu_ns = datetime.datetime.now(datetime.timezone.utc).isoformat(), time.process_time_ns()
+        self._recording = Recording(at, self._begin_ns, idle, idle_bytes)
+        while not self._watched.has_ended() and not self._is_stopped:
+            self._turn()
+        recording, end_ns = self._recording, time.monotonic_ns()
+        # A Ctrl-C may have ended the program before it was read here.
+        for number in self._signals.read():
+            self._note(number)
+        self._take_marks(end_ns)
+        recording.end_ns, recording.ending = end_ns, self._watched.ending
+        recording.stretches, recording.processes = self._log.end(end_ns), self._tree.seen
+        self._tree.close()
+        self._note_last_peak(end_ns)
+        recording.recorder_cpu_ns = time.process_time_ns() - cpu_ns
+        return recording
+
+    def _turn(self) -> None:
+        """Wait for what comes next, and see to it."""
+        self._wait()
+        for number in self._signals.read():
+            self._heed(number)
+        now_ns = time.monotonic_ns()
+        if self._take_marks(now_ns):
+            self._read_at_mark(now_ns)
+        if now_ns >= self._next_ns:
+            self._read_in_turn(now_ns)
+            gap_ns = max(self._gap_ns, round(self._rss_cost_ns / _RSS_SHARE))
+            self._next_ns = max(self._next_ns + gap_ns, now_ns)
+            self._gap_ns = min(2 * self._gap_ns, _INTERVAL_NS)
+        if self._watched.has_left() and not self._has_told:
+            self._tell_of_those_left(now_ns)
+
+    def _wait(self) -> None:
+        left_ns = self._next_ns - time.monotonic_ns()
+        descriptors = [self._signals.descriptor]
+        if self._marks.descriptor is not None:
+            descriptors.append(self._marks.descriptor)
+        select.select(descriptors, [], [], max(left_ns, 0) / _S)
+
+    def _note(self, number: int) -> None:
+        """Note that the user has ended the program, if that is what the signal says."""
+        if number != signal.SIGCHLD:
+            self._recording.ended_by = self._recording.ended_by or number
+
+    def _heed(self, number: int) -> None:
+        """Do what a signal asks for; one of the terminal has gone to the program too."""
+        self._note(number)
+        if number == signal.SIGCHLD:
+            return
+        if number == signal.SIGTERM:
+            self._watched.send(number)
+        self._interrupts += number == signal.SIGINT
+        self._is_stopped = self._watched.with_root or self._watched.has_left()
+        if self._interrupts > 1 and not self._is_stopped:
+            self._kill_all()
+
+    def _kill_all(self) -> None:
+        self._watched.send(signal.SIGKILL)
+        for seen in self._tree.live:
+            try:
+                os.kill(seen.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+
+    def _tell_of_those_left(self, now_ns: int) -> None:
+        """Say once what is still waited for."""
+        self._tell_at_ns = self._tell_at_ns or now_ns + _S
+        if now_ns < self._tell_at_ns:
+            return
+        self._has_told = True
+        names = ", ".join(f"{seen.name} ({seen.pid})" for seen in self._tree.live)
+        self._tell(f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording")
+
+    def _take_marks(self, now_ns: int) -> bool:
+        """Return whether a phase has begun."""
+        changes = [self._log.mark(name, now_ns) for name in self._marks.read()]
+        return any(changes)
+
+    def _read_at_mark(self, now_ns: int) -> None:
+        self._read_peaks(now_ns)
+        self._read_rss(now_ns)
+        for pace, read in self._of_phases:
+            if pace.affords(now_ns):
+                self._within(pace, read, now_ns)
+            pace.restart(now_ns)
+
+    def _read_in_turn(self, now_ns: int) -> None:
+        if self._discovery.is_due(now_ns):
+            self._within(self._discovery, self._discover, now_ns)
+        self._read_rss(now_ns)
+        for pace, read in self._of_phases:
+            if pace.is_due(now_ns):
+                self._within(pace, read, now_ns)
+
+    def _read_rss(self, now_ns: int) -> None:
+        began_ns = time.thread_time_ns()
+        whole, largest = self._tree.sample(now_ns)
+        self._rss_cost_ns = time.thread_time_ns() - began_ns
+        if whole:
+            self._recording.rss.add(now_ns, whole)
+            self._recording.largest.add(now_ns, largest)
+
+    def _read_peaks(self, now_ns: int) -> None:
+        peak = self._tree.read_peaks()
+        if peak:
+            self._recording.peaks.add(now_ns, peak)
+
+    def _within(self, pace: Pace, read: Callable[[int], None], now_ns: int) -> None:
+        """Read, and let the pace know what it cost."""
+        began_ns = time.thread_time_ns()
+        read(now_ns)
+        pace.taken(time.monotonic_ns(), time.thread_time_ns() - began_ns)
+
+    def _discover(self, now_ns: int) -> None:
+        self._tree.discover(now_ns)
+        self._read_peaks(now_ns)
+
+    def _add_system(self, now_ns: int) -> None:
+        self._recording.system.add(now_ns, used_bytes())
+
+    def _add_shares(self, now_ns: int) -> None:
+        shares = self._tree.read_shares()
+        if shares:
+            self._recording.pss.add(now_ns, shares.pss_bytes)
+            self._recording.uss.add(now_ns, shares.uss_bytes)
+
+    def _add_npu(self, now_ns: int) -> None:
+        size = self._tree.read_dmabufs()
+        if size is not None:
+            self._recording.npu.add(now_ns, size)
+
+    def _note_last_peak(self, end_ns: int) -> None:
+        """Take in the peak that the kernel tells of ended processes, where it is sure in which phase it was."""
+        peak = self._watched.peak_bytes()
+        if peak and len(self._recording.stretches) == 1:
+            self._recording.peaks.add(end_ns, peak)

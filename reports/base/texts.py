@@ -1,0 +1,53 @@
+"""The words of the report in each language, from texts/LANGUAGE/*.json; every language has the same keys."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["LANGUAGES", "Texts", "texts_of"]
+
+_FOLDER = Path(__file__).parent.parent / "texts"
+#: Its texts come first wherever texts are listed, definitions above all.
+_FIRST_FILE = "report.json"
+#: The page shows the first one first, unless told otherwise.
+LANGUAGES = ("en", "zh-CN")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The words of one language."""
+
+    language: str
+    words: dict[str, str]
+
+    def __call__(self, key: str, **values: object) -> str:
+        """Return the text of that key, with the values filled in."""
+        return self.words[key].format(**values)
+
+    def scenario(self, name: str) -> str:
+        """Return what the language calls a scenario; its own name where it has none yet."""
+        return self.words.get(f"scenario_{name}", name)
+
+    def runtime(self, name: str) -> str:
+        """Return what a runtime is called; its own name where it has none here yet."""
+        return self.words.get(f"runtime_{name}", name)
+
+    def joined(self, names: Iterable[str]) -> str:
+        """Return the names as one list."""
+        return self("list_separator").join(names)
+
+    def some(self, prefix: str) -> dict[str, str]:
+        """Return every text whose key starts so, by the rest of the key, in the file's order."""
+        return {key[len(prefix) :]: text for key, text in self.words.items() if key.startswith(prefix)}
+
+
+@functools.cache
+def texts_of(language: str) -> Texts:
+    """Return the words of a language of LANGUAGES."""
+    files = sorted((_FOLDER / language).glob("*.json"), key=lambda file: (file.name != _FIRST_FILE, file.name))
+    parts = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    return Texts(language, {key: text for part in parts for key, text in part.items()})

@@ -1,0 +1,1 @@
+"""What manuals and a published test say, judged by what was measured here."""

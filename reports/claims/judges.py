@@ -1,0 +1,368 @@
+"""The judges of claims: each a pure function that says whether what a group measured bears a claim out.
+
+Where nothing can be said, a judge raises CannotBeJudged with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reports.base.format import milliseconds, npu_mib, per_second, percent
+from reports.base.statistics import Figure, difference
+from reports.base.texts import Texts
+from reports.results.npu import COMPONENTS
+from reports.results.rows import Group, Row
+from reports.sections.copies import avoided_bytes, copied
+
+__all__ = ["DOES_NOT_HOLD", "HOLDS", "JUDGES", "OPEN", "VERDICTS", "Judgement", "Phrase", "judge"]
+
+#: OPEN: it cannot be judged from what was measured here.
+VERDICTS = HOLDS, DOES_NOT_HOLD, OPEN = ("holds", "does_not_hold", "cannot_be_judged")
+
+#: What an application allocates buffers for.
+_BUFFER_KINDS = ("weights", "internal", "input", "output")
+
+#: An account in whole pages may differ from one in bytes by this for each context.
+_PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A text by its key, and the values that it fills in."""
+
+    key: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    def said(self, texts: Texts) -> str:
+        """Return the text; values named scenario, outcome and memory are words of the language too."""
+        words: dict[str, Callable[[str], str]] = {
+            "scenario": texts.scenario,
+            "outcome": lambda value: texts(f"outcome_{value}"),
+            "memory": lambda value: texts(f"claims_memory_{value}"),
+        }
+        return texts(self.key, **{key: words.get(key, str)(str(value)) for key, value in self.values.items()})
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of one claim in one group."""
+
+    #: One of VERDICTS.
+    verdict: str
+    reason: Phrase
+    #: What was measured, in `unit`: "percent", "bytes" or "buffers".
+    figure: Figure | None = None
+    unit: str | None = None
+    #: The figure in words, with what it stands beside.
+    shown: Phrase | None = None
+
+
+class CannotBeJudged(Exception):
+    """What the claim needs was not measured, and why."""
+
+    def __init__(self, reason: str, **values: object) -> None:
+        super().__init__(reason)
+        self.reason = Phrase(f"claims_reason_{reason}", values)
+
+
+def judge(name: str, group: Group, parameters: Mapping[str, Any]) -> Judgement:
+    """Return what the judge of that name says of the group."""
+    try:
+        return JUDGES[name](group, **parameters)
+    except CannotBeJudged as why:
+        return Judgement(OPEN, why.reason)
+
+
+def share_saved(group: Group, scenario: str, claimed_percent: float, memory: str) -> Judgement:
+    """Judge by the share of "application" or "system" memory that the scenario saves: at least that many percent."""
+    row, baseline = _compared(group, scenario)
+    saved, whole = _saved(row, baseline, memory), baseline.memory(f"{memory}_memory_bytes")
+    if saved is None or whole is None:
+        raise CannotBeJudged("not_measured", scenario=scenario)
+    figure = _of_whole(saved, whole)
+    if not group.computes:
+        verdict, reason = OPEN, _reason("emulator")
+    else:
+        verdict, reason = _at_least(figure, claimed_percent, "within_noise" if memory == "system" else "within_spread")
+    shown = Phrase("claims_share", {"share": _percent(figure), "memory": memory})
+    if row.npu_saved_percent is not None:
+        shown = Phrase("claims_share_npu", {**shown.values, "npu": _number(row.npu_saved_percent)})
+    return Judgement(verdict, reason, figure, "percent", shown)
+
+
+def all_but_one_saved(group: Group, scenario: str) -> Judgement:
+    """Judge by the share that is saved of NPU memory, else of what stands over the import: (N-1)/N of N contexts."""
+    row, _ = _compared(group, scenario)
+    figure = row.saving_percent
+    if figure is None:
+        raise CannotBeJudged("not_measured", scenario=scenario)
+    memory = "npu" if row.npu_saved else "over_import"
+    count = len(row.info["plan"]["contexts"])
+    claimed = 100 * (count - 1) / count
+    verdict, reason = _at_least(figure, claimed, "within_spread")
+    values = {"share": _percent(figure), "memory": memory, "claimed": _number(claimed), "contexts": count}
+    return Judgement(verdict, reason, figure, "percent", Phrase("claims_share_of_theory", values))
+
+
+def rate_kept(group: Group, scenarios: Sequence[str], tolerance_percent: float) -> Judgement:
+    """Judge by the loss of throughput against the baseline: no scenario loses more than the tolerance."""
+    if not group.computes:
+        raise CannotBeJudged("nothing_computes")
+    judgements = [_rate_kept(group, scenario, tolerance_percent) for scenario in scenarios]
+    return min(judgements, key=lambda each: (DOES_NOT_HOLD, OPEN, HOLDS).index(each.verdict))
+
+
+def smaller_internal_saved(group: Group, scenario: str) -> Judgement:
+    """Judge by the internal component: as much less as all internal memories but the largest have, to the page."""
+    row, baseline = _compared(group, scenario)
+    sizes = [-(-size // _PAGE_BYTES) * _PAGE_BYTES for size in _of_contexts(baseline, "internal")[0]]
+    expected = sum(sizes) - max(sizes)
+    own, whole = (Figure.of(map(sum, _of_contexts(each, "internal"))) for each in (row, baseline))
+    saved = difference(whole, own)
+    assert saved is not None
+    equal = abs(saved.median - expected) <= _PAGE_BYTES * len(sizes)
+    shown = Phrase("claims_internal", {"saved": npu_mib(saved), "expected": npu_mib(Figure(expected, None))})
+    return _yes_or_no(equal, "internal_equal", "internal_differs", saved, "bytes", shown)
+
+
+def slaves_without_weights(group: Group, scenario: str) -> Judgement:
+    """Judge by the ledger: the contexts over shared weights have none of their own."""
+    row = _measured(group, scenario)
+    sizes = _of_mechanism(row, "shared_weights")
+    weights = sizes["weights"]
+    return _yes_or_no(not weights.median, "no_weights", "own_weights", weights, "bytes", _parts(sizes))
+
+
+def only_weights_shared(group: Group, scenario: str) -> Judgement:
+    """Judge by the ledger: dups have no weights, and internal tensors and register commands of their own."""
+    row = _measured(group, scenario)
+    sizes = _of_mechanism(row, "dup")
+    shared = {each["component"] for account in row.accounts for each in account["shared"]}
+    own = sizes["internal"].median and sizes["register_commands"].median
+    alone = bool(not sizes["weights"].median and own and shared == {"weights"})
+    return _yes_or_no(alone, "weights_alone", "not_weights_alone", sizes["weights"], "bytes", _parts(sizes))
+
+
+def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement:
+    """Judge by the ledger: inferences name buffers that the application allocated; which, by kind."""
+    accounts = _ledgers(_first_measured(group, scenarios))
+    found = [each["application_buffers"] for each in accounts if "application_buffers" in each]
+    if len(found) < len(accounts):
+        raise CannotBeJudged("stored_before")
+    if not all(found):
+        raise CannotBeJudged("no_application_buffers")
+    sums = [sum(kind["read"] for kind in each) for each in found]
+    fewest = found[sums.index(min(sums))]
+    figure = Figure.of(sums)
+    assert figure is not None
+    shown = Phrase("claims_buffers", {kind: _named_of(fewest, kind) for kind in _BUFFER_KINDS})
+    return _yes_or_no(min(sums) > 0, "still_read", "never_read", figure, "buffers", shown)
+
+
+def _named_of(found: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """Return how many buffers of a kind are named, of how many."""
+    read, count = (sum(each[key] for each in found if each["kind"] == kind) for key in ("read", "count"))
+    return f"{read}/{count}"
+
+
+def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
+    """Judge by the copies that an inference makes, counted: fewer than those of the baseline."""
+    row = _first_measured(group, scenarios)
+    avoided, baseline = avoided_bytes(row), copied(row.baseline) if row.baseline else None
+    if avoided is None or baseline is None:
+        raise CannotBeJudged("copies_unknown")
+    if not baseline.total_bytes:
+        raise CannotBeJudged("nothing_to_copy")
+    figure = Figure(avoided, None)
+    values = {"scenario": row.scenario, "avoided": npu_mib(figure)}
+    faster = row.latency_saved if group.computes else None
+    if faster is None:
+        shown = Phrase("claims_copies", values)
+    else:
+        shown = Phrase("claims_copies_latency", {**values, "latency": milliseconds(faster)})
+    return _yes_or_no(avoided > 0, "copies_less", "copies_same", figure, "bytes", shown)
+
+
+def memory_saved(group: Group, scenario: str) -> Judgement:
+    """Judge by NPU memory, else by application memory over the import: more is saved than repeats differ by."""
+    row, _ = _compared(group, scenario)
+    saved = row.npu_saved or row.saved_over_baseline
+    if saved is None:
+        raise CannotBeJudged("not_measured", scenario=scenario)
+    values = {"saved": npu_mib(saved), "memory": "npu" if row.npu_saved else "over_import"}
+    verdict, reason = _above_zero(saved) if row.npu_saved or group.computes else (OPEN, _reason("emulator"))
+    return Judgement(verdict, reason, saved, "bytes", Phrase("claims_saved", values))
+
+
+def refused(group: Group, scenario: str) -> Judgement:
+    """Judge by what came of the scenario: the runtime does not support it."""
+    row = _row(group, scenario)
+    if row.supported and not row.measured:
+        raise CannotBeJudged("outcome", scenario=scenario, outcome=row.outcome)
+    values = {"scenario": scenario, "outcome": row.outcome}
+    verdict = DOES_NOT_HOLD if row.supported else HOLDS
+    return Judgement(verdict, Phrase("claims_reason_outcome", values))
+
+
+#: By the name that the claims' data uses.
+JUDGES: dict[str, Callable[..., Judgement]] = {
+    "share_saved": share_saved,
+    "all_but_one_saved": all_but_one_saved,
+    "rate_kept": rate_kept,
+    "smaller_internal_saved": smaller_internal_saved,
+    "slaves_without_weights": slaves_without_weights,
+    "only_weights_shared": only_weights_shared,
+    "application_memory_read": application_memory_read,
+    "copies_avoided": copies_avoided,
+    "memory_saved": memory_saved,
+    "refused": refused,
+}
+
+
+# What was measured
+
+
+def _row(group: Group, scenario: str) -> Row:
+    """Return the group's row of a scenario; of several, with other models, one that was measured."""
+    rows = [row for row in group.rows if row.scenario == scenario]
+    if not rows:
+        raise CannotBeJudged("not_measured", scenario=scenario)
+    return next((row for row in rows if row.measured), rows[0])
+
+
+def _measured(group: Group, scenario: str) -> Row:
+    row = _row(group, scenario)
+    if not row.measured:
+        raise CannotBeJudged("outcome", scenario=scenario, outcome=row.outcome)
+    return row
+
+
+def _first_measured(group: Group, scenarios: Sequence[str]) -> Row:
+    """Return the row of the first scenario that was measured."""
+    found = [row for scenario in scenarios for row in group.rows if row.scenario == scenario and row.measured]
+    return found[0] if found else _measured(group, scenarios[0])
+
+
+def _compared(group: Group, scenario: str) -> tuple[Row, Row]:
+    """Return the row of the scenario, and that of its baseline with the same models."""
+    row = _measured(group, scenario)
+    if row.baseline is None or not row.baseline.measured:
+        raise CannotBeJudged("no_baseline", scenario=scenario)
+    return row, row.baseline
+
+
+def _saved(row: Row, baseline: Row, memory: str) -> Figure | None:
+    """Return what is saved of a kind of memory; of the system's, what else ran in that time adds to the spread."""
+    saved = difference(baseline.memory(f"{memory}_memory_bytes"), row.memory(f"{memory}_memory_bytes"))
+    if saved is None or saved.spread is None or memory != "system":
+        return saved
+    noises = (each.memory("system_memory_noise_bytes") for each in (row, baseline))
+    return Figure(saved.median, saved.spread + sum(noise.median for noise in noises if noise))
+
+
+def _rate_kept(group: Group, scenario: str, tolerance_percent: float) -> Judgement:
+    row, baseline = _compared(group, scenario)
+    if row.is_disturbed:
+        raise CannotBeJudged("disturbed", scenario=scenario)
+    lost = difference(baseline.throughput, row.throughput)
+    if lost is None or baseline.throughput is None:
+        raise CannotBeJudged("not_measured", scenario=scenario)
+    figure = _of_whole(lost, baseline.throughput)
+    verdict, reason = _at_most(figure, tolerance_percent)
+    rates = {"rate": per_second(row.throughput), "baseline": per_second(baseline.throughput)}
+    shown = Phrase("claims_rate", {"scenario": scenario, **rates, "lost": _percent(figure)})
+    return Judgement(verdict, reason, figure, "percent", shown)
+
+
+def _ledgers(row: Row) -> list[dict[str, Any]]:
+    """Return the accounts of the repeats, all by a ledger."""
+    if not row.accounts or any(each["source"] != "ledger" for each in row.accounts):
+        raise CannotBeJudged("no_ledger")
+    return row.accounts
+
+
+def _of_contexts(row: Row, component: str) -> list[list[int]]:
+    """Return the bytes that each context has of a component, for each repeat."""
+    if not row.accounts:
+        raise CannotBeJudged("no_account")
+    sizes = [[context[f"{component}_bytes"] for context in each["contexts"]] for each in row.accounts]
+    if any(size is None for each in sizes for size in each):
+        raise CannotBeJudged("not_told_apart")
+    return sizes
+
+
+def _of_mechanism(row: Row, mechanism: str) -> dict[str, Figure]:
+    """Return what all contexts that were made by the mechanism have of each component, by the ledger."""
+    places = [place for place, each in enumerate(row.info["plan"]["contexts"]) if each["mechanism"] == mechanism]
+    accounts = _ledgers(row)
+    if not places:
+        raise CannotBeJudged("not_measured", scenario=row.scenario)
+    sums = {
+        name: Figure.of(sum(each["contexts"][place][f"{name}_bytes"] for place in places) for each in accounts)
+        for name in COMPONENTS
+    }
+    return {name: figure for name, figure in sums.items() if figure}
+
+
+# What it comes to
+
+
+def _at_least(figure: Figure, claimed: float, between: str) -> tuple[str, Phrase]:
+    """Return the verdict on "so many percent or more": the whole range decides."""
+    if figure.spread is None:
+        return OPEN, _reason("one_repeat")
+    if figure.median - figure.spread >= claimed:
+        return HOLDS, _reason("reaches", claimed=_number(claimed))
+    if figure.median + figure.spread < claimed:
+        return DOES_NOT_HOLD, _reason("stays_below", claimed=_number(claimed))
+    return OPEN, _reason(between, claimed=_number(claimed))
+
+
+def _at_most(figure: Figure, tolerance: float) -> tuple[str, Phrase]:
+    """Return the verdict on "so many percent lost or less"."""
+    if figure.spread is None:
+        return OPEN, _reason("one_repeat")
+    if figure.median + figure.spread <= tolerance:
+        return HOLDS, _reason("kept", tolerance=_number(tolerance))
+    if figure.median - figure.spread > tolerance:
+        return DOES_NOT_HOLD, _reason("lost", tolerance=_number(tolerance))
+    return OPEN, _reason("within_spread", claimed=_number(tolerance))
+
+
+def _above_zero(saved: Figure) -> tuple[str, Phrase]:
+    if saved.spread is None:
+        return OPEN, _reason("one_repeat")
+    if saved.median - saved.spread > 0:
+        return HOLDS, _reason("saves")
+    if saved.median + saved.spread <= 0:
+        return DOES_NOT_HOLD, _reason("saves_nothing")
+    return OPEN, _reason("no_difference")
+
+
+def _yes_or_no(holds: bool, yes: str, no: str, figure: Figure, unit: str, shown: Phrase) -> Judgement:
+    """Return the verdict on what is counted, not measured: one repeat is enough."""
+    return Judgement(HOLDS if holds else DOES_NOT_HOLD, _reason(yes if holds else no), figure, unit, shown)
+
+
+def _reason(name: str, **values: object) -> Phrase:
+    return Phrase(f"claims_reason_{name}", values)
+
+
+def _parts(sizes: Mapping[str, Figure]) -> Phrase:
+    return Phrase("claims_parts", {name: npu_mib(size, spread=False) for name, size in sizes.items()})
+
+
+def _of_whole(part: Figure, whole: Figure) -> Figure:
+    """Return a figure in percent of another one's median."""
+    spread = None if part.spread is None else 100 * part.spread / whole.median
+    return Figure(100 * part.median / whole.median, spread)
+
+
+def _percent(figure: Figure) -> str:
+    return _number(figure.median) + ("" if figure.spread is None else f" ±{_number(figure.spread)}")
+
+
+def _number(value: float) -> str:
+    return percent(value)

@@ -1,0 +1,1 @@
+"""The commands: options in, files and lines out."""

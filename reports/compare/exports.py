@@ -1,0 +1,176 @@
+"""Stored runs in the forms that other tools read, one writer per form.
+
+docs/ci.md says what stands in each; tests/reports/export_forms has what their documentation demands.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hashlib
+import io
+import json
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports.compare.long_form import COLUMNS, Number, number, records
+from reports.errors import ExportMixed, MetricNotOfForm, NothingToExport
+from storage.metrics import METRICS, Metric
+from storage.runs import CONDITIONS, Configuration, Measured, Run
+
+__all__ = ["EXPORTS", "Export", "absent_metrics", "export", "left_out", "name_of"]
+
+#: Bencher refuses longer names of benchmarks; in UTF-8.
+_NAME_BYTES = 1024
+#: Of the digest that ends a name which was cut.
+_DIGITS = 12
+#: No measurement was to be had there, so nothing is missing.
+_NOT_SUPPORTED = "not_supported"
+
+_Metrics = Sequence[Metric]
+
+
+@dataclass(frozen=True)
+class Export:
+    """One form."""
+
+    name: str
+    write: Callable[[Sequence[Run], _Metrics], str]
+    #: Those that the form can hold.
+    metrics: _Metrics = METRICS
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """One metric of one configuration, over the repeats of all runs."""
+
+    name: str
+    metric: Metric
+    values: tuple[float, ...]
+    conditions: Mapping[str, str | None]
+
+
+def export(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> str:
+    """Return the runs' metrics, all that the form can hold if none are named, as the text of a file."""
+    for metric in metrics:
+        if metric not in form.metrics:
+            raise MetricNotOfForm(metric.name, form.name, [each.name for each in EXPORTS if metric in each.metrics])
+    chosen = metrics or form.metrics
+    if len(absent_metrics(runs, chosen)) == len(chosen):
+        found = [metric.name for metric in METRICS if metric.name not in absent_metrics(runs, METRICS)]
+        raise NothingToExport([metric.name for metric in chosen], found, [str(run) for run in runs])
+    return form.write(runs, chosen)
+
+
+def left_out(runs: Sequence[Run]) -> list[str]:
+    """Return what should have had figures and has none: a run, its configuration, and what happened."""
+    return [
+        f"{run}: {measured.configuration}: {measured.outcome}"
+        for run in runs
+        for measured in run.measured
+        if measured.outcome not in ("ok", _NOT_SUPPORTED)
+    ]
+
+
+def absent_metrics(runs: Sequence[Run], metrics: _Metrics) -> list[str]:
+    """Return the names of the metrics that no configuration has."""
+    found = {name for run in runs for measured in run.measured for name in measured.values}
+    return [metric.name for metric in metrics if metric.name not in found]
+
+
+def name_of(configuration: Configuration) -> str:
+    """Return what other tools know the configuration by: with all of its models, and never longer than they allow."""
+    models = (", ".join(configuration.models),) if configuration.models else ()
+    whole = str(dataclasses.replace(configuration, models=models))
+    if len(whole.encode()) <= _NAME_BYTES:
+        return whole
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:_DIGITS]
+    return f"{whole.encode()[: _NAME_BYTES - _DIGITS - 1].decode(errors='ignore')} {digest}"
+
+
+def _figures(runs: Sequence[Run], metrics: _Metrics) -> Iterator[_Figure]:
+    """Yield a figure for each configuration and metric that there are values of, repeats of all runs together."""
+    found: dict[Configuration, list[tuple[Run, Measured]]] = {}
+    for run in runs:
+        for measured in run.measured:
+            if measured.values:
+                found.setdefault(measured.configuration, []).append((run, measured))
+    for configuration, each in found.items():
+        name, conditions = name_of(configuration), _conditions(configuration, each)
+        for metric in metrics:
+            values = tuple(value for _, measured in each for value in measured.values.get(metric.name, ()))
+            if values:
+                yield _Figure(name, metric, values, conditions)
+
+
+def _conditions(configuration: Configuration, each: Sequence[tuple[Run, Measured]]) -> Mapping[str, str | None]:
+    """Return what is equal in all of them, or raise ExportMixed where figures of one name are not of one thing."""
+    for name in CONDITIONS:
+        values = [(str(run), measured.conditions[name]) for run, measured in each]
+        if len({value for _, value in values}) > 1:
+            raise ExportMixed(str(configuration), name, values)
+    return each[0][1].conditions
+
+
+def _bencher(runs: Sequence[Run], metrics: _Metrics) -> str:
+    """Return Bencher Metric Format: of each configuration and measure the median, and the range over the repeats."""
+    benchmarks: dict[str, dict[str, dict[str, Number]]] = {}
+    for figure in _figures(runs, metrics):
+        metric = {
+            "value": number(statistics.median(figure.values)),
+            "lower_value": number(min(figure.values)),
+            "upper_value": number(max(figure.values)),
+        }
+        # A measure is known by its slug, which has no underscores.
+        benchmarks.setdefault(figure.name, {})[figure.metric.name.replace("_", "-")] = metric
+    return _json(benchmarks)
+
+
+def _github(runs: Sequence[Run], metrics: _Metrics) -> str:
+    """Return the list of github-action-benchmark's custom tools."""
+    return _json([_github_entry(figure) for figure in _figures(runs, metrics)])
+
+
+def _github_entry(figure: _Figure) -> dict[str, Any]:
+    median, lowest, highest = statistics.median(figure.values), min(figure.values), max(figure.values)
+    conditions = ", ".join(f"{name} {value}" for name, value in figure.conditions.items() if value is not None)
+    return {
+        "name": f"{figure.name}: {figure.metric.name}",
+        "unit": figure.metric.unit,
+        "value": number(median),
+        "range": f"± {_short(max(median - lowest, highest - median))}",
+        "extra": f"median of {len(figure.values)} repeats, {_short(lowest)} to {_short(highest)}\n{conditions}",
+    }
+
+
+def _short(value: float) -> Number:
+    """Return it for reading; rates have many decimals."""
+    return number(round(value, 3))
+
+
+def _csv(runs: Sequence[Run], metrics: _Metrics) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records(runs, metrics))
+    return text.getvalue()
+
+
+def _json_lines(runs: Sequence[Run], metrics: _Metrics) -> str:
+    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in records(runs, metrics))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+#: github-action-benchmark takes one direction per file: throughput has a file of its own.
+EXPORTS = (
+    Export("bencher", _bencher),
+    Export("github", _github, tuple(metric for metric in METRICS if metric.less_is_better)),
+    Export("github-bigger", _github, tuple(metric for metric in METRICS if not metric.less_is_better)),
+    Export("csv", _csv),
+    Export("jsonl", _json_lines),
+)

@@ -1,0 +1,1 @@
+"""Every figure over all runs: series, change points, their page and tables."""

@@ -1,0 +1,144 @@
+"""Where a series changed its level: found by ruptures, with the size, the runs in between, and how sure it is.
+
+The best split of a series into levels has the least sum of squares of the runs' means around them, and a penalty for
+each change point (R. Killick and others, Optimal detection of changepoints with a linear computational cost, 2012; the
+search is KernelCPD of ruptures, whose linear kernel is that cost). The penalty is the square of the quantile that a t
+test of two levels needs, so a change point that is found is one that is significant.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import ruptures
+from scipy import stats
+
+from reports.compare.changes import CONFIDENCE
+from reports.compare.difference import NO_CHANGE, Difference, difference
+from reports.compare.noise import Noise, RunValues, noise_of
+from storage.metrics import Metric
+
+__all__ = ["LEAST_RUNS", "ChangePoint", "calmed", "change_points"]
+
+#: Runs of a level: one run that is off is no change.
+_LEAST_LENGTH = 2
+#: A shorter series has no change points.
+LEAST_RUNS = 2 * _LEAST_LENGTH
+#: A run's values are held between those of so many runs before it and after it.
+_NEIGHBOURS = 2
+#: Twice the logarithm of the likelihood that other places of a change point may have less, at 95 %: B. E. Hansen,
+#: Sample splitting and threshold estimation, Econometrica 68 (2000), table I.
+_LIKELIHOOD_BOUND = 7.35
+#: Of the range of the means: below it the search would count in rounding errors.
+_LEAST_NOISE = 1e-6
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """One change of level; runs are counted from 0."""
+
+    #: The first run of the new level.
+    run: int
+    #: The level before it begins at this run, the one after it ends before that one.
+    start: int
+    end: int
+    #: The first run of the new level is one of these at 95 %.
+    earliest: int
+    latest: int
+    #: Of the two levels; its interval is at CONFIDENCE for this change alone.
+    difference: Difference
+    #: In how many of 1 tables of as many series without a change one would be found that is as clear, at most.
+    p_value: float
+
+
+def change_points(metric: Metric, runs: Sequence[RunValues], series: int = 1) -> list[ChangePoint]:
+    """Return the change points of a series of runs, the oldest first; none where none is significant at CONFIDENCE.
+
+    The confidence is that of a table of so many series.
+    """
+    if len(runs) < LEAST_RUNS:
+        return []
+    noise, calm = noise_of(metric, (runs,), runs), calmed(runs)
+    means = _in_standard_deviations([statistics.fmean(run) for run in calm], _of_a_run(noise, runs))
+    tests = series * (len(runs) - 1)
+    if not noise.freedom or not means.any():
+        return []
+    found = _search(means, float(stats.t.isf((1 - CONFIDENCE) / tests / 2, noise.freedom)))
+    points = [_change_point(metric, runs, calm, means, *each, tests) for each in zip(found, found[1:], found[2:])]
+    return [point for point in points if point.p_value <= 1 - CONFIDENCE and point.difference.verdict != NO_CHANGE]
+
+
+def calmed(runs: Sequence[RunValues]) -> list[RunValues]:
+    """Return the runs with each value held between the least and the most of the runs around it.
+
+    What is off in one run alone goes; a level that two runs in a row have stays.
+    """
+    return [_held(run, _around(runs, place)) for place, run in enumerate(runs)]
+
+
+def _around(runs: Sequence[RunValues], place: int) -> list[float]:
+    neighbours = [*runs[max(0, place - _NEIGHBOURS) : place], *runs[place + 1 : place + 1 + _NEIGHBOURS]]
+    return [value for run in neighbours for value in run]
+
+
+def _held(run: RunValues, around: Sequence[float]) -> RunValues:
+    least, most = min(around), max(around)
+    return [min(max(value, least), most) for value in run]
+
+
+def _of_a_run(noise: Noise, runs: Sequence[RunValues]) -> float:
+    """Return the standard deviation of a run's mean; where their repeats are not as many, of all runs together."""
+    return float(statistics.fmean(noise.error([run]) ** 2 for run in runs) ** 0.5)
+
+
+def _in_standard_deviations(means: Sequence[float], noise: float) -> np.ndarray:
+    distances = np.array(means) - means[0]
+    return distances / (max(noise, _LEAST_NOISE * np.ptp(distances)) or 1.0)
+
+
+def _search(means: np.ndarray, quantile: float) -> list[int]:
+    """Return the bounds of the levels: 0, the first run of each further level, and the number of runs."""
+    search = ruptures.KernelCPD(kernel="linear", min_size=_LEAST_LENGTH).fit(means)
+    bounds = [0, *map(int, search.predict(pen=quantile**2))]
+    # The split that is best as a whole may have a point between neighbours that do not bear it out.
+    while len(bounds) > 2:
+        clearness = [_clearness(means, *each) for each in zip(bounds, bounds[1:], bounds[2:])]
+        least = min(clearness)
+        if least >= quantile:
+            break
+        del bounds[clearness.index(least) + 1]
+    return bounds
+
+
+def _clearness(means: np.ndarray, start: int, run: int, end: int) -> float:
+    """Return the distance of two levels in standard errors."""
+    distance = abs(means[run:end].mean() - means[start:run].mean())
+    return float(distance / (1 / (run - start) + 1 / (end - run)) ** 0.5)
+
+
+def _change_point(
+    metric: Metric,
+    runs: Sequence[RunValues],
+    calm: Sequence[RunValues],
+    means: np.ndarray,
+    start: int,
+    run: int,
+    end: int,
+    tests: int,
+) -> ChangePoint:
+    sides = calm[start:run], calm[run:end]
+    found = difference(metric, *sides, runs, CONFIDENCE)
+    error = found.noise.error(*sides)
+    p_value = 2 * float(stats.t.sf(abs(found.change) / error, found.noise.freedom)) if error else 0.0
+    earliest, latest = _range(means, start, run, end)
+    return ChangePoint(run, start, end, earliest, latest, found, min(1.0, tests * p_value))
+
+
+def _range(means: np.ndarray, start: int, run: int, end: int) -> tuple[int, int]:
+    """Return the first and the last place at which a split would be hardly less likely."""
+    gains = {place: _clearness(means, start, place, end) ** 2 for place in range(start + 1, end)}
+    likely = [place for place, gain in gains.items() if gains[run] - gain <= _LIKELIHOOD_BOUND]
+    return min(likely), max(likely)

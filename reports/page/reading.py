@@ -1,0 +1,72 @@
+"""What a report is made from is read: the storages of one or several boards, all their runs or some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from reports.errors import NoResults, NoStorage, NoSuchRuns
+from reports.page.material import Material
+from reports.programs.programs import newest_programs, programs_in
+from reports.results.published import published_rows
+from reports.results.rows import Group, compare, newest_of_each
+from storage.board import board_storage
+from storage.files import BadFile, StoredFile, read_file, read_storage, storages_in
+from storage.mechanisms import read_trials
+from storage.references import RunsError, find_runs
+from storage.runs import run_of
+
+__all__ = ["MOST_SHOWN", "boards_in", "read_material", "to_be_shown"]
+
+#: Groups that the page has sections and figures of: more would make it too large to send and too slow to make.
+MOST_SHOWN = 6
+#: Whose readings a report is made from; of the others it needs to know that there were any.
+_PHASES = ("imported", "steady")
+
+
+def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:
+    """Return what the storages hold: where runs are named, these alone, each for itself; else the newest of all."""
+    folders = [folder for storage in storages or [board_storage()] for folder in boards_in(storage)]
+    found = [each for folder in folders for each in read_storage(folder, _PHASES)]
+    files = [each for each in found if isinstance(each, StoredFile)]
+    bad_files = [each for each in found if isinstance(each, BadFile)]
+    if not files:
+        raise NoResults(folders, bad_files)
+    chosen = _chosen(files, runs) if runs else files
+    groups = _of_runs(chosen) if runs else compare(chosen)
+    programs = programs_in(chosen) if runs else newest_programs(programs_in(chosen))
+    tried = [each for folder in folders for each in read_trials(folder)]
+    return Material(groups, published_rows(), tried, bad_files, files, programs)
+
+
+def to_be_shown(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups of the page: the newest of each board, runtime and target, then the newest of the others."""
+    first = newest_of_each(groups)
+    others = [group for group in groups if group not in first]
+    chosen = [*first, *others][:MOST_SHOWN]
+    return [group for group in groups if group in chosen]
+
+
+def boards_in(folder: Path) -> list[Path]:
+    """Return the storage of one board: the folder itself; or those of all boards inside it."""
+    if not folder.is_dir():
+        raise NoStorage(folder)
+    return storages_in(folder)
+
+
+def _chosen(files: Sequence[StoredFile], words: Iterable[str]) -> list[StoredFile]:
+    """Return the runs that the words mean: of a number, those in each storage that has it."""
+    known = {file.path.resolve(): file for file in files}
+    runs = [run_of(file) for file in files]
+    try:
+        paths = [run.path for each in words for run in find_runs(each, runs, Path())]
+    except RunsError as error:
+        raise NoSuchRuns(error) from None
+    chosen = {path.resolve(): known.get(path.resolve()) or read_file(path, _PHASES) for path in paths}
+    return [file for file in chosen.values() if isinstance(file, StoredFile)]
+
+
+def _of_runs(files: Sequence[StoredFile]) -> list[Group]:
+    """Return the groups of each run for itself, the newest run first."""
+    newest_first = sorted(files, key=lambda file: file.recorded_at, reverse=True)
+    return [group for file in newest_first for group in compare([file])]

@@ -1,0 +1,1 @@
+"""Programs that were recorded: tables and a figure of their phases."""

@@ -1,0 +1,44 @@
+"""What groups are called beside each other: runtime, version and target, and what else tells two of them apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from reports.base.format import EMPTY
+from reports.base.texts import Texts
+from reports.results.rows import Group
+
+__all__ = ["group_id", "labels"]
+
+#: What a label says beyond runtime, version and target, in this order, where groups that it must tell apart differ.
+_FACTS: tuple[Callable[[Group, Texts], str], ...] = (
+    lambda group, _: group.board,
+    lambda group, texts: texts("label_python", python=group.info["python_version"] or EMPTY),
+    lambda group, texts: texts("label_streams", streams=group.info["streams"], contexts=group.info["contexts"]),
+    lambda group, texts: texts("label_cores", cores=group.info["cores"]),
+    lambda group, _: str(group.rows[0].info["models"][0]["name"]),
+    lambda group, texts: texts("label_run", run=group.newest.path.name.partition("_")[0]),
+    lambda group, _: group.newest.recorded_at[:16].replace("T", " "),
+)
+
+
+def group_id(number: int) -> str:
+    """Return what the page's elements and the files of figures call a group, by its place."""
+    return f"g{number}"
+
+
+def labels(groups: Sequence[Group], texts: Texts) -> list[str]:
+    """Return the shortest label of each group that no other has, where there is one."""
+    found = [_runtime(group, texts) for group in groups]
+    for fact in _FACTS:
+        counts = Counter(found)
+        facts = [fact(group, texts) for group in groups]
+        told = {label: len({said for said, own in zip(facts, found) if own == label}) > 1 for label in counts}
+        found = [texts("label_with", label=own, fact=said) if told[own] else own for own, said in zip(found, facts)]
+    return found
+
+
+def _runtime(group: Group, texts: Texts) -> str:
+    name, version = texts.runtime(group.info["runtime"]), group.short_version or EMPTY
+    return texts("runtime_tried", runtime=name, version=version, target=group.info["target"])

@@ -1,0 +1,346 @@
+"""The comparison: which stored results stand beside each other, and what each saves against its baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from reports.base.statistics import Figure, difference
+from reports.results.questions import OTHER, QUESTIONS, question_of
+from scenarios.catalogue import SCENARIOS, STREAMS
+from storage.files import StoredFile, StoredResult
+
+__all__ = ["BUSY_PERCENT", "CONDITIONS", "Group", "Row", "compare", "newest_of_each", "workload"]
+
+#: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
+#: Results that were stored before there was a `chip` have none.
+CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")
+
+#: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
+BUSY_PERCENT = 10.0
+
+_ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
+_MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
+_VARIANTS = {scenario.name for scenario in SCENARIOS if scenario.is_variant}
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One configuration: its newest result, and its baseline's row where it has one."""
+
+    result: StoredResult
+    file: StoredFile
+    baseline: Row | None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The stored result."""
+        return self.result.info
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        return str(self.info["scenario"])
+
+    @property
+    def storage(self) -> Path:
+        """The folder that the traces' paths are relative to."""
+        return self.file.path.parent.parent
+
+    @property
+    def busy_percent(self) -> float:
+        """How busy the machine was with other work before the processes started, at most."""
+        return max(self.info["speed"]["idle_cpu_percent"], default=0.0)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other work may show in its speed, or in that of its baseline."""
+        return any(each.busy_percent > BUSY_PERCENT for each in (self, self.baseline) if each)
+
+    @property
+    def question(self) -> str:
+        """The question that the scenario answers, a key of QUESTIONS or OTHER."""
+        return question_of(self.scenario, self.info["baseline"])
+
+    @property
+    def model_set(self) -> str:
+        """Which of the session's models the scenario uses, one of MODEL_SETS."""
+        return _model_set(self.result)
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether another scenario shows the same mechanism."""
+        return self.scenario in _VARIANTS
+
+    @property
+    def computes(self) -> bool:
+        """Whether the NPU's arithmetic was there, so that speed and outputs mean something."""
+        return bool(self.info.get("computes", True))
+
+    @cached_property
+    def outcome(self) -> str:
+        """The stored outcome; outputs that differ from the stored baseline's count as such too."""
+        outcome = str(self.info["outcome"])
+        if outcome == "ok" and self.baseline and self.baseline.info["outcome"] == "ok":
+            same = self.info["output_digests"] == self.baseline.info["output_digests"]
+            comparable = self.computes and self.baseline.computes
+            return "ok" if same or not comparable else "outputs_differ"
+        return outcome
+
+    @property
+    def supported(self) -> bool:
+        """Whether the runtime has what the scenario needs."""
+        return self.outcome != "not_supported"
+
+    @property
+    def measured(self) -> bool:
+        """Whether its figures may be compared."""
+        return self.outcome == "ok"
+
+    def memory(self, name: str) -> Figure | None:
+        """Return a figure of extra_info["memory"] over the repeats; None where it was not measured, or not stored."""
+        return Figure.of(self.info["memory"].get(name, ())) if self.measured else None
+
+    @property
+    def accounts(self) -> list[dict[str, Any]]:
+        """The accounts of NPU memory, one per repeat that has one, whatever the outcome."""
+        return [repeat["npu"] for repeat in self.info["repeats"] if repeat.get("npu")]
+
+    @property
+    def schedule(self) -> dict[str, Any] | None:
+        """The plan's streams of frames; None where every context infers again and again."""
+        return _schedule(self.result)
+
+    @property
+    def frames(self) -> list[dict[str, Any]]:
+        """What the streams did, of each repeat that came so far, whatever the outcome."""
+        return [each for each in self.info.get("frames") or () if each]
+
+    @property
+    def latency(self) -> Figure | None:
+        """Latency in nanoseconds: the median over all inferences, the spread over the medians of the repeats.
+
+        Frames of streams have another one, from the time that each was due.
+        """
+        if not self.measured or self.result.stats is None or self.schedule:
+            return None
+        repeats = Figure.of(self.info["speed"]["latency_median_ns"])
+        return Figure(self.result.stats["median"] * 1e9, repeats.spread if repeats else None)
+
+    @property
+    def latency_saved(self) -> Figure | None:
+        """Latency in nanoseconds that the baseline takes more than this."""
+        return difference(self.baseline.latency, self.latency) if self.baseline else None
+
+    @property
+    def throughput(self) -> Figure | None:
+        """Inferences per second of all contexts together; streams have frames, as many as were asked for."""
+        return Figure.of(self.info["speed"]["throughput_per_s"]) if self.measured and not self.schedule else None
+
+    @cached_property
+    def saved(self) -> Figure | None:
+        """Application memory in bytes that the baseline takes more than this."""
+        return self._saved("application_memory_bytes")
+
+    @property
+    def saved_percent(self) -> float | None:
+        """Saved, of the baseline's whole application memory."""
+        return self._percent("application_memory_bytes")
+
+    @cached_property
+    def saved_over_baseline(self) -> Figure | None:
+        """Saved application memory in bytes, in both of what stands over a process that only imported the runtime."""
+        return self._saved("application_memory_over_baseline_bytes")
+
+    @property
+    def saved_over_baseline_percent(self) -> float | None:
+        """Saved, of what the baseline takes over a process that only imported the runtime."""
+        return self._percent("application_memory_over_baseline_bytes")
+
+    @cached_property
+    def npu_saved(self) -> Figure | None:
+        """NPU memory in bytes that the baseline takes more than this."""
+        return self._saved("npu_memory_bytes")
+
+    @property
+    def npu_saved_percent(self) -> float | None:
+        """Saved NPU memory, of the baseline's NPU memory."""
+        return self._percent("npu_memory_bytes")
+
+    @property
+    def saving_percent(self) -> Figure | None:
+        """Saved NPU memory in percent, with its spread; where there is none, of the application's over the import."""
+        name = "npu_memory_bytes" if self.npu_saved else "application_memory_over_baseline_bytes"
+        saved, whole = self._saved(name), self.baseline.memory(name) if self.baseline else None
+        if saved is None or whole is None or whole.median <= 0:
+            return None
+        spread = None if saved.spread is None else 100 * saved.spread / whole.median
+        return Figure(100 * saved.median / whole.median, spread)
+
+    def _saved(self, name: str) -> Figure | None:
+        return difference(self.baseline.memory(name), self.memory(name)) if self.baseline else None
+
+    def _percent(self, name: str) -> float | None:
+        saved = self._saved(name)
+        whole = self.baseline.memory(name) if self.baseline else None
+        return 100 * saved.median / whole.median if saved and whole and whole.median > 0 else None
+
+    @property
+    def models(self) -> str:
+        """The models' names; files that serve several streams in turn are said to."""
+        names = ", ".join(str(model["name"]) for model in self.info["models"])
+        note = f" ({self.info['model_files']} for {self.info['streams']} streams, in turn)"
+        return names + note if self.models_in_turn else names
+
+    @property
+    def models_in_turn(self) -> bool:
+        """Whether there were fewer files than streams, so that some serve several."""
+        files = self.info["model_files"]
+        every_stream_has_one = self.model_set == STREAMS and len(self.info["models"]) == files
+        return bool(every_stream_has_one and files < self.info["streams"])
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows measured under the same conditions, with one choice of models, in the order of the scenarios."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The conditions, as every row has them."""
+        return self.rows[0].info
+
+    @property
+    def board(self) -> str:
+        """The board that it was measured on; results of two boards never stand in one group."""
+        return _board(self.newest)
+
+    @property
+    def computes(self) -> bool:
+        """Whether speed and outputs mean something; all rows are of one target."""
+        return all(row.computes for row in self.rows)
+
+    @property
+    def short_version(self) -> str | None:
+        """The runtime's version without the build that Rockchip's libraries name after it."""
+        version: str | None = self.info["runtime_version"]
+        return version.partition(" ")[0] if version else None
+
+    @property
+    def has_npu_memory(self) -> bool:
+        """Whether a row has a figure of NPU memory."""
+        return any(row.memory("npu_memory_bytes") for row in self.rows)
+
+    @property
+    def questions(self) -> dict[str, list[Row]]:
+        """The rows by the question that they answer, in the order of QUESTIONS."""
+        parts = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER)}
+        return {name: rows for name, rows in parts.items() if rows}
+
+    @property
+    def newest(self) -> StoredFile:
+        """The latest run that a row came from."""
+        return max((row.file for row in self.rows), key=lambda file: file.recorded_at)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathering:
+    """Results that are to become a group, from runs taken newest first."""
+
+    conditions: tuple[Any, ...]
+    #: The first model of each set, which tells the sets of two runs apart: some scenarios use no other of it.
+    firsts: dict[str, str]
+    #: By scenario, models and workload.
+    members: dict[tuple[Any, ...], tuple[StoredResult, StoredFile]]
+
+    def takes(self, conditions: tuple[Any, ...], firsts: dict[str, str]) -> bool:
+        """Whether a run under these conditions uses, of each set that both have, the same models."""
+        same = all(self.firsts.get(name, first) == first for name, first in firsts.items())
+        return same and self.conditions == conditions
+
+    def add(self, results: Iterable[StoredResult], file: StoredFile, firsts: dict[str, str]) -> None:
+        """Take what no newer run has measured."""
+        self.firsts.update(firsts)
+        for result in results:
+            self.members.setdefault((result.info["scenario"], _models(result), workload(result)), (result, file))
+
+
+def compare(files: Iterable[StoredFile]) -> list[Group]:
+    """Return the groups, newest first; where a configuration was measured again, its newest result stands.
+
+    The results of a run that were measured under the same conditions stand in one group, whatever models they use. An
+    older run joins the newest group under these conditions in which no set of models is another one.
+    """
+    gatherings: list[_Gathering] = []
+    # Of two runs at the same time the later file is the newer one.
+    for file in sorted(files, key=lambda file: file.recorded_at)[::-1]:
+        for conditions, results in _by_conditions(file).items():
+            firsts = {_model_set(result): _models(result)[0] for result in results}
+            fitting = (each for each in gatherings if each.takes(conditions, firsts))
+            gathering = next(fitting, None)
+            if gathering is None:
+                gathering = _Gathering(conditions, {}, {})
+                gatherings.append(gathering)
+            gathering.add(results, file, firsts)
+    found = [Group(tuple(_rows(list(each.members.values())))) for each in gatherings]
+    return sorted(found, key=lambda group: group.newest.recorded_at, reverse=True)
+
+
+def newest_of_each(groups: Iterable[Group]) -> list[Group]:
+    """Return the newest group of each board, runtime and target; groups come newest first."""
+    found: dict[tuple[str, str, str], Group] = {}
+    for group in groups:
+        found.setdefault((group.board, group.info["runtime"], group.info["target"]), group)
+    return list(found.values())
+
+
+def _by_conditions(file: StoredFile) -> dict[tuple[Any, ...], list[StoredResult]]:
+    found: dict[tuple[Any, ...], list[StoredResult]] = {}
+    for result in file.results:
+        conditions = (_board(file), *(result.info.get(name) for name in CONDITIONS))
+        found.setdefault(conditions, []).append(result)
+    return found
+
+
+def _board(file: StoredFile) -> str:
+    return str(file.machine["reusebench"]["board"])
+
+
+def _rows(members: list[tuple[StoredResult, StoredFile]]) -> list[Row]:
+    """Return the rows in order, each joined to the baseline with the same models and the same workload."""
+    members = sorted(members, key=lambda member: _ORDER.get(member[0].info["scenario"], len(_ORDER)))
+    baselines: dict[tuple[Any, ...], Row] = {}
+    rows = []
+    for result, file in members:
+        models, asked = _models(result), workload(result)
+        row = Row(result, file, baselines.get((result.info["baseline"], models, asked)))
+        baselines[(row.scenario, models, asked)] = row
+        rows.append(row)
+    return rows
+
+
+def workload(result: StoredResult) -> tuple[Any, ...] | None:
+    """Return what tells the streams of two results apart, wherever their video is; None where there are none."""
+    schedule = _schedule(result)
+    if schedule is None:
+        return None
+    video = schedule["video"]
+    values = (schedule[key] for key in ("count", "fps", "queue", "warm_up_s", "duration_s"))
+    return (*values, video["digest"] if video else None)
+
+
+def _schedule(result: StoredResult) -> dict[str, Any] | None:
+    schedule: dict[str, Any] | None = result.info["plan"].get("schedule")
+    return schedule
+
+
+def _model_set(result: StoredResult) -> str:
+    return _MODEL_SETS.get(result.info["scenario"], STREAMS)
+
+
+def _models(result: StoredResult) -> tuple[str, ...]:
+    return tuple(model["digest"] for model in result.info["models"])

@@ -1,0 +1,1 @@
+"""The machine beside a run: CPU use, temperatures, frequencies, throttling."""

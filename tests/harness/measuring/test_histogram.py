@@ -1,0 +1,58 @@
+"""Percentiles in a fixed amount of memory."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from harness.measuring.histogram import Histogram
+
+_DRAW = random.Random(7)
+_DISTRIBUTIONS = {
+    "uniform": [_DRAW.randrange(10**9) for _ in range(20_000)],
+    "one value": [33_333_333] * 1000,
+    "over nine magnitudes": [round(10 ** _DRAW.uniform(0, 10)) for _ in range(20_000)],
+    "two": [5, 10**12],
+    "small": list(range(256)),
+}
+
+
+@pytest.mark.parametrize("name", _DISTRIBUTIONS)
+def test_percentiles_are_within_half_a_percent(name: str) -> None:
+    """Of the duration that so many percent are no longer than; the maximum is exact."""
+    durations = _DISTRIBUTIONS[name]
+    histogram = Histogram()
+    for each in durations:
+        histogram.add(each)
+    found = histogram.percentiles()
+    assert found is not None
+    ranked = sorted(durations)
+    for percent in (50, 90, 99):
+        true = ranked[-(-percent * len(ranked) // 100) - 1]
+        assert found[f"p{percent}"] == pytest.approx(true, rel=0.005, abs=0)
+    assert found["max"] == ranked[-1]
+
+
+def test_percentiles_do_not_cross() -> None:
+    """None is larger than the next, or than the maximum, also of few durations."""
+    for count in range(1, 6):
+        histogram = Histogram()
+        for each in range(count):
+            histogram.add(1_000_000_007 + each)
+        found = histogram.percentiles()
+        assert found is not None
+        assert list(found.values()) == sorted(found.values())
+
+
+def test_its_memory_does_not_grow_with_durations() -> None:
+    """From a millisecond to a second there are ten doublings, of 128 buckets each, however many durations come."""
+    histogram, draw = Histogram(), random.Random(1)
+    for _ in range(50_000):
+        histogram.add(draw.randrange(2**20, 2**30))
+    assert len(histogram._counts) <= 10 * 128
+
+
+def test_nothing_was_counted() -> None:
+    """There is no percentile of nothing."""
+    assert Histogram().percentiles() is None

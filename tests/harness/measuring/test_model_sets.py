@@ -1,0 +1,264 @@
+"""Which model files a session measures: the user's, and the built-in ones of each runtime."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import (
+    ChipUnknown,
+    FramesAreBuiltIn,
+    ModelFileEmpty,
+    ModelFileMissing,
+    ModelNotBuilt,
+    ModelOfAnotherRuntime,
+    NoModels,
+    ResolutionsMissing,
+)
+from harness.measuring import model_sets
+from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
+from models import ModelError, Recipe, RknnRecipe
+from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
+
+_BUILT_IN = BuiltIn(
+    stream=("yolov5s", 320),
+    in_turn=(("yolov5s", 320), ("resnet50", 224)),
+    resolutions=(("yolov5s", 320), ("yolov5s", 640)),
+)
+
+
+def _sets(**changes: Any) -> ModelSets:
+    return ModelSets(**{"built_in": _BUILT_IN, "streams": 3, **changes})
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Have built-in models made in no time, and return the list of what was asked for."""
+    asked: list[tuple[Any, ...]] = []
+
+    def ensure(*recipe: Any) -> Path:
+        asked.append(recipe)
+        path = tmp_path / "-".join(map(str, recipe))
+        path.write_text(path.name)
+        return path
+
+    def ensure_rknn_all(recipes: Sequence[RknnRecipe]) -> list[Path]:
+        return [
+            ensure(each.source.name, each.source.size, each.source.seed, each.platform, each.weightless)
+            for each in recipes
+        ]
+
+    def ensure_mge_all(recipes: Sequence[Recipe]) -> list[Path]:
+        return [ensure(each.name, each.size, each.seed, "mge") for each in recipes]
+
+    monkeypatch.setattr(model_sets, "ensure", ensure)
+    monkeypatch.setattr(model_sets, "ensure_mge_all", ensure_mge_all)
+    monkeypatch.setattr(model_sets, "ensure_rknn_all", ensure_rknn_all)
+    return asked
+
+
+def _write(folder: Path, *names: str) -> Iterator[Path]:
+    for name in names:
+        (folder / name).write_bytes(name.encode())
+        yield folder / name
+
+
+# The user's
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".ort"])
+@pytest.mark.parametrize("model_set", [STREAMS, IN_TURN])
+def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, model_set: str) -> None:
+    """They serve streams and turns, keep their order, and have their name, absolute path and digest."""
+    names = [f"b{suffix}", f"a{suffix}"]
+    list(_write(tmp_path, *names))
+    monkeypatch.chdir(tmp_path)
+    found = _sets(files=(Path(names[0]), tmp_path / names[1])).of("onnxruntime", model_set)
+    assert [(model.name, model.path) for model in found] == [
+        ("b", str(tmp_path / names[0])),
+        ("a", str(tmp_path / names[1])),
+    ]
+    assert [model.digest for model in found] == [hashlib.sha256(name.encode()).hexdigest() for name in names]
+    assert [model.weightless for model in found] == [None, None]
+
+
+def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
+    """A file that the model names changes what the model is; its other neighbours do not."""
+    model = tmp_path / "model.onnx"
+    model.write_bytes(b"... location weights.bin ...")
+
+    def digest() -> str:
+        return _sets(files=(model,)).of("onnxruntime", STREAMS)[0].digest
+
+    digests = [digest()]
+    for name, content in (("weights.bin", b"1"), ("weights.bin", b"2"), ("other.bin", b"3")):
+        (tmp_path / name).write_bytes(content)
+        digests.append(digest())
+    assert len(set(digests[:3])) == 3
+    assert digests[3] == digests[2]
+
+
+def test_resolutions_that_are_given(tmp_path: Path) -> None:
+    """Each may have a file without its weights, which is part of the model and not of its digest."""
+    small, large, weightless = _write(tmp_path, "small.rknn", "large.rknn", "weightless.rknn")
+    found = _sets(resolutions=(Resolution(small, None), Resolution(large, weightless))).of("rknn", RESOLUTIONS)
+    assert [(model.name, model.weightless) for model in found] == [("small", None), ("large", str(weightless))]
+    assert found[1].digest == hashlib.sha256(b"large.rknn").hexdigest()
+
+
+def test_resolutions_serve_no_other_set(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
+    """--resolution alone leaves streams and turns to the built-in models."""
+    (small,) = _write(tmp_path, "small.rknn")
+    _sets(resolutions=(Resolution(small, None),), streams=1).of("onnxruntime", STREAMS)
+    assert built == [("yolov5s", 320, 1)]
+
+
+def test_models_without_resolutions(tmp_path: Path) -> None:
+    """The user's models are no resolutions of one network; the message names the option and the way without."""
+    (model,) = _write(tmp_path, "a.rknn")
+    with pytest.raises(ResolutionsMissing) as refusal:
+        _sets(files=(model,)).of("rknn", RESOLUTIONS)
+    words = ("--resolution FILE[,WEIGHTLESS]", "the one with the weights first")
+    assert [word for word in words if word not in str(refusal.value)] == []
+
+
+def test_models_of_another_runtime(tmp_path: Path) -> None:
+    """A file of a kind that only another runtime reads is none of this one's models."""
+    onnx, mge = _write(tmp_path, "a.onnx", "a.mge")
+    sets = _sets(files=(onnx,), resolutions=(Resolution(mge, None),))
+    assert sets.of("onnxruntime", STREAMS)
+    assert sets.of("megengine_lite", RESOLUTIONS)
+    for runtime, model_set, words in (
+        ("megengine_lite", STREAMS, f"--model {onnx}: megengine_lite reads .mge files. Give it one"),
+        ("rknn", IN_TURN, f"--model {onnx}: rknn reads .rknn files. Give it one"),
+        ("onnxruntime", RESOLUTIONS, f"--resolution {mge}: onnxruntime reads .onnx files. Give it one"),
+    ):
+        with pytest.raises(ModelOfAnotherRuntime, match=re.escape(words)):
+            sets.of(runtime, model_set)
+
+
+@pytest.mark.parametrize("model_set", [FRAMES_1080P, FRAMES_4K])
+def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model_set: str) -> None:
+    """The user's models are not asked how frames are copied; his resolutions leave frames to the built-in network."""
+    (model,) = _write(tmp_path, "a.onnx")
+    with pytest.raises(FramesAreBuiltIn, match="Leave --model out"):
+        _sets(files=(model,)).of("onnxruntime", model_set)
+    assert built == []
+    assert _sets(resolutions=(Resolution(model, None),)).of("onnxruntime", model_set)
+    assert built == [("frame", {FRAMES_1080P: 1080, FRAMES_4K: 2160}[model_set], 1)]
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    """Missing, a folder, empty: each is named with what is wrong and what to do, wherever it was given."""
+    (good,) = _write(tmp_path, "good.rknn")
+    empty = tmp_path / "empty.rknn"
+    empty.touch()
+    cases = [
+        (tmp_path / "none.rknn", ModelFileMissing, "does not exist. Give a model file"),
+        (tmp_path, ModelFileMissing, "is a folder. Give a model file"),
+        (empty, ModelFileEmpty, "the file is empty. Export or copy it again"),
+    ]
+    for path, error, words in cases:
+        with pytest.raises(error, match=words) as refusal:
+            _sets(files=(good, path)).of("rknn", STREAMS)
+        assert str(refusal.value).startswith(f"--model {path}: {words}")
+        for resolution in (Resolution(path, None), Resolution(good, path)):
+            with pytest.raises(error) as refusal:
+                _sets(resolutions=(resolution,)).of("rknn", RESOLUTIONS)
+            assert str(refusal.value).startswith(f"--resolution {path}: {words}")
+
+
+# The built-in ones
+
+
+def test_each_stream_has_its_own_weights(built: list[tuple[Any, ...]]) -> None:
+    """The same network in the runtime's own form, with another seed for each stream."""
+    assert len({model.digest for model in _sets().of("onnxruntime", STREAMS)}) == 3
+    assert built == [("yolov5s", 320, seed) for seed in (1, 2, 3)]
+    built.clear()
+    _sets(chip="rk3588").of("rknn", STREAMS)
+    assert built == [("yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)]
+    built.clear()
+    _sets().of("megengine_lite", STREAMS)
+    assert built == [("yolov5s", 320, seed, "mge") for seed in (1, 2, 3)]
+
+
+def test_different_networks_run_in_turn(built: list[tuple[Any, ...]]) -> None:
+    """One file of each network, whatever the number of streams."""
+    _sets(streams=9).of("onnxruntime", IN_TURN)
+    _sets(streams=9, chip="rv1106").of("rknn", IN_TURN)
+    assert built == [
+        ("yolov5s", 320, 1),
+        ("resnet50", 224, 1),
+        ("yolov5s", 320, 1, "rv1106", False),
+        ("resnet50", 224, 1, "rv1106", False),
+    ]
+
+
+def test_resolutions_have_one_seed(built: list[tuple[Any, ...]]) -> None:
+    """The weights are the same; for Rockchip's runtime all but the first are also made without them."""
+    found = _sets(chip="rk3588").of("rknn", RESOLUTIONS)
+    assert [bool(model.weightless) for model in found] == [False, True]
+    assert built == [
+        ("yolov5s", 320, 1, "rk3588", False),
+        ("yolov5s", 640, 1, "rk3588", False),
+        ("yolov5s", 640, 1, "rk3588", True),
+    ]
+    assert found[1].weightless != found[1].path
+
+
+@pytest.mark.parametrize(("runtime", "chip"), [("onnxruntime", None), ("megengine_lite", None), ("rknn", "rv1106")])
+def test_where_weights_cannot_be_removed(built: list[tuple[Any, ...]], runtime: str, chip: str | None) -> None:
+    """Then the resolutions are shared with all their weights in their files."""
+    found = _sets(chip=chip).of(runtime, RESOLUTIONS)
+    assert [model.weightless for model in found] == [None, None]
+    assert len(built) == 2
+
+
+def test_a_set_is_built_once(built: list[tuple[Any, ...]]) -> None:
+    """Each scenario asks for its set; building takes seconds."""
+    sets = _sets()
+    first = sets.of("onnxruntime", IN_TURN)
+    assert sets.of("onnxruntime", IN_TURN) is first
+    assert len(built) == 2
+
+
+@pytest.mark.parametrize(
+    ("runtime", "builder"),
+    [("onnxruntime", "ensure"), ("megengine_lite", "ensure_mge_all"), ("rknn", "ensure_rknn_all")],
+)
+@pytest.mark.parametrize("model_set", MODEL_SETS)
+def test_a_built_in_model_that_cannot_be_built(
+    monkeypatch: pytest.MonkeyPatch, runtime: str, builder: str, model_set: str
+) -> None:
+    """The reason is passed on with a way around it where there is one; what takes long is not tried again."""
+    ways = {RESOLUTIONS: ". Give your own with --resolution FILE[,WEIGHTLESS]", FRAMES_1080P: "", FRAMES_4K: ""}
+    way = ways.get(model_set, ". Give your own with --model FILE")
+    tries = []
+
+    def fail(*_: object) -> None:
+        tries.append(builder)
+        raise ModelError("no space left")
+
+    monkeypatch.setattr(model_sets, builder, fail)
+    sets = _sets(chip="rk3588")
+    for _ in range(2):
+        with pytest.raises(ModelNotBuilt, match=rf"no space left{re.escape(way)}$"):
+            sets.of(runtime, model_set)
+    assert len(tries) == 1
+    assert issubclass(ModelNotBuilt, NoModels)
+
+
+@pytest.mark.parametrize("model_set", MODEL_SETS)
+def test_built_in_models_for_a_chip(built: list[tuple[Any, ...]], model_set: str) -> None:
+    """Without a known chip there are none; one that the toolkit does not know is said with the valid ones."""
+    with pytest.raises(ChipUnknown, match="--model FILE, or choose a chip with --target vboard:CHIP"):
+        _sets().of("rknn", model_set)
+    with pytest.raises(ModelNotBuilt, match="unknown platform 'rk1'; valid: rk3588, "):
+        _sets(chip="rk1").of("rknn", model_set)
+    assert built == []

@@ -1,0 +1,72 @@
+"""Which video streams play, and what is wrong with one."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from harness.errors import NoModels, NoVideo, VideoInvalid
+from harness.measuring import videos as videos_module
+from harness.measuring.videos import Videos
+from targets.base import THIS_INTERPRETER
+from video.errors import VideoError
+
+_COMPUTES_NOTHING = dataclasses.replace(THIS_INTERPRETER, computes=False)
+_DESCRIBED = {"codec": "h264", "width": 64, "height": 48, "fps": 30.0, "frames": 15}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
+    """Return what interpreters were asked, in place of asking them."""
+    calls: list[tuple[str, Path]] = []
+
+    def describe(interpreter: str, path: Path) -> dict[str, object]:
+        calls.append((interpreter, path))
+        return _DESCRIBED
+
+    monkeypatch.setattr(videos_module, "describe_with", describe)
+    return calls
+
+
+def test_a_video_is_described_once_for_each_interpreter(tmp_path: Path, asked: list[tuple[str, Path]]) -> None:
+    """Runtimes of one Python share the answer; it names the file by its content too."""
+    file, copy = tmp_path / "a.mp4", tmp_path / "b.mp4"
+    for path in (file, copy):
+        path.write_bytes(b"frames")
+    videos = Videos({"one": THIS_INTERPRETER, "other": THIS_INTERPRETER}, file)
+    video = videos.of("one")
+    assert video is not None
+    assert videos.of("other") == video
+    assert len(asked) == 1
+    assert (video.name, video.width, video.frames) == ("a.mp4", 64, 15)
+    again = Videos({"one": THIS_INTERPRETER}, copy).of("one")
+    assert again is not None
+    assert again.digest == video.digest
+
+
+def test_nothing_is_decoded_where_nothing_computes(tmp_path: Path, asked: list[tuple[str, Path]]) -> None:
+    """On the virtual board no video is asked for."""
+    assert Videos({"rknn": _COMPUTES_NOTHING}, tmp_path / "none.mp4").of("rknn") is None
+    assert asked == []
+
+
+def test_a_video_of_the_user_that_cannot_be_read_stops_the_session(tmp_path: Path) -> None:
+    """The error names the option and the file."""
+    videos = Videos({"one": THIS_INTERPRETER}, tmp_path / "none.mp4")
+    for _ in range(2):
+        with pytest.raises(VideoInvalid, match=r"--video .*none\.mp4: ") as caught:
+            videos.of("one")
+        assert not isinstance(caught.value, NoModels)
+
+
+def test_without_the_default_clip_streams_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of the session goes on."""
+
+    def fail() -> Path:
+        raise VideoError("no encoder")
+
+    monkeypatch.setattr(videos_module, "ensure_clip", fail)
+    with pytest.raises(NoVideo, match="no encoder"):
+        Videos({"one": THIS_INTERPRETER}).of("one")

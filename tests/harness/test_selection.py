@@ -1,0 +1,104 @@
+"""Which runtimes are measured, and on which target each of them runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import selection as choice
+from harness.errors import NoRuntime, TargetInvalid
+from harness.selection import Choice, add_choice_options, chip_of, chosen_runtimes, resolve_targets
+from runtimes import RuntimeEntry
+from targets import interpreters
+from targets.base import THIS_INTERPRETER, Target
+from targets.errors import TargetError
+
+
+def _choice(*arguments: object) -> Choice:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_choice_options(parser.add_argument)
+    return Choice.of(parser.parse_args([str(each) for each in arguments]))
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return the names of the runtimes that this Python has, which a test fills; none has an own environment."""
+    names: set[str] = set()
+    monkeypatch.setattr(interpreters, "available", lambda entry: entry.name in names)
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {})
+    return names
+
+
+def test_runtimes_by_name(here: set[str]) -> None:
+    """Without a name all that are here are measured; a name given twice counts once, and the order is the user's."""
+    here.add("onnxruntime")
+    assert chosen_runtimes(_choice()) == ["onnxruntime"]
+    assert chosen_runtimes(_choice("--runtime", "onnxruntime", "--runtime", "onnxruntime")) == ["onnxruntime"]
+    assert chosen_runtimes(_choice("--runtime", "rknn", "--runtime", "onnxruntime")) == ["rknn", "onnxruntime"]
+    with pytest.raises(
+        argparse.ArgumentError, match="unknown runtime 'onnx'; valid: onnxruntime, megengine_lite, rknn"
+    ):
+        _choice("--runtime", "onnx")
+
+
+def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
+    """One that was asked for is an error that says what to install, whatever else there is."""
+    here.add("onnxruntime")
+    for name, words in (("megengine_lite", "make bench-megengine"), ("rknn", "--rknn-library FILE")):
+        with pytest.raises(TargetInvalid, match=rf"^--runtime {name} is not here: .*{words}"):
+            resolve_targets(_choice("--runtime", "onnxruntime", "--runtime", name))
+
+
+@pytest.mark.usefixtures("here")
+def test_no_runtime_at_all() -> None:
+    """Nothing is chosen, and asking for targets says of which Python that is."""
+    assert chosen_runtimes(_choice()) == []
+    with pytest.raises(NoRuntime, match=r"no runtime is installed for this Python\. `python -m runtimes`"):
+        resolve_targets(_choice())
+
+
+@pytest.mark.usefixtures("here")
+def test_another_python_without_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named as the user wrote it."""
+    monkeypatch.setattr(choice, "RUNTIMES", (RuntimeEntry("none", "none", "no_such_module", "", "cpu", ".none"),))
+    option = _choice("--target", f"python:{sys.executable}")
+    assert chosen_runtimes(option) == []
+    with pytest.raises(NoRuntime, match=f"no runtime is installed for the Python of --target python:{sys.executable}"):
+        resolve_targets(option)
+
+
+def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """This one has what it has; what has an environment of its own runs there, under the name that the user wrote."""
+    here.add("onnxruntime")
+    python = tmp_path / "python"
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": (lambda: True, lambda: python)})
+    targets = resolve_targets(_choice())
+    assert {name: target.command[0] for name, target in targets.items()} == {
+        "onnxruntime": sys.executable,
+        "megengine_lite": str(python),
+    }
+    assert targets["onnxruntime"].command == THIS_INTERPRETER.command
+    assert {target.name for target in targets.values()} == {"python"}
+
+
+def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the targets say of it is said as a mistake of the user, with the option; runtimes may be named or not."""
+
+    def refuse(text: str, library: Path | None, _: RuntimeEntry) -> Target:
+        raise TargetError(f"--target {text}: not with {library}")
+
+    monkeypatch.setattr(choice, "parse_target", refuse)
+    for named in ((), ("--runtime", "rknn")):
+        option = _choice("--target", "vboard:rk1", "--rknn-library", "librknnrt.so", *named)
+        with pytest.raises(TargetInvalid, match=r"^--target vboard:rk1: not with librknnrt\.so$"):
+            resolve_targets(option)
+    assert chosen_runtimes(_choice("--target", "vboard:rk1")) == []
+
+
+def test_the_chip_of_a_session() -> None:
+    """It is that of the target that has one."""
+    assert chip_of({"one": THIS_INTERPRETER}) is None
+    assert chip_of({"one": THIS_INTERPRETER, "other": Target("board", ("true",), chip="rk3588")}) == "rk3588"

@@ -1,0 +1,91 @@
+"""Stands in for rknn-toolkit2's environment where it is not installed: a Python that has a scripted `rknn`.
+
+What it does is chosen with $SCRIPTED_TOOLKIT; models/rknn/converter.py itself runs for real.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from models.conversion.environments import Environment
+from models.rknn.toolkit import TOOLKIT
+
+# The interpreter: takes `-I PROGRAM`, and puts the scripted package where the program finds it.
+_PYTHON = """#!/bin/sh
+echo started >> '{folder}/starts'
+exec '{python}' -c 'import runpy, sys
+sys.path.insert(0, "{folder}")
+runpy.run_path(sys.argv[2], run_name="__main__")' "$@"
+"""
+
+_RKNN = r"""
+import json, os, signal, time, zlib
+
+class RKNN:
+    def __init__(self, verbose):
+        print("I rknn-toolkit2 version: scripted")
+
+    def config(self, **options):
+        self.options = options
+        return 0
+
+    def load_onnx(self, path):
+        self.options["onnx"] = path
+        return 0
+
+    def build(self, do_quantization, dataset):
+        self.options["do_quantization"] = do_quantization
+        image = open(open(dataset).read().strip(), "rb").read()
+        self.options["calibration"] = zlib.crc32(image)
+        # What follows the header, which is as long as the dtype and the shape.
+        self.options["pixels"] = len(image) - image.index(b"\n") - 1
+        return getattr(self, "_" + os.environ.get("SCRIPTED_TOOLKIT", "succeed"))()
+
+    def export_rknn(self, path):
+        with open(path, "w") as file:
+            json.dump(self.options, file)
+        return 0
+
+    def release(self):
+        pass
+
+    def _succeed(self):
+        return 0
+
+    def _refuse(self):
+        print("\x1b[1;31mE\x1b[0m \x1b[1;31mbuild: rv9999 cannot do that!\x1b[0m\nW and that was all")
+        return -1
+
+    def _raise(self):
+        raise ValueError('Traceback:\n  File "sparse.py", line 1\nIndexError: out of range\n\n')
+
+    def _die(self):
+        print("half a wo", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _interrupt(self):
+        with open("process", "w") as file:
+            file.write(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(60)
+"""
+
+
+def install_scripted_toolkit() -> Path:
+    """Put it where the toolkit would be; return its folder, which gets a line in `starts` whenever it is started."""
+    return install_scripted(TOOLKIT, "rknn", {"__init__": "", "api": _RKNN})
+
+
+def install_scripted(environment: Environment, package: str, modules: dict[str, str]) -> Path:
+    """Put a Python that has the package of these modules where the environment's would be; return its folder."""
+    folder = environment.folder()
+    for name, text in modules.items():
+        module = folder / package / f"{name}.py"
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.write_text(text)
+    python = environment.python()
+    python.parent.mkdir()
+    python.write_text(_PYTHON.format(folder=folder, python=sys.executable))
+    python.chmod(0o755)
+    return folder

@@ -1,0 +1,79 @@
+"""When costly readings are due."""
+
+from __future__ import annotations
+
+import random
+
+from recorder.pace import Pace
+
+_MS = 10**6
+
+
+def taken_until(end_ns: int, pace: Pace, cost_ns: int) -> list[int]:
+    """Return when readings of that cost are taken if the pace is asked every millisecond."""
+    times = []
+    for now_ns in range(0, end_ns, _MS):
+        if pace.is_due(now_ns):
+            times.append(now_ns)
+            pace.taken(now_ns + cost_ns, cost_ns)
+    return times
+
+
+def test_readings_are_often_at_first_and_then_seldom() -> None:
+    """The gaps double up to the longest, where readings cost next to nothing."""
+    pace = Pace(5 * _MS, 100 * _MS, 0.01, 0.02)
+    times = taken_until(1000 * _MS, pace, cost_ns=1)
+    gaps = [later - earlier for earlier, later in zip(times, times[1:])]
+    assert gaps == sorted(gaps)
+    assert gaps[0] < 10 * _MS
+    assert gaps[-1] in (100 * _MS, 101 * _MS)
+
+
+def test_readings_keep_within_their_share() -> None:
+    """However much a reading costs, all of them together take no more than the share of the time."""
+    for cost_ns in (20_000, 300_000, 6_000_000):
+        end_ns = 60_000 * _MS
+        times = taken_until(end_ns, Pace(5 * _MS, 500 * _MS, 0.002, 0.005), cost_ns)
+        # The first is taken before anything is known of its cost.
+        assert (len(times) - 1) * cost_ns <= 0.005 * end_ns
+        late = [time_ns for time_ns in times if time_ns > end_ns / 2]
+        assert len(late) * cost_ns <= 0.002 * end_ns / 2 + cost_ns
+        assert late
+
+
+def test_a_new_phase_is_read_often_again_within_the_share() -> None:
+    """A restart brings the next reading forward, but not before the last one is paid for, or a quarter second old."""
+    pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
+    taken_until(5000 * _MS, pace, cost_ns=1000)
+    pace.restart(5000 * _MS)
+    assert pace.is_due(5005 * _MS)
+    pace.taken(5010 * _MS, _MS)
+    pace.restart(5020 * _MS)
+    assert not pace.is_due(5200 * _MS)
+    assert pace.is_due(5010 * _MS + 200 * _MS)
+    pace.taken(6000 * _MS, 10 * _MS)
+    pace.restart(6020 * _MS)
+    assert not pace.is_due(6200 * _MS)
+    assert pace.is_due(6250 * _MS)
+    pace.taken(6250 * _MS, 10 * _MS)
+    assert not pace.is_due(6250 * _MS + 1900 * _MS)
+
+
+def test_what_is_out_of_turn_keeps_within_the_early_share() -> None:
+    """Marks may come at any time: readings at them are let out where they would be too much."""
+    pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
+    spent_ns, now_ns, chance = 0, 0, random.Random(1)
+    while now_ns < 20_000 * _MS:
+        now_ns += chance.randrange(30 * _MS)
+        if pace.affords(now_ns):
+            pace.taken(now_ns, _MS)
+            spent_ns += _MS
+    assert 0.003 * now_ns < spent_ns <= 0.005 * now_ns + _MS
+
+
+def test_what_is_out_of_turn_is_due_after_a_while_whatever_it_costs() -> None:
+    """On a busy machine a reading may cost so much that a phase would end without one."""
+    pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
+    pace.taken(1000 * _MS, 20 * _MS)
+    assert not pace.affords(1200 * _MS)
+    assert pace.affords(1250 * _MS)

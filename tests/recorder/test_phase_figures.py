@@ -1,0 +1,161 @@
+"""Figures of phases, from readings that were chosen."""
+
+from __future__ import annotations
+
+import random
+import signal
+import statistics
+
+import pytest
+
+from benchmarks.recorder_overhead import median_interval
+from recorder.phase_figures import phase_figures, typical
+from recorder.phases import Stretch
+from recorder.process_tree import Seen
+from recorder.program import Ending
+from recorder.recording import Readings, Recording
+from recorder.stored_form import facts_of, outcome_of, trace_of
+from samplers.system import Idle
+
+_IDLE_BYTES = 1000
+
+
+def readings(*pairs: tuple[int, int]) -> Readings:
+    """Return readings of these times and values."""
+    made = Readings()
+    for time_ns, value in pairs:
+        made.add(time_ns, value)
+    return made
+
+
+def recording(**changes: object) -> Recording:
+    """Return a recording of 100 ns in two phases."""
+    made = Recording("2026-01-02T03:04:05+00:00", 0, Idle(10, 1.0), _IDLE_BYTES, end_ns=100)
+    made.stretches = [Stretch("load", 0, 40), Stretch("steady", 40, 100)]
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def memory_of(made: Recording, phase: str, figure: str) -> int | None:
+    value: int | None = phase_figures(made)[phase]["memory"][f"{figure}_bytes"]
+    return value
+
+
+def test_a_typical_value_is_one_of_time_and_not_of_readings() -> None:
+    """Many readings at the start, as the recorder takes them, count for no more than the time that they stand for."""
+    early = [(time_ns, 5) for time_ns in range(10)]
+    assert typical(readings(*early, (50, 90), (80, 91)), [Stretch("run", 0, 100)]) == 90
+
+
+def test_evenly_spaced_readings_give_the_median() -> None:
+    """Where every reading stands for the same time, it is the median that everybody knows."""
+    chance = random.Random(3)
+    for count in (1, 3, 9):
+        values = [chance.randrange(10**6) for _ in range(count)]
+        times = range(500, 1000 * count, 1000)
+        made = readings(*zip(times, values))
+        assert typical(made, [Stretch("run", 0, 1000 * count)]) == statistics.median(values)
+
+
+def test_a_reading_at_a_mark_counts_on_both_sides() -> None:
+    """It ends one phase and begins the next, so that neither is without figures."""
+    made = recording(pss=readings((40, 7)))
+    assert memory_of(made, "load", "application_memory") == 7
+    assert memory_of(made, "steady", "application_memory") == 7
+
+
+def test_no_reading_is_no_figure() -> None:
+    """A phase that was too short says so, and not zero."""
+    made = recording(pss=readings((90, 7)))
+    assert memory_of(made, "load", "application_memory") is None
+    assert phase_figures(made)["load"]["pss_readings"] == 0
+    assert memory_of(made, "steady", "application_memory") == 7
+
+
+def test_stretches_of_one_name_are_one_phase() -> None:
+    """A phase that comes again has one figure, of all of its time."""
+    made = recording(rss=readings((10, 5), (50, 80), (90, 30)))
+    made.stretches = [Stretch("a", 0, 40), Stretch("b", 40, 80), Stretch("a", 80, 100)]
+    figures = phase_figures(made)
+    assert list(figures) == ["a", "b"]
+    assert figures["a"]["duration_ns"] == 60
+    assert memory_of(made, "a", "application_peak_rss") == 30
+
+
+def test_a_peak_is_of_its_phase() -> None:
+    """The reading at a mark is of what begins; a high-water mark that has risen there is of what ends."""
+    made = recording(
+        rss=readings((10, 5), (40, 20), (60, 30)),
+        largest=readings((10, 5), (40, 15), (60, 25)),
+        peaks=readings((40, 12)),
+    )
+    assert memory_of(made, "load", "process_peak_rss") == 12
+    assert memory_of(made, "steady", "process_peak_rss") == 25
+    assert memory_of(made, "steady", "application_peak_rss") == 30
+
+
+def test_the_sum_was_at_least_what_one_process_had() -> None:
+    """A spike that only the kernel saw is in the peak of the sum too."""
+    made = recording(rss=readings((10, 5)), largest=readings((10, 5)), peaks=readings((20, 100)))
+    assert memory_of(made, "load", "application_peak_rss") == 100
+
+
+def test_system_memory_stands_beside_that_before_the_start() -> None:
+    """It may be less: other programs end too."""
+    made = recording(system=readings((20, 1500), (60, 900)))
+    assert memory_of(made, "load", "system_memory") == 1500
+    assert memory_of(made, "load", "system_memory_over_idle") == 500
+    assert memory_of(made, "steady", "system_memory_over_idle") == -100
+
+
+@pytest.mark.parametrize(
+    ("ending", "ended_by", "killed", "outcome"),
+    [
+        (Ending(exit_code=0), None, False, "ok"),
+        (Ending(exit_code=3), None, False, "failed"),
+        (Ending(signal_number=signal.SIGSEGV), None, False, "crashed"),
+        (Ending(signal_number=signal.SIGKILL), None, False, "crashed"),
+        (Ending(signal_number=signal.SIGKILL), None, True, "out_of_memory"),
+        (Ending(exit_code=137), None, True, "out_of_memory"),
+        (Ending(exit_code=1), None, True, "failed"),
+        (Ending(signal_number=signal.SIGINT), signal.SIGINT, False, "ok"),
+        (Ending(exit_code=255), signal.SIGINT, False, "ok"),
+        (Ending(signal_number=signal.SIGSEGV), signal.SIGINT, False, "crashed"),
+        (Ending(signal_number=signal.SIGKILL), signal.SIGINT, False, "crashed"),
+        (Ending(), None, False, "ok"),
+    ],
+)
+def test_what_became_of_a_program(ending: Ending, ended_by: int | None, killed: bool, outcome: str) -> None:
+    """Exit codes and signals are failures, unless the user ended the program; a shell passes its child's on."""
+    assert outcome_of(recording(ending=ending, ended_by=ended_by), killed) == outcome
+
+
+def test_a_result_names_the_largest_processes_and_the_trace_all() -> None:
+    """A build has thousands of processes: the result stays small."""
+    made = recording(processes=[Seen(pid, "cc", 10, 20, peak_rss_bytes=pid) for pid in range(1, 1001)])
+    facts = facts_of(made)
+    assert facts["process_count"] == 1000
+    assert [each["pid"] for each in facts["processes"][:2]] == [1000, 999]
+    assert len(facts["processes"]) < 100
+    assert len(trace_of(made)["processes"]) == 1000
+
+
+def test_the_trace_of_a_day_is_bounded_and_keeps_its_peaks() -> None:
+    """Of many readings those stay that are the highest of their neighbours."""
+    values = [100] * 200_000
+    values[123_457] = 999
+    timeline = trace_of(recording(rss=readings(*enumerate(values))))["timeline"]
+    assert len(timeline["rss_bytes"]) == len(timeline["times_ns"]) <= 20_000
+    assert timeline["times_ns"][timeline["rss_bytes"].index(999)] == 123_457
+
+
+def test_an_interval_holds_the_median() -> None:
+    """That of the overhead's benchmark holds the true median in 95 of 100 samples of any shape, and is narrow."""
+    chance, held, widths = random.Random(4), 0, []
+    for _ in range(2000):
+        found = median_interval([chance.expovariate(1) for _ in range(40)])
+        held += found.low <= 0.6931 <= found.high
+        widths.append(found.high - found.low)
+    assert 0.94 <= held / 2000 <= 0.99
+    assert statistics.median(widths) < 1

@@ -1,0 +1,132 @@
+"""Phases that a program marks, and where the marks come from."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+from pathlib import Path
+
+import pytest
+
+from recorder.marks import FileMarks, Marks, PipeMarks
+from recorder.phases import FURTHER, MOST_PHASES, START, WHOLE, Lines, PhaseLog, Stretch, phase_name
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (b"load", "load"),
+        (b"  first \t inference\r", "first inference"),
+        ("加载".encode(), "加载"),
+        (b"", ""),
+        (b" \t ", ""),
+        (b"\xffload", "\N{REPLACEMENT CHARACTER}load"),
+        (b"a\x1b[31mb\0c", "a [31mb c"),
+        (b"x" * 5000, "x" * 100),
+    ],
+)
+def test_a_name_is_one_line_of_text(line: bytes, name: str) -> None:
+    """Spaces around it are no part of it, nor what cannot be printed; a very long one is cut."""
+    assert phase_name(line) == name
+
+
+def test_lines_come_in_any_pieces() -> None:
+    """Where a write is torn apart the lines are the same; what has no newline is none yet."""
+    text, chance = b"load\n\nsteady state\nend\nnot yet", random.Random(2)
+    for _ in range(50):
+        lines, found, left = Lines(), [], text
+        while left:
+            size = chance.randint(1, 9)
+            found += lines.feed(left[:size])
+            left = left[size:]
+        assert found == [b"load", b"", b"steady state", b"end"]
+
+
+def test_a_line_without_end_takes_no_memory() -> None:
+    """A program that writes something else into the file does no harm; the next line counts again."""
+    lines = Lines()
+    for _ in range(100):
+        assert lines.feed(b"x" * 65536) == []
+    (long, load) = lines.feed(b"\nload\n")
+    assert len(long) < 10_000
+    assert load == b"load"
+
+
+def test_without_marks_there_is_one_phase() -> None:
+    """It has a name of its own."""
+    assert PhaseLog(5).end(9) == [Stretch(WHOLE, 5, 9)]
+
+
+def test_marks_part_the_time() -> None:
+    """Each moment is in one phase; the time before the first mark is one too, and a phase may come again."""
+    log = PhaseLog(0)
+    assert [log.mark(name, at) for name, at in (("load", 10), ("run", 20), ("load", 30))] == [True] * 3
+    assert log.end(40) == [
+        Stretch(START, 0, 10),
+        Stretch("load", 10, 20),
+        Stretch("run", 20, 30),
+        Stretch("load", 30, 40),
+    ]
+
+
+def test_a_mark_that_changes_nothing() -> None:
+    """The phase that is marked already goes on, and an empty line is no mark."""
+    log = PhaseLog(0)
+    log.mark("load", 10)
+    assert not log.mark("load", 20)
+    assert not log.mark("", 30)
+    assert log.end(40) == [Stretch(START, 0, 10), Stretch("load", 10, 40)]
+
+
+def test_names_are_bounded() -> None:
+    """A program that gives each frame a name of its own fills no storage: names beyond so many are one phase."""
+    log = PhaseLog(0)
+    for number in range(10 * MOST_PHASES):
+        log.mark(f"frame {number}", number + 1)
+    names = {stretch.name for stretch in log.end(10**6)}
+    assert len(names) == MOST_PHASES + 2
+    assert {START, FURTHER, "frame 0"} < names
+
+
+def test_a_file_is_emptied_and_read_as_it_grows(tmp_path: Path) -> None:
+    """What stood in it before is no mark; the program is told where it is, wherever it works."""
+    path = tmp_path / "phases"
+    path.write_text("old\n")
+    marks = FileMarks(path)
+    assert marks.environment == {"REUSEBENCH_PHASES": str(path)}
+    assert marks.read() == []
+    assert marks.descriptor is not None
+    with path.open("a") as file:
+        for text, names in (("lo", []), ("ad\nsteady\nen", ["load", "steady"]), ("d\n", ["end"])):
+            file.write(text)
+            file.flush()
+            # Who waits for a mark is woken by it, and once.
+            assert select.select([marks.descriptor], [], [], 10)[0]
+            assert marks.read() == names
+            assert not select.select([marks.descriptor], [], [], 0)[0]
+    path.write_text("x\n")  # as `echo x > FILE` writes it, which a script's author may take for >>
+    assert marks.read() == ["x"]
+    marks.close()
+
+
+@pytest.mark.parametrize("number", [3, 4, 5, 60])
+def test_a_descriptor_has_the_number_that_was_asked_for(number: int) -> None:
+    """The program writes to that number, also where descriptors of ours are in the way; the pipe ends with it."""
+    marks = PipeMarks(number)
+    assert marks.environment == {"REUSEBENCH_MARKER": str(number)}
+    script = f'echo "$REUSEBENCH_MARKER" >&{number}; echo two >&{number}; printf unfinished >&{number}'
+    if number > 9:  # shells know one digit
+        script = f'exec 9>/proc/self/fd/{number}; echo "$REUSEBENCH_MARKER" >&9; echo two >&9'
+    pid = os.posix_spawnp("sh", ["sh", "-c", script], {**os.environ, **marks.environment}, file_actions=marks.actions)
+    marks.started()
+    assert os.waitpid(pid, 0)[1] == 0
+    assert marks.read() == [str(number), "two"]
+    assert marks.descriptor is None
+    marks.close()
+
+
+def test_no_marks_are_none() -> None:
+    """Where they were not asked for there is nothing to read, and nothing for the program."""
+    marks = Marks()
+    assert (marks.read(), marks.environment, marks.actions, marks.descriptor) == ([], {}, [], None)

@@ -1,0 +1,149 @@
+"""The processes of a program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recorder import process_tree as tree
+from recorder.process_tree import ProcessTree
+from samplers.npu.process_dmabuf import DmaBuf
+from samplers.process import read_process, read_shares
+
+_MIB = 2**20
+#: Forks so many processes in a thread of its own, each with 8 MiB, and says so when all are there.
+_WORKERS = """
+import os, sys, threading, time
+def make():
+    for _ in range(int(sys.argv[1])):
+        if not os.fork():
+            held = bytearray(8 << 20)
+            os.write(1, b".")
+            time.sleep(60)
+thread = threading.Thread(target=make)
+thread.start()
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def workers() -> Iterator[subprocess.Popen[bytes]]:
+    """Return a process whose second thread has made three."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _WORKERS, "3"], stdout=subprocess.PIPE, start_new_session=True, bufsize=0
+    )
+    assert process.stdout is not None
+    said = b""
+    while len(said) < 3:
+        said += process.stdout.read(1)
+    yield process
+    os.killpg(process.pid, 9)
+    process.communicate()
+
+
+@pytest.mark.parametrize("way", ["the kernel's lists", "each process's parent"])
+def test_all_processes_are_found(way: str, workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children of any thread are of the program, also on kernels that do not list children."""
+    if way == "each process's parent":
+        monkeypatch.setattr(tree, "_listed_children", lambda _: pytest.fail("not listed here"))
+        monkeypatch.setattr(tree, "_lists_children", lambda: False)
+    found = ProcessTree(workers.pid, 0, with_root=True)
+    assert len(found.live) == 4
+    assert workers.pid in [seen.pid for seen in found.live]
+    assert len(ProcessTree(workers.pid, 0, with_root=False).live) == 3
+    found.close()
+
+
+def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> None:
+    """RSS counts shared pages in each process, PSS once; each worker's own memory is in all of them."""
+    found = ProcessTree(workers.pid, 0, with_root=True)
+    whole, largest = found.sample(1)
+    single = [read_process(seen.pid) for seen in found.live]
+    assert whole == pytest.approx(sum(each.rss_bytes for each in single), rel=0.05)
+    assert largest == pytest.approx(max(each.rss_bytes for each in single), rel=0.05)
+    shares = found.read_shares()
+    assert shares is not None
+    assert shares.pss_bytes == pytest.approx(sum(each.pss_bytes for each in single), rel=0.05)
+    assert 3 * 8 * _MIB <= shares.uss_bytes <= shares.pss_bytes <= whole
+    assert {seen.name for seen in found.live} == {Path(f"/proc/{workers.pid}/comm").read_text().strip()}
+    found.close()
+
+
+def test_high_water_marks_tell_what_has_risen(workers: subprocess.Popen[bytes]) -> None:
+    """They are of the whole life of a process; what was before is passed over where it is asked for."""
+    found = ProcessTree(workers.pid, 0, with_root=True)
+    peak = found.read_peaks()
+    assert peak >= 8 * _MIB
+    assert peak == max(seen.peak_rss_bytes for seen in found.live)
+    assert found.read_peaks() == 0
+    found.close()
+    later = ProcessTree(workers.pid, 0, with_root=True)
+    later.forget_peaks()
+    assert later.read_peaks() == 0
+    later.close()
+
+
+def test_a_process_that_ends_is_left_out(workers: subprocess.Popen[bytes]) -> None:
+    """What was seen of it stays; nobody has waited for it, and it is not found anew."""
+    found = ProcessTree(workers.pid, 0, with_root=True)
+    before, _ = found.sample(1)
+    gone = max(seen.pid for seen in found.live)
+    os.kill(gone, 9)
+    while (after := found.sample(2)[0]) == before or len(found.live) == 4:
+        time.sleep(0.01)
+    found.discover(3)
+    assert len(found.live) == 3
+    assert len(found.seen) == 4
+    assert after <= before - 8 * _MIB
+    assert gone not in [seen.pid for seen in found.live]
+    found.close()
+
+
+def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A buffer that several processes hold is there once; who cannot be read, or has ended, is left out."""
+    found = ProcessTree(workers.pid, 0, with_root=True)
+    first, second, third, fourth = (seen.pid for seen in found.live)
+    of_each = {
+        first: [DmaBuf(1, 100, "drm"), DmaBuf(2, 10, "drm")],
+        second: [DmaBuf(1, 100, "drm"), DmaBuf(3, 1, "system")],
+        third: None,
+    }
+
+    def read(pid: int) -> list[DmaBuf] | None:
+        if pid == fourth:
+            raise ProcessLookupError(pid)
+        return of_each[pid]
+
+    monkeypatch.setattr(tree, "process_dmabufs", read)
+    assert found.read_dmabufs() == 111
+    of_each.update({first: None, second: None})
+    assert found.read_dmabufs() is None
+    found.close()
+
+
+def test_a_process_that_is_not_ours(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PSS may not be read the process is marked, and counts in RSS alone."""
+    found = ProcessTree(workers.pid, 0, with_root=True)
+    whole = found.read_shares()
+
+    def refuse(pid: int) -> tuple[int, int]:
+        if pid == workers.pid:
+            raise PermissionError(pid)
+        return read_shares(pid)
+
+    monkeypatch.setattr(tree, "read_shares", refuse)
+    rest = found.read_shares()
+    assert whole is not None
+    assert rest is not None
+    assert rest.pss_bytes < whole.pss_bytes
+    assert [seen.pid for seen in found.live if not seen.pss_readable] == [workers.pid]
+    monkeypatch.setattr(tree, "read_shares", lambda _: refuse(workers.pid))
+    assert found.read_shares() is None
+    assert found.sample(1)[0] > 0
+    found.close()

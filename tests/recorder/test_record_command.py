@@ -1,0 +1,412 @@
+"""`python -m samplers record` as users run it: real programs, the real storage."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorder.__main__ import main
+from storage.files import StoredFile, read_storage
+from storage.runs import run_of
+from storage.trace import read_trace
+from tests.support import CHECKOUT
+
+_MIB = 2**20
+_DOOR = (sys.executable, "-m", "recorder")
+_LIMIT_S = 60
+
+_PHASES = """
+import os, time
+mark = {mark}
+time.sleep(0.15)
+mark("load")
+held = bytearray(24 << 20)
+time.sleep(0.3)
+mark("steady")
+time.sleep(0.4)
+mark("load")
+time.sleep(0.1)
+mark("end")
+del held
+time.sleep(0.6)
+"""
+_TO_FILE = "lambda name: open(os.environ['REUSEBENCH_PHASES'], 'a').write(name + chr(10))"
+_TO_DESCRIPTOR = "lambda name: os.write(int(os.environ['REUSEBENCH_MARKER']), name.encode() + b'\\n')"
+#: Leaves a process behind that has left the session, and ends before it.
+_DAEMON = """
+import os, time
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        held = bytearray(16 << 20)
+        time.sleep(1.8)
+    os._exit(0)
+os.wait()
+raise SystemExit(3)
+"""
+_WORKERS = """
+import os, time
+for size in (8, 24):
+    if not os.fork():
+        held = bytearray(size << 20)
+        time.sleep(0.8)
+        os._exit(0)
+os.wait()
+os.wait()
+"""
+#: Shorter than anything that samples sees.
+_SPIKE = "import time; time.sleep(0.4); held = bytearray(64 << 20); del held; time.sleep(0.3)"
+_PASSED = "import sys; print(sys.stdin.read().upper()); print('told', file=sys.stderr)"
+
+
+@dataclass(frozen=True)
+class Done:
+    """One command, and what it stored."""
+
+    code: int
+    out: str
+    err: str
+    storage: Path
+
+    @property
+    def program(self) -> dict[str, Any]:
+        """The recorded program."""
+        (file,) = self.files
+        (program,) = file.programs
+        return program
+
+    @property
+    def files(self) -> list[StoredFile]:
+        """All stored runs."""
+        found = list(read_storage(self.storage))
+        assert all(isinstance(each, StoredFile) for each in found), found
+        return [each for each in found if isinstance(each, StoredFile)]
+
+    def values(self, figure: str) -> dict[str, Any]:
+        """Return the first repeat's figure of each phase."""
+        return {phase["name"]: phase["memory"][f"{figure}_bytes"][0] for phase in self.program["phases"]}
+
+
+#: Each is recorded once for all tests, side by side.
+_COMMANDS: dict[str, Sequence[str]] = {
+    "file": ("--phases", "{folder}/marks", "--", sys.executable, "-c", _PHASES.format(mark=_TO_FILE)),
+    "descriptor": ("--marker", "4", "--", sys.executable, "-c", _PHASES.format(mark=_TO_DESCRIPTOR)),
+    "workers": ("--name", "two workers", "--", sys.executable, "-c", _WORKERS),
+    "daemon": ("--", sys.executable, "-c", _DAEMON),
+    "spike": ("--", sys.executable, "-c", _SPIKE),
+    "passed": ("--name", "a/b c", "--repeats", "2", "--", sys.executable, "-c", _PASSED),
+    "killed": ("--repeats", "3", "--", "sh", "-c", "sleep 0.2; kill -9 $$"),
+    "short": ("--", "sh", "-c", ":"),
+    "own --": ("--", "sh", "-c", 'exit "$2"', "sh", "--", "4"),
+}
+
+
+def record(folder: Path, *arguments: str, text: str | None = "in") -> Done:
+    """Record with a storage in the folder."""
+    storage = folder / "storage"
+    words = [each.format(folder=folder) if each.startswith("{folder}") else each for each in arguments]
+    done = subprocess.run(
+        [*_DOOR, "record", "--storage", str(storage), *words],
+        cwd=CHECKOUT,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr, storage)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+    """Return every recording of _COMMANDS by its name."""
+    with ThreadPoolExecutor(4) as pool:
+        pending = {
+            name: pool.submit(record, tmp_path_factory.mktemp("record"), *words) for name, words in _COMMANDS.items()
+        }
+        return {name: each.result() for name, each in pending.items()}
+
+
+@pytest.mark.parametrize("way", ["file", "descriptor"])
+def test_marked_phases_have_figures_of_their_own(way: str, recorded: dict[str, Done]) -> None:
+    """What the program holds in a phase is in that phase; one that comes again is the same phase."""
+    done = recorded[way]
+    assert done.code == 0, done.err
+    assert [phase["name"] for phase in done.program["phases"]] == ["start", "load", "steady", "end"]
+    application = done.values("application_memory")
+    assert application["steady"] - application["end"] == pytest.approx(24 * _MIB, rel=0.1)
+    assert application["steady"] - application["start"] >= 20 * _MIB
+    assert done.values("application_peak_rss")["start"] < done.values("application_peak_rss")["steady"]
+    durations = {phase["name"]: phase["durations_ns"][0] for phase in done.program["phases"]}
+    assert sum(durations.values()) == done.program["repeats"][0]["duration_ns"]
+    assert durations["load"] > 0.35e9
+
+
+def test_a_run_is_in_the_storage_as_any_other(recorded: dict[str, Done]) -> None:
+    """Comparisons and histories find each phase as a configuration, with values and the board."""
+    (file,) = recorded["descriptor"].files
+    run = run_of(file)
+    assert (run.number, run.is_named) == (1, False)
+    assert [each.configuration.detail for each in run.measured] == ["start", "load", "steady", "end"]
+    steady = run.measured[2]
+    assert (steady.configuration.runtime, steady.configuration.name) == ("program", Path(sys.executable).name)
+    assert {"application_memory", "application_peak_rss", "process_peak_rss", "system_memory"} <= set(steady.values)
+    assert file.machine["reusebench"]["memory_sources"]
+    assert file.machine["python_version"]
+
+
+def test_the_trace_has_the_timeline(recorded: dict[str, Done]) -> None:
+    """Readings of RSS and PSS stand with the phases, in time since the start."""
+    done = recorded["file"]
+    trace = read_trace(done.storage, done.program["repeats"][0]["trace"])
+    assert trace is not None
+    assert [phase["name"] for phase in trace["phases"]] == ["start", "load", "steady", "load", "end"]
+    end_ns = trace["phases"][-1]["end_ns"]
+    for series in ("timeline", "pss", "system"):
+        times = trace[series]["times_ns"]
+        assert times == sorted(times)
+        assert 0 <= times[0] <= times[-1] <= end_ns
+    assert max(trace["timeline"]["rss_bytes"]) >= max(trace["pss"]["pss_bytes"]) >= 24 * _MIB
+
+
+def test_all_processes_count(recorded: dict[str, Done]) -> None:
+    """The sum is of all of them, the largest process is one; each is named with its peak."""
+    done = recorded["workers"]
+    assert done.program["name"] == "two workers"
+    assert done.program["repeats"][0]["process_count"] == 3
+    assert done.values("application_memory")["run"] >= 32 * _MIB
+    assert 24 * _MIB <= done.values("process_peak_rss")["run"] <= done.values("application_peak_rss")["run"] - 8 * _MIB
+    peaks = [each["peak_rss_bytes"] for each in done.program["repeats"][0]["processes"]]
+    assert peaks == sorted(peaks, reverse=True)
+    assert peaks[0] - peaks[1] == pytest.approx(16 * _MIB, rel=0.2)
+
+
+def test_a_daemon_is_still_of_the_program(recorded: dict[str, Done]) -> None:
+    """Who leaves the session and its parent is recorded to its end, and the exit code is the program's."""
+    done = recorded["daemon"]
+    assert done.code == 3
+    assert "left processes behind" in done.err
+    assert done.program["repeats"][0]["duration_ns"] > 1.2e9
+    assert done.values("application_memory")["run"] >= 16 * _MIB
+    assert (done.program["outcome"], done.program["repeats"][0]["exit_code"]) == ("failed", 3)
+
+
+def test_a_spike_between_readings_is_not_missed(recorded: dict[str, Done]) -> None:
+    """The kernel's high-water mark has it."""
+    assert recorded["spike"].values("process_peak_rss")["run"] >= 64 * _MIB
+    assert recorded["spike"].values("application_peak_rss")["run"] >= 64 * _MIB
+    assert recorded["spike"].values("application_memory")["run"] < 64 * _MIB
+
+
+def test_input_and_output_are_the_programs(recorded: dict[str, Done]) -> None:
+    """Standard output has nothing of ours; the first of two repeats has read all of the input."""
+    done = recorded["passed"]
+    assert (done.code, done.out) == (0, "IN\n\n")
+    assert done.err.startswith("told\ntold\n")
+    assert "python -m reports --storage" in done.err
+    assert done.program["name"] == "a/b c"
+    assert len(done.program["repeats"]) == 2
+    assert {len(values) for phase in done.program["phases"] for values in phase["memory"].values()} == {2}
+    traces = {repeat["trace"] for repeat in done.program["repeats"]}
+    assert all(read_trace(done.storage, trace) for trace in traces)
+    assert len(traces) == 2
+
+
+def test_a_failure_is_a_result_and_ends_the_repeats(recorded: dict[str, Done]) -> None:
+    """What was measured until then is stored with what happened; the exit code is the shell's."""
+    done = recorded["killed"]
+    assert done.code == 128 + signal.SIGKILL
+    assert done.program["outcome"] == "crashed"
+    assert [(each["exit_code"], each["signal"]) for each in done.program["repeats"]] == [(None, "SIGKILL")]
+    assert "outcome crashed" in done.err
+
+
+def test_a_program_that_is_over_at_once(recorded: dict[str, Done]) -> None:
+    """It is stored, and what there was no time to read is not known."""
+    done = recorded["short"]
+    assert (done.code, done.program["outcome"]) == (0, "ok")
+    (phase,) = done.program["phases"]
+    assert phase["name"] == "run"
+    assert phase["memory"]["npu_memory_bytes"] == [None]
+
+
+def test_a_command_has_dashes_of_its_own(recorded: dict[str, Done]) -> None:
+    """Only the first -- is ours."""
+    assert recorded["own --"].code == 4
+    assert recorded["own --"].program["command"][-2:] == ["--", "4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--", "no-such-command"), 127, "there is no such command"),
+        (("--", "/etc/passwd"), 126, "cannot be executed"),
+        (("--pid", "4194304"), 2, "there is no process 4194304"),
+        (("--phases", "/proc/none", "--", "true"), 2, "--phases FILE"),
+        (("--project", "/etc/passwd", "--", "true"), 2, "--project DIR"),
+    ],
+)
+def test_a_mistake_is_said_and_nothing_is_stored(
+    arguments: Sequence[str], code: int, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence says what was wrong and what to do."""
+    assert main(["record", "--storage", str(tmp_path / "storage"), *arguments]) == code
+    assert said in capfd.readouterr().err
+    assert not list(tmp_path.glob("storage/*/*.json"))
+
+
+def test_a_storage_that_cannot_be_written_is_said_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The program is not started, so nothing is measured in vain."""
+    (tmp_path / "file").touch()
+    started = tmp_path / "started"
+    assert main(["record", "--storage", str(tmp_path / "file"), "--", "touch", str(started)]) == 2
+    assert "--storage DIR" in capfd.readouterr().err
+    assert not started.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--",),
+        ("--pid", "1", "--", "true"),
+        ("--pid", "1", "--marker", "3"),
+        ("--pid", "1", "--repeats", "2"),
+        ("--pid", "0"),
+        ("--marker", "2", "--", "true"),
+        ("--marker", "3", "--phases", "f", "--", "true"),
+        ("--repeats", "0", "--", "true"),
+        ("--name", " ", "--", "true"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """They are refused with how to write them."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["record", *arguments])
+    assert "python -m samplers record [OPTIONS] -- CMD" in capsys.readouterr().err
+
+
+def test_alone_it_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is nothing to do by default."""
+    assert main([]) == 0
+    assert "record" in capsys.readouterr().out
+
+
+def in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, StoredFile]:
+    """Record in a terminal of its own, press Ctrl-C there so often, and return the exit code and what was stored."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(CHECKOUT)
+        os.execv(sys.executable, [*_DOOR, "record", "--storage", str(storage), *arguments])
+    marker, said = b"program is there", b""
+    while marker not in said:
+        said += os.read(terminal, 1024)
+    for _ in range(presses):
+        time.sleep(0.2)
+        os.write(terminal, b"\x03")
+    while True:
+        try:
+            if not os.read(terminal, 1024):
+                break
+        except OSError:  # how a terminal says that nobody is left
+            break
+    status = os.waitpid(pid, 0)[1]
+    os.close(terminal)
+    (file,) = read_storage(storage)
+    assert isinstance(file, StoredFile)
+    return os.WEXITSTATUS(status), file
+
+
+def test_ctrl_c_ends_the_program_and_not_the_recording(tmp_path: Path) -> None:
+    """Programs that run until Ctrl-C are measured like others; how they take it is up to them."""
+    script = "trap 'exit 7' INT; echo program is there; while :; do sleep 0.05; done"
+    code, file = in_terminal(tmp_path, "--repeats", "5", "--", "sh", "-c", script, presses=1)
+    (program,) = file.programs
+    assert (code, program["outcome"]) == (7, "ok")
+    assert [each["ended_by_user"] for each in program["repeats"]] == [True]
+
+
+def test_a_second_ctrl_c_kills(tmp_path: Path) -> None:
+    """A program that does not heed the first is ended, with its processes, and stored."""
+    script = "trap '' INT; (sleep 60)& echo program is there; while :; do sleep 0.05; done"
+    code, file = in_terminal(tmp_path, "--", "sh", "-c", script, presses=2)
+    assert code == 128 + signal.SIGKILL
+    assert file.programs[0]["outcome"] == "crashed"
+
+
+def test_sigterm_is_passed_on(tmp_path: Path) -> None:
+    """Who ends the recorder ends the program, and what was measured is kept."""
+    command = [*_DOOR, "record", "--storage", str(tmp_path), "--", "sh", "-c", "echo; exec sleep 60"]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recorder:
+        assert recorder.stdout is not None
+        recorder.stdout.readline()
+        recorder.terminate()
+        assert recorder.wait(_LIMIT_S) == 128 + signal.SIGTERM
+    (file,) = read_storage(tmp_path)
+    assert isinstance(file, StoredFile)
+    assert file.programs[0]["outcome"] == "ok"
+
+
+def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
+    """Its peak from before is not taken for one of now, and a script may mark phases in the file."""
+    held = "import time; held = bytearray(64 << 20); del held; print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        command = [*_DOOR, "record", "--pid", str(process.pid), "--storage", str(tmp_path)]
+        marks = tmp_path / "marks"
+        with subprocess.Popen([*command, "--phases", str(marks)], cwd=CHECKOUT, stderr=subprocess.DEVNULL) as recorder:
+            while not marks.exists():
+                time.sleep(0.01)
+            time.sleep(0.6)
+            marks.write_text("waiting\n")
+            time.sleep(0.4)
+            process.communicate(b"\n")
+            assert recorder.wait(_LIMIT_S) == 0
+    (file,) = read_storage(tmp_path)
+    assert isinstance(file, StoredFile)
+    (program,) = file.programs
+    assert (program["attached"], program["outcome"]) == (True, "ok")
+    assert program["command"][1:] == ["-c", held]
+    assert program["name"] == Path(sys.executable).name
+    assert [phase["name"] for phase in program["phases"]] == ["start", "waiting"]
+    assert all(phase["memory"]["process_peak_rss_bytes"][0] < 64 * _MIB for phase in program["phases"])
+
+
+def test_npu_memory_is_read_where_there_is_an_npu(tmp_path: Path) -> None:
+    """A program that holds no buffer has none of it; elsewhere it is not known."""
+    lines = (
+        "import sys, recorder.__main__, recorder.task as command",
+        "command.has_npu = lambda: True",
+        "sys.exit(recorder.__main__.main())",
+    )
+    arguments = ["record", "--storage", str(tmp_path), "--", "sleep", "0.2"]
+    subprocess.run([sys.executable, "-c", "; ".join(lines), *arguments], cwd=CHECKOUT, check=True, capture_output=True)
+    (file,) = read_storage(tmp_path)
+    assert isinstance(file, StoredFile)
+    assert file.programs[0]["phases"][0]["memory"]["npu_memory_bytes"] == [0]
+
+
+def test_the_commit_is_that_of_the_users_project(tmp_path: Path) -> None:
+    """Outside a checkout there is none."""
+    project = tmp_path / "project"
+    project.mkdir()
+    done = record(tmp_path, "--project", str(project), "--", "true")
+    assert done.files[0].commit == {}
+    identity = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for command in ("git init -q", "git commit -q --allow-empty -m first"):
+        subprocess.run(command.split(), cwd=project, env={**os.environ, **identity}, check=True)
+    done = record(tmp_path, "--project", str(project), "--", "true")
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=project, capture_output=True, text=True, check=True)
+    assert done.files[1].commit["id"] == head.stdout.strip()

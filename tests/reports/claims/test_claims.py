@@ -1,0 +1,435 @@
+"""The claims ledger: its data, and what each judge says of runs with chosen figures."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.base.texts import LANGUAGES, texts_of
+from reports.claims.claims import CLAIMS_COLUMNS, claims_rows, judge_claims, read_claims
+from reports.claims.judges import DOES_NOT_HOLD, HOLDS, JUDGES, OPEN, VERDICTS, Judgement, Phrase, judge
+from reports.claims.table import claim_tests, claims_table
+from reports.results.labels import group_id
+from reports.results.rows import Group
+from scenarios.catalogue import find_scenario
+from scenarios.plan import Plan
+from tests.reports.results.test_rows import groups_of
+from tests.reports.stored import (
+    FAILED,
+    MIB,
+    NOT_SUPPORTED,
+    dup,
+    even,
+    npu_account,
+    npu_run,
+    result,
+    runtime_account,
+    write_run,
+)
+
+ENGLISH = texts_of("en")
+SHARE = {"scenario": "full_dup", "memory": "application"}
+ZERO_COPY = {"scenarios": ["zero_copy_io_4k", "zero_copy_io"]}
+
+
+def group_of(storage: Path, *infos: dict[str, Any]) -> Group:
+    write_run(storage, infos)
+    (group,) = groups_of(storage)
+    return group
+
+
+def full_dup(storage: Path, **changes: Any) -> Group:
+    """Return a group in which full dup saves 330 of 510 MiB: 64.7 %; the repeats of both are equal."""
+    infos = [result(storage, "no_reuse_one_model", even(40), **changes)]
+    return group_of(storage, *infos, result(storage, "full_dup", dup(40, 10), **changes))
+
+
+def said(judgement: Judgement) -> str:
+    return judgement.reason.said(ENGLISH)
+
+
+# The data
+
+
+@pytest.mark.parametrize("claim", read_claims(), ids=lambda claim: claim.id)
+def test_a_claim_is_whole(claim: Any) -> None:
+    """Every claim has a judge that takes its parameters, words in every language, scenarios that exist, https."""
+    inspect.signature(JUDGES[claim.judge]).bind(None, **claim.parameters)
+    for words in (claim.claim, claim.test, claim.source.title):
+        assert sorted(words) == sorted(LANGUAGES)
+        assert all(words.values())
+    scenarios = [claim.parameters.get("scenario"), *claim.parameters.get("scenarios", ())]
+    assert all(find_scenario(name) for name in scenarios if name)
+    assert claim.source.url is None or claim.source.url.startswith("https://")
+    assert len(claim.source.read.split("-")) == 3
+
+
+def test_chinese_claims_have_chinese_punctuation() -> None:
+    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
+    beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
+    words = [each["zh-CN"] for claim in read_claims() for each in (claim.claim, claim.test, claim.source.title)]
+    assert [text for text in words if beside.search(text)] == []
+
+
+def test_claims_have_different_names_and_every_judge_has_work() -> None:
+    """No two claims have one id, and no judge is without a claim."""
+    claims = read_claims()
+    assert len({claim.id for claim in claims}) == len(claims)
+    assert {claim.judge for claim in claims} == set(JUDGES)
+
+
+def test_every_reason_and_figure_has_words(tmp_path: Path) -> None:
+    """Whatever becomes of a claim can be said in every language."""
+    npu_run(tmp_path)
+    for each in judge_claims(groups_of(tmp_path)):
+        for language in LANGUAGES:
+            for phrase in filter(None, (each.judgement.reason, each.judgement.shown)):
+                assert phrase.said(texts_of(language))
+    words = ENGLISH.words
+    assert {f"claims_{verdict}" for verdict in VERDICTS} <= set(words)
+
+
+# Shares of memory
+
+
+@pytest.mark.parametrize(("claimed", "verdict"), [(64, HOLDS), (65, DOES_NOT_HOLD)])
+def test_a_share_is_compared_with_the_claimed_one(tmp_path: Path, claimed: float, verdict: str) -> None:
+    """64.7 % saved reach 64 % and stay below 65 %."""
+    judgement = judge("share_saved", full_dup(tmp_path), {**SHARE, "claimed_percent": claimed})
+    assert judgement.verdict == verdict
+    assert judgement.figure is not None
+    assert judgement.figure.median == pytest.approx(100 * 330 / 510)
+
+
+def test_a_claimed_share_within_the_spread_is_open(tmp_path: Path) -> None:
+    """Where the claimed share lies between the ends of the range, nothing is decided."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=1)), result(tmp_path, "full_dup", dup(40, 10))]
+    judgement = judge("share_saved", group_of(tmp_path, *infos), {**SHARE, "claimed_percent": 65})
+    assert judgement.verdict == OPEN
+    assert "smaller than the spread" in said(judgement)
+
+
+def test_the_noise_of_system_memory_is_part_of_its_spread(tmp_path: Path) -> None:
+    """A share that the repeats alone would decide is open where the idle machine moves by more."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    parameters = {**SHARE, "memory": "system", "claimed_percent": 20}
+    assert judge("share_saved", group_of(tmp_path, *infos), parameters).verdict == HOLDS
+    for info in infos:
+        info["memory"]["system_memory_noise_bytes"] = [100 * MIB] * 3
+    judgement = judge("share_saved", group_of(tmp_path, *infos), parameters)
+    assert judgement.verdict == OPEN
+    assert "noise" in said(judgement)
+
+
+def test_a_single_repeat_decides_no_share(tmp_path: Path) -> None:
+    """It has no spread."""
+    infos = [result(tmp_path, name, even(cost, repeats=1)) for name, cost in _COSTS.items()]
+    judgement = judge("share_saved", group_of(tmp_path, *infos), {**SHARE, "claimed_percent": 1})
+    assert (judgement.verdict, said(judgement)) == (OPEN, "a single repeat has no spread")
+
+
+_COSTS = {"no_reuse_one_model": 40, "full_dup": 10}
+
+
+def test_application_memory_of_the_virtual_board_decides_nothing(tmp_path: Path) -> None:
+    """It is the emulator's; the figure stands beside the share of NPU memory all the same."""
+    group = full_dup(tmp_path, npu=npu_account, computes=False)
+    judgement = judge("share_saved", group, {**SHARE, "claimed_percent": 29.6})
+    assert judgement.verdict == OPEN
+    assert "emulator" in said(judgement)
+    assert judgement.shown is not None
+    # 11 of 12 contexts without their 6 of 10 MiB.
+    assert "55.0 % of NPU memory" in judgement.shown.said(ENGLISH)
+
+
+def test_what_was_not_measured_is_open_with_the_reason(tmp_path: Path) -> None:
+    """A scenario that is missing, one that failed and one without a baseline are told apart."""
+    parameters = {**SHARE, "claimed_percent": 1}
+    alone = group_of(tmp_path / "a", result(tmp_path / "a", "no_reuse_one_model", even(40)))
+    assert said(judge("share_saved", alone, parameters)) == "Full dup was not measured"
+    failed = group_of(tmp_path / "b", result(tmp_path / "b", "full_dup", [], failure=FAILED))
+    assert said(judge("share_saved", failed, parameters)) == "Full dup: crashed"
+    orphan = group_of(tmp_path / "c", result(tmp_path / "c", "full_dup", even(40)))
+    assert "baseline" in said(judge("share_saved", orphan, parameters))
+
+
+def test_the_theory_is_all_contexts_but_one(tmp_path: Path) -> None:
+    """12 contexts that take nothing but the first reach 11/12 over the import; with 10 MiB each they do not."""
+    parameters = {"scenario": "full_dup"}
+    assert judge("all_but_one_saved", full_dup(tmp_path / "a"), parameters).verdict == DOES_NOT_HOLD
+    infos = [result(tmp_path / "b", "no_reuse_one_model", even(40)), result(tmp_path / "b", "full_dup", dup(40, 0))]
+    assert judge("all_but_one_saved", group_of(tmp_path / "b", *infos), parameters).verdict == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("cost", "verdict"),
+    [(even(20), HOLDS), (even(40), DOES_NOT_HOLD), (even(41), DOES_NOT_HOLD), (even(40, spread=1), OPEN)],
+)
+def test_saved_memory_has_to_exceed_its_spread(tmp_path: Path, cost: list[list[int]], verdict: str) -> None:
+    """More than the spread holds, nothing at all or more memory does not, and a chance difference is open."""
+    infos = [result(tmp_path, "in_turn", even(40)), result(tmp_path, "internal_reuse", cost)]
+    assert judge("memory_saved", group_of(tmp_path, *infos), {"scenario": "internal_reuse"}).verdict == verdict
+
+
+# Speed and copies
+
+
+@pytest.mark.parametrize(
+    ("rates", "verdict"),
+    [([99.0, 100.0, 101.0], HOLDS), ([60.0, 61.0, 62.0], DOES_NOT_HOLD), ([80.0, 95.0, 110.0], OPEN)],
+)
+def test_a_loss_of_throughput_is_judged_by_its_range(tmp_path: Path, rates: list[float], verdict: str) -> None:
+    """Of 100 per second, 1 % less is kept, 39 % less is lost, and a range around the tolerance is open."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    infos[0]["speed"]["throughput_per_s"] = [100.0] * 3
+    infos[1]["speed"]["throughput_per_s"] = rates
+    parameters = {"scenarios": ["full_dup"], "tolerance_percent": 5}
+    assert judge("rate_kept", group_of(tmp_path, *infos), parameters).verdict == verdict
+
+
+def test_the_worst_scenario_decides_on_throughput(tmp_path: Path) -> None:
+    """One scenario that loses frames is enough, whatever the others do."""
+    names = ("no_reuse", "partial_dup", "no_reuse_one_model", "full_dup")
+    infos = {name: result(tmp_path, name, even(40)) for name in names}
+    infos["partial_dup"]["speed"]["throughput_per_s"] = [50.0, 51.0, 52.0]
+    for name in ("no_reuse", "no_reuse_one_model", "full_dup"):
+        infos[name]["speed"]["throughput_per_s"] = [100.0] * 3
+    parameters = {"scenarios": ["full_dup", "partial_dup"], "tolerance_percent": 5}
+    judgement = judge("rate_kept", group_of(tmp_path, *infos.values()), parameters)
+    assert judgement.verdict == DOES_NOT_HOLD
+    assert judgement.shown is not None
+    assert judgement.shown.values["scenario"] == "partial_dup"
+
+
+def test_other_work_leaves_frames_unjudged(tmp_path: Path) -> None:
+    """Where the machine was busy, a loss of frames may be that of other work."""
+    names = ("no_reuse_one_model", "full_dup")
+    infos = [result(tmp_path, name, even(40), idle_cpu_percent=50.0) for name in names]
+    judgement = judge("rate_kept", group_of(tmp_path, *infos), {"scenarios": ["full_dup"], "tolerance_percent": 5})
+    assert (judgement.verdict, judgement.reason.key) == (OPEN, "claims_reason_disturbed")
+
+
+def test_where_nothing_computes_there_is_no_speed(tmp_path: Path) -> None:
+    """The virtual board says nothing of frames."""
+    npu_run(tmp_path)
+    (group,) = groups_of(tmp_path)
+    judgement = judge("rate_kept", group, {"scenarios": ["full_dup"], "tolerance_percent": 5})
+    assert judgement.verdict == OPEN
+    assert "nothing computes" in said(judgement)
+
+
+def test_fewer_copies_are_counted_with_the_largest_tensors(tmp_path: Path) -> None:
+    """Of the sizes that were measured the first named is judged, with its latency beside it."""
+    names = ("copied_io", "zero_copy_io", "copied_io_4k", "zero_copy_io_4k")
+    judgement = judge(
+        "copies_avoided", group_of(tmp_path, *(result(tmp_path, name, even(3)) for name in names)), ZERO_COPY
+    )
+    assert judgement.verdict == HOLDS
+    assert judgement.figure is not None
+    assert judgement.figure.median == 144 * MIB
+    assert judgement.shown is not None
+    assert "latency 0.00 ±0.00 ms less" in judgement.shown.said(ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "own", "verdict", "words"),
+    [(8, 8, DOES_NOT_HOLD, "as much"), (0, 0, OPEN, "no copy to leave out"), (None, None, OPEN, "not counted")],
+)
+def test_copies_that_are_not_fewer(
+    tmp_path: Path, baseline: int | None, own: int | None, verdict: str, words: str
+) -> None:
+    """As many copies refute it; a baseline without copies, or copies that were not counted, leave it open."""
+    infos = [result(tmp_path, name, even(3)) for name in ("copied_io", "zero_copy_io")]
+    for info, size in zip(infos, (baseline, own)):
+        info["copies"] = None if size is None else [{"input_bytes": size, "output_bytes": 0}]
+    judgement = judge("copies_avoided", group_of(tmp_path, *infos), ZERO_COPY)
+    assert judgement.verdict == verdict
+    assert words in said(judgement)
+
+
+# By the account
+
+
+def changed(**of_context: Any) -> Callable[[Plan], dict[str, Any]]:
+    """Return an account in which each context but the first has these bytes."""
+
+    def account(plan: Plan) -> dict[str, Any]:
+        made = npu_account(plan)
+        for context in made["contexts"][1:]:
+            context.update(of_context)
+        return made
+
+    return account
+
+
+def accounted(storage: Path, account: Callable[[Plan], dict[str, Any]], *names: str) -> Group:
+    infos = [result(storage, name, even(3, repeats=1), npu=account, computes=False) for name in names]
+    return group_of(storage, *infos)
+
+
+def test_internal_reuse_saves_all_but_the_largest(tmp_path: Path) -> None:
+    """By the account it does, to the page, and one repeat is enough; a context that keeps its own refutes it."""
+    parameters = {"scenario": "internal_reuse"}
+    names = ("in_turn", "internal_reuse")
+    judgement = judge("smaller_internal_saved", accounted(tmp_path / "a", npu_account, *names), parameters)
+    assert judgement.verdict == HOLDS
+    assert judgement.figure is not None
+    assert judgement.figure.median == 3 * 2 * MIB
+    own = accounted(tmp_path / "b", changed(internal_bytes=2 * MIB), *names)
+    assert judge("smaller_internal_saved", own, parameters).verdict == DOES_NOT_HOLD
+
+
+def test_without_an_account_internal_reuse_is_open(tmp_path: Path) -> None:
+    """Application memory says nothing of components."""
+    group = group_of(tmp_path, *(result(tmp_path, name, even(3)) for name in ("in_turn", "internal_reuse")))
+    judgement = judge("smaller_internal_saved", group, {"scenario": "internal_reuse"})
+    assert judgement.verdict == OPEN
+    assert "no account" in said(judgement)
+
+
+@pytest.mark.parametrize(
+    ("account", "verdict"), [(npu_account, HOLDS), (changed(weights_bytes=1), DOES_NOT_HOLD), (runtime_account, OPEN)]
+)
+def test_slaves_have_no_weights(tmp_path: Path, account: Callable[[Plan], dict[str, Any]], verdict: str) -> None:
+    """By a ledger alone: what the slaves have besides is named."""
+    group = accounted(tmp_path, account, "resolutions", "shared_weights")
+    judgement = judge("slaves_without_weights", group, {"scenario": "shared_weights"})
+    assert judgement.verdict == verdict
+    if judgement.shown:
+        assert "internal tensors 6.00" in judgement.shown.said(ENGLISH)
+
+
+def sharing(component: str) -> Callable[[Plan], dict[str, Any]]:
+    """Return an account in which the contexts share this component besides the weights."""
+
+    def account(plan: Plan) -> dict[str, Any]:
+        made = npu_account(plan)
+        made["shared"] += [{**each, "component": component} for each in made["shared"][:1]]
+        return made
+
+    return account
+
+
+@pytest.mark.parametrize(
+    ("account", "verdict"),
+    [
+        (npu_account, HOLDS),
+        (changed(weights_bytes=MIB), DOES_NOT_HOLD),
+        (changed(internal_bytes=0), DOES_NOT_HOLD),
+        (sharing("register_commands"), DOES_NOT_HOLD),
+        (runtime_account, OPEN),
+    ],
+)
+def test_dup_shares_weights_and_nothing_else(
+    tmp_path: Path, account: Callable[[Plan], dict[str, Any]], verdict: str
+) -> None:
+    """Dups with weights, without internal tensors or with something else in common refute it."""
+    group = accounted(tmp_path, account, "no_reuse_one_model", "full_dup")
+    assert judge("only_weights_shared", group, {"scenario": "full_dup"}).verdict == verdict
+
+
+def buffers(*kinds: tuple[str, int, int]) -> Callable[[Plan], dict[str, Any]]:
+    """Return what accounts for buffers of the application: of each kind so many are named, of so many."""
+    found = [{"kind": kind, "read": read, "count": count, "bytes": MIB} for kind, read, count in kinds]
+    return lambda plan: npu_account(plan, application_buffers=found)
+
+
+@pytest.mark.parametrize(
+    ("account", "verdict", "words"),
+    [
+        (buffers(("input", 12, 12), ("output", 0, 36)), HOLDS, "name them"),
+        (buffers(("output", 0, 36)), DOES_NOT_HOLD, "name none"),
+        (buffers(), OPEN, "allocated no buffer"),
+        (npu_account, OPEN, "stored before"),
+        (runtime_account, OPEN, "no ledger"),
+    ],
+)
+def test_buffers_of_the_application_are_read_to_the_end(
+    tmp_path: Path, account: Callable[[Plan], dict[str, Any]], verdict: str, words: str
+) -> None:
+    """By what inferences name; results without the figure are open."""
+    group = accounted(tmp_path, account, "external_memory")
+    judgement = judge("application_memory_read", group, {"scenarios": ["external_memory", "zero_copy_io"]})
+    assert judgement.verdict == verdict
+    assert words in said(judgement)
+    if verdict == HOLDS:
+        assert judgement.shown is not None
+        assert judgement.shown.said(ENGLISH).endswith("inputs 12/12, outputs 0/36")
+
+
+@pytest.mark.parametrize(("failure", "verdict"), [(NOT_SUPPORTED, HOLDS), (None, DOES_NOT_HOLD), (FAILED, OPEN)])
+def test_what_is_not_supported_was_refused(tmp_path: Path, failure: dict[str, Any] | None, verdict: str) -> None:
+    """A refusal bears it out, a run refutes it, and a crash says nothing."""
+    group = group_of(tmp_path, result(tmp_path, "full_dup", [] if failure else even(3), failure=failure))
+    assert judge("refused", group, {"scenario": "full_dup"}).verdict == verdict
+
+
+# The ledger
+
+
+def test_a_claim_is_judged_where_it_is_about_the_runtime(tmp_path: Path) -> None:
+    """Claims of RKNN stand beside RKNN alone, those of dup beside all."""
+    full_dup(tmp_path)
+    npu_run(tmp_path, number=2)
+    judged = {(each.claim.id, each.group.info["runtime"]) for each in judge_claims(groups_of(tmp_path))}
+    assert {("dup_theory", "rknn"), ("dup_theory", "onnxruntime"), ("internal_reuse", "rknn")} <= judged
+    assert ("internal_reuse", "onnxruntime") not in judged
+
+
+def test_a_claim_of_the_mini_runtime_is_judged_on_its_chips(tmp_path: Path) -> None:
+    """What the manual says of small chips is judged there alone, and what it excludes them from is not."""
+    for chip, about, not_about in (
+        ("rv1106", "mini_runtime_no_dup", "dup_shares_weights"),
+        ("rk3588", "dup_shares_weights", "mini_runtime_no_dup"),
+    ):
+        info = {**result(tmp_path, "full_dup", even(3), npu=npu_account), "chip": chip}
+        ids = {each.claim.id for each in judge_claims([group_of(tmp_path / chip, info)])}
+        assert about in ids
+        assert not_about not in ids
+
+
+def test_the_exported_rows_have_their_columns(tmp_path: Path) -> None:
+    """Every claim that is about the group has one row, with figures as numbers and reasons in English."""
+    rows = claims_rows(full_dup(tmp_path))
+    assert all(tuple(row) == CLAIMS_COLUMNS for row in rows)
+    row = next(row for row in rows if row["claim"] == "full_dup_application")
+    assert (row["verdict"], row["figure"], row["spread"], row["unit"]) == (HOLDS, 64.706, 0, "percent")
+    assert row["source"].startswith("https://")
+    zero_copy = next(row for row in rows if row["claim"] == "onnxruntime_io_binding")
+    assert (zero_copy["verdict"], zero_copy["figure"], zero_copy["unit"]) == (OPEN, None, None)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_table_says_claim_verdict_and_figure(tmp_path: Path, language: str) -> None:
+    """A row has the claim, the group's label, the verdict with its reason, and the figure; its class is the group's."""
+    texts = texts_of(language)
+    table = claims_table([full_dup(tmp_path)], ["here"], texts)
+    assert len(table.heads) == len(table.rows[0][1])
+    claim = read_claims()[1]
+    cells = next([cell.text for cell in row] for _, row in table.rows if row[0].text == claim.claim[language])
+    assert cells[1] == "here"
+    assert cells[2].startswith(texts("claims_holds"))
+    assert "64.7 ±0.0 %" in cells[3]
+    assert {look for look, _ in table.rows} == {group_id(0)}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_claim_has_its_test_and_source_below_the_table(language: str) -> None:
+    """Every claim says what is looked at, and where it was published or read."""
+    found = claim_tests(texts_of(language))
+    assert [each[:4] for each in found] == [
+        (claim.claim[language], claim.test[language], claim.source.title[language], claim.source.url)
+        for claim in read_claims()
+    ]
+    assert all(claim.source.read in dates for claim, (*_, dates) in zip(read_claims(), found))
+
+
+def test_words_of_a_phrase_are_of_the_language() -> None:
+    """A scenario in a reason is called as the rest of the page calls it."""
+    phrase = Phrase("claims_reason_not_measured", {"scenario": "full_dup"})
+    assert texts_of("zh-CN").scenario("full_dup") in phrase.said(texts_of("zh-CN"))

@@ -1,0 +1,130 @@
+"""What has changed between two sides of runs, and what cannot be compared."""
+
+from __future__ import annotations
+
+import random
+
+from reports.compare.changes import DISTURBED, compare_runs
+from reports.compare.difference import HIGHER, NO_CHANGE
+from storage.metrics import find_metric
+from storage.runs import Run
+from tests.reports.compare.short_runs import FULL_DUP, MIB, NO_REUSE, measured, memory, run
+
+NAME = "application_memory_trimmed_over_baseline"
+METRIC = find_metric(NAME)
+
+
+def earlier(count: int, sd: float = 0.1) -> list[Run]:
+    """Return runs around 50 MiB, the first with number 1."""
+    rolled = random.Random(1)
+    return [memory(number, *(rolled.gauss(50, sd) for _ in range(3))) for number in range(1, count + 1)]
+
+
+def test_a_row_for_each_configuration_and_metric_of_both() -> None:
+    """What both sides have figures of is compared, in the head's order of configurations."""
+    values = {"npu_memory": [5, 5], "latency": [1, 2]}
+    runs = [run(number, measured(values, NO_REUSE), measured(values)) for number in (1, 2)]
+    metrics = [find_metric(name) for name in ("latency", "npu_memory", "throughput")]
+    changes = compare_runs(runs[:1], runs[1:], runs, metrics)
+    named = [(change.configuration, change.metric.name) for change in changes.rows]
+    assert named == [(each, name) for each in (NO_REUSE, FULL_DUP) for name in ("latency", "npu_memory")]
+    assert not (changes.differing)
+    assert not (changes.unmeasured)
+    assert not (changes.across)
+
+
+def test_earlier_runs_of_the_series_show_the_noise() -> None:
+    """A small rise is told when the runs before the head show how little the figure moves."""
+    known = earlier(20)
+    head = memory(30, 50.9, 51.0, 51.1)
+    (alone,) = compare_runs(known[-1:], [head], [], [METRIC]).rows
+    (change,) = compare_runs(known[-1:], [head], [*known, head], [METRIC]).rows
+    assert (alone.difference.noise.runs, change.difference.noise.runs) == (0, 20)
+    assert change.verdict == HIGHER
+
+
+def test_later_runs_and_the_head_itself_are_no_earlier_runs() -> None:
+    """What was measured after the head, and the head's own figures, say nothing of the noise before it."""
+    known = earlier(20)
+    head, later = memory(21, 50, 50, 50), [memory(number, 90, 10, 50) for number in range(22, 30)]
+    (change,) = compare_runs(known[:1], [head], [*known, head, *later], [METRIC]).rows
+    assert change.difference.noise.runs == 20
+    assert change.difference.noise.repeat < MIB
+
+
+def test_earlier_runs_under_other_conditions_do_not_count() -> None:
+    """The noise under another version of the runtime is that of something else."""
+    others = [run(number, measured({NAME: [1, 99]}, runtime_version="0.9")) for number in range(1, 9)]
+    (change,) = compare_runs([memory(10, 50, 50)], [memory(11, 50, 50)], others, [METRIC]).rows
+    assert change.difference.noise.runs == 0
+
+
+def test_several_runs_are_one_side() -> None:
+    """A baseline of several runs has the repeats of all."""
+    known = earlier(4)
+    (change,) = compare_runs(known, [memory(9, 50)], known, [METRIC]).rows
+    assert (change.difference.base_count, change.difference.head_count) == (12, 1)
+
+
+def test_other_conditions_are_not_compared_silently() -> None:
+    """Where a version or the plan differs nothing is compared, and what differs is said."""
+    base = run(1, measured({NAME: [50, 50]}, runtime_version="1.6.0", plan="a"))
+    head = run(2, measured({NAME: [60, 60]}, runtime_version="2.3.2", plan="b"))
+    changes = compare_runs([base], [head], [], [METRIC])
+    assert changes.rows == ()
+    (differing,) = changes.differing
+    assert differing.conditions == {"runtime_version": ("1.6.0", "2.3.2"), "plan": ("a", "b")}
+
+
+def test_what_the_user_allows_to_differ_is_compared_and_said() -> None:
+    """All that differs must be allowed; then it is compared, and what differs is still said."""
+    base = run(1, measured({NAME: [50, 50]}, runtime_version="1.6.0", plan="a"))
+    head = run(2, measured({NAME: [60, 60]}, runtime_version="2.3.2", plan="b"))
+    assert not compare_runs([base], [head], [], [METRIC], ["runtime_version"]).rows
+    changes = compare_runs([base], [head], [], [METRIC], ["runtime_version", "plan"])
+    assert len(changes.rows) == 1
+    assert changes.across[0].conditions["plan"] == ("a", "b")
+
+
+def test_what_cannot_be_measured_any_more_is_broken() -> None:
+    """A configuration that failed in the head is told apart from one that is new, or was not asked for."""
+    ok, failed = measured({NAME: [50]}), measured({}, outcome="crashed")
+    other = measured({NAME: [50]}, NO_REUSE)
+    (lost,) = compare_runs([run(1, ok)], [run(2, failed)], [], [METRIC]).unmeasured
+    assert lost.is_broken
+    assert (lost.base, lost.head) == ("ok", "crashed")
+    (gone, new) = compare_runs([run(1, ok)], [run(2, other)], [], [METRIC]).unmeasured[::-1]
+    assert not (gone.is_broken)
+    assert not (new.is_broken)
+    assert (gone.head, new.base) == (None, None)
+
+
+def test_what_neither_side_could_measure_is_no_news() -> None:
+    """A mechanism that is not supported on both sides is not listed."""
+    lacking = measured({}, outcome="not_supported")
+    assert not compare_runs([run(1, lacking)], [run(2, lacking)], [], [METRIC]).unmeasured
+
+
+def test_speed_on_a_busy_machine_has_no_verdict() -> None:
+    """Other work on the machine moves latencies, and not memory."""
+    quiet, busy = ({NAME: [level * MIB] * 3, "latency": [level * 1e5] * 3} for level in (50.0, 90.0))
+    base, head = run(1, measured(quiet)), run(2, measured(busy, busy_percent=50))
+    memory_row, speed = compare_runs([base], [head], [], [METRIC, find_metric("latency")]).rows
+    assert (memory_row.verdict, speed.verdict) == (HIGHER, DISTURBED)
+
+
+def test_the_confidence_is_of_the_whole_table() -> None:
+    """The more rows a table has, the more each of them must show."""
+    values = {NAME: [50 * MIB, 51 * MIB, 52 * MIB]}
+    one = [run(number, measured(values)) for number in (1, 2)]
+    many = [run(number, measured(values), measured(values, NO_REUSE)) for number in (1, 2)]
+    errors = [compare_runs(runs[:1], runs[1:], [], [METRIC]).rows[0].difference.error or 0 for runs in (one, many)]
+    assert errors[1] > errors[0]
+
+
+def test_a_failed_run_beside_a_good_one_of_a_side_does_not_count() -> None:
+    """Of several runs of a side those that measured it stand for it."""
+    good, failed = measured({NAME: [50 * MIB] * 3}), measured({}, outcome="crashed")
+    (change,) = compare_runs([run(1, good), run(2, failed)], [run(3, good)], [], [METRIC]).rows
+    assert change.verdict == NO_CHANGE
+    assert change.difference.base_count == 3

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.explanation.explanation import (
+    ACCOUNT,
+    APPLICATION,
+    BASELINE_CONTEXTS,
+    EXPLANATION_COLUMNS,
+    FIRST_OF_KIND,
+    NPU,
+    OWN_CONTEXTS,
+    TOTAL,
+    Explanation,
+    explain,
+    explanation_rows,
+)
+from reports.results.npu import COMPONENTS
+from reports.results.rows import Row
+from scenarios.plan import Plan
+from tests.reports.results.test_rows import groups_of
+from tests.reports.stored import (
+    FAILED,
+    IMPORTED,
+    MIB,
+    dup,
+    even,
+    npu_account,
+    result,
+    runtime_account,
+    write_run,
+)
+
+
+def last_row(storage: Path, *infos: dict[str, Any]) -> Row:
+    """Return the row of the last of these results."""
+    write_run(storage, infos)
+    return next(row for row in groups_of(storage)[0].rows if row.scenario == infos[-1]["scenario"])
+
+
+def explained(storage: Path, *infos: dict[str, Any]) -> Explanation:
+    """Return the explanation of the last of these results."""
+    found = explain(last_row(storage, *infos))
+    assert found is not None
+    return found
+
+
+def in_mib(figures: Any) -> dict[str, float | None]:
+    """Return the medians in MiB."""
+    return {name: figure and figure.median / MIB for name, figure in figures.items()}
+
+
+def with_more(component: str, more_bytes: int, places: Sequence[int]) -> Any:
+    """Return an account in which these contexts have so much more of a component."""
+
+    def account(plan: Plan) -> dict[str, Any]:
+        found = npu_account(plan)
+        for place in places:
+            found["contexts"][place][f"{component}_bytes"] += more_bytes
+        found["total_bytes"] += more_bytes * len(places)
+        return found
+
+    return account
+
+
+def by_model(plan: Plan) -> dict[str, Any]:
+    """Return an account in which the internal tensors of model i take i + 1 MiB where they are not shared."""
+    found = npu_account(plan)
+    for context, spec in zip(found["contexts"], plan.contexts):
+        context["internal_bytes"] = (spec.model + 1) * MIB * bool(context["internal_bytes"])
+    found["total_bytes"] = sum(sum(context.values()) for context in found["contexts"])
+    return found
+
+
+def test_a_dup_is_predicted_to_share_its_weights_alone(tmp_path: Path) -> None:
+    """Of 12 contexts of 10 MiB, 6 of them weights, full dup keeps the weights of one and all else of twelve."""
+    names = ("no_reuse_one_model", "full_dup")
+    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
+    assert (found.basis, found.memory) == (ACCOUNT, NPU)
+    assert found.predicted_total.median == (6 + 12 * 4) * MIB
+    assert (found.predicted_saved.median, found.measured_saved.median) == (66 * MIB, 66 * MIB)
+    assert found.percent(found.predicted_saved) == pytest.approx(55)
+    assert set(in_mib(found.error_by_component).values()) == {0}
+    assert found.shared == ("weights",)
+    assert in_mib(found.own)["weights"] == 0
+    assert in_mib(found.own)["internal"] == 2
+
+
+def test_the_claim_is_the_share_of_contexts_that_reuse_another(tmp_path: Path) -> None:
+    """The claim for 11 of 12 dups is 11/12 of everything, and it is not reached."""
+    names = ("no_reuse_one_model", "full_dup")
+    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
+    assert (found.reusing, found.contexts) == (11, 12)
+    assert found.naive_percent == pytest.approx(100 * 11 / 12)
+    assert found.naive_saved_bytes == pytest.approx(110 * MIB)
+    assert not found.claim_is_reached
+
+
+def test_errors_stand_by_component(tmp_path: Path) -> None:
+    """What dups really have less than the baseline's contexts is an error of that component alone."""
+    less = with_more("register_commands", -MIB // 16, range(1, 12))
+    baseline = result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)
+    found = explained(tmp_path, baseline, result(tmp_path, "full_dup", even(3), npu=less))
+    errors = in_mib(found.error_by_component)
+    assert errors == {**dict.fromkeys(COMPONENTS, 0), "register_commands": -11 / 16}
+    assert found.error.median == -11 * MIB / 16
+
+
+def test_a_prediction_uses_no_figure_of_the_scenario(tmp_path: Path) -> None:
+    """Whatever the scenario's account says, the prediction by account stays the same."""
+    baseline = result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)
+    other = result(tmp_path, "full_dup", even(9), npu=with_more("io", 5 * MIB, range(12)))
+    found = explained(tmp_path, baseline, other)
+    assert found.predicted_total.median == 54 * MIB
+    assert found.error.median == 60 * MIB
+
+
+@pytest.mark.parametrize("scenario", ["internal_reuse", "internal_reuse_last_first"])
+def test_one_internal_memory_is_as_large_as_the_largest(tmp_path: Path, scenario: str) -> None:
+    """Models of 1, 2, 3 and 4 MiB of internal tensors are predicted to share 4, in whatever order they come."""
+    names = ("in_turn", scenario)
+    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=by_model) for name in names))
+    assert (in_mib(found.baseline)["internal"], in_mib(found.predicted)["internal"]) == (10, 4)
+    assert found.reusing == 3
+    assert found.shared == ("internal",)
+
+
+def test_contexts_share_internal_memory_by_core(tmp_path: Path) -> None:
+    """Full dup with internal reuse has one internal memory for each of 2 cores, and one context's weights."""
+    names = ("no_reuse_one_model", "full_dup_internal_reuse")
+    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
+    predicted = in_mib(found.predicted)
+    assert (predicted["weights"], predicted["internal"], predicted["register_commands"]) == (6, 2 * 2, 12)
+    assert found.shared == ("weights", "internal")
+
+
+def test_a_thread_on_a_shared_context_adds_nothing(tmp_path: Path) -> None:
+    """Twelve threads on one context are predicted to take what one context takes."""
+    names = ("no_reuse_one_model", "shared_context")
+    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
+    assert found.predicted_total.median == 10 * MIB
+    assert found.percent(found.predicted_saved) == pytest.approx(found.naive_percent)
+    assert found.shared == COMPONENTS
+
+
+def test_memory_of_no_context_is_other(tmp_path: Path) -> None:
+    """What the baseline has in no context's step is predicted to be there again, under other."""
+
+    def account(plan: Plan) -> dict[str, Any]:
+        found = npu_account(plan, unattributed_bytes=3 * MIB)
+        return {**found, "total_bytes": found["total_bytes"] + 3 * MIB}
+
+    names = ("no_reuse_one_model", "full_dup")
+    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=account) for name in names))
+    assert in_mib(found.predicted)["other"] == 3
+    assert found.error.median == 0
+
+
+def test_what_a_source_does_not_tell_apart_stays_unknown(tmp_path: Path) -> None:
+    """By the runtime's own words input and output are unknown in the prediction and in the error, not zero."""
+    names = ("no_reuse_one_model", "full_dup")
+    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=runtime_account) for name in names))
+    assert found.predicted["io"] is None
+    assert found.error_by_component["io"] is None
+    assert in_mib(found.predicted)["weights"] == 6
+    assert found.error.median == 0
+
+
+def test_accounts_of_two_sources_are_not_compared(tmp_path: Path) -> None:
+    """A ledger against the runtime's own words explains nothing; application memory does."""
+    baseline = result(tmp_path, "no_reuse_one_model", even(4), npu=npu_account)
+    found = explained(tmp_path, baseline, result(tmp_path, "full_dup", even(3), npu=runtime_account))
+    assert found.memory == APPLICATION
+
+
+def test_the_second_context_of_a_kind_stands_for_all_further_ones(tmp_path: Path) -> None:
+    """The first dup, which is often unlike all others, stands for itself; what a later one adds more is the error."""
+    costs = [40, 25, *[10] * 9, 13]
+    own = [[size * MIB for size in costs]] * 3
+    baseline = result(tmp_path, "no_reuse_one_model", even(40))
+    found = explained(tmp_path, baseline, result(tmp_path, "full_dup", own))
+    assert (found.basis, found.memory) == (FIRST_OF_KIND, APPLICATION)
+    assert in_mib(found.predicted) == {"import": 30, "loaded": 40, "reusing": 25 + 10 * 10, "at_once": 0}
+    assert in_mib(found.error_by_component) == {"import": 0, "loaded": 0, "reusing": 3, "at_once": 0}
+    assert in_mib(found.own)["reusing"] == pytest.approx((25 + 9 * 10 + 13) / 11)
+    assert found.unshared is not None
+    assert found.unshared.median == 40 * MIB
+
+
+def test_where_no_kind_has_more_than_two_contexts_all_stand_for_themselves(tmp_path: Path) -> None:
+    """Then only their adding up is tested, and the basis says so."""
+    names = ("no_reuse", "partial_dup")
+    found = explained(tmp_path, *(result(tmp_path, name, even(20)) for name in names))
+    assert found.basis == OWN_CONTEXTS
+    assert found.error.median == 0
+    assert (found.reusing, found.contexts) == (8, 12)
+
+
+def test_running_at_the_same_time_is_predicted_from_the_baseline(tmp_path: Path) -> None:
+    """What the whole is more than the import and the contexts is a component, expected as large as before."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    for info, more in zip(infos, (24, 7)):
+        memory = info["memory"]
+        memory["application_memory_bytes"] = [size + more * MIB for size in memory["application_memory_bytes"]]
+    found = explained(tmp_path, *infos)
+    assert in_mib(found.predicted)["at_once"] == 24
+    assert in_mib(found.error_by_component)["at_once"] == -17
+    assert found.baseline_total.median == IMPORTED + (12 * 40 + 24) * MIB
+
+
+def test_what_is_copied_no_more_is_predicted_to_be_saved(tmp_path: Path) -> None:
+    """Contexts that share nothing are as in the baseline, less the 3 MiB that each copies no more; no claim is made."""
+    infos = [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))]
+    found = explained(tmp_path, *infos)
+    assert found.basis == BASELINE_CONTEXTS
+    assert in_mib(found.predicted)["loaded"] == 12 * 37
+    assert found.error.median == 12 * MIB
+    assert (found.naive_percent, found.naive_saved_bytes, found.claim_is_reached) == (None, None, False)
+
+
+def test_without_counted_copies_nothing_is_predicted_to_be_saved(tmp_path: Path) -> None:
+    """Results that were stored before copies were counted are predicted from the baseline's contexts alone."""
+    infos = [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))]
+    del infos[0]["copies"]
+    assert explained(tmp_path, *infos).predicted_saved.median == 0
+
+
+def test_spreads_of_both_sides_add(tmp_path: Path) -> None:
+    """The error may be as large as both ranges together, and each side keeps its own."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=0.5)), result(tmp_path, "full_dup", dup(40, 10))]
+    found = explained(tmp_path, *infos)
+    assert found.baseline_total.spread == 6 * MIB
+    assert found.measured_total.spread == 0
+    assert found.measured_saved.spread == 6 * MIB
+
+
+def test_the_claim_can_be_reached(tmp_path: Path) -> None:
+    """Where contexts that reuse another one take nothing, and neither does the rest, the claim holds."""
+    infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "shared_context")]
+    for repeat in infos[1]["repeats"]:
+        for context in repeat["npu"]["contexts"][1:]:
+            context.update(dict.fromkeys(context, 0))
+        repeat["npu"]["total_bytes"] = 10 * MIB
+    assert explained(tmp_path, *infos).claim_is_reached
+
+
+def test_only_what_was_compared_is_explained(tmp_path: Path) -> None:
+    """A baseline, a failure and a scenario whose baseline is missing have no explanation."""
+    alone = last_row(tmp_path / "alone", result(tmp_path / "alone", "full_dup", dup(40, 10)))
+    baseline = result(tmp_path, "no_reuse_one_model", even(40))
+    failed = last_row(tmp_path, baseline, result(tmp_path, "full_dup", [], failure=FAILED))
+    assert failed.baseline is not None
+    assert [explain(row) for row in (alone, failed, failed.baseline)] == [None, None, None]
+    assert explanation_rows(failed) == []
+
+
+def test_exported_rows_add_up(tmp_path: Path) -> None:
+    """Each component and the total is a row of whole bytes; the claim is of the total alone."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    rows = explanation_rows(last_row(tmp_path, *infos))
+    assert [tuple(row) for row in rows] == [EXPLANATION_COLUMNS] * 5
+    *parts, total = rows
+    assert total["component"] == TOTAL
+    for column in ("baseline_bytes", "predicted_bytes", "measured_bytes", "error_bytes"):
+        assert sum(part[column] for part in parts) == total[column]
+    assert {part["naive_bytes"] for part in parts} == {None}
+    assert total["naive_bytes"] == round((IMPORTED + 480 * MIB) / 12)
+    assert {row["basis"] for row in rows} == {FIRST_OF_KIND}

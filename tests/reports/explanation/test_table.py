@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from reports.base.texts import LANGUAGES, texts_of
+from reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
+from reports.results.rows import Row
+from tests.reports.explanation.test_explanation import with_more
+from tests.reports.results.test_rows import groups_of
+from tests.reports.stored import MIB, dup, even, npu_account, result, write_run
+
+ENGLISH = texts_of("en")
+
+
+def npu_rows(storage: Path) -> tuple[Row, ...]:
+    """Return no reuse, a full dup whose dups have 1/16 MiB less of register commands, and a zero copy that errs."""
+    less = with_more("register_commands", -MIB // 16, range(1, 12))
+    accounts = {
+        "no_reuse_one_model": npu_account,
+        "full_dup": less,
+        "copied_io": npu_account,
+        "zero_copy_io": with_more("io", MIB, range(12)),
+    }
+    write_run(storage, [result(storage, name, even(3), npu=account) for name, account in accounts.items()])
+    return groups_of(storage)[0].rows
+
+
+def application_rows(storage: Path) -> tuple[Row, ...]:
+    """Return no reuse, and a full dup whose last dup takes 3 MiB more than the others."""
+    costs = dup(40, 10)
+    more = [[*added[:-1], added[-1] + 3 * MIB] for added in costs]
+    baseline = result(storage, "no_reuse_one_model", even(40))
+    write_run(storage, [baseline, result(storage, "full_dup", more)])
+    return groups_of(storage)[0].rows
+
+
+def test_claim_prediction_and_measurement_stand_beside_each_other(tmp_path: Path) -> None:
+    """NPU memory has two decimals; the error names the components that are off, and no claim stands for zero copy."""
+    table = explanation_table(npu_rows(tmp_path), ENGLISH)
+    assert table is not None
+    basis = "the plan and the baseline's account"
+    assert [[cell.text for cell in cells] for _, cells in table.rows] == [
+        [
+            "Full dup",
+            "91.7",
+            "66.00",
+            "55.0",
+            "66.69 ±0.00",
+            "55.6",
+            "-0.69 ±0.00",
+            "-0.6",
+            "register commands -0.69",
+            basis,
+        ],
+        [
+            "Zero-copy input and output",
+            "-",
+            "0.00",
+            "0.0",
+            "-12.00 ±0.00",
+            "-10.0",
+            "12.00 ±0.00",
+            "10.0",
+            "input and output +12.00",
+            basis,
+        ],
+    ]
+    assert len(table.heads) == len(table.rows[0][1])
+
+
+def test_a_sentence_says_why_the_claim_is_not_reached(tmp_path: Path) -> None:
+    """It names what is shared, what each dup still takes of its own, and how far the prediction is off."""
+    assert explanation_sentences(npu_rows(tmp_path), ENGLISH) == [
+        "Full dup: 11 of 12 contexts reuse another one, so the claim would be 91.7 %; 55.6 % was measured. "
+        "Only weights are shared, 72.00 of the baseline's 120.00 MiB. "
+        "Each of these contexts still takes 3.94 MiB of its own on average: "
+        "internal tensors 2.00; register commands 0.94; task list 0.06; input and output 0.94. "
+        "Predicted: 55.0 %. The measured memory is 0.69 MiB less than predicted, 0.6 % of the baseline's."
+    ]
+
+
+def test_what_a_runtime_did_not_share_is_not_said_to_be(tmp_path: Path) -> None:
+    """Where the ledger found that contexts read weights of their own, the sentence says so."""
+    finding = {"kind": "not_shared", "context": 1, "owner": 0, "buffer": None, "amount": 0}
+    accounts = {
+        "no_reuse_one_model": npu_account,
+        "full_dup": lambda plan: {**with_more("weights", 6 * MIB, range(1, 12))(plan), "findings": [finding]},
+    }
+    write_run(tmp_path, [result(tmp_path, name, even(3), npu=account) for name, account in accounts.items()])
+    (sentence,) = explanation_sentences(groups_of(tmp_path)[0].rows, ENGLISH)
+    assert "; 0.0 % was measured. The runtime did not share what the plan shares, 72.00 of the baseline's" in sentence
+    assert "The measured memory is 66.00 MiB more than predicted, 55.0 % of the baseline's." in sentence
+
+
+def test_a_sentence_of_application_memory_names_what_nothing_is_shared_of(tmp_path: Path) -> None:
+    """It says what a dup takes against a context of the baseline, and that the import is there once."""
+    assert explanation_sentences(application_rows(tmp_path), ENGLISH) == [
+        "Full dup: 11 of 12 contexts reuse another one, so the claim would be 91.7 %; 64.1 % was measured. "
+        "Each of these contexts still takes 10.3 MiB of its own on average; in the baseline they take 40.0 MiB each. "
+        "The import of the runtime, 30.0 MiB, is there once, whatever is shared. "
+        "Predicted: 64.7 %. The measured memory is 3.0 MiB more than predicted, 0.6 % of the baseline's."
+    ]
+
+
+def test_running_at_the_same_time_is_named_where_it_shows(tmp_path: Path) -> None:
+    """What it takes is said, and what it gives back too."""
+    said = []
+    for more in (24, -24):
+        storage = tmp_path / str(more)
+        infos = [result(storage, "no_reuse_one_model", even(40)), result(storage, "full_dup", dup(40, 10))]
+        sizes = infos[1]["memory"]["application_memory_bytes"]
+        infos[1]["memory"]["application_memory_bytes"] = [size + more * MIB for size in sizes]
+        write_run(storage, infos)
+        said += explanation_sentences(groups_of(storage)[0].rows, ENGLISH)
+    assert "Running at the same time takes 24.0 MiB more." in said[0]
+    assert "24.0 MiB of what the contexts took alone are given back." in said[1]
+
+
+def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
+    """Threads on one context that add nothing reach 11/12, and then nothing is left to explain."""
+    infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "shared_context")]
+    for repeat in infos[1]["repeats"]:
+        for context in repeat["npu"]["contexts"][1:]:
+            context.update(dict.fromkeys(context, 0))
+        repeat["npu"]["total_bytes"] = 10 * MIB
+    write_run(tmp_path, infos)
+    assert explanation_sentences(groups_of(tmp_path)[0].rows, ENGLISH) == [
+        "Shared context: 11 of 12 contexts reuse another one, so the claim would be 91.7 %, and it is reached: "
+        "91.7 % was measured. The whole context is shared, 120.00 of the baseline's 120.00 MiB. "
+        "Predicted: 91.7 %. The prediction is right within 0.01 MiB."
+    ]
+
+
+def test_an_error_within_the_spread_is_said_to_be_chance(tmp_path: Path) -> None:
+    """Where measured and predicted differ by less than repeats do, neither more nor less is said."""
+    costs = [[40 * MIB, *[10 * MIB] * 10, (10 + more) * MIB] for more in (-2, 1, 3)]
+    write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", costs)])
+    (sentence,) = explanation_sentences(groups_of(tmp_path)[0].rows, ENGLISH)
+    assert sentence.endswith("differ by no more than repeats do: 1.0 MiB ±2.5, 0.2 % of the baseline's.")
+
+
+def test_the_summary_names_the_largest_error(tmp_path: Path) -> None:
+    """It counts the predictions of a group, and gives the median and the largest error whatever their signs."""
+    npu_rows(tmp_path / "npu")
+    application_rows(tmp_path / "application")
+    groups = [groups_of(tmp_path / name)[0] for name in ("npu", "application")]
+    assert prediction_summary(groups, ENGLISH) == [
+        "RKNN 1.6.0, python: the predictions (2) are off by 5.3 % of the baseline's NPU memory in the median"
+        ", and by 10.0 % at most (Zero-copy input and output).",
+        "ONNX Runtime 1.2.3, python: the predictions (1) are off by 0.6 % of the baseline's "
+        "application memory in the median, and by 0.6 % at most (Full dup).",
+    ]
+
+
+def test_baselines_alone_need_no_explanation(tmp_path: Path) -> None:
+    """Without a comparison there is no table, no sentence and no summary."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))])
+    groups = groups_of(tmp_path)
+    assert explanation_table(groups[0].rows, ENGLISH) is None
+    assert explanation_sentences(groups[0].rows, ENGLISH) == []
+    assert prediction_summary(groups, ENGLISH) == []
+
+
+def test_languages_explain_the_same(tmp_path: Path) -> None:
+    """Every language has as many rows and sentences, with the same numbers."""
+    rows = npu_rows(tmp_path)
+    tables = [explanation_table(rows, texts_of(language)) for language in LANGUAGES]
+    numbers = [[[cell.text for cell in cells if cell.number] for _, cells in each.rows] for each in tables if each]
+    assert len(numbers) == len(LANGUAGES)
+    assert all(each == numbers[0] for each in numbers)
+    assert len({len(explanation_sentences(rows, texts_of(language))) for language in LANGUAGES}) == 1

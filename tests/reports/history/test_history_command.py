@@ -1,0 +1,152 @@
+"""`python -m reports history` on stored files."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import change_point_accuracy
+from reports.commands import history as history_command
+from reports.errors import NoHistory, NoStorage, OutputNotWritable
+from tests.reports.history.history_storage import STEP, make_history
+from tests.reports.stored import MACHINE
+
+#: Of which this is the first at the new level.
+_RUNS, _FIRST_NEW = 24, 16
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return runs of four configurations of which two rise by 4 MiB, with gaps and a new version."""
+    folder = tmp_path_factory.mktemp("history")
+    make_history(folder, _RUNS, 4)
+    return folder
+
+
+def history(*arguments: object) -> int:
+    parser = argparse.ArgumentParser()
+    history_command.prepare_parser(parser)
+    return history_command.run(parser.parse_args(list(map(str, arguments))))
+
+
+def rows_of(output: Path, table: str) -> list[dict[str, str]]:
+    with (output / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_change_points_are_printed_newest_first(
+    storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line for each says figure, size, runs and confidence; the other series are counted; the page is named."""
+    assert history("--storage", storage, "--output", tmp_path) == 0
+    *changes, counted, page = capsys.readouterr().out.splitlines()
+    assert counted == f"change points: {len(changes)}, in {len(changes)} series; series without any: 12"
+    assert page == f"History: {tmp_path / 'history.html'}"
+    (line,) = (line for line in changes if " full_dup (4 x 3, model-a): application_memory_trimmed_over_b" in line)
+    assert " MiB (+2." in line
+    assert "by 0016" in line
+    assert line.endswith("; confidence >99.99 %")
+    assert [path.name for path in tmp_path.iterdir()] == ["history.html"]
+
+
+def test_tables_have_every_run_and_every_change(storage: Path, tmp_path: Path) -> None:
+    """The plain files have a row per run and series, and per change point, in all formats, with the run's commits."""
+    formats = [word for each in ("csv", "json", "md") for word in ("--format", each)]
+    assert history("--storage", storage, "--output", tmp_path, "--metric", "application_memory", *formats) == 0
+    assert {path.name for path in (tmp_path / "tables").iterdir()} == {
+        f"{table}.{each}" for table in ("change_points", "history") for each in ("csv", "json", "md")
+    }
+    changes = rows_of(tmp_path, "change_points")
+    assert {row["name"] for row in changes} == {"no_reuse", "full_dup"}
+    for row in changes:
+        assert float(row["change"]) == pytest.approx(STEP, rel=0.1)
+        assert int(row["before_run_number"]) < _FIRST_NEW <= int(row["after_run_number"])
+        assert float(row["confidence"]) >= 0.99
+        assert row["after_commit"]
+    runs = rows_of(tmp_path, "history")
+    assert {row["metric"] for row in runs} == {"application_memory"}
+    assert {row["outcome"] for row in runs} <= {"ok", "crashed"}
+    begun = {(row["name"], row["level"]) for row in runs if row["is_change"] == "True"}
+    assert begun == {(row["name"], row["level_after"]) for row in changes}
+    assert json.loads((tmp_path / "tables" / "history.json").read_text())["table"] == "history"
+
+
+def test_only_one_configuration(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--only NAME leaves that scenario alone; a name that is not stored is told, with those that are."""
+    assert history("--storage", storage, "--output", tmp_path, "--only", "full_dup", "--format", "csv") == 0
+    assert "no_reuse" not in capsys.readouterr().out
+    with pytest.raises(NoHistory, match=r"of fill_dup.*stored are: full_dup, "):
+        history("--storage", storage, "--output", tmp_path, "--only", "fill_dup")
+
+
+def test_a_metric_that_is_not_there(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown metric is refused with the valid ones; one that no run has is told."""
+    with pytest.raises(SystemExit):
+        history("--storage", storage, "--metric", "memory")
+    assert "there is no metric 'memory'; valid: application_memory," in capsys.readouterr().err
+    with pytest.raises(NoHistory, match="no run has figures of npu_memory"):
+        history("--storage", storage, "--output", tmp_path, "--metric", "npu_memory")
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A damaged file is named, the others are read, and the exit code is 1; too few runs are told."""
+    make_history(tmp_path, 3, 1)
+    file = next(tmp_path.glob("*/0002*"))
+    file.write_text(file.read_text()[:300])
+    assert history("--storage", tmp_path, "--output", tmp_path / "out") == 1
+    told = capsys.readouterr()
+    assert "0002_run.json: cannot be read" in told.err
+    assert "change points: 0, in 0 series; series without any: 4, of them with fewer than 4 runs" in told.out
+    assert "0002_run.json" in (tmp_path / "out" / "history.html").read_text()
+
+
+def test_boards_are_series_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder above two boards has the series of both, and a change is told with its board."""
+    for board in ("board-a", "board-b"):
+        monkeypatch.setitem(MACHINE["reusebench"], "board", board)
+        make_history(tmp_path / "boards" / board, 12, 1)
+    arguments = ["--storage", tmp_path / "boards", "--output", tmp_path, "--metric", "application_memory"]
+    assert history(*arguments, "--format", "md") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.partition(",")[0] for line in lines[:-2]} == {"board-a", "board-b"}
+
+
+def test_mistakes_are_told(storage: Path, tmp_path: Path) -> None:
+    """A storage that is not there, and a folder that cannot be written, are mistakes of the user."""
+    with pytest.raises(NoStorage):
+        history("--storage", tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputNotWritable):
+        history("--storage", storage, "--output", tmp_path / "file" / "out")
+
+
+def test_the_benchmark_reads_noise_and_scores_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The benchmark of accuracy locates every step that is far above the noise, and says how often it was wrong."""
+    values: list[dict[str, Any]] = [
+        {
+            "memory": {
+                name: [size + number % 7 * 1000]
+                for name, size in {
+                    "application_memory_bytes": 50 * 2**20,
+                    "application_memory_over_baseline_bytes": 20 * 2**20,
+                    "application_memory_trimmed_bytes": 40 * 2**20,
+                    "baseline_memory_bytes": 30 * 2**20,
+                }.items()
+            },
+            "speed": {"latency_median_ns": [1_000_000 + number % 5]},
+        }
+        for number in range(100)
+    ]
+    file = tmp_path / "noise.jsonl"
+    file.write_text("\n".join(map(json.dumps, values)))
+    change_point_accuracy.main(["--histories", "2", "--noise", str(file)])
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("3 repeats, one step")]
+    assert len(rows) == 4
+    assert all("100.0" in row for row in rows)

@@ -1,0 +1,68 @@
+"""Series from runs: gaps, failed runs, other machines, and conditions that change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reports.history.series import Event, series_of
+from storage.metrics import find_metric
+from tests.reports.compare.short_runs import FULL_DUP, MIB, NO_REUSE, measured, run
+
+_MEMORY, _LATENCY = find_metric("application_memory"), find_metric("latency")
+
+
+def test_runs_stand_in_their_order_with_gaps_left_out() -> None:
+    """Points are in order of time whatever the order of the files; a run that lacks the configuration is no point."""
+    both = run(3, measured({_MEMORY.name: [5 * MIB, 7 * MIB, 6 * MIB]}), measured({_MEMORY.name: [1.0]}, NO_REUSE))
+    runs = [both, run(1, measured({_MEMORY.name: [4 * MIB]})), run(2, measured({_MEMORY.name: [1.0]}, NO_REUSE))]
+    dup, reuse = series_of(runs, [_MEMORY, _LATENCY])
+    assert (dup.configuration, reuse.configuration) == (FULL_DUP, NO_REUSE)
+    assert [(point.run.number, point.median / MIB) for point in dup.points] == [(1, 4), (3, 6)]
+    assert [point.run.number for point in reuse.points] == [2, 3]
+
+
+def test_failed_runs_are_points_without_values() -> None:
+    """A crash is a point of the series with its outcome; what no run could measure is no series."""
+    runs = [
+        run(1, measured({_MEMORY.name: [1.0]})),
+        run(2, measured({}, outcome="crashed"), measured({}, NO_REUSE, outcome="not_supported")),
+    ]
+    (series,) = series_of(runs, [_MEMORY])
+    assert [point.outcome for point in series.points] == ["ok", "crashed"]
+    assert series.measured == [0]
+
+
+def test_another_machine_is_another_series() -> None:
+    """Runs on another board or chip make a series of their own."""
+    one = run(1, measured({_MEMORY.name: [1.0]}))
+    runs = [one, replace(one, board="another"), run(2, measured({_MEMORY.name: [2.0]}, chip="rk3588"))]
+    assert [(series.board, series.chip) for series in series_of(runs, [_MEMORY])] == [
+        ("a board", "a chip"),
+        ("another", "a chip"),
+        ("a board", "rk3588"),
+    ]
+
+
+def test_conditions_that_change_are_events() -> None:
+    """A new version is an event at the first run under it, also over a failed run; the series goes on."""
+    runs = [
+        run(1, measured({_MEMORY.name: [1.0]}, runtime_version="1.0")),
+        run(2, measured({}, outcome="hung", runtime_version="1.1")),
+        run(3, measured({_MEMORY.name: [1.0]}, runtime_version="1.2", plan="other")),
+    ]
+    (series,) = series_of(runs, [_MEMORY])
+    assert series.events == [Event(2, "runtime_version", "1.0", "1.2"), Event(2, "plan", "a plan", "other")]
+
+
+def test_runs_of_one_commit_are_points_of_their_own() -> None:
+    """A commit that was measured twice has two points."""
+    one, two = run(1, measured({_MEMORY.name: [1.0]})), run(2, measured({_MEMORY.name: [1.0]}))
+    (series,) = series_of([one, replace(two, commit=one.commit)], [_MEMORY])
+    assert len(series.points) == 2
+
+
+def test_speed_of_a_busy_machine_is_disturbed() -> None:
+    """Beside other work latency says nothing of its level; memory does."""
+    busy = run(1, measured({_MEMORY.name: [1.0], _LATENCY.name: [2.0]}, busy_percent=90))
+    memory, latency = series_of([busy], [_MEMORY, _LATENCY])
+    assert (memory.undisturbed, latency.undisturbed, latency.measured) == ([0], [], [0])

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.page.exported_tables import TABLE_FORMATS, TABLES, write_tables
+from reports.page.material import Material
+from reports.results.published import published_rows
+from reports.results.rows import compare
+from storage.files import StoredFile, read_storage
+from tests.reports.results.test_rows import groups_of
+from tests.reports.stored import FAILED, LATENCY_NS, MIB, even, full_run, npu_run, result, tried, write_run
+from tests.support import CHECKOUT
+
+_CONFIGURATION = "runtime runtime_version target scenario streams contexts models"
+_ORIGIN = "board recorded_at run_number"
+#: What scripts rely on: a column is never renamed or moved; a new one is added at the end, here too.
+PROMISED = {
+    "comparison": "runtime runtime_version target scenario baseline streams contexts models outcome "
+    "application_memory_bytes application_memory_spread_bytes application_memory_trimmed_bytes "
+    "application_memory_over_baseline_bytes system_memory_bytes system_memory_noise_bytes npu_memory_bytes "
+    "saved_bytes saved_percent saved_over_baseline_percent latency_ns throughput_per_s "
+    "npu_saved_bytes npu_saved_percent npu_peak_bytes npu_left_bytes "
+    f"copied_bytes_per_inference copies_avoided_bytes {_ORIGIN}",
+    "contexts": f"{_CONFIGURATION} context mechanism added_bytes added_spread_bytes total_over_baseline_bytes load_ns "
+    f"{_ORIGIN}",
+    "slopes": f"{_CONFIGURATION} mechanism further_contexts slope_bytes slope_spread_bytes "
+    f"npu_slope_bytes npu_slope_spread_bytes {_ORIGIN}",
+    "npu_components": f"{_CONFIGURATION} context component bytes {_ORIGIN}",
+    "mechanisms": "runtime runtime_version target python_version chip recorded_at scenario verdict reason memory "
+    "saved_bytes spread_bytes whole_bytes copies_avoided_bytes combined",
+    "explanations": f"{_CONFIGURATION} component baseline_bytes predicted_bytes measured_bytes measured_spread_bytes "
+    f"error_bytes naive_bytes basis {_ORIGIN}",
+    "claims": "runtime runtime_version target streams contexts claim verdict figure spread unit reason source board",
+    "speed": f"{_CONFIGURATION} saved_percent saved_percent_spread throughput_per_s baseline_throughput_per_s "
+    "throughput_change_percent throughput_change_spread_percent latency_change_percent latency_change_spread_percent "
+    f"verdict {_ORIGIN}",
+    "fits": f"{_CONFIGURATION} memory slope_bytes slope_spread_bytes intercept_bytes intercept_spread_bytes "
+    f"largest_residual_bytes {_ORIGIN}",
+    "runs": "recorded_at file run board runtime runtime_version target scenario baseline streams contexts models "
+    "outcome application_memory_bytes application_memory_spread_bytes npu_memory_bytes latency_ns throughput_per_s "
+    "commit",
+    "programs": "program phase repeats outcome duration_ns pss_readings "
+    "application_memory_bytes application_memory_spread_bytes application_uss_bytes application_uss_spread_bytes "
+    "application_rss_bytes application_rss_spread_bytes application_peak_rss_bytes application_peak_rss_spread_bytes "
+    "process_peak_rss_bytes process_peak_rss_spread_bytes system_memory_bytes system_memory_spread_bytes "
+    "system_memory_over_idle_bytes system_memory_over_idle_spread_bytes npu_memory_bytes npu_memory_spread_bytes "
+    "command file commit board recorded_at run_number",
+    "streams": f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats interrupted "
+    "due done dropped missed done_per_s lost_percent latency_p50_ns latency_p90_ns latency_p99_ns latency_max_ns "
+    "system_memory_bytes application_memory_bytes import_memory_bytes decoding_memory_bytes inference_memory_bytes "
+    "saved_bytes saved_percent inference_saved_percent cpu_process_percent cpu_harness_percent throttled_percent "
+    "memory_verdict memory_slope_bytes_per_s memory_slope_low_bytes_per_s memory_slope_high_bytes_per_s "
+    "memory_growing_confidence_percent memory_level_after_s memory_resolution_bytes_per_s "
+    "heap_verdict heap_slope_bytes_per_s heap_slope_low_bytes_per_s heap_slope_high_bytes_per_s "
+    "heap_growing_confidence_percent heap_level_after_s heap_resolution_bytes_per_s "
+    f"{_ORIGIN}",
+}
+#: Tables with rows of each configuration: what the page explains once for all of them.
+_OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits", "streams")
+
+
+def rows_of(folder: Path, table: str) -> list[dict[str, str]]:
+    with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def document_of(folder: Path, table: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((folder / f"{table}.json").read_text(encoding="utf-8"))
+    return document
+
+
+def material_of(storage: Path) -> Material:
+    """Return all that the storage holds, with the published rows and trials."""
+    files = [each for each in read_storage(storage) if isinstance(each, StoredFile)]
+    return Material(compare(files), published_rows(), [tried()], files=files)
+
+
+def test_the_layout_of_every_table_is_the_promised_one() -> None:
+    """Scripts read the tables by these names in this order, and no table is missing."""
+    assert {name: " ".join(columns) for name, (columns, _) in TABLES.items()} == PROMISED
+
+
+def test_the_files_have_the_promised_layout(tmp_path: Path) -> None:
+    """The three forms of every table name the same columns in the same order."""
+    full_run(tmp_path)
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", TABLE_FORMATS)
+    for name, columns in PROMISED.items():
+        csv_head = (folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()[0]
+        markdown_head = (folder / f"{name}.md").read_text(encoding="utf-8").splitlines()[0]
+        assert csv_head.split(",") == document_of(folder, name)["columns"] == columns.split()
+        assert markdown_head == f"| {' | '.join(columns.split())} |"
+
+
+def test_only_the_formats_that_are_asked_for_are_written(tmp_path: Path) -> None:
+    """One file per table and format."""
+    full_run(tmp_path)
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["json"])
+    assert {path.name for path in folder.iterdir()} == {f"{name}.json" for name in PROMISED}
+
+
+@pytest.mark.parametrize("page", ["tables.md", "tables.zh-CN.md"])
+def test_the_documentation_names_every_column(page: str) -> None:
+    """Each table has its section, in which each of its columns, or the table that they are explained with, stands."""
+    text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
+    assert list(sections) == list(PROMISED)
+    for name, columns in PROMISED.items():
+        common = set(f"{_CONFIGURATION} {_ORIGIN}".split()) if name in _OF_EACH else set()
+        assert set(columns.split()) - common - set(re.findall(r"`(\w+)`", sections[name])) == set(), name
+    assert set(f"{_CONFIGURATION} {_ORIGIN}".split()) <= set(re.findall(r"`(\w+)`", text.partition("## `")[0]))
+
+
+def test_json_has_the_rows_of_the_csv(tmp_path: Path) -> None:
+    """Numbers are numbers, text is text and what was not measured is null, in every table."""
+    full_run(tmp_path)
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", TABLE_FORMATS)
+    for name in PROMISED:
+        document = document_of(folder, name)
+        assert list(document) == ["version", "table", "columns", "rows"]
+        assert (document["version"], document["table"]) == (1, name)
+        cells = [{key: "" if value is None else str(value) for key, value in row.items()} for row in document["rows"]]
+        assert cells == rows_of(folder, name)
+    (row,) = (
+        row for row in document_of(folder, "comparison")["rows"] if row["scenario"] == "full_dup" and row["board"]
+    )
+    assert (row["saved_bytes"], row["run_number"], row["npu_memory_bytes"]) == (330 * MIB, 1, None)
+    assert (row["board"], row["recorded_at"]) == ("board-123456", "2026-01-02T03:04:05+00:00")
+
+
+def test_runs_hold_what_newer_runs_have_superseded(tmp_path: Path) -> None:
+    """The comparison has the newest result of a configuration; the runs have all of them, oldest first."""
+    for number, mib in enumerate((40, 30), start=1):
+        infos = [result(tmp_path, "no_reuse", even(mib, spread=0.5), run=f"run{number}")]
+        write_run(tmp_path, infos, number, f"2026-01-0{number}T03:04:05")
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv"])
+    runs = rows_of(folder, "runs")
+    assert [(row["run"], row["file"]) for row in runs] == [("run1", "0001_run.json"), ("run2", "0002_run.json")]
+    assert int(runs[0]["application_memory_bytes"]) - int(runs[1]["application_memory_bytes"]) == 12 * 10 * MIB
+    assert runs[0]["application_memory_spread_bytes"] == str(6 * MIB)
+    assert [row["outcome"] for row in runs] == ["ok", "ok"]
+    measured = [row for row in rows_of(folder, "comparison") if row["outcome"] == "ok"]
+    assert [row["run_number"] for row in measured] == ["2"]
+
+
+def test_every_configuration_is_explained(tmp_path: Path) -> None:
+    """The tables of explanations, claims, speed and fits have rows of the run's configurations."""
+    full_run(tmp_path)
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv"])
+    for table in ("explanations", "speed", "fits"):
+        assert "full_dup" in {row["scenario"] for row in rows_of(folder, table)}, table
+    claims = rows_of(folder, "claims")
+    assert {row["verdict"] for row in claims} <= {"holds", "does_not_hold", "cannot_be_judged"}
+    assert {row["board"] for row in claims} == {"board-123456"}
+
+
+def test_comparison_holds_whole_bytes_and_empty_cells(tmp_path: Path) -> None:
+    """Bytes and nanoseconds are whole numbers, and what was not measured is empty, not zero."""
+    full_run(tmp_path)
+    write_tables(Material(groups_of(tmp_path), published_rows()), tmp_path / "tables", ["csv", "md"])
+    rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison") if row["runtime"] != "rknn"}
+    assert rows["full_dup"]["saved_bytes"] == str(330 * MIB)
+    assert rows["full_dup"]["latency_ns"] == str(LATENCY_NS)
+    assert rows["no_reuse"]["application_memory_spread_bytes"] == str(6 * MIB)
+    assert rows["no_reuse"]["saved_bytes"] == ""
+    assert rows["no_reuse"]["npu_memory_bytes"] == ""
+    assert rows["shared_context"]["outcome"] == FAILED["kind"]
+    assert rows["shared_context"]["application_memory_bytes"] == ""
+
+
+def test_published_rows_are_marked(tmp_path: Path) -> None:
+    """The published RK3588 figures stand at the end, with an outcome that no measured row has."""
+    full_run(tmp_path)
+    write_tables(Material(groups_of(tmp_path), published_rows()), tmp_path / "tables", ["csv", "md"])
+    published = [row for row in rows_of(tmp_path / "tables", "comparison") if row["outcome"] == "published"]
+    assert [row["application_memory_bytes"] for row in published] == ["368000000", "304000000", "259000000"]
+    assert [row["saved_percent"] for row in published] == ["", "17.391", "29.62"]
+
+
+def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
+    """The Markdown table has a line for every row of the CSV, with as many cells as columns."""
+    full_run(tmp_path)
+    folder = tmp_path / "tables"
+    write_tables(Material(groups_of(tmp_path), published_rows(), [tried()]), folder, ["csv", "md"])
+    for table in PROMISED:
+        lines = (folder / f"{table}.md").read_text(encoding="utf-8").splitlines()
+        assert len(lines) == len(rows_of(folder, table)) + 2
+        assert len({line.count(" | ") for line in lines}) == 1
+
+
+def test_npu_memory_has_its_columns_at_the_end(tmp_path: Path) -> None:
+    """NPU memory, what is saved of it, its peak and what is left are whole bytes; there is no speed."""
+    npu_run(tmp_path)
+    write_tables(Material(groups_of(tmp_path)), tmp_path / "tables", ["csv", "md"])
+    rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison")}
+    columns = ("npu_memory_bytes", "npu_saved_bytes", "npu_saved_percent", "npu_peak_bytes", "npu_left_bytes")
+    assert [rows["full_dup"][column] for column in columns] == [
+        str(54 * MIB),
+        str(66 * MIB),
+        "55.0",
+        str(55 * MIB),
+        "0",
+    ]
+    assert (rows["full_dup"]["latency_ns"], rows["full_dup"]["throughput_per_s"]) == ("", "")
+    slopes = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "slopes") if row["mechanism"] == "dup"}
+    assert slopes["full_dup"]["npu_slope_bytes"] == str(4 * MIB)
+
+
+def test_npu_components_add_up(tmp_path: Path) -> None:
+    """The rows of a configuration are those of its contexts, and add up to its NPU memory."""
+    npu_run(tmp_path)
+    write_tables(Material(groups_of(tmp_path)), tmp_path / "tables", ["csv", "md"])
+    rows = [row for row in rows_of(tmp_path / "tables", "npu_components") if row["scenario"] == "full_dup"]
+    assert {row["context"] for row in rows} == {str(number) for number in range(1, 13)}
+    assert sum(int(row["bytes"]) for row in rows) == 54 * MIB
+
+
+def test_copies_stand_at_the_end(tmp_path: Path) -> None:
+    """What one inference copies and avoids are whole bytes; runs from before copies were counted leave them empty."""
+    infos = [result(tmp_path, name, even(3)) for name in ("copied_io_1080p", "zero_copy_io_1080p", "no_reuse")]
+    del infos[2]["copies"]
+    write_run(tmp_path, infos)
+    write_tables(Material(groups_of(tmp_path)), tmp_path / "tables", ["csv", "md"])
+    rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison")}
+    columns = ("copied_bytes_per_inference", "copies_avoided_bytes")
+    assert {name: [rows[name][column] for column in columns] for name in rows} == {
+        "no_reuse": ["", ""],
+        "copied_io_1080p": [str(36 * MIB), ""],
+        "zero_copy_io_1080p": ["0", str(36 * MIB)],
+    }
+
+
+def test_trials_have_a_table(tmp_path: Path) -> None:
+    """Each trial of each runtime is a row, with its reason on one line in Markdown too."""
+    full_run(tmp_path)
+    write_tables(Material(groups_of(tmp_path), tried=[tried(), tried("rknn")]), tmp_path / "tables", ["csv", "md"])
+    rows = rows_of(tmp_path / "tables", "mechanisms")
+    assert len(rows) == 2 * len(tried().trials)
+    assert (rows[0]["scenario"], rows[0]["verdict"], rows[0]["saved_bytes"]) == ("full_dup", "works", str(30 * MIB))
+    lines = (tmp_path / "tables" / "mechanisms.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(rows) + 2

@@ -1,0 +1,170 @@
+"""Recorded programs in the report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reports.__main__ import main
+from reports.base import drawing
+from reports.base.texts import LANGUAGES, texts_of
+from reports.programs.figure import phase_colours, programs_figure
+from reports.programs.programs import newest_programs, processes_table, programs_in, programs_table
+from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
+from storage.files import StoredFile, read_storage
+from tests.reports.base.test_figures_apart import overlaps
+from tests.reports.page.test_exported_tables import rows_of
+from tests.reports.stored import MIB, even, result, write_run
+from tests.reports.stored_programs import program, repeat, trace, write_programs
+
+_TEXTS = texts_of("en")
+
+
+def files_of(storage: Path) -> list[StoredFile]:
+    return [each for each in read_storage(storage) if isinstance(each, StoredFile)]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    """Return a storage of two programs, of which one was recorded twice."""
+    folder = tmp_path / "storage"
+    path = trace(folder, "first")
+    write_programs(folder, [program("pipeline", [repeat({"load": 10, "steady": 20})])], 1, "2026-01-01T00:00:00")
+    newer = [repeat({"load": 12, "steady": 30}, trace=path), repeat({"load": 14, "steady": 34})]
+    write_programs(folder, [program("pipeline", newer)], 2, "2026-01-02T00:00:00")
+    crashed = program("<b>tool", [repeat({"run": 5})], "crashed", {"exit_code": None, "signal": "SIGSEGV"})
+    write_programs(folder, [crashed], 3, "2026-01-03T00:00:00")
+    return folder
+
+
+def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
+    """Each phase is a row with the median of the repeats; a failure is named with its signal."""
+    table = programs_table(newest_programs(programs_in(files_of(storage))), _TEXTS)
+    assert table is not None
+    rows = [[cell.text for cell in cells] for _, cells in table.rows]
+    assert [row[:4] for row in rows] == [
+        ["<b>tool", "run", "1", "1.00"],
+        ["pipeline", "load", "2", "1.00 ±0.00"],
+        ["pipeline", "steady", "2", "1.00 ±0.00"],
+    ]
+    assert rows[2][4] == "32.0 ±2.0"
+    assert rows[0][-1] == "crashed: SIGSEGV"
+    assert [look for look, _ in table.rows] == ["crashed", "ok", "ok"]
+
+
+def test_npu_memory_has_a_column_where_there_is_any(tmp_path: Path) -> None:
+    """Elsewhere it would be empty."""
+    for number, npu in enumerate((False, True), start=1):
+        write_programs(
+            tmp_path, [program("pipeline", [repeat({"run": 5}, npu=npu)])], number, f"2026-01-0{number}T00:00:00"
+        )
+        table = programs_table(newest_programs(programs_in(files_of(tmp_path))), _TEXTS)
+        assert table is not None
+        assert (_TEXTS("program_column_npu_memory") in table.heads) is npu
+
+
+def test_each_process_has_its_peak(storage: Path) -> None:
+    """They are named with their ids."""
+    table = processes_table(newest_programs(programs_in(files_of(storage))), _TEXTS)
+    assert table is not None
+    assert [cell.text for cell in table.rows[1][1]] == ["pipeline", "decoder (4321)", "30.0", "0.00", "2.00", "yes"]
+
+
+def test_without_programs_there_is_nothing() -> None:
+    """No table, no figure."""
+    assert programs_table([], _TEXTS) is None
+    assert processes_table([], _TEXTS) is None
+    assert programs_figure([], _TEXTS) is None
+
+
+def test_lost_traces_leave_no_figure(storage: Path) -> None:
+    """The tables do not need them."""
+    programs = newest_programs(programs_in(files_of(storage)))
+    assert programs_figure(programs, _TEXTS) is not None
+    for path in storage.glob("traces/*/*.json.gz"):
+        path.unlink()
+    assert programs_figure(programs, _TEXTS) is None
+
+
+def test_a_phase_has_one_colour_in_all_programs(tmp_path: Path) -> None:
+    """Those beyond the last colour share one."""
+    many = {f"phase {number}": 5.0 for number in range(12)}
+    write_programs(tmp_path, [program("one", [repeat(many)]), program("two", [repeat({"phase 1": 5})])])
+    colours = phase_colours(programs_in(files_of(tmp_path)))
+    assert len(colours) == 12
+    assert colours["phase 1"] == PROGRAM_PHASE_COLOURS[1]
+    assert list(colours.values())[len(PROGRAM_PHASE_COLOURS) :] == [OTHER_COLOUR] * 4
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_texts_of_the_figure_keep_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str) -> None:
+    """Many programs, long names and large figures leave every text readable, in both widths."""
+    for number in range(7):
+        path = trace(tmp_path, f"trace-{number}", [f"phase {each}" for each in range(3 * number + 1)], npu=True)
+        name = f"a program whose name is far too long for the title of a figure {number}"
+        write_programs(tmp_path, [program(name, [repeat({"run": 5}, path)])], number + 1)
+    found: list[str] = []
+    lay_out = drawing._lay_out
+
+    def lay_out_and_look(canvas: drawing.Canvas) -> None:
+        lay_out(canvas)
+        found.extend(overlaps(canvas))
+
+    monkeypatch.setattr(drawing, "_lay_out", lay_out_and_look)
+    assert programs_figure(programs_in(files_of(tmp_path)), texts_of(language)) is not None
+    assert found == []
+
+
+def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page has their section, the runs and the machine; the terminal shows their phases."""
+    formats = [word for each in ("html", "csv", "svg") for word in ("--format", each)]
+    assert main(["--storage", str(storage), "--output", str(tmp_path / "out"), *formats]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"pipeline +load .*\n +steady +1\.00 .*32\.0 ±2\.0", said)
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'<section id="([^"]+)">', page) == ["programs", "runs", "environment"]
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'\bid="([^"]+)"', page))
+    assert "&lt;b&gt;tool" in page
+    assert "<b>tool" not in page
+    assert (tmp_path / "out" / "figures" / "programs.svg").exists()
+    rows = rows_of(tmp_path / "out" / "tables", "programs")
+    assert [(row["program"], row["phase"], row["run_number"]) for row in rows] == [
+        ("pipeline", "load", "1"),
+        ("pipeline", "steady", "1"),
+        ("pipeline", "load", "2"),
+        ("pipeline", "steady", "2"),
+        ("<b>tool", "run", "3"),
+    ]
+    assert rows[3]["application_memory_bytes"] == str(32 * MIB)
+    assert rows[3]["application_memory_spread_bytes"] == str(2 * MIB)
+    assert rows[3]["command"] == "./pipeline"
+
+
+def test_a_bad_file_among_programs_is_named(storage: Path, tmp_path: Path) -> None:
+    """The page says so also where there is no other section for it."""
+    (storage / "Linux-CPython-3.11-64bit" / "0009_bad.json").write_text("{")
+    assert main(["--storage", str(storage), "--output", str(tmp_path / "out"), "--format", "html"]) == 1
+    assert "0009_bad.json" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_programs_stand_beside_scenarios(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One storage, one page: nothing of the scenarios is missing because a program was recorded later."""
+    write_run(storage, [result(storage, "no_reuse", even(3, spread=0.5))], 4, "2026-01-02T03:04:05")
+    assert main(["--storage", str(storage), "--output", str(tmp_path / "out"), "--format", "html"]) == 0
+    assert "no_reuse" in capsys.readouterr().out
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    order = re.findall(r'<section id="([^"]+)">', page)
+    assert order.index("mechanisms") < order.index("programs") < order.index("failures")
+    assert order[-1] == "definitions"
+
+
+def test_a_run_that_is_named_shows_its_own_recording(storage: Path, tmp_path: Path) -> None:
+    """An older recording is shown when it is asked for."""
+    arguments = ["--storage", str(storage), "--output", str(tmp_path / "out"), "--format", "html"]
+    assert main([*arguments, "--run", "1"]) == 0
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    section = page[page.index('id="programs"') : page.index('id="runs"')]
+    assert "20.0" in section
+    assert "32.0" not in section

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from accounting import attribution
+from reports.results.npu import COMPONENTS, component_memory, context_components, npu_source
+from reports.results.rows import Row
+from tests.reports.results.test_rows import groups_of
+from tests.reports.stored import MIB, NPU_SIZES, even, npu_account, result, runtime_account, write_run
+
+
+def stored(storage: Path, scenario: str = "no_reuse", **arguments: Any) -> Row:
+    """Return the row of one stored configuration."""
+    write_run(storage, [result(storage, scenario, even(3), **{"npu": npu_account, **arguments})])
+    return groups_of(storage)[0].rows[0]
+
+
+def test_components_are_those_of_the_account() -> None:
+    """The report knows every component that the account can hold, in its order."""
+    assert COMPONENTS == attribution.COMPONENTS
+
+
+def test_components_add_up_to_the_total(tmp_path: Path) -> None:
+    """All components of all contexts together are the NPU memory of the configuration."""
+    row = stored(tmp_path)
+    account, whole = component_memory(row), row.memory("npu_memory_bytes")
+    assert account is not None
+    assert account.total == whole
+    assert {name: size.median for name, size in account.sizes.items() if size} == {
+        name: 12 * size for name, size in NPU_SIZES.items()
+    }
+
+
+def test_what_no_context_made_is_other(tmp_path: Path) -> None:
+    """Buffers of no context's step stand under other, in a row of the plain table without a context."""
+    row = stored(tmp_path, npu=lambda plan: npu_account(plan, unattributed_bytes=5 * MIB))
+    account = component_memory(row)
+    assert account is not None
+    assert account.sizes["other"] is not None
+    assert account.sizes["other"].median == 5 * MIB
+    (rest,) = [size for context, _, size in context_components(row) if context is None]
+    assert rest is not None
+    assert rest.median == 5 * MIB
+
+
+def test_spread_is_that_of_the_repeats(tmp_path: Path) -> None:
+    """A component that is larger in one repeat has half the range as its spread."""
+    info = result(tmp_path, "no_reuse", even(3), npu=npu_account)
+    info["repeats"][0]["npu"] = {**info["repeats"][0]["npu"], "unattributed_bytes": 2 * MIB}
+    write_run(tmp_path, [info])
+    account = component_memory(groups_of(tmp_path)[0].rows[0])
+    assert account is not None
+    assert account.sizes["other"] is not None
+    assert account.sizes["other"].spread == MIB
+
+
+def test_what_the_runtime_does_not_tell_apart_is_empty(tmp_path: Path) -> None:
+    """By the runtime's own words register commands, task list and input and output are unknown, not zero."""
+    row = stored(tmp_path, npu=runtime_account)
+    account = component_memory(row)
+    assert account is not None
+    assert {name for name in COMPONENTS if account.sizes[name] is None} == {"register_commands", "task_list", "io"}
+    assert (account.peak, account.left) == (None, None)
+
+
+def test_who_gave_the_figure(tmp_path: Path) -> None:
+    """The ledger goes before the dma-bufs of the process, and these before the runtime's own words."""
+    assert npu_source(stored(tmp_path / "ledger")) == "ledger"
+    assert npu_source(stored(tmp_path / "runtime", npu=runtime_account)) == "runtime"
+    assert npu_source(stored(tmp_path / "none", npu=None)) is None
+    info = result(tmp_path / "held", "no_reuse", even(3), npu=runtime_account)
+    for repeat in info["repeats"]:
+        repeat["phases"]["steady"]["npu"] = {"process_dmabuf_bytes": MIB}
+    write_run(tmp_path / "held", [info])
+    assert npu_source(groups_of(tmp_path / "held")[0].rows[0]) == "dmabuf"
+
+
+def test_runs_of_before_have_no_npu_memory(tmp_path: Path) -> None:
+    """A result that was stored before there were accounts is reported without one."""
+    info = result(tmp_path, "no_reuse", even(3))
+    for key in ("driver_version", "chip", "computes"):
+        del info[key]
+    for key in ("npu_peak_bytes", "npu_left_bytes"):
+        del info["memory"][key]
+    for repeat in info["repeats"]:
+        del repeat["npu"]
+    write_run(tmp_path, [info])
+    row = groups_of(tmp_path)[0].rows[0]
+    assert component_memory(row) is None
+    assert row.memory("npu_peak_bytes") is None
+    assert row.computes

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reports.base.texts import texts_of
+from reports.sections.contexts import FIT_COLUMNS, context_costs, fit, fit_rows, fit_table, further_costs, npu_totals
+from tests.reports.results.test_rows import groups_of
+from tests.reports.stored import FAILED, IMPORTED, MIB, dup, even, npu_account, result, write_run
+
+
+def test_cost_of_each_context_and_slope(tmp_path: Path) -> None:
+    """The first context costs 40 MiB, each dup 10, and the slope of a dup is that 10."""
+    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10))])
+    row = groups_of(tmp_path)[0].rows[0]
+    costs = context_costs(row)
+    assert [cost.added.median / MIB for cost in costs] == [40] + [10] * 11
+    (further,) = further_costs(row)
+    assert (further.mechanism, further.count, further.slope.median) == ("dup", 11, 10 * MIB)
+
+
+def test_totals_meet_the_application_memory(tmp_path: Path) -> None:
+    """The costs of all contexts add up to the application memory over the do-nothing baseline."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(7))])
+    row = groups_of(tmp_path)[0].rows[0]
+    whole = row.memory("application_memory_bytes")
+    assert whole is not None
+    assert context_costs(row)[-1].total.median == whole.median - IMPORTED
+
+
+def test_partial_dup_has_a_slope_for_each_mechanism(tmp_path: Path) -> None:
+    """Streams after the first load once and dup twice: both costs are told apart."""
+    costs = [[40 * MIB, 10 * MIB, 10 * MIB] * 4] * 2
+    write_run(tmp_path, [result(tmp_path, "partial_dup", costs)])
+    further = {cost.mechanism: cost for cost in further_costs(groups_of(tmp_path)[0].rows[0])}
+    assert {name: (cost.count, cost.slope.median) for name, cost in further.items()} == {
+        "dup": (8, 10 * MIB),
+        "load": (3, 40 * MIB),
+    }
+
+
+def test_spread_is_over_repeats(tmp_path: Path) -> None:
+    """Repeats of 39, 40 and 41 MiB per context give 40 with a spread of 1."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, spread=1))])
+    (further,) = further_costs(groups_of(tmp_path)[0].rows[0])
+    assert (further.slope.median, further.slope.spread) == (40 * MIB, MIB)
+
+
+def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
+    """A dup adds all but the weights: 4 of 10 MiB; without an account nothing is said."""
+    write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=npu_account)])
+    write_run(tmp_path, [result(tmp_path, "full_dup", even(3))], number=2)
+    with_account, without = (
+        group.rows[0] for group in sorted(groups_of(tmp_path), key=lambda group: group.info["runtime"], reverse=True)
+    )
+    (further,) = further_costs(with_account)
+    assert further.npu_slope is not None
+    assert further.npu_slope.median == 4 * MIB
+    assert [total.median for total in npu_totals(with_account)] == [10 * MIB + 4 * MIB * index for index in range(12)]
+    assert further_costs(without)[0].npu_slope is None
+    assert npu_totals(without) == []
+
+
+def test_line_of_dup_has_the_shared_weights_as_its_intercept(tmp_path: Path) -> None:
+    """Of 40 + 11 x 10 MiB the slope is 10 and the intercept 30 MiB; of NPU memory 4 and the weights' 6."""
+    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)])
+    row = groups_of(tmp_path)[0].rows[0]
+    lines = fit(row, npu=False), fit(row, npu=True)
+    assert [(line.slope.median / MIB, line.intercept.median / MIB) for line in lines if line] == [(10, 30), (4, 6)]
+    assert [line.largest_residual_bytes for line in lines if line] == pytest.approx([0, 0], abs=1)
+
+
+def test_a_staircase_shows_in_the_residual(tmp_path: Path) -> None:
+    """Where streams load once and dup twice, the points lie off the line by many MiB, and less than a step."""
+    write_run(tmp_path, [result(tmp_path, "partial_dup", [[40 * MIB, 10 * MIB, 10 * MIB] * 4] * 2)])
+    line = fit(groups_of(tmp_path)[0].rows[0], npu=False)
+    assert line is not None
+    assert 10 * MIB < line.largest_residual_bytes < 30 * MIB
+
+
+def test_line_is_fitted_within_each_repeat(tmp_path: Path) -> None:
+    """Slopes of 39, 40 and 41 MiB are 40 with a spread of 1, all through nothing; the residual is not of the spread."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, spread=1))])
+    line = fit(groups_of(tmp_path)[0].rows[0], npu=False)
+    assert line is not None
+    assert (line.slope.median, line.slope.spread) == pytest.approx((40 * MIB, MIB))
+    assert (line.intercept.median, line.intercept.spread) == pytest.approx((0, 0), abs=1)
+    assert line.largest_residual_bytes == pytest.approx(0, abs=1)
+
+
+def test_no_line_through_different_models_nor_through_nothing(tmp_path: Path) -> None:
+    """Contexts that each have a model of their own, and a configuration that failed, have no line."""
+    infos = [result(tmp_path, "in_turn", even(3)), result(tmp_path, "full_dup", [], failure=FAILED)]
+    write_run(tmp_path, infos)
+    rows = groups_of(tmp_path)[0].rows
+    assert [fit(row, npu=False) for row in rows] == [None, None]
+    assert fit_table(rows, texts_of("en")) is None
+    assert [fit_rows(row) for row in rows] == [[], []]
+
+
+def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> None:
+    """NPU memory stands before application memory, and nowhere in a run without it."""
+    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10))])
+    table = fit_table(groups_of(tmp_path)[0].rows, texts_of("en"))
+    assert table is not None
+    assert [[cell.text for cell in cells] for _, cells in table.rows] == [
+        ["Full dup", "10.0 \u00b10.0", "30.0 \u00b10.0", "0.0"]
+    ]
+    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)])
+    table = fit_table(groups_of(tmp_path)[0].rows, texts_of("en"))
+    assert table is not None
+    (cells,) = ([cell.text for cell in cells] for _, cells in table.rows)
+    assert cells[1:4] == ["4.00 \u00b10.00", "6.00 \u00b10.00", "0.00"]
+    assert len(cells) == len(table.heads)
+
+
+def test_exported_lines_are_whole_bytes(tmp_path: Path) -> None:
+    """A row for each memory in the columns of the export; with a single repeat there is no spread."""
+    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10, repeats=1), npu=npu_account)])
+    application, npu = fit_rows(groups_of(tmp_path)[0].rows[0])
+    assert tuple(application) == tuple(npu) == FIT_COLUMNS
+    assert tuple(application.values()) == ("application", 10 * MIB, None, 30 * MIB, None, 0)
+    assert tuple(npu.values()) == ("npu", 4 * MIB, None, 6 * MIB, None, 0)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from reports.base.table import Table
+from reports.base.texts import texts_of
+from reports.sections.copies import avoided_bytes, copied
+from reports.sections.copies_figure import copies_figure, way_colours
+from reports.sections.copies_table import by_size, copies_table
+from scenarios.catalogue import SCENARIOS
+from tests.reports.results.test_rows import groups_of, row
+from tests.reports.stored import MIB, MODELS, even, npu_account, result, write_run
+
+ENGLISH = texts_of("en")
+WAYS = [each.name for each in SCENARIOS if "copied_io_4k" in (each.name, each.baseline)]
+
+
+def table(storage: Path) -> Table | None:
+    (group,) = groups_of(storage)
+    return copies_table(group, group.rows, ENGLISH)
+
+
+def cells(table: Table | None, scenario: str) -> list[str]:
+    """Return the row of a scenario as text."""
+    assert table is not None
+    return next([cell.text for cell in of_row] for _, of_row in table.rows if of_row[0].text == scenario)
+
+
+def test_copies_are_the_mean_over_contexts(tmp_path: Path) -> None:
+    """Contexts of two models copy differently; one inference copies what they do in the mean."""
+    info = result(tmp_path, "in_turn", even(3), models=MODELS[:2])
+    info["copies"] = [{"input_bytes": 4, "output_bytes": 2}, {"input_bytes": 2, "output_bytes": 0}]
+    write_run(tmp_path, [info])
+    counted = copied(groups_of(tmp_path)[0].rows[0])
+    assert counted is not None
+    assert (counted.input_bytes, counted.output_bytes, counted.total_bytes) == (3, 1, 4)
+
+
+def test_avoided_is_what_the_baseline_copies_more(tmp_path: Path) -> None:
+    """A way avoids the tensors that it does not copy; without counted copies nothing is said."""
+    infos = [result(tmp_path, name, even(3)) for name in WAYS]
+    write_run(tmp_path, infos)
+    (group,) = groups_of(tmp_path)
+    assert {each.scenario: avoided_bytes(each) for each in group.rows} == {
+        "copied_io_4k": None,
+        "zero_copy_input_4k": 96 * MIB,
+        "zero_copy_output_4k": 48 * MIB,
+        "zero_copy_io_4k": 144 * MIB,
+        "device_io_4k": 144 * MIB,
+    }
+    for info in infos:
+        info["copies"] = None
+    write_run(tmp_path, infos)
+    (group,) = groups_of(tmp_path)
+    assert avoided_bytes(row(group, "zero_copy_io_4k")) is None
+    assert copies_table(group, group.rows, ENGLISH) is None
+
+
+def test_rows_of_a_size_stand_together(tmp_path: Path) -> None:
+    """Frames stand by their size in words, apart from the streams' model."""
+    names = ("copied_io", "zero_copy_io", "copied_io_1080p", "zero_copy_io_1080p", "cuda_copied_io")
+    write_run(tmp_path, [result(tmp_path, name, even(3)) for name in names])
+    (group,) = groups_of(tmp_path)
+    sizes = {size: [each.scenario for each in rows] for size, rows in by_size(group.rows, ENGLISH).items()}
+    assert sizes == {
+        "Streams' model": ["copied_io", "zero_copy_io"],
+        "1080p": ["copied_io_1080p", "zero_copy_io_1080p"],
+        "CUDA": ["cuda_copied_io"],
+    }
+
+
+def test_no_saving_is_said_in_words(tmp_path: Path) -> None:
+    """The verdict says of memory and of latency whether there is a difference that these repeats could show."""
+    costs = {"copied_io_4k": even(40, spread=1), "zero_copy_input_4k": even(39.5), "zero_copy_io_4k": even(10)}
+    write_run(tmp_path, [result(tmp_path, name, costs[name]) for name in costs])
+    found = table(tmp_path)
+    same = cells(found, "Zero-copy input, 4K")
+    assert same[1:5] == ["4K", "0", "48.00", "96.00"]
+    assert same[-1] == "no measurable saving of memory; no measurable difference in latency"
+    assert cells(found, "Zero-copy input and output, 4K")[-1].startswith("less memory; ")
+    assert cells(found, "Copied input and output, 4K")[-1] == "-"
+
+
+def test_a_single_repeat_gives_no_verdict(tmp_path: Path) -> None:
+    """Without a spread nothing is called measurable or not."""
+    write_run(tmp_path, [result(tmp_path, name, even(3, repeats=1)) for name in WAYS[:2]])
+    assert "single repeat" in cells(table(tmp_path), "Zero-copy input, 4K")[-1]
+
+
+def test_npu_memory_decides_where_there_is_some(tmp_path: Path) -> None:
+    """On an NPU the saving of its memory stands in the table, and on the virtual board no latency."""
+    write_run(tmp_path, [result(tmp_path, name, even(3), npu=npu_account, computes=False) for name in WAYS])
+    found = table(tmp_path)
+    assert found is not None
+    assert ENGLISH("column_npu_saved") in found.heads
+    assert ENGLISH("column_latency") not in found.heads
+    assert cells(found, "Zero-copy input, 4K")[-1] == "no measurable saving of memory"
+
+
+def test_figure_has_a_panel_for_each_size(tmp_path: Path) -> None:
+    """Each size that was compared is drawn, the ways in the same colours in all."""
+    costs = {"copied_io": 40, "zero_copy_io": 20, "copied_io_1080p": 40, "zero_copy_io_1080p": 30, "copied_io_4k": 40}
+    write_run(tmp_path, [result(tmp_path, name, even(cost)) for name, cost in costs.items()])
+    rows = groups_of(tmp_path)[0].rows
+    drawing = copies_figure(rows, ENGLISH)
+    assert drawing is not None
+    for svg in (drawing.wide, drawing.narrow):
+        assert ">Streams' model<" in svg
+        assert ">1080p<" in svg
+        assert ">4K<" not in svg
+        assert f">{ENGLISH('axis_saved')}<" in svg
+    assert list(way_colours(rows, ENGLISH)) == ["Zero-copy input and output"]
+
+
+def test_what_is_exactly_equal_is_not_drawn(tmp_path: Path) -> None:
+    """A measure in which no way differs from its baseline has no panels, and without any there is no figure."""
+    infos = [result(tmp_path, name, even(3)) for name in WAYS]
+    write_run(tmp_path, infos)
+    assert copies_figure(groups_of(tmp_path)[0].rows, ENGLISH) is None
+    infos[1]["speed"]["latency_median_ns"][0] += 2_000_000
+    write_run(tmp_path, infos)
+    drawing = copies_figure(groups_of(tmp_path)[0].rows, ENGLISH)
+    assert drawing is not None
+    assert f">{ENGLISH('axis_latency_saved')}<" in drawing.wide
+    assert f">{ENGLISH('axis_saved')}<" not in drawing.wide

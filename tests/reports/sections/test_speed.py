@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.base.texts import LANGUAGES, texts_of
+from reports.results.rows import Group
+from reports.sections.speed import SPEED_COLUMNS, VERDICTS, speed_rows, speed_sentences, speed_table, weighed
+from tests.reports.results.test_rows import groups_of
+from tests.reports.stored import dup, even, full_run, npu_account, npu_run, result, write_run
+
+ENGLISH = texts_of("en")
+
+
+def timed(storage: Path, scenario: str, per_s: Sequence[float], costs: Any = None, **options: Any) -> dict[str, Any]:
+    """Return a result with this throughput in each repeat; by default 40 MiB per context."""
+    info = result(storage, scenario, even(40, repeats=len(per_s)) if costs is None else costs, **options)
+    info["speed"]["throughput_per_s"] = list(per_s)
+    return info
+
+
+def group_with(storage: Path, per_s: Sequence[float], costs: Any = None) -> Group:
+    """Return a group of full dup with this throughput, and its baseline with 99, 100 and 101 per second."""
+    baseline = timed(storage, "no_reuse_one_model", (99, 100, 101)[: len(per_s)])
+    write_run(storage, [baseline, timed(storage, "full_dup", per_s, costs)])
+    return groups_of(storage)[0]
+
+
+def test_change_is_in_percent_of_the_baseline(tmp_path: Path) -> None:
+    """80 per second of 100 is 20 % less; the relative spreads of 1 % and 2.5 % add, of the quotient of 80 %."""
+    (each,) = weighed(group_with(tmp_path, (78, 80, 82), dup(40, 10)))
+    assert each.throughput_change_percent.median == pytest.approx(-20)
+    assert each.throughput_change_percent.spread == pytest.approx(80 * (0.01 + 0.025))
+    assert each.saved_percent.median == pytest.approx(100 * 330 / 480)
+
+
+@pytest.mark.parametrize(
+    ("per_s", "costs", "verdict"),
+    [
+        ((78, 80, 82), dup(40, 10), "saves_slower"),
+        ((98, 99, 100), dup(40, 10), "saves_as_fast"),
+        ((118, 120, 122), dup(40, 10), "saves_faster"),
+        ((78, 80, 82), None, "same_slower"),
+        ((98, 99, 100), None, "same_as_fast"),
+        ((118, 120, 122), None, "same_faster"),
+        ((78, 80, 82), even(50), "takes_more_slower"),
+        ((98, 99, 100), even(50), "takes_more_as_fast"),
+        ((118, 120, 122), even(50), "takes_more_faster"),
+        ((80,), dup(40, 10, repeats=1), "one_repeat"),
+    ],
+)
+def test_verdict(tmp_path: Path, per_s: Sequence[float], costs: Any, verdict: str) -> None:
+    """A difference smaller than its spread is none, and a single repeat has no verdict."""
+    group = group_with(tmp_path, per_s, costs)
+    assert verdict in VERDICTS
+    assert [each.verdict for each in weighed(group)] == [verdict]
+    table = speed_table(group, ENGLISH)
+    assert table is not None
+    assert [cells[-1].text for _, cells in table.rows] == [ENGLISH(f"speed_verdict_{verdict}")]
+
+
+@pytest.mark.parametrize("busy", ["no_reuse_one_model", "full_dup"])
+def test_other_work_leaves_speed_unjudged(tmp_path: Path, busy: str) -> None:
+    """Where the machine was busy before a process of the scenario, or of its baseline, nothing is said of its speed."""
+    per_s = {"no_reuse_one_model": (99, 100, 101), "full_dup": (49, 50, 51)}
+    infos = [
+        timed(tmp_path, name, each, dup(40, 10), idle_cpu_percent=60.0 if name == busy else 1.0)
+        for name, each in per_s.items()
+    ]
+    write_run(tmp_path, infos)
+    group = groups_of(tmp_path)[0]
+    (each,) = weighed(group)
+    assert (each.verdict, each.costs_frames, each.saves) == ("disturbed", False, False)
+    assert speed_sentences(group, ENGLISH) == [ENGLISH("speed_disturbed", scenarios="Full dup")]
+
+
+def test_saving_within_the_spread_is_none(tmp_path: Path) -> None:
+    """12 MiB less where repeats differ by more is no saving of memory."""
+    (each,) = weighed(group_with(tmp_path, (98, 99, 100), even(39, spread=2)))
+    assert each.saved.median > 0
+    assert each.verdict == "same_as_fast"
+
+
+def test_npu_memory_is_weighed_where_there_is_some(tmp_path: Path) -> None:
+    """On a board the saving is that of NPU memory: 11 of 12 times the weights, of 120 MiB."""
+    names = ("no_reuse_one_model", "full_dup")
+    write_run(tmp_path, [timed(tmp_path, name, (99, 100, 101), npu=npu_account) for name in names])
+    (each,) = weighed(groups_of(tmp_path)[0])
+    assert each.saved_percent.median == pytest.approx(100 * 66 / 120)
+    assert each.verdict == "saves_as_fast"
+
+
+def test_table_shows_both_sides(tmp_path: Path) -> None:
+    """Memory saved, both throughputs and the changes, each with its spread."""
+    table = speed_table(group_with(tmp_path, (78, 80, 82), dup(40, 10)), ENGLISH)
+    assert table is not None
+    ((_, cells),) = table.rows
+    assert [cell.text for cell in cells[:7]] == [
+        "Full dup",
+        "330.0 \u00b10.0",
+        "68.8 \u00b10.0",
+        "100.0 \u00b11.0",
+        "80.0 \u00b12.0",
+        "-20.0 \u00b12.8",
+        "0.0 \u00b10.0",
+    ]
+    assert len(cells) == len(table.heads)
+
+
+def test_sentence_names_what_costs_frames_and_by_how_much(tmp_path: Path) -> None:
+    """A saving that is slower is named with the loss; one that is faster in a sentence of its own."""
+    infos = [
+        timed(tmp_path, "no_reuse_one_model", (99, 100, 101)),
+        timed(tmp_path, "full_dup", (78, 80, 82), dup(40, 10)),
+        timed(tmp_path, "shared_context", (118, 120, 122), dup(40, 1)),
+        timed(tmp_path, "full_dup_internal_reuse", (99, 100, 101), dup(40, 5)),
+    ]
+    write_run(tmp_path, infos)
+    costs, faster = speed_sentences(groups_of(tmp_path)[0], ENGLISH)
+    assert costs == ENGLISH("speed_costs", scenarios="Full dup 20.0 \u00b12.8 %")
+    assert faster == ENGLISH("speed_faster", scenarios="Shared context 20.0 \u00b13.2 %")
+
+
+@pytest.mark.parametrize(
+    ("per_s", "costs", "sentence"),
+    [
+        ((98, 99, 100), dup(40, 10), ENGLISH("speed_costs_nothing", count=1, spread="2.0")),
+        ((78, 80, 82), None, ENGLISH("speed_nothing_saved")),
+        ((80,), dup(40, 10, repeats=1), ENGLISH("speed_one_repeat")),
+    ],
+)
+def test_sentence_where_no_saving_costs_frames(
+    tmp_path: Path, per_s: Sequence[float], costs: Any, sentence: str
+) -> None:
+    """Else it is said that none does, that there is no saving, or that it cannot be known."""
+    assert speed_sentences(group_with(tmp_path, per_s, costs), ENGLISH) == [sentence]
+
+
+def test_nothing_is_said_where_nothing_computes(tmp_path: Path) -> None:
+    """The virtual board has no speed: no table, no sentences, no rows to export."""
+    npu_run(tmp_path, computes=False)
+    (group,) = groups_of(tmp_path)
+    assert speed_table(group, ENGLISH) is None
+    assert speed_sentences(group, ENGLISH) == []
+    assert [speed_rows(row) for row in group.rows if speed_rows(row)] == []
+
+
+def test_a_scenario_without_its_baseline_is_not_weighed(tmp_path: Path) -> None:
+    """Of a run of every kind those remain that have a baseline with figures; what failed is left out."""
+    full_run(tmp_path)
+    assert [each.row.scenario for each in weighed(groups_of(tmp_path)[0])] == ["partial_dup", "full_dup"]
+
+
+def test_exported_row_has_the_columns(tmp_path: Path) -> None:
+    """A baseline has no row; the other has its figures as numbers and the verdict as a name."""
+    group = group_with(tmp_path, (78, 80, 82), dup(40, 10))
+    baseline, (exported,) = map(speed_rows, group.rows)
+    assert baseline == []
+    assert tuple(exported) == SPEED_COLUMNS
+    assert tuple(exported.values()) == (68.75, 0, 80, 100, -20, 2.8, 0, 0, "saves_slower")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_verdict_has_words(language: str) -> None:
+    """No verdict is without its text, and no text is of a verdict that there is not."""
+    assert set(texts_of(language).some("speed_verdict_")) == set(VERDICTS)

@@ -1,0 +1,87 @@
+"""The exported table of streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reports.page.exported_tables import write_tables
+from reports.page.material import Material
+from reports.streams.tables import STREAM_COLUMNS
+from tests.reports.page.test_exported_tables import document_of, material_of
+from tests.reports.results.test_rows import groups_of
+from tests.reports.stored import MIB, STREAMS, full_run, write_run
+from tests.reports.stored_streams import HOT, NAMES, SCHEDULE, Frames, published_run, streams_result, trend
+
+
+def rows_of(storage: Path) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = document_of(
+        write_tables(material_of(storage), storage / "tables", ["json"]), "streams"
+    )["rows"]
+    return rows
+
+
+def test_each_stream_and_all_of_them_have_a_row(tmp_path: Path) -> None:
+    """The rows of a configuration's streams add up to that of all, and to what was due."""
+    published_run(tmp_path)
+    rows = rows_of(tmp_path)
+    assert [row["stream"] for row in rows] == ["all", 1, 2, 3, 4] * len(NAMES)
+    for place in range(0, len(rows), STREAMS + 1):
+        whole, *streams = rows[place : place + STREAMS + 1]
+        for name in ("due", "done", "dropped", "missed"):
+            assert whole[name] == sum(int(str(stream[name])) for stream in streams)
+        assert whole["due"] == sum(int(str(whole[name])) for name in ("done", "dropped", "missed"))
+        assert (whole["asked_per_s"], streams[0]["asked_per_s"]) == (120.0, 30.0)
+        assert streams[0]["application_memory_bytes"] is None
+
+
+def test_memory_stands_in_the_row_of_all(tmp_path: Path) -> None:
+    """What application memory is for adds up; what is saved of inference is of the baseline's inference."""
+    published_run(tmp_path)
+    (full,) = (row for row in rows_of(tmp_path) if (row["scenario"], row["stream"]) == ("streams_full_dup", "all"))
+    parts = [full[f"{name}_memory_bytes"] for name in ("import", "decoding", "inference")]
+    assert parts == [30 * MIB, 64 * MIB, 150 * MIB]
+    assert full["application_memory_bytes"] == 244 * MIB
+    assert (full["saved_bytes"], full["inference_saved_percent"]) == (330 * MIB, 68.75)
+
+
+def test_growth_and_throttling_are_numbers(tmp_path: Path) -> None:
+    """A script reads the verdict with its slope, and how much of the time the machine was throttled."""
+    growing = Frames(machine=HOT, trend=trend("growing", 1.02), interrupted=True)
+    write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", [growing])])
+    whole = rows_of(tmp_path)[0]
+    assert (whole["memory_verdict"], whole["memory_growing_confidence_percent"]) == ("growing", 99.9)
+    assert whole["memory_slope_bytes_per_s"] == pytest.approx(1.02 * MIB / 60, abs=0.001)
+    assert (whole["throttled_percent"], whole["interrupted"]) == (35.0, "yes")
+
+
+def test_where_nothing_computes_frames_are_empty(tmp_path: Path) -> None:
+    """The row of all remains with its memory; there is none of each stream."""
+    schedule = {**SCHEDULE, "video": None}
+    write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", [Frames(computes=False)], schedule=schedule)])
+    (row,) = rows_of(tmp_path)
+    assert (row["stream"], row["done"], row["latency_p99_ns"], row["video"]) == ("all", None, None, None)
+    assert row["decoding_memory_bytes"] is None
+    assert row["inference_memory_bytes"] == 474 * MIB
+
+
+def test_other_tables_have_no_latency_of_frames(tmp_path: Path) -> None:
+    """`latency_ns` and `throughput_per_s` are of single inferences in every table that has them."""
+    full_run(tmp_path)
+    published_run(tmp_path, 2)
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["json"])
+    for name in ("comparison", "runs"):
+        rows = [row for row in document_of(folder, name)["rows"] if row["scenario"] in NAMES]
+        assert len(rows) == len(NAMES)
+        assert {(row["latency_ns"], row["throughput_per_s"]) for row in rows} == {(None, None)}
+    assert not any(row["scenario"] in NAMES for row in document_of(folder, "speed")["rows"])
+
+
+def test_without_streams_the_table_is_empty(tmp_path: Path) -> None:
+    """It has its columns all the same."""
+    full_run(tmp_path)
+    folder = write_tables(Material(groups_of(tmp_path)), tmp_path / "tables", ["json"])
+    document = document_of(folder, "streams")
+    assert document["rows"] == []
+    assert set(STREAM_COLUMNS) < set(document["columns"])

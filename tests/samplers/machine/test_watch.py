@@ -1,0 +1,289 @@
+"""Temperatures, frequencies, NPU load and throttling, on trees as boards and PCs show them."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samplers.machine.watch import MachineWatch
+from samplers.npu.load import NPU_LOAD
+from samplers.sources import machine_sources
+
+_THERMAL = "sys/class/thermal"
+_CPU = "sys/devices/system/cpu"
+_FIRMWARE = "sys/devices/platform/soc/soc:firmware/get_throttled"
+_NPU_LOAD = "sys/kernel/debug/rknpu/load"
+
+_RK3588 = {
+    f"{_THERMAL}/thermal_zone0/type": "soc-thermal",
+    f"{_THERMAL}/thermal_zone0/temp": "45307",
+    f"{_THERMAL}/thermal_zone6/type": "npu-thermal",
+    f"{_THERMAL}/thermal_zone6/temp": "44384",
+    f"{_THERMAL}/cooling_device0/type": "thermal-cpufreq-0",
+    f"{_THERMAL}/cooling_device0/cur_state": "0",
+    f"{_THERMAL}/cooling_device3/type": "thermal-devfreq-0",
+    f"{_THERMAL}/cooling_device3/cur_state": "0",
+    f"{_THERMAL}/cooling_device4/type": "pwm-fan",
+    f"{_THERMAL}/cooling_device4/cur_state": "0",
+    f"{_CPU}/cpufreq/policy0/related_cpus": "0 1 2 3",
+    f"{_CPU}/cpufreq/policy0/scaling_cur_freq": "1800000",
+    f"{_CPU}/cpufreq/policy4/related_cpus": "4 5",
+    f"{_CPU}/cpufreq/policy4/scaling_cur_freq": "2256000",
+    "sys/class/devfreq/dmc/cur_freq": "2112000000",
+    "sys/class/devfreq/fdab0000.npu/cur_freq": "1000000000",
+    "sys/class/devfreq/fdab0000.npu/load": "100@1000000000Hz",
+    "sys/module/rknpu/version": "0.9.8",
+    _NPU_LOAD: "NPU load:  Core0:  0%, Core1:  0%, Core2:  0%,",
+    "sys/kernel/debug/rknpu/freq": "never read",
+}
+
+_RASPBERRY_PI = {
+    f"{_THERMAL}/thermal_zone0/type": "cpu-thermal",
+    f"{_THERMAL}/thermal_zone0/temp": "61342",
+    f"{_CPU}/cpufreq/policy0/related_cpus": "0 1 2 3",
+    f"{_CPU}/cpufreq/policy0/scaling_cur_freq": "1800000",
+    # Under-voltage and capping since boot, nothing now.
+    _FIRMWARE: "30000",
+}
+
+_PC = {
+    f"{_THERMAL}/thermal_zone0/type": "acpitz",
+    f"{_THERMAL}/thermal_zone0/temp": "27800",
+    f"{_THERMAL}/thermal_zone1/type": "acpitz",
+    f"{_THERMAL}/thermal_zone1/temp": "29800",
+    f"{_THERMAL}/thermal_zone2/type": "x86_pkg_temp",
+    f"{_THERMAL}/thermal_zone2/temp": "71000",
+    f"{_THERMAL}/cooling_device0/type": "Processor",
+    f"{_THERMAL}/cooling_device0/cur_state": "0",
+    f"{_THERMAL}/cooling_device1/type": "Processor",
+    f"{_THERMAL}/cooling_device1/cur_state": "0",
+    f"{_THERMAL}/cooling_device2/type": "intel_powerclamp",
+    f"{_THERMAL}/cooling_device2/cur_state": "-1",
+    **{f"{_CPU}/cpu{core}/thermal_throttle/core_throttle_count": "7" for core in range(2)},
+    **{f"{_CPU}/cpu{core}/thermal_throttle/package_throttle_count": "9" for core in range(2)},
+    **{f"{_CPU}/cpufreq/policy{core}/related_cpus": f"{core}" for core in range(2)},
+    **{f"{_CPU}/cpufreq/policy{core}/scaling_cur_freq": "3600000" for core in range(2)},
+}
+
+_BOARDS = {"rk3588": _RK3588, "raspberry_pi": _RASPBERRY_PI, "pc": _PC, "container": {}}
+
+
+class _Machine:
+    """A tree that changes between readings, and its watch."""
+
+    def __init__(self, root: Path, files: Mapping[str, str]) -> None:
+        self.root = root
+        self.write(files)
+        self.watch = MachineWatch(os.getpid(), root)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
+
+    def read(self, **changes: Mapping[str, str]) -> dict[str, Any]:
+        """Read once with each change, and return what is stored."""
+        for files in changes.values():
+            self.write(files)
+            self.watch.read()
+        return self.watch.machine()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Callable[[str], _Machine]:
+    """Return a function that makes one of the machines above."""
+    return lambda name: _Machine(tmp_path / name, _BOARDS[name])
+
+
+def test_a_board_with_an_npu(machine: Callable[[str], _Machine]) -> None:
+    """First, highest and last temperatures, lowest, mean and highest frequencies, and the load of each NPU core."""
+    found = machine("rk3588").read(
+        cool={},
+        hot={
+            f"{_THERMAL}/thermal_zone6/temp": "84384",
+            f"{_CPU}/cpufreq/policy4/scaling_cur_freq": "1200000",
+            _NPU_LOAD: "NPU load:  Core0: 80%, Core1: 100%, Core2:  5%,",
+        },
+        warm={f"{_THERMAL}/thermal_zone6/temp": "60000", _NPU_LOAD: "NPU load:  Core0: 40%, Core1: 50%, Core2:  1%,"},
+    )
+    assert found["temperatures"] == [
+        {"name": "soc-thermal", "first_celsius": 45.307, "highest_celsius": 45.307, "last_celsius": 45.307},
+        {"name": "npu-thermal", "first_celsius": 44.384, "highest_celsius": 84.384, "last_celsius": 60.0},
+    ]
+    big = {"name": "cpu4-5", "lowest_hz": 1.2e9, "mean_hz": pytest.approx(1.552e9), "highest_hz": 2.256e9}
+    assert [each["name"] for each in found["frequencies"]] == ["cpu0-3", "cpu4-5", "dmc", "fdab0000.npu"]
+    assert big in found["frequencies"]
+    assert found["npu_load_percent"] == [
+        {"core": 0, "mean": 40, "highest": 80},
+        {"core": 1, "mean": 50, "highest": 100},
+        {"core": 2, "mean": 2, "highest": 5},
+    ]
+    assert found["throttled"] == []
+
+
+def test_throttled_is_the_share_of_readings(machine: Callable[[str], _Machine]) -> None:
+    """A clock that is held down in one of four readings is throttled for 25 %; a fan that turns is not throttling."""
+    cooling = f"{_THERMAL}/cooling_device"
+    found = machine("rk3588").read(
+        cool={},
+        hot={f"{cooling}0/cur_state": "3", f"{cooling}4/cur_state": "4"},
+        warm={f"{cooling}0/cur_state": "0"},
+        cooler={},
+    )
+    assert found["throttled"] == [{"name": "thermal-cpufreq-0", "kind": "cooling_device", "share_percent": 25.0}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "slows"),
+    [
+        ("cpufreq-cpu0", True),
+        ("devfreq-fdab0000.npu", True),
+        ("Processor", True),
+        ("mali-gpu", True),
+        ("npu_cooling0", True),
+        ("pwm-fan", False),
+        ("gpu-fan", False),
+        ("intel_powerclamp", False),
+        ("TCC Offset", False),
+        ("input-current", False),
+    ],
+)
+def test_which_cooling_devices_slow_the_machine(tmp_path: Path, kind: str, slows: bool) -> None:
+    """Those of what computes; where only others are, the machine says nothing of throttling."""
+    device = f"{_THERMAL}/cooling_device0"
+    found = _Machine(tmp_path, {f"{device}/type": kind, f"{device}/cur_state": "1"}).read(now={})
+    assert found["throttled"] == ([{"name": kind, "kind": "cooling_device", "share_percent": 100}] if slows else None)
+
+
+def test_a_raspberry_pi_tells_what_its_firmware_does_now(machine: Callable[[str], _Machine]) -> None:
+    """The low bits are the present; what happened since boot is not of this run."""
+    board = machine("raspberry_pi")
+    assert board.read(before={})["throttled"] == []
+    assert board.read(capped={_FIRMWARE: "e0006"})["throttled"] == [
+        {"name": "frequency capped", "kind": "firmware", "share_percent": 50},
+        {"name": "throttled", "kind": "firmware", "share_percent": 50},
+    ]
+
+
+def test_the_firmware_of_a_later_board(tmp_path: Path) -> None:
+    """The Raspberry Pi 5 has the address in the folder's name."""
+    file = "sys/devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttled"
+    found = _Machine(tmp_path, {file: "8"}).read(now={})
+    assert found["throttled"] == [{"name": "soft temperature limit", "kind": "firmware", "share_percent": 100}]
+
+
+def test_a_pc_counts_its_throttling_since_boot(machine: Callable[[str], _Machine]) -> None:
+    """What counts is growth from one reading to the next, on any core: the first reading says nothing."""
+    pc = machine("pc")
+    count = f"{_CPU}/cpu1/thermal_throttle/package_throttle_count"
+    assert pc.read(first={}, second={})["throttled"] == []
+    assert pc.read(third={count: "10"}, fourth={}, fifth={})["throttled"] == [
+        {"name": "package_throttle_count", "kind": "thermal_throttle", "share_percent": 25}
+    ]
+
+
+def test_what_is_of_one_type_is_told_apart(machine: Callable[[str], _Machine]) -> None:
+    """By the kernel's number."""
+    found = machine("pc").read(hot={f"{_THERMAL}/cooling_device1/cur_state": "2"})
+    names = [each["name"] for each in found["temperatures"]]
+    assert names == ["acpitz (thermal_zone0)", "acpitz (thermal_zone1)", "x86_pkg_temp"]
+    assert found["throttled"][0]["name"] == "Processor (cooling_device1)"
+
+
+def test_a_container_that_shows_nothing(machine: Callable[[str], _Machine]) -> None:
+    """Nothing is read then, and nothing is said of NPU load and throttling rather than none."""
+    box = machine("container")
+    nothing: dict[str, Any] = {"temperatures": [], "frequencies": [], "npu_load_percent": None, "throttled": None}
+    assert box.read(first={}, second={}) == nothing
+    assert box.watch.cpu() == {"cores_percent": [], "process_percent": 0, "harness_percent": 0}
+
+
+@pytest.mark.parametrize("text", ["", "<unknown>", "-274000"])
+def test_a_reading_that_says_nothing_is_left_out(machine: Callable[[str], _Machine], text: str) -> None:
+    """The figures are those of the other readings."""
+    board = machine("rk3588")
+    zones = {f"{_THERMAL}/thermal_zone{number}/temp": text for number in (0, 6)}
+    found = board.read(good={}, bad=zones)
+    assert found["temperatures"][0]["last_celsius"] == 45.307
+
+
+@pytest.mark.parametrize("name", _BOARDS)
+def test_files_that_vanish(machine: Callable[[str], _Machine], name: str) -> None:
+    """What was read before stays, to the last file."""
+    board = machine(name)
+    before = board.read(good={})
+    for path in board.root.rglob("*"):
+        if path.is_file():
+            path.unlink()
+            board.watch.read()
+    throttled = board.watch.machine().pop("throttled")
+    assert {**board.watch.machine(), "throttled": throttled or None} == {**before, "throttled": None}
+
+
+@pytest.mark.parametrize("source", NPU_LOAD)
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [
+        ("NPU load:  Core0:  0%, Core1: 12%, Core2: 100%,\n", [0, 12, 100]),
+        ("NPU load:  7%\n", [7]),
+        ("NPU load: \n", None),
+        ("on\n", None),
+        ("100@1000000000Hz\n", None),
+        ("", None),
+    ],
+)
+def test_the_driver_s_load(tmp_path: Path, source: Any, text: str, cores: list[float] | None) -> None:
+    """In both of its forms, and nothing else."""
+    path = tmp_path / source.path.lstrip("/")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert source.read(tmp_path) == cores
+
+
+def test_devfreq_does_not_tell_the_load_of_the_npu(machine: Callable[[str], _Machine]) -> None:
+    """Rockchip's driver fills nothing in there: without its own node there is no figure, and not 100 %."""
+    board = machine("rk3588")
+    (board.root / _NPU_LOAD).unlink()
+    assert MachineWatch(os.getpid(), board.root).machine()["npu_load_percent"] is None
+
+
+def test_memory_does_not_grow_with_readings(machine: Callable[[str], _Machine]) -> None:
+    """A thousand readings are kept in what ten take."""
+    watch = machine("rk3588").watch
+    sizes = []
+    for readings in (10, 990):
+        for _ in range(readings):
+            watch.read()
+        sizes.append(len(pickle.dumps(watch)))
+    assert sizes[1] < sizes[0] * 1.1
+
+
+def test_the_sources_of_a_machine(machine: Callable[[str], _Machine]) -> None:
+    """Each says whether it can be read; NPU load is asked for only where there is an NPU."""
+    readable = {name: [source.readable for source in machine_sources(machine(name).root)] for name in _BOARDS}
+    assert readable == {
+        "rk3588": [True, True, True, True, True],
+        "raspberry_pi": [True, True, False, True],
+        "pc": [True, True, False, True],
+        "container": [False, False, False, False],
+    }
+
+
+def test_this_machine() -> None:
+    """Whatever it shows is in its bounds."""
+    watch = MachineWatch(os.getpid())
+    watch.read()
+    watch.read()
+    found = watch.machine()
+    for zone in found["temperatures"]:
+        assert max(zone["first_celsius"], zone["last_celsius"]) <= zone["highest_celsius"]
+    for clock in found["frequencies"]:
+        assert 0 <= clock["lowest_hz"] <= clock["highest_hz"] < math.inf
+    assert all(0 < each["share_percent"] <= 100 for each in found["throttled"] or ())

@@ -1,0 +1,222 @@
+"""From the text of --target to a runtime's target, or to a sentence that says what is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runtimes import find_runtime
+from targets import interpreters
+from targets import resolve as choose
+from targets.errors import (
+    ChipNotPlayed,
+    ChipUnknown,
+    InterpreterNotUsable,
+    LedgerNotInstalled,
+    LibraryNotForChip,
+    LibraryNotForInterpreter,
+    LibraryNotNamed,
+    LibraryNotUsable,
+    RuntimeMissing,
+    TargetUnknown,
+    VirtualBoardNotInstalled,
+)
+from targets.preload.build import preload_library
+from targets.resolve import parse_target
+from targets.rknn_library import architecture_of_this_python
+from tests.targets.library_files import write_library
+
+_DRIVER = ("-m", "scenarios.driver")
+_ONNXRUNTIME = find_runtime("onnxruntime")
+_MEGENGINE_LITE = find_runtime("megengine_lite")
+_RKNN = find_runtime("rknn")
+#: It stands on a module that every Python has.
+_ANYWHERE = replace(_ONNXRUNTIME, name="anywhere", module="json")
+_NOWHERE = replace(_ONNXRUNTIME, name="nowhere", module="no_such_module")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is installed in the cache of these tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def _own_library(path: Path) -> Path:
+    return write_library(path, architecture=architecture_of_this_python() or "")
+
+
+def test_this_interpreter(tmp_path: Path) -> None:
+    """It is given the library by a variable; it computes, and keeps no ledger."""
+    target = parse_target("python", None, _ONNXRUNTIME)
+    assert (target.name, target.command) == ("python", (sys.executable, *_DRIVER))
+    assert target.environment == {}
+    assert (target.keeps_ledger, target.computes) == (False, True)
+    library = _own_library(tmp_path / "library.so")
+    assert parse_target("python", library, _RKNN).environment == {"REUSEBENCH_RKNN_LIBRARY": str(library)}
+
+
+def test_the_librarys_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measured process may run in another folder."""
+    _own_library(tmp_path / "library.so")
+    monkeypatch.chdir(tmp_path)
+    environment = parse_target("python", Path("library.so"), _RKNN).environment
+    assert environment == {"REUSEBENCH_RKNN_LIBRARY": str(tmp_path / "library.so")}
+
+
+def test_another_interpreter(tmp_path: Path) -> None:
+    """By its path; a link to a Python stays the link, as that of a virtual environment must."""
+    link = tmp_path / "python-link"
+    link.symlink_to(sys.executable)
+    target = parse_target(f"python:{link}", None, _ANYWHERE)
+    assert (target.name, target.command) == (f"python:{link}", (str(link), *_DRIVER))
+
+
+def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where this interpreter lacks it, it runs under that environment's, by the same name and also on a board."""
+    own = tmp_path / "own" / "python"
+    monkeypatch.setattr(interpreters, "available", lambda _: False)
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": (lambda: True, lambda: own)})
+    target = parse_target("python", None, _MEGENGINE_LITE)
+    assert (target.name, target.command) == ("python", (str(own), *_DRIVER))
+    preload = preload_library(architecture_of_this_python() or "")
+    preload.parent.mkdir(parents=True)
+    preload.touch()
+    target = parse_target("board", None, _MEGENGINE_LITE)
+    assert (target.name, target.command, target.keeps_ledger) == ("board", (str(own), *_DRIVER), True)
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": (lambda: False, lambda: own)})
+    with pytest.raises(RuntimeMissing, match=r"^--runtime megengine_lite is not here: .*python -m models megengine"):
+        parse_target("python", None, _MEGENGINE_LITE)
+
+
+def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked itself; what this interpreter or an own environment has is of no account."""
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"nowhere": (lambda: True, lambda: Path(sys.executable))})
+    words = (
+        f"--runtime nowhere: the Python of --target python:{sys.executable} has no module no_such_module. Name another"
+    )
+    with pytest.raises(RuntimeMissing, match=re.escape(words)):
+        parse_target(f"python:{sys.executable}", None, _NOWHERE)
+    assert parse_target(f"python:{sys.executable}", None, _ANYWHERE).command[0] == sys.executable
+
+
+def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is on any interpreter where the user names the library, and else where one is found."""
+    monkeypatch.setattr(interpreters, "available", lambda _: False)
+    for text in ("python", f"python:{sys.executable}"):
+        parse_target(text, _own_library(tmp_path / "library.so"), _RKNN)
+        with pytest.raises(RuntimeMissing, match=r"^--runtime rknn"):
+            parse_target(text, None, _RKNN)
+    monkeypatch.setattr(interpreters, "available", lambda _: True)
+    assert parse_target("python", None, _RKNN).command[0] == sys.executable
+
+
+def test_the_virtual_board_has_one_runtime() -> None:
+    """Another one cannot be there, whatever else is wrong."""
+    words = "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime alone. Leave --runtime out"
+    with pytest.raises(RuntimeMissing, match=re.escape(words)):
+        parse_target("vboard:rk3588", None, _ONNXRUNTIME)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (None, "there is no such program"),
+        ("#!/bin/sh\nexit 1\n", "it is no Python 3.8 or later"),
+        ("#!/nowhere/python\n", r"it does not run \(.*\)"),
+    ],
+)
+def test_an_interpreter_that_is_none(tmp_path: Path, script: str | None, reason: str) -> None:
+    """It is tried before anything is measured."""
+    path = tmp_path / "python"
+    if script:
+        path.write_text(script, encoding="ascii")
+        path.chmod(0o755)
+    with pytest.raises(InterpreterNotUsable, match=rf"--target python:.*: {reason}\. Give the path of a Python 3\.8"):
+        parse_target(f"python:{path}", None, _ONNXRUNTIME)
+
+
+@pytest.mark.parametrize("text", ["", "pyhton", "vboard", "vboard:", "python:", "board:rk3588", ":", "local"])
+def test_unknown_targets(text: str) -> None:
+    """The sentence lists what is valid."""
+    with pytest.raises(TargetUnknown, match="valid: python, python:PATH, vboard:CHIP, board"):
+        parse_target(text, None, _ONNXRUNTIME)
+
+
+def test_the_library_is_looked_at_first(tmp_path: Path) -> None:
+    """Whatever the target."""
+    for text in ("python", "vboard:rk3588", "board"):
+        with pytest.raises(LibraryNotUsable):
+            parse_target(text, tmp_path / "none", _RKNN)
+
+
+def test_a_library_of_another_architecture(tmp_path: Path) -> None:
+    """It cannot be loaded by this Python; the virtual board can."""
+    other = write_library(tmp_path / "library.so", "librknnmrt", architecture="armhf")
+    if architecture_of_this_python() == "armhf":
+        pytest.skip("this Python is for armhf itself")
+    with pytest.raises(LibraryNotForInterpreter, match="--target vboard:CHIP, with CHIP one of rv1103, rv1106"):
+        parse_target("python", other, _RKNN)
+    with pytest.raises(LibraryNotForInterpreter):
+        parse_target(f"python:{sys.executable}", other, _RKNN)
+
+
+def test_chips_of_the_virtual_board(tmp_path: Path) -> None:
+    """An unknown chip, one that is not played, none of the library's, and no library at all."""
+    library = write_library(tmp_path / "library.so", "librknnrt")
+    with pytest.raises(ChipUnknown, match="there is no chip 'rk9999'; valid for the virtual board: rk3562, "):
+        parse_target("vboard:rk9999", library, _RKNN)
+    with pytest.raises(ChipNotPlayed, match=r"the virtual board cannot play rk3576: .* valid: rk3562, "):
+        parse_target("vboard:rk3576", library, _RKNN)
+    with pytest.raises(LibraryNotForChip, match="this is librknnrt, and rv1106 needs librknnmrt"):
+        parse_target("vboard:rv1106", library, _RKNN)
+    with pytest.raises(LibraryNotNamed, match=r"name its file with --rknn-library FILE \(librknnrt\.so "):
+        parse_target("vboard:rk3588", None, _RKNN)
+
+
+def test_a_virtual_board_that_is_not_installed(tmp_path: Path) -> None:
+    """The sentence has the command that installs it."""
+    library = write_library(tmp_path / "library.so")
+    command = f"python -m targets vboard install --rknn-library {library}"
+    with pytest.raises(VirtualBoardNotInstalled, match=f"the preload library for armhf.*{command}$"):
+        parse_target("vboard:rk3588", library, _RKNN)
+
+
+def test_a_board_without_the_ledgers_library() -> None:
+    """The sentence has the command that compiles it."""
+    with pytest.raises(LedgerNotInstalled, match=r"python -m targets ledger install$"):
+        parse_target("board", None, _ONNXRUNTIME)
+
+
+def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """This interpreter, with the preload library before whatever else is preloaded."""
+    preload = preload_library(architecture_of_this_python() or "")
+    preload.parent.mkdir(parents=True)
+    preload.touch()
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    monkeypatch.setattr(choose, "chip_of_this_machine", lambda: "rk3588")
+    target = parse_target("board", _own_library(tmp_path / "library.so"), _RKNN)
+    assert (target.name, target.command, target.chip) == ("board", (sys.executable, *_DRIVER), "rk3588")
+    assert (target.keeps_ledger, target.computes) == (True, True)
+    assert target.environment["LD_PRELOAD"] == str(preload)
+    assert target.environment["REUSEBENCH_RKNN_LIBRARY"] == str(tmp_path / "library.so")
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/other.so")
+    assert parse_target("board", None, _ONNXRUNTIME).environment["LD_PRELOAD"] == f"{preload}:/usr/lib/other.so"
+
+
+def test_a_board_keeps_a_ledger(preload: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The target's process writes one as soon as it starts."""
+    installed = preload_library(architecture_of_this_python() or "")
+    installed.parent.mkdir(parents=True)
+    installed.symlink_to(preload)
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    target = parse_target("board", None, _ONNXRUNTIME)
+    ledger = tmp_path / "ledger.jsonl"
+    environment = {**os.environ, **target.environment, "REUSEBENCH_LEDGER": str(ledger)}
+    subprocess.run(target.command, env=environment, cwd=target.folder, input=b"", check=False, capture_output=True)
+    assert '"mode":"pass-through"' in ledger.read_text(encoding="ascii")

@@ -1,0 +1,165 @@
+"""Who may import whom, held on the text of every module."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import CHECKOUT
+
+#: What each package may import of the others.
+_PACKAGES: dict[str, set[str]] = {
+    "models": set(),
+    "samplers": set(),
+    "recorder": {"samplers", "storage"},
+    "runtimes": {"harness", "samplers", "storage", "targets"},
+    "video": {"models", "runtimes"},
+    "scenarios": {"runtimes", "video"},
+    "targets": {"models", "runtimes", "scenarios"},
+    "accounting": {"scenarios"},
+    "storage": {"scenarios"},
+    "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets", "video"},
+    "reports": {"scenarios", "storage"},
+    "bench": set(),
+    "conftest": {"harness", "samplers", "storage"},
+}
+
+#: Where a package needs one module of another package and no more.
+_ONLY = {
+    ("accounting", "scenarios"): {"scenarios.plan"},
+    ("storage", "scenarios"): {"scenarios.plan"},
+    ("targets", "models"): {"models.cache", "models.megengine"},
+    ("targets", "runtimes"): {"runtimes.RuntimeEntry", "runtimes.available", "runtimes.rknn.library"},
+    ("reports", "scenarios"): {"scenarios.catalogue"},
+    ("video", "models"): {"models.cache", "models.errors"},
+    ("video", "runtimes"): {"runtimes.base"},
+    ("scenarios", "video"): {"video.decoder", "video.letterbox"},
+    ("harness", "video"): {"video.probe", "video.clip", "video.errors"},
+}
+
+#: The order of the parts of a package: each part imports those that stand before it, and none behind it.
+_LAYERS = {
+    "reports": (
+        "errors base results programs sections explanation claims streams compare history page commands __main__"
+    ),
+    "samplers": "procfs process system npu machine sources observer environment",
+    "models": "errors networks platforms recipe cache conversion onnx rknn megengine commands __init__ __main__",
+    "recorder": "errors signals pace phases marks process_tree program recording phase_figures stored_form run_document"
+    " summary task __main__",
+    "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
+    " measured_process commands __main__",
+}
+
+#: Libraries that only these packages may import: they would weigh in on the scale, or draw a table where none belongs.
+_LIBRARIES = {
+    "numpy": {"models", "reports", "runtimes"},
+    "onnx": {"models", "runtimes"},  # runtimes: in the process that prepares models
+    "onnxruntime": {"runtimes"},
+    "pandas": {"reports"},
+    "matplotlib": {"reports"},
+    "jinja2": {"reports"},
+    "av": {"video"},
+    "psutil": {"samplers", "recorder"},
+    "jsonschema": {"storage"},
+    "fastjsonschema": {"storage"},
+    "pytest": {"bench", "harness", "conftest"},
+}
+
+#: Parts that import this project and the standard library alone.
+_STANDARD_LIBRARY_ALONE = ("accounting", "runtimes/__init__.py", "runtimes/base.py", "runtimes/rknn", "scenarios")
+
+_MEASURED = [
+    path
+    for package in ("scenarios", "runtimes", "video")
+    for path in (CHECKOUT / package).rglob("*.py")
+    if path.name != "__main__.py"
+]
+
+
+def _files(place: str) -> list[Path]:
+    """Return the Python files of a package, of a folder in it, or of a module at the root."""
+    path = CHECKOUT / place
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path if path.suffix else path.with_suffix(".py")]
+
+
+def _imports(file: Path) -> Iterator[str]:
+    """Yield the full name of every module that the file imports, in functions and for annotations too."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file}: relative import"
+            assert node.module is not None
+            # `from scenarios import plan` is an import of scenarios.plan.
+            package = (CHECKOUT / node.module.replace(".", "/")).is_dir()
+            yield from (f"{node.module}.{alias.name}" if package else node.module for alias in node.names)
+
+
+def _package_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _part_of(module: str) -> str:
+    """Return the subpackage or module of its package that a module is, or is in; of the package itself `__init__`."""
+    package, _, rest = module.partition(".")
+    part = rest.partition(".")[0]
+    is_part = (CHECKOUT / package / part).is_dir() or (CHECKOUT / package / f"{part}.py").is_file()
+    return part if part and is_part else "__init__"
+
+
+def test_every_package_is_in_the_table() -> None:
+    """A new package at the root needs a row here, and thereby a decision."""
+    packages = {path.parent.name for path in CHECKOUT.glob("*/__init__.py") if not path.parent.name.startswith(".")}
+    modules = {path.stem for path in CHECKOUT.glob("*.py")}
+    assert packages | modules <= _PACKAGES.keys()
+
+
+@pytest.mark.parametrize("package", _PACKAGES)
+def test_packages_import_one_way(package: str) -> None:
+    """A package imports only those that it may; nobody imports bench, conftest, the tests or the benchmarks."""
+    for file in _files(package):
+        ours = {each for each in _imports(file) if _package_of(each) in {*_PACKAGES, "tests", "benchmarks"}}
+        assert {each for each in ours if _package_of(each) not in {*_PACKAGES[package], package}} == set(), file
+        for (user, other), modules in _ONLY.items():
+            if user == package:
+                of_other = {each for each in ours if _package_of(each) == other}
+                assert {each for each in of_other if not each.startswith(tuple(modules))} == set(), file
+
+
+@pytest.mark.parametrize("package", _LAYERS)
+def test_parts_of_a_package_import_one_way(package: str) -> None:
+    """A part imports itself and those before it."""
+    layers = _LAYERS[package].split()
+    for file in _files(package):
+        part = _part_of(".".join(file.relative_to(CHECKOUT).with_suffix("").parts).removesuffix(".__init__"))
+        if part == "__init__" and part not in layers:
+            continue
+        assert part in layers, f"{file}: {part} has no place in the order of {package}"
+        others = {_part_of(each) for each in _imports(file) if _package_of(each) == package} - {part, "__init__"}
+        assert others <= set(layers[: layers.index(part)]), file
+
+
+@pytest.mark.parametrize("library", _LIBRARIES)
+def test_libraries_stay_in_their_packages(library: str) -> None:
+    """What would weigh in on the scale, or does another package's work, is imported only where it belongs."""
+    for package in _PACKAGES.keys() - _LIBRARIES[library]:
+        assert [file for file in _files(package) if library in {_package_of(each) for each in _imports(file)}] == []
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="this Python does not say what its standard library has")
+@pytest.mark.parametrize("place", _STANDARD_LIBRARY_ALONE)
+def test_the_standard_library_is_enough(place: str) -> None:
+    """What a bare Python on a board or under an emulator runs needs nothing installed."""
+    for file in _files(place):
+        libraries = {_package_of(module) for module in _imports(file)} - _PACKAGES.keys()
+        assert libraries <= set(sys.stdlib_module_names), file
+
+
+@pytest.mark.parametrize("file", _MEASURED, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_the_measured_process_has_the_syntax_of_python_3_8(file: Path) -> None:
+    """Boards come with old Pythons: what runs there parses there."""
+    ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 8))
