@@ -10,8 +10,9 @@ from pathlib import Path
 
 __all__ = ["RUN_ID", "is_regular", "own_files", "own_folders"]
 
-#: What names the traces' folders: the id of a session or recording, the start of a UUID in hexadecimal digits.
-RUN_ID = re.compile(r"[0-9a-f]{12}")
+#: What names the traces' folders: the id of a session, the start of a UUID in hexadecimal digits, or of a recording,
+#: its moment and the process that recorded.
+RUN_ID = re.compile(r"[0-9a-f]{12}|\d{8}_\d{6}-\d+")
 _ANY = re.compile(r".+")
 
 

@@ -318,14 +318,14 @@ def test_damaged_files_and_what_may_be_theirs_stay(storage: Path, words: _Words)
 
 def test_programs_have_traces_too(storage: Path, words: _Words) -> None:
     """What `python -m samplers record` stored is a run like any other."""
-    identity = {"run": _id(9), "name": "detector", "command": ["./detector"], "attached": False, "sample_hz": 10.0}
-    repeat = Recorded({**_FACTS, "trace": write_trace(storage, _id(9), "1", {})}, {"whole": _PHASE})
+    identity = {"run": "20250101_000000-99", "name": "detector", "command": ["./detector"], "attached": False, "sample_hz": 10.0}
+    repeat = Recorded({**_FACTS, "trace": write_trace(storage, "20250101_000000-99", "1", {})}, {"whole": _PHASE})
     info = build_program(identity, "ok", [repeat])
     run = {"machine_info": MACHINE, "commit_info": {}, "benchmarks": [], "datetime": "2025-01-01T00:00:00+00:00"}
     save_run(storage, {**run, PROGRAMS: [info]}, "20250101_000000")
     assert "program" in words("list").splitlines()[1].split()
     assert "1 run with 1 trace\n" in words("prune", "--keep", "4")
-    assert _id(9) not in _owners(storage)
+    assert "20250101_000000-99" not in _owners(storage)
 
 
 def test_other_files_are_not_touched(storage: Path, words: _Words) -> None:
