@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.clock import ReplayClock
@@ -12,9 +13,8 @@ from harness.errors import UserError
 from harness.options import add_options
 from harness.selection import Choice, chosen_runtimes
 from harness.session import Session, choose_board_storage
-from samplers.environment import stored_environment
+from samplers.environment import environment
 from storage.board import board_name, board_storage
-from storage.journal import cut_off_hint
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -71,7 +71,7 @@ def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     """Say what of the machine bears on memory."""
-    machine_info["reusebench"] = stored_environment(board_name())
+    machine_info["reusebench"] = msgspec.to_builtins(environment(board_name()))
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
@@ -86,8 +86,6 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if _SESSION in session.config.stash:
         session.config.stash[_SESSION].save_without_speed_alone()
     yield
-    if _SESSION in session.config.stash:
-        session.config.stash[_SESSION].close()
     if _SESSION in session.config.stash and session.config.stash[_SESSION].is_failed:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
@@ -104,6 +102,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("reusebench")
         option = "" if storage == board_storage() else f" --storage {storage}"
         terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports{option}")
-        hint = cut_off_hint(storage)
-        if hint:
-            terminalreporter.write_line(hint)

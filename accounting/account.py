@@ -2,91 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Optional
 
-from accounting.attribution import COMPONENTS, Part, application_buffers, attribute
+import msgspec
+
+from accounting.attribution import Part, application_buffers, attribute
 from accounting.ledger import Ledger
-from accounting.reported import reported_rows
-from accounting.sharing import Finding, find_wrong_reads, shared_parts
+from accounting.reported import reported_memory
+from accounting.sharing import Finding, Shared, find_wrong_reads, shared_parts
+from accounting.sizes import COMPONENTS, ContextMemory
 from scenarios.plan import Plan
+from targets.barriers import BarrierReading
 
-__all__ = ["account_of_ledger", "account_of_runtime"]
+__all__ = ["Account", "ApplicationBuffers", "account_of_ledger", "account_of_runtime"]
 
 
-def account_of_ledger(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger) -> dict[str, Any] | None:
-    """Return the account by the ledger, exact to the byte; None where the process did not get through the plan.
+class ApplicationBuffers(msgspec.Struct, frozen=True):
+    """Buffers of one kind that the application allocated, and how many of them inferences were seen to name."""
 
-    The form is that of `npu` in storage/schema/result-1.json.
-    """
+    #: "weights", "internal", "input" or "output".
+    kind: str
+    count: int
+    bytes: int
+    read: int
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """NPU memory at the end of the steady phase, in bytes."""
+
+    #: "ledger": exact to the byte; "runtime": by the runtime's own words.
+    source: str
+    contexts: tuple[ContextMemory, ...]
+    unattributed_bytes: int
+    total_bytes: int
+    peak_bytes: Optional[int]
+    #: What was left when all contexts had been destroyed; None where they were not.
+    left_bytes: Optional[int]
+    shared: tuple[Shared, ...]
+    findings: tuple[Finding, ...]
+    #: None where the runtime's words say nothing of them, and in results that are older than this field.
+    application_buffers: Optional[tuple[ApplicationBuffers, ...]] = None
+
+
+def account_of_ledger(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> Account | None:
+    """Return the account by the ledger; None where the process did not get through the plan."""
     steady = _steady(barriers)
     if steady is None:
         return None
-    parts = attribute(plan, barriers, ledger, steady["at_ns"])
-    left = ledger.live_bytes(barriers[-1]["at_ns"]) if _all_destroyed(plan, barriers) else None
+    parts = attribute(plan, barriers, ledger, steady.at_ns)
+    destroyed = sum(barrier.phase == "destroy" for barrier in barriers)
+    left = ledger.live_bytes(barriers[-1].at_ns) if destroyed == len(plan.contexts) else None
     findings = find_wrong_reads(plan, barriers, ledger)
     if left:
         findings.append(Finding("leak", None, None, None, left))
-    return {
-        "source": "ledger",
-        "contexts": [_row(parts, context) for context in range(len(plan.contexts))],
-        "unattributed_bytes": sum(part.size_bytes for part in parts if part.context is None),
-        "total_bytes": ledger.live_bytes(steady["at_ns"]),
-        "peak_bytes": ledger.peak_bytes(),
-        "left_bytes": left,
-        "shared": [{**asdict(each), "readers": list(each.readers)} for each in shared_parts(parts, barriers, ledger)],
-        "findings": [asdict(each) for each in findings],
-        "application_buffers": _of_application(barriers, ledger, steady["at_ns"]),
-    }
+    return Account(
+        source="ledger",
+        contexts=tuple(_memory_of(parts, context) for context in range(len(plan.contexts))),
+        unattributed_bytes=sum(part.size_bytes for part in parts if part.context is None),
+        total_bytes=ledger.live_bytes(steady.at_ns),
+        peak_bytes=ledger.peak_bytes(),
+        left_bytes=left,
+        shared=tuple(shared_parts(parts, barriers, ledger)),
+        findings=tuple(findings),
+        application_buffers=tuple(_of_application(barriers, ledger, steady.at_ns)),
+    )
 
 
-def account_of_runtime(plan: Plan, barriers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def account_of_runtime(plan: Plan, barriers: Sequence[BarrierReading]) -> Account | None:
     """Return the account by the runtime's own words, where there is no ledger; None where it gives none."""
-    rows = reported_rows(plan, barriers) if _steady(barriers) else None
-    if rows is None:
+    contexts = reported_memory(plan, barriers) if _steady(barriers) else None
+    if contexts is None:
         return None
-    return {
-        "source": "runtime",
-        "contexts": rows,
-        "unattributed_bytes": 0,
-        "total_bytes": sum(size or 0 for row in rows for size in row.values()),
-        "peak_bytes": None,
-        "left_bytes": None,
-        "shared": [],
-        "findings": [],
-    }
+    return Account(
+        source="runtime",
+        contexts=tuple(contexts),
+        unattributed_bytes=0,
+        total_bytes=sum(context.total_bytes for context in contexts),
+        peak_bytes=None,
+        left_bytes=None,
+        shared=(),
+        findings=(),
+    )
 
 
-def _steady(barriers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    return next((barrier for barrier in barriers if barrier["phase"] == "steady"), None)
+def _steady(barriers: Sequence[BarrierReading]) -> BarrierReading | None:
+    return next((barrier for barrier in barriers if barrier.phase == "steady"), None)
 
 
-def _all_destroyed(plan: Plan, barriers: Sequence[dict[str, Any]]) -> bool:
-    destroyed = [barrier for barrier in barriers if barrier["phase"] == "destroy"]
-    return len(destroyed) == len(plan.contexts)
-
-
-def _of_application(barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> list[dict[str, Any]]:
-    """Return, by kind, how many buffers of the application live at that time, and how many of them inferences name.
+def _of_application(barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int) -> Iterable[ApplicationBuffers]:
+    """Yield, by kind, the buffers of the application that live at that time.
 
     The ledger notes each kind of submit once; every inference repeats them all.
     """
     named = {read.buffer for submit in ledger.submits if submit.at_ns <= at_ns for read in submit.reads}
-    return [
-        {
-            "kind": kind,
-            "count": len(buffers),
-            "bytes": sum(buffer.size_bytes for buffer in buffers),
-            "read": sum(buffer.number in named for buffer in buffers),
-        }
-        for kind, buffers in application_buffers(barriers, ledger, at_ns).items()
-    ]
+    for kind, buffers in application_buffers(barriers, ledger, at_ns).items():
+        size_bytes = sum(buffer.size_bytes for buffer in buffers)
+        yield ApplicationBuffers(kind, len(buffers), size_bytes, sum(buffer.number in named for buffer in buffers))
 
 
-def _row(parts: Sequence[Part], context: int) -> dict[str, int | None]:
+def _memory_of(parts: Sequence[Part], context: int) -> ContextMemory:
     sizes = dict.fromkeys(COMPONENTS, 0)
     for part in parts:
         if part.context == context:
             sizes[part.component] += part.size_bytes
-    return {f"{component}_bytes": size for component, size in sizes.items()}
+    return ContextMemory(**{f"{component}_bytes": size for component, size in sizes.items()})

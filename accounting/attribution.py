@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accounting.ledger import Buffer, Ledger, Read
 from scenarios.plan import LOAD, Context, Plan
+from targets.barriers import BarrierReading
 
-__all__ = ["COMPONENTS", "WEIGHT_REGISTER", "Part", "application_buffers", "attribute", "owners"]
-
-#: The components of a context's memory, in the order in which tables show them.
-COMPONENTS = ("weights", "internal", "register_commands", "task_list", "io", "other")
+__all__ = ["WEIGHT_REGISTER", "Part", "application_buffers", "attribute", "owners"]
 
 #: Holds the address that weights are read from (CNA_DCOMP_ADDR0; the runtime's register commands show it).
 WEIGHT_REGISTER = "0x1110"
@@ -41,21 +38,21 @@ class Part:
     size_bytes: int
 
 
-def owners(barriers: Sequence[dict[str, Any]], ledger: Ledger) -> dict[int, dict[str, Any] | None]:
+def owners(barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, BarrierReading | None]:
     """Return, by buffer, the barrier that ended the step in which it was made; None where the step did not end."""
     return {
-        number: next((barrier for barrier in barriers if barrier["at_ns"] >= buffer.born_ns), None)
+        number: next((barrier for barrier in barriers if barrier.at_ns >= buffer.born_ns), None)
         for number, buffer in ledger.buffers.items()
     }
 
 
-def attribute(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> list[Part]:
+def attribute(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int) -> list[Part]:
     """Return the parts of all buffers that live at that time; they add up to the ledger's total."""
     made = owners(barriers, ledger)
     of_context: dict[int | None, list[Buffer]] = {}
     for buffer in ledger.live(at_ns):
         barrier = made[buffer.number]
-        of_context.setdefault(barrier["context"] if barrier else None, []).append(buffer)
+        of_context.setdefault(barrier.context if barrier else None, []).append(buffer)
     parts = [Part(buffer.number, None, "other", buffer.size_bytes) for buffer in of_context.pop(None, [])]
     for context, buffers in of_context.items():
         assert context is not None
@@ -69,7 +66,7 @@ def attribute(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger, at
     return sorted(parts, key=lambda part: part.buffer)
 
 
-def application_buffers(barriers: Sequence[dict[str, Any]], ledger: Ledger, at_ns: int) -> dict[str, list[Buffer]]:
+def application_buffers(barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int) -> dict[str, list[Buffer]]:
     """Return the buffers that live at that time and that the application allocated, not the library, by their kind."""
     found: dict[str, list[Buffer]] = {}
     for buffer in ledger.live(at_ns):
@@ -89,9 +86,9 @@ class _Own:
     account: dict[str, int]
     ledger: Ledger
 
-    def component(self, buffer: Buffer, barrier: dict[str, Any] | None) -> str:
+    def component(self, buffer: Buffer, barrier: BarrierReading | None) -> str:
         """Tell a buffer of the library's by what submits do with it, else by when it was made, its flags and size."""
-        return self._by_submits(buffer) or self._by_nature(buffer, barrier["phase"] if barrier else None)
+        return self._by_submits(buffer) or self._by_nature(buffer, barrier.phase if barrier else None)
 
     def _by_submits(self, buffer: Buffer) -> str | None:
         submits = self.ledger.submits
@@ -137,27 +134,26 @@ class _Own:
         return (read for each in self.ledger.submits for read in each.reads if read.register == WEIGHT_REGISTER)
 
 
-def _allocated_component(buffer: Buffer, barriers: Sequence[dict[str, Any]]) -> str | None:
+def _allocated_component(buffer: Buffer, barriers: Sequence[BarrierReading]) -> str | None:
     """Return the component that the adapter allocated the buffer for; None where the library made it."""
     kind = _allocated_kind(buffer, barriers)
     return None if kind is None else _COMPONENT_OF[kind]
 
 
-def _allocated_kind(buffer: Buffer, barriers: Sequence[dict[str, Any]]) -> str | None:
+def _allocated_kind(buffer: Buffer, barriers: Sequence[BarrierReading]) -> str | None:
     """Return what the adapter allocated the buffer for, a key of _COMPONENT_OF; None where the library made it."""
     if not buffer.inode:
         return None
     for barrier in barriers:
-        for allocation in barrier["data"].get("allocations", ()):
-            if allocation["inode"] == buffer.inode:
-                return str(allocation["kind"])
+        for allocation in barrier.data.allocations:
+            if allocation.inode == buffer.inode:
+                return allocation.kind
     return None
 
 
-def _account(barriers: Sequence[dict[str, Any]], context: int) -> dict[str, int]:
+def _account(barriers: Sequence[BarrierReading], context: int) -> dict[str, int]:
     """Return the library's own sizes of the context."""
     for barrier in barriers:
-        if barrier["phase"] == "context" and barrier["context"] == context:
-            account: dict[str, int] = barrier["data"]["account"]
-            return account
+        if barrier.phase == "context" and barrier.context == context:
+            return barrier.data.account
     return {}

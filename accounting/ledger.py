@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
+
+import msgspec
 
 __all__ = ["Buffer", "Ledger", "Read", "Submit", "read_ledger"]
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(msgspec.Struct, frozen=True):
     """One buffer. Importing it into a further context makes no new one."""
 
     number: int
@@ -31,15 +31,14 @@ class Buffer:
     #: By which the process's file descriptors know it; 0 where there never was one.
     inode: int = 0
     #: None: it was never given back.
-    died_ns: int | None = None
+    died_ns: Optional[int] = None
 
     def lives_at(self, at_ns: int) -> bool:
         """Whether the buffer is there at that time."""
         return self.born_ns <= at_ns and (self.died_ns is None or self.died_ns > at_ns)
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """The addresses in one register that lie in one buffer, over all commands of a submit."""
 
     #: As in "0x1070".
@@ -50,12 +49,11 @@ class Read:
     state: str
     count: int
     #: Of an unknown address: the last buffer before it, and by how much the lowest one lies past its end.
-    after: int | None = None
-    past_end_bytes: int | None = None
+    after: Optional[int] = None
+    past_end_bytes: Optional[int] = None
 
 
-@dataclass(frozen=True)
-class Submit:
+class Submit(msgspec.Struct, frozen=True):
     """What one task list makes the NPU read and write; stands for all submits until the next one of the same list."""
 
     at_ns: int
@@ -65,14 +63,13 @@ class Submit:
     reads: tuple[Read, ...]
 
 
-@dataclass(frozen=True)
-class Ledger:
+class Ledger(msgspec.Struct, frozen=True):
     """All that one process asked of the NPU's driver."""
 
-    buffers: dict[int, Buffer] = field(default_factory=dict)
+    buffers: dict[int, Buffer] = {}
     submits: tuple[Submit, ...] = ()
     #: "virtual" or "pass-through".
-    mode: str | None = None
+    mode: Optional[str] = None
     #: Paths that the virtual board kept from the process, each once.
     refused: tuple[str, ...] = ()
 
@@ -113,9 +110,9 @@ def read_ledger(path: Path) -> Ledger:
         elif kind == "create":
             buffers[number] = _buffer(event)
         elif kind == "inode":
-            buffers[number] = replace(buffers[number], inode=event["inode"])
+            buffers[number] = msgspec.structs.replace(buffers[number], inode=event["inode"])
         elif kind == "destroy":
-            buffers[number] = replace(buffers[number], died_ns=event["at_ns"])
+            buffers[number] = msgspec.structs.replace(buffers[number], died_ns=event["at_ns"])
         elif kind == "submit":
             submits.append(_submit(event))
         elif kind == "refused":

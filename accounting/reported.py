@@ -7,63 +7,55 @@ adds; that of a slave has no weights; input and output that the library copies c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from accounting.attribution import COMPONENTS
+from accounting.sizes import ContextMemory
 from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, Context, Plan
+from targets.barriers import Allocation, BarrierReading, StepData
 
-__all__ = ["reported_rows"]
-
-_Account = dict[str, int]
+__all__ = ["reported_memory"]
 
 
-def reported_rows(plan: Plan, barriers: Sequence[dict[str, Any]]) -> list[dict[str, int | None]] | None:
-    """Return a row for each context; None where a context has no words.
+def reported_memory(plan: Plan, barriers: Sequence[BarrierReading]) -> list[ContextMemory] | None:
+    """Return the memory of each context; None where the runtime gives no account of one.
 
     Register commands and the task list are not told apart: they stand under other, a dup's task list not at all.
     """
-    made, ran = ({each["context"]: each["data"] for each in barriers if each["phase"] == phase} for phase in _PHASES)
-    if not all(data["account"] for phase in (made, ran) for data in phase.values()):
+    made = {barrier.context: barrier.data for barrier in barriers if barrier.phase == "context"}
+    ran = {barrier.context: barrier.data for barrier in barriers if barrier.phase == "first_inference"}
+    if not all(data.account for data in (*made.values(), *ran.values())):
         return None
-    return [_row(plan.contexts[context], context, made, ran) for context in range(len(plan.contexts))]
+    memory = []
+    for context, spec in enumerate(plan.contexts):
+        source = None if spec.source is None or spec.mechanism != DUP else made[spec.source]
+        memory.append(_memory(spec, made[context], ran[context], source))
+    return memory
 
 
-_PHASES = ("context", "first_inference")
-
-
-def _row(
-    spec: Context, context: int, made: dict[int, dict[str, Any]], ran: dict[int, dict[str, Any]]
-) -> dict[str, int | None]:
-    row: dict[str, int | None] = dict.fromkeys((f"{component}_bytes" for component in COMPONENTS), None)
+def _memory(spec: Context, made: StepData, ran: StepData, source: StepData | None) -> ContextMemory:
+    """Return the memory of one context by what it said when it was made and when it first ran; `source` is a dup's."""
     if spec.mechanism == SHARED_CONTEXT:  # it is its source, and says what its source says
-        return {**row, "weights_bytes": 0, "internal_bytes": 0, "io_bytes": 0, "other_bytes": 0}
-    account: _Account = made[context]["account"]
-    total, outside = account["dma_bytes"], _outside(ran[context]["allocations"])
-    inside = _inside(spec, account, outside)
-    source = None if spec.source is None or spec.mechanism != DUP else made[spec.source]["account"]["dma_bytes"]
-    rest = total - sum(inside.values()) if source is None else total - source
-    copied = ran[context]["account"]["dma_bytes"] - total
-    row["weights_bytes"] = inside["weights"] + outside.get("weights", 0)
-    row["internal_bytes"] = inside["internal"] + outside.get("internal", 0)
-    row["io_bytes"] = max(0, copied) + outside.get("input", 0) + outside.get("output", 0)
-    row["other_bytes"] = max(0, rest)
-    return row
-
-
-def _inside(spec: Context, account: _Account, outside: _Account) -> _Account:
-    """Return what the library itself allocated for this context: its total has that."""
+        return ContextMemory(weights_bytes=0, internal_bytes=0, io_bytes=0, other_bytes=0)
+    total = made.account["dma_bytes"]
+    outside = _outside(ran.allocations)
+    # What the library itself allocated for this context: its total has that.
     own_weights = spec.mechanism == LOAD and "weights" not in outside
     own_internal = spec.internal is None and "internal" not in outside
-    return {
-        "weights": account["weights_bytes"] if own_weights else 0,
-        "internal": account["internal_bytes"] if own_internal else 0,
-    }
+    weights = made.account["weights_bytes"] if own_weights else 0
+    internal = made.account["internal_bytes"] if own_internal else 0
+    rest = total - weights - internal if source is None else total - source.account["dma_bytes"]
+    copied = ran.account["dma_bytes"] - total
+    return ContextMemory(
+        weights_bytes=weights + outside.get("weights", 0),
+        internal_bytes=internal + outside.get("internal", 0),
+        io_bytes=max(0, copied) + outside.get("input", 0) + outside.get("output", 0),
+        other_bytes=max(0, rest),
+    )
 
 
-def _outside(allocations: Sequence[dict[str, Any]]) -> _Account:
+def _outside(allocations: Sequence[Allocation]) -> Mapping[str, int]:
     """Return the bytes that the adapter allocated, by kind."""
-    sizes: _Account = {}
-    for each in allocations:
-        sizes[each["kind"]] = sizes.get(each["kind"], 0) + each["asked_bytes"]
+    sizes: dict[str, int] = {}
+    for allocation in allocations:
+        sizes[allocation.kind] = sizes.get(allocation.kind, 0) + allocation.asked_bytes
     return sizes

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Optional
+
+import msgspec
 
 from accounting.attribution import WEIGHT_REGISTER, Part, owners
 from accounting.ledger import Ledger, Read, Submit
 from scenarios.plan import DUP, SHARED_WEIGHTS, Plan
+from targets.barriers import BarrierReading
 
 __all__ = ["WRONG_READS", "Finding", "Shared", "find_wrong_reads", "shared_parts"]
 
@@ -17,29 +19,27 @@ __all__ = ["WRONG_READS", "Finding", "Shared", "find_wrong_reads", "shared_parts
 WRONG_READS = ("reads_freed", "reads_foreign")
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """Something that a run did with memory and that its plan does not say."""
 
     #: "reads_freed", "reads_foreign", "reads_unknown", "not_shared" or "leak".
     kind: str
     #: The context whose run it was; None for a leak.
-    context: int | None
+    context: Optional[int]
     #: The buffer, and the context it belongs to, where there is one.
-    buffer: int | None
-    owner: int | None
+    buffer: Optional[int]
+    owner: Optional[int]
     #: How many addresses, or, of a leak, how many bytes.
     amount: int
     #: Of addresses of no known buffer: by how much the lowest one lies past the end of `buffer`, the last before it.
-    past_end_bytes: int | None = None
+    past_end_bytes: Optional[int] = None
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(msgspec.Struct, frozen=True):
     """Memory that more than its owner's submits read."""
 
     buffer: int
-    #: One of attribution.COMPONENTS, and its size.
+    #: One of sizes.COMPONENTS, and its size.
     component: str
     size_bytes: int
     owner: int
@@ -47,7 +47,7 @@ class Shared:
     readers: tuple[int, ...]
 
 
-def find_wrong_reads(plan: Plan, barriers: Sequence[dict[str, Any]], ledger: Ledger) -> list[Finding]:
+def find_wrong_reads(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> list[Finding]:
     """Return the reads of freed or foreign memory, and the weights that should be shared and are not."""
     owner_of = _owners(barriers, ledger)
     found: dict[tuple[str, int, int | None], Finding] = {}
@@ -66,7 +66,7 @@ def _lowest(*sizes: int | None) -> int | None:
     return min((size for size in sizes if size is not None), default=None)
 
 
-def shared_parts(parts: Sequence[Part], barriers: Sequence[dict[str, Any]], ledger: Ledger) -> list[Shared]:
+def shared_parts(parts: Sequence[Part], barriers: Sequence[BarrierReading], ledger: Ledger) -> list[Shared]:
     """Return the live buffers that contexts other than their owner's read.
 
     Of a buffer with several parts, weights and the owner's register commands, the others read the first.
@@ -85,8 +85,8 @@ def shared_parts(parts: Sequence[Part], barriers: Sequence[dict[str, Any]], ledg
     return shared
 
 
-def _owners(barriers: Sequence[dict[str, Any]], ledger: Ledger) -> dict[int, int | None]:
-    return {number: barrier["context"] if barrier else None for number, barrier in owners(barriers, ledger).items()}
+def _owners(barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, int | None]:
+    return {number: barrier.context if barrier else None for number, barrier in owners(barriers, ledger).items()}
 
 
 def _reads(owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[tuple[int, Read]]:

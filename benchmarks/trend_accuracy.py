@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from accounting.trend import Trend, trend
 from models import ensure
+from reports.streams.trend import Trend, trend
 from samplers.process import ResidentCounter
 
 MIB = 2**20

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import functools
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.clock import ReplayClock
@@ -22,10 +24,8 @@ from harness.progress import Progress
 from harness.selection import Choice, chip_of, resolve_targets
 from samplers.npu import find_npu_sources, has_npu
 from storage.board import board_storage
-from storage.files import WITHOUT_SPEED, check_result
-from storage.journal import Journal
-from storage.writing import python_folder, run_number, save_run
-from targets.outcome import Failure
+from storage.result import Result
+from storage.run_file import WITHOUT_SPEED, RunWriter, python_folder, run_number, save_run
 
 __all__ = ["Session"]
 
@@ -72,33 +72,37 @@ class Session:
         self._benchmarks.storage.save = self._save
         # It takes a second, and is asked for at the beginning and at the end.
         self._benchmarks.get_machine_info = functools.cache(self._benchmarks.get_machine_info)
-        #: What was measured so far, in case the session is cut off.
-        self._journal = self._begin_journal() if self.saves else None
-        self._has_kept = False
+        #: By the test's full name: what was measured so far, encoded, and whether it has statistics.
+        self._entries: dict[str, tuple[msgspec.Raw, bool]] = {}
+        self._writer = RunWriter(self.storage.resolve(), self._name) if self.saves else None
+        self._empty_run = self._generate_empty_run()
+        self._has_warned = False
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
         if (runtime, scenario) in self._without_models:
             _pass_over(benchmark)
             pytest.skip(self._without_models[runtime, scenario])
-        measurement = self._bench.measure(runtime, scenario, lambda info: self._keep(_entry(benchmark, info)))
-        check_result(measurement.info)
+        measurement = self._bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))
+        result = measurement.result
         if measurement.latencies_ns:
-            benchmark.extra_info.update(measurement.info)
+            benchmark.extra_info.update(msgspec.to_builtins(result))
             clock.load(measurement.latencies_ns)
             benchmark.pedantic(clock.advance, setup=clock.rewind, rounds=len(measurement.latencies_ns))
-            if self._journal:  # else there may be no statistics
+            if self._writer:  # else there may be no statistics
                 self._keep(self._benchmarks.benchmarks[-1].as_dict(include_data=False))
         else:
-            self._keep_without_speed(benchmark, measurement.info)
+            entry = _entry(benchmark, result)
+            self._without_speed.append(entry)
+            self._keep(entry)
+            _pass_over(benchmark)
         if measurement.interrupted:
             raise KeyboardInterrupt
-        if measurement.info["failure"] is None:
+        if result.failure is None:
             return
-        failure = Failure(**measurement.info["failure"])
-        if failure.kind == "not_supported":
-            pytest.skip(failure.message)
-        pytest.fail("\n".join(filter(None, (str(failure), failure.last_words))), pytrace=False)
+        if result.failure.kind == "not_supported":
+            pytest.skip(str(result.failure.message))
+        pytest.fail("\n".join(filter(None, (str(result.failure), result.failure.last_words))), pytrace=False)
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:
         """Put the results without speed into what pytest-benchmark is about to write."""
@@ -108,9 +112,7 @@ class Session:
         """Save these results where no other is: pytest-benchmark then has nothing to save beside them."""
         if not self._without_speed or self._benchmarks.benchmarks or not self.saves:
             return
-        output_json = self._empty_run()
-        self.add_without_speed(output_json)
-        self._save(output_json, self._name)
+        self._save({**self._empty_run, WITHOUT_SPEED: self._without_speed}, self._name)
         self._benchmarks.save = self._benchmarks.autosave = None
 
     @property
@@ -119,7 +121,7 @@ class Session:
         name: str = self._benchmarks.save or self._benchmarks.autosave
         return name
 
-    def _empty_run(self) -> dict[str, Any]:
+    def _generate_empty_run(self) -> dict[str, Any]:
         """Return what pytest-benchmark would write of a session without results."""
         hook = self._config.hook
         output_json: dict[str, Any] = hook.pytest_benchmark_generate_json(
@@ -131,18 +133,28 @@ class Session:
         )
         return output_json
 
-    def _begin_journal(self) -> Journal:
-        return Journal(self.storage, self._bench.run, self._name, self._empty_run())
-
     def _keep(self, entry: dict[str, Any]) -> None:
-        if self._journal:
-            self._has_kept = True
-            self._journal.keep(entry["fullname"], entry)
-
-    def close(self) -> None:
-        """End the session; a journal whose results are not in the storage stays there."""
-        if self._journal and (self.saved is not None or not self._has_kept) and not self.is_misplaced:
-            self._journal.close()
+        """Have the run on the disk with this entry of pytest-benchmark's form, in place of an older one of its test."""
+        if self._writer is None:
+            return
+        encoded = msgspec.Raw(msgspec.json.encode(entry, enc_hook=str))
+        self._entries[entry["fullname"]] = (encoded, "stats" in entry)
+        entries = self._entries.values()
+        document = {
+            **self._empty_run,
+            "benchmarks": [raw for raw, has_stats in entries if has_stats],
+            WITHOUT_SPEED: [raw for raw, has_stats in entries if not has_stats],
+        }
+        try:
+            self._writer.write(document, finished=False)
+        except OSError as error:
+            if not self._has_warned:
+                self._has_warned = True
+                warnings.warn(
+                    f"the storage {self.storage} cannot be written ({error.strerror}): the measurement goes on, and a "
+                    "power cut before its end loses what is not stored yet",
+                    stacklevel=2,
+                )
 
     @functools.cached_property
     def verdict(self) -> Verdict | None:
@@ -159,14 +171,15 @@ class Session:
         return self.is_misplaced or (self.verdict is not None and not self.verdict.passed)
 
     def _save(self, output_json: dict[str, Any], name: str) -> None:
-        """Write the run, in place of pytest-benchmark: it cannot count past 9999, nor beside another writer."""
-        storage, logger = self.storage.resolve(), self._benchmarks.logger
+        """Write the finished run; pytest-benchmark cannot count past 9999, nor beside another writer."""
+        logger = self._benchmarks.logger
+        assert self._writer is not None
         try:
-            self.saved = save_run(storage, output_json, name)
+            self.saved = self._writer.write(output_json)
         except OSError as error:
             self.is_misplaced = True
             self.saved = save_run(Path(tempfile.mkdtemp(prefix="reusebench-")), output_json, name)
-            logger.error(str(RunMisplaced(storage, error, self.saved)))
+            logger.error(str(RunMisplaced(self.storage, error, self.saved)))
         logger.info(f"Saved benchmark data in: {self.saved}")
 
     def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -186,16 +199,11 @@ class Session:
                 raise UserError("; ".join(dict.fromkeys(reasons[each] for each in asked)))
         return reasons
 
-    def _keep_without_speed(self, benchmark: Any, info: dict[str, Any]) -> None:
-        entry = _entry(benchmark, info)
-        self._without_speed.append(entry)
-        self._keep(entry)
-        _pass_over(benchmark)
 
-
-def _entry(benchmark: Any, info: dict[str, Any]) -> dict[str, Any]:
+def _entry(benchmark: Any, result: Result) -> dict[str, Any]:
     """Return a result without statistics in the form of pytest-benchmark's."""
-    return {**{key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}, "extra_info": info}
+    names = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
+    return {**names, "extra_info": msgspec.to_builtins(result)}
 
 
 def _pass_over(benchmark: Any) -> None:

@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, Tuple, Union
+from typing import Dict, List, Mapping, Tuple, Union
 
 __all__ = ["ENGLISH", "LANGUAGES", "Message", "read_sentence", "words"]
 
@@ -29,7 +29,7 @@ class Message:
     """One event: its code, and what the words for it speak of, by the names of the fields in them."""
 
     code: str
-    values: Dict[str, Union[Message, str, int, float]] = field(default_factory=dict)
+    values: Mapping[str, Union[Message, str, int, float]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the English words."""
@@ -63,13 +63,13 @@ def _value(text: str) -> Union[Message, str]:
     return text if message.code == "text" else message
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _texts(language: str) -> Dict[str, str]:
     texts: Dict[str, str] = json.loads((_FOLDER / f"{language}.json").read_text(encoding="utf-8"))
     return texts
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _patterns() -> List[Tuple[re.Pattern[str], str]]:
     """Return a pattern of each English text with its code; the first that fits counts. `text` would fit anything."""
     texts = [(text, code) for code, text in _texts(ENGLISH).items() if code != "text"]

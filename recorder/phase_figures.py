@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from recorder.phases import Stretch
 from recorder.recording import Readings, Recording
 
-__all__ = ["phase_figures", "typical"]
+__all__ = ["PhaseFigures", "phase_figures", "typical"]
 
 
-def phase_figures(recording: Recording) -> dict[str, dict[str, Any]]:
-    """Return, by the name of each phase in order, `duration_ns`, `pss_readings` and `memory`, sizes or None by name."""
+@dataclass(frozen=True)
+class PhaseFigures:
+    """One phase in one recording; sizes in bytes, None where nothing was read."""
+
+    duration_ns: int
+    pss_readings: int
+    application_memory_bytes: int | None
+    application_uss_bytes: int | None
+    application_rss_bytes: int | None
+    application_peak_rss_bytes: int | None
+    process_peak_rss_bytes: int | None
+    system_memory_bytes: int | None
+    system_memory_over_idle_bytes: int | None
+    npu_memory_bytes: int | None
+
+
+def phase_figures(recording: Recording) -> dict[str, PhaseFigures]:
+    """Return the figures of each phase by its name, in order."""
     stretches: dict[str, list[Stretch]] = {}
     for stretch in recording.stretches:
         stretches.setdefault(stretch.name, []).append(stretch)
@@ -36,24 +53,22 @@ def typical(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
     return None
 
 
-def _figures(recording: Recording, stretches: Sequence[Stretch]) -> dict[str, Any]:
+def _figures(recording: Recording, stretches: Sequence[Stretch]) -> PhaseFigures:
     system = typical(recording.system, stretches)
     single = _most_of(_highest(recording.largest, stretches), _highest_until(recording.peaks, stretches))
-    return {
-        "duration_ns": sum(stretch.end_ns - stretch.begin_ns for stretch in stretches),
-        "pss_readings": sum(1 for stretch in stretches for _ in _weighted(recording.pss, stretch)),
-        "memory": {
-            "application_memory_bytes": typical(recording.pss, stretches),
-            "application_uss_bytes": typical(recording.uss, stretches),
-            "application_rss_bytes": typical(recording.rss, stretches),
-            # When one process was at its peak, the sum was at least that.
-            "application_peak_rss_bytes": _most_of(_highest(recording.rss, stretches), single),
-            "process_peak_rss_bytes": single,
-            "system_memory_bytes": system,
-            "system_memory_over_idle_bytes": None if system is None else system - recording.idle_bytes,
-            "npu_memory_bytes": typical(recording.npu, stretches),
-        },
-    }
+    return PhaseFigures(
+        duration_ns=sum(stretch.end_ns - stretch.begin_ns for stretch in stretches),
+        pss_readings=sum(1 for stretch in stretches for _ in _weighted(recording.pss, stretch)),
+        application_memory_bytes=typical(recording.pss, stretches),
+        application_uss_bytes=typical(recording.uss, stretches),
+        application_rss_bytes=typical(recording.rss, stretches),
+        # When one process was at its peak, the sum was at least that.
+        application_peak_rss_bytes=_most_of(_highest(recording.rss, stretches), single),
+        process_peak_rss_bytes=single,
+        system_memory_bytes=system,
+        system_memory_over_idle_bytes=None if system is None else system - recording.idle_bytes,
+        npu_memory_bytes=typical(recording.npu, stretches),
+    )
 
 
 def _most_of(*sizes: int | None) -> int | None:

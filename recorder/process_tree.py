@@ -12,7 +12,7 @@ from pathlib import Path
 from samplers.npu.process_dmabuf import process_dmabufs
 from samplers.process import ResidentCounter, read_shares
 
-__all__ = ["ProcessTree", "Seen", "Shares"]
+__all__ = ["ProcessTree", "SeenProcess", "Shares"]
 
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 #: Bytes of a file that are read: some 8,000 children.
@@ -20,7 +20,7 @@ _MOST_BYTES = 65536
 
 
 @dataclass
-class Seen:
+class SeenProcess:
     """One process, as long as it was seen; times are monotonic."""
 
     pid: int
@@ -48,16 +48,16 @@ class ProcessTree:
     def __init__(self, root: int, now_ns: int, with_root: bool) -> None:
         """Begin with the processes that are there; of the root's own memory only `with_root`."""
         self._root = root
-        self._live: dict[int, tuple[Seen, ResidentCounter]] = {}
+        self._live: dict[int, tuple[SeenProcess, ResidentCounter]] = {}
         #: The kernel's high-water mark of each process when it was last read.
         self._high_water: dict[int, int] = {}
-        self.seen: list[Seen] = []
+        self.seen: list[SeenProcess] = []
         if with_root:
             self._add(root, now_ns)
         self.discover(now_ns)
 
     @property
-    def live(self) -> list[Seen]:
+    def live(self) -> list[SeenProcess]:
         """The processes that were there at the last reading."""
         return [seen for seen, _ in self._live.values()]
 
@@ -118,11 +118,11 @@ class ProcessTree:
         if counter.read_bytes() is None:
             counter.close()
             return
-        seen = Seen(pid, _status(pid)[0], now_ns, now_ns)
+        seen = SeenProcess(pid, _status(pid)[0], now_ns, now_ns)
         self.seen.append(seen)
         self._live[pid] = seen, counter
 
-    def _sample(self, seen: Seen, counter: ResidentCounter, now_ns: int) -> int:
+    def _sample(self, seen: SeenProcess, counter: ResidentCounter, now_ns: int) -> int:
         size = counter.read_bytes()
         if size is None:
             counter.close()
@@ -133,7 +133,7 @@ class ProcessTree:
         seen.peak_rss_bytes = max(seen.peak_rss_bytes, size)
         return size
 
-    def _risen(self, seen: Seen) -> int:
+    def _risen(self, seen: SeenProcess) -> int:
         """Return the process's high-water mark where it has risen, else 0. Executing a program makes it fall."""
         name, high = _status(seen.pid)
         if not high:
@@ -145,7 +145,7 @@ class ProcessTree:
         return high if risen else 0
 
 
-def _shares(seen: Seen) -> Shares | None:
+def _shares(seen: SeenProcess) -> Shares | None:
     """Return the process's PSS and USS, and note where this user may not read them."""
     try:
         shares = Shares(*read_shares(seen.pid))

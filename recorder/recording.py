@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from recorder.marks import Marks
 from recorder.pace import Pace
 from recorder.phases import PhaseLog, Stretch
-from recorder.process_tree import ProcessTree, Seen
+from recorder.process_tree import ProcessTree, SeenProcess
 from recorder.program import Ending, Watched
 from recorder.signals import SignalPipe
 from samplers.system import Idle, observe_idle, used_bytes
@@ -65,7 +65,7 @@ class Recording:
     ended_by: int | None = None
     recorder_cpu_ns: int = 0
     stretches: list[Stretch] = field(default_factory=list)
-    processes: list[Seen] = field(default_factory=list)
+    processes: list[SeenProcess] = field(default_factory=list)
     #: Sum over all processes.
     rss: Readings = field(default_factory=Readings)
     #: Of the largest process.

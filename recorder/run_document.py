@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from samplers.environment import stored_environment
+from samplers.environment import environment
 from storage.board import board_name
 
 __all__ = ["run_document"]
@@ -29,7 +29,7 @@ def run_document(project: Path) -> dict[str, Any]:
     return {
         "machine_info": {
             **plugin.pytest_benchmark_generate_machine_info(),
-            "reusebench": stored_environment(board_name()),
+            "reusebench": environment(board_name()),
         },
         "commit_info": {} if commit["id"] in _NO_COMMITS else commit,
         "benchmarks": [],

@@ -1,16 +1,18 @@
-"""What is stored of a recording beside the figures of its phases: its facts, its outcome, its trace."""
+"""What is stored of recordings: their facts, the figures of their phases, their traces."""
 
 from __future__ import annotations
 
 import signal
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
 
-from recorder.phases import Stretch
-from recorder.process_tree import Seen
+from recorder.phase_figures import phase_figures
+from recorder.process_tree import SeenProcess
 from recorder.recording import Readings, Recording
+from storage.program import Phase, PhaseMemory, Process
+from storage.program import Recording as StoredRecording
+from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace
 
-__all__ = ["facts_of", "outcome_of", "signal_name", "trace_of"]
+__all__ = ["outcome_of", "signal_name", "stored_phases", "stored_recording", "trace_of"]
 
 #: Processes that a result names; the trace has all.
 _MOST_PROCESSES = 20
@@ -29,38 +31,61 @@ def outcome_of(recording: Recording, killed_for_memory: bool) -> str:
     return "failed" if ending.exit_code and not recording.ended_by else "ok"
 
 
-def facts_of(recording: Recording) -> dict[str, Any]:
-    """Return an entry of `repeats` of storage's schema, without the trace."""
+def stored_recording(recording: Recording, trace: str) -> StoredRecording:
+    """Return what is stored of one repeat; `trace` is the path of its trace."""
     duration_ns = recording.end_ns - recording.begin_ns
     number = recording.ending.signal_number
-    highest_first = sorted(recording.processes, key=lambda seen: seen.peak_rss_bytes, reverse=True)
-    return {
-        "started_at": recording.started_at,
-        "duration_ns": duration_ns,
-        "exit_code": recording.ending.exit_code,
-        "signal": signal_name(number) if number else None,
-        "ended_by_user": recording.ended_by is not None,
-        "idle_system_memory_bytes": recording.idle_bytes,
-        "idle_noise_bytes": recording.idle.memory_noise_bytes,
-        "idle_cpu_percent": recording.idle.cpu_percent,
-        "recorder_cpu_percent": round(100 * recording.recorder_cpu_ns / max(duration_ns, 1), 3),
-        "rss_readings": len(recording.rss.values),
-        "process_count": len(recording.processes),
-        "processes": [_process(seen, recording.begin_ns) for seen in highest_first[:_MOST_PROCESSES]],
-    }
+    highest_first = sorted(recording.processes, key=lambda process: process.peak_rss_bytes, reverse=True)
+    return StoredRecording(
+        started_at=recording.started_at,
+        duration_ns=duration_ns,
+        exit_code=recording.ending.exit_code,
+        signal=signal_name(number) if number else None,
+        ended_by_user=recording.ended_by is not None,
+        idle_system_memory_bytes=recording.idle_bytes,
+        idle_noise_bytes=recording.idle.memory_noise_bytes,
+        idle_cpu_percent=recording.idle.cpu_percent,
+        recorder_cpu_percent=round(100 * recording.recorder_cpu_ns / max(duration_ns, 1), 3),
+        rss_readings=len(recording.rss.values),
+        process_count=len(recording.processes),
+        processes=tuple(_process(process, recording.begin_ns) for process in highest_first[:_MOST_PROCESSES]),
+        trace=trace,
+    )
 
 
-def trace_of(recording: Recording) -> dict[str, Any]:
-    """Return the trace in the form that storage.trace documents; times since the start."""
-    begin_ns = recording.begin_ns
-    return {
-        "timeline": _series(_thinned(recording.rss), begin_ns, "rss_bytes"),
-        "pss": _series(recording.pss, begin_ns, "pss_bytes"),
-        "system": _series(recording.system, begin_ns, "system_memory_bytes"),
-        "npu_held": _series(recording.npu, begin_ns, "npu_memory_bytes"),
-        "phases": [_phase(stretch, begin_ns) for stretch in recording.stretches],
-        "processes": [_process(seen, begin_ns) for seen in recording.processes],
-    }
+def stored_phases(recordings: Sequence[Recording]) -> tuple[Phase, ...]:
+    """Return the phases of all repeats by name, in order; a repeat that did not go through a phase has None there."""
+    figures = [phase_figures(recording) for recording in recordings]
+    phases = []
+    for name in dict.fromkeys(name for repeat in figures for name in repeat):
+        repeats = [repeat.get(name) for repeat in figures]
+        memory = {
+            key: tuple(getattr(repeat, key) if repeat else None for repeat in repeats)
+            for key in PhaseMemory.__struct_fields__
+        }
+        phases.append(
+            Phase(
+                name=name,
+                durations_ns=tuple(repeat.duration_ns if repeat else None for repeat in repeats),
+                pss_readings=tuple(repeat.pss_readings if repeat else 0 for repeat in repeats),
+                memory=PhaseMemory(**memory),
+            )
+        )
+    return tuple(phases)
+
+
+def trace_of(recording: Recording) -> ProgramTrace:
+    """Return the trace; times since the start."""
+    begin_ns, rss = recording.begin_ns, _thinned(recording.rss)
+    stretches = recording.stretches
+    return ProgramTrace(
+        timeline=MemoryTimeline(_since(begin_ns, rss), rss_bytes=list(rss.values)),
+        pss=MemoryTimeline(_since(begin_ns, recording.pss), pss_bytes=list(recording.pss.values)),
+        system=MemoryTimeline(_since(begin_ns, recording.system), system_memory_bytes=list(recording.system.values)),
+        npu_held=MemoryTimeline(_since(begin_ns, recording.npu), npu_memory_bytes=list(recording.npu.values)),
+        phases=[PhaseTime(part.name, part.begin_ns - begin_ns, part.end_ns - begin_ns) for part in stretches],
+        processes=[_process(process, begin_ns) for process in recording.processes],
+    )
 
 
 def signal_name(number: int) -> str:
@@ -71,17 +96,19 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _process(seen: Seen, begin_ns: int) -> dict[str, Any]:
-    times = {"first_seen_ns": seen.first_seen_ns - begin_ns, "last_seen_ns": seen.last_seen_ns - begin_ns}
-    return {**asdict(seen), **times}
+def _process(process: SeenProcess, begin_ns: int) -> Process:
+    return Process(
+        pid=process.pid,
+        name=process.name,
+        peak_rss_bytes=process.peak_rss_bytes,
+        first_seen_ns=process.first_seen_ns - begin_ns,
+        last_seen_ns=process.last_seen_ns - begin_ns,
+        pss_readable=process.pss_readable,
+    )
 
 
-def _phase(stretch: Stretch, begin_ns: int) -> dict[str, Any]:
-    return {"name": stretch.name, "begin_ns": stretch.begin_ns - begin_ns, "end_ns": stretch.end_ns - begin_ns}
-
-
-def _series(readings: Readings, begin_ns: int, name: str) -> dict[str, list[int]]:
-    return {"times_ns": [time_ns - begin_ns for time_ns in readings.times_ns], name: list(readings.values)}
+def _since(begin_ns: int, readings: Readings) -> list[int]:
+    return [time_ns - begin_ns for time_ns in readings.times_ns]
 
 
 def _thinned(readings: Readings) -> Readings:

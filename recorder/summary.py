@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from storage.board import board_storage
+from storage.program import Program
 
 __all__ = ["print_summary", "tell"]
 
@@ -24,56 +24,59 @@ _COLUMNS = {
 
 def tell(sentence: str) -> None:
     """Say one thing."""
-    print(f"samplers: {sentence}", file=sys.stderr, flush=True)
+    print(f"reusebench: {sentence}", file=sys.stderr, flush=True)
 
 
-def print_summary(program: Mapping[str, Any], stored: Path, storage: Path) -> None:
+def print_summary(program: Program, stored: Path, storage: Path) -> None:
     """Print a line for each phase, what else must be known, and where the result is."""
     # Only now: while the program ran, it would have weighed on it.
-    from rich.console import Console
-    from rich.table import Table
+    from tabulate import tabulate
 
-    phases = program["phases"]
-    shown = {head: key for head, key in _COLUMNS.items() if any(_known(phase["memory"][key]) for phase in phases)}
-    table = Table("phase", title=_title(program), title_justify="left", box=None, pad_edge=False)
-    for head, unit in {"time": "s", **dict.fromkeys(shown, "MiB")}.items():
-        table.add_column(f"{head}\n{unit}", justify="right")
-    for phase in phases:
-        sizes = [_figure(phase["memory"][key], _MIB, 1) for key in shown.values()]
-        table.add_row(phase["name"], _figure(phase["durations_ns"], _S, 2), *sizes)
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    console.print(table)
+    columns = {
+        head: key
+        for head, key in _COLUMNS.items()
+        if any(_known(getattr(phase.memory, key)) for phase in program.phases)
+    }
+    heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
+    rows = []
+    for phase in program.phases:
+        sizes = [_figure(getattr(phase.memory, key), _MIB, 1) for key in columns.values()]
+        rows.append([phase.name, _figure(phase.durations_ns, _S, 2), *sizes])
+    alignment = ["left", *["right"] * (len(heads) - 1)]
+    table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
+    print(_title(program), table, sep="\n", file=sys.stderr)
     for note in _notes(program):
         tell(note)
     option = "" if storage == board_storage() else f" --storage {storage}"
-    tell(f"stored in {stored}. The report: python -m reports{option}")
+    tell(f"stored in {stored}. The report: reusebench report{option}")
 
 
-def _title(program: Mapping[str, Any]) -> str:
-    count = len(program["repeats"])
+def _title(program: Program) -> str:
+    count = len(program.repeats)
     repeats = f", {count} repeats" if count > 1 else ""
-    return f"{program['name']}: {_ending(program)}{repeats}"
+    return f"{program.name}: {_ending(program)}{repeats}"
 
 
-def _ending(program: Mapping[str, Any]) -> str:
-    last = program["repeats"][-1]
-    if program["outcome"] == "out_of_memory":
+def _ending(program: Program) -> str:
+    last = program.repeats[-1]
+    if program.outcome == "out_of_memory":
         return "killed by the kernel for memory"
-    if last["signal"]:
-        return f"ended by {last['signal']}"
-    return "recorded while it ran" if last["exit_code"] is None else f"exit code {last['exit_code']}"
+    if last.signal:
+        return f"ended by {last.signal}"
+    return "recorded while it ran" if last.exit_code is None else f"exit code {last.exit_code}"
 
 
-def _notes(program: Mapping[str, Any]) -> Iterator[str]:
-    hidden = {each["name"] for repeat in program["repeats"] for each in repeat["processes"] if not each["pss_readable"]}
+def _notes(program: Program) -> Iterator[str]:
+    processes = [process for repeat in program.repeats for process in repeat.processes]
+    hidden = {process.name for process in processes if not process.pss_readable}
     if hidden:
         names = ", ".join(sorted(hidden))
         yield f"application memory is without {names}: this user may not read its PSS. Its RSS is in the peaks"
-    unread = [phase["name"] for phase in program["phases"] if not any(phase["pss_readings"])]
+    unread = [phase.name for phase in program.phases if not any(phase.pss_readings)]
     if unread and not hidden:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
-    if program["outcome"] != "ok":
-        outcome = program["outcome"].replace("_", " ")
+    if program.outcome != "ok":
+        outcome = program.outcome.replace("_", " ")
         yield f"outcome {outcome}: its figures are stored, but enter no comparison"
 
 

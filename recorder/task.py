@@ -15,19 +15,17 @@ from typing import Any
 
 from recorder.errors import NoMarks, NoProject, NotWritable
 from recorder.marks import FileMarks, Marks, PipeMarks
-from recorder.phase_figures import phase_figures
 from recorder.phases import phase_name
 from recorder.program import Running, Started, Watched, command_of
 from recorder.recording import SAMPLE_HZ, Recording, record
 from recorder.run_document import run_document
-from recorder.stored_form import facts_of, outcome_of, trace_of
+from recorder.stored_form import outcome_of, stored_phases, stored_recording, trace_of
 from recorder.summary import print_summary, tell
 from samplers.npu import has_npu
 from samplers.system import oom_kills
-from storage.files import PROGRAMS
-from storage.program import Recorded, build_program, check_program
+from storage.program import PROGRAM_SCHEMA, Program
+from storage.run_file import PROGRAMS, save_run
 from storage.trace import write_trace
-from storage.writing import save_run
 
 __all__ = ["Task", "record_program"]
 
@@ -65,7 +63,12 @@ def record_program(task: Task) -> int:
     if not recordings:
         return 128 + signal.SIGINT
     name = task.name or phase_name(os.fsencode(Path(command[0]).name)) or "program"
-    identity = {"run": f"{run}-{os.getpid()}", "name": name, "command": command, "attached": task.pid is not None}
+    identity = {
+        "run": f"{run}-{os.getpid()}",
+        "name": name,
+        "command": tuple(command),
+        "attached": task.pid is not None,
+    }
     code = recordings[-1].ending.shell_code
     with _undisturbed():
         try:
@@ -133,15 +136,20 @@ def _marks(task: Task) -> Marks:
 
 def _store(
     task: Task, identity: dict[str, Any], outcome: str, recordings: Sequence[Recording], run: str
-) -> tuple[dict[str, Any], Path]:
+) -> tuple[Program, Path]:
     """Return the stored form, and the file that holds it."""
     safe = _UNSAFE.sub("-", identity["name"]).strip("-.") or "program"
     repeats = []
     for number, recording in enumerate(recordings, start=1):
         trace = write_trace(task.storage, identity["run"], f"{safe}-{number}", trace_of(recording))
-        repeats.append(Recorded({**facts_of(recording), "trace": trace}, phase_figures(recording)))
-    program = build_program(identity, outcome, repeats)
-    check_program(program)
+        repeats.append(stored_recording(recording, trace))
+    program = Program(
+        schema=PROGRAM_SCHEMA,
+        **identity,
+        outcome=outcome,
+        repeats=tuple(repeats),
+        phases=stored_phases(recordings),
+    )
     return program, save_run(task.storage, {**run_document(task.project), PROGRAMS: [program]}, run)
 
 

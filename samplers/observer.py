@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from array import array
 from collections import deque
-from dataclasses import asdict
-from typing import Any
+
+import msgspec
 
 from samplers.npu import NpuSources
 from samplers.process import ResidentCounter, read_process, reset_peak
+from samplers.readings import Reading
 from samplers.system import read_system, used_bytes
 
 __all__ = ["Observer", "Timeline"]
@@ -100,11 +101,10 @@ class Observer:
         """Return the NPU memory that the process holds now; None where nothing says."""
         return self._npu.read(self.pid).process_dmabuf_bytes if self._npu else None
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Reading:
         """Take one full reading of the process, which stands at a barrier, and start a new phase for its peak."""
-        process = asdict(read_process(self.pid))
+        process = read_process(self.pid)
         if not self._peak_is_of_phase:
-            process["peak_rss_bytes"] = None
+            process = msgspec.structs.replace(process, peak_rss_bytes=None)
         self._peak_is_of_phase = reset_peak(self.pid)
-        reading = {"process": process, "system": asdict(read_system())}
-        return {**reading, "npu": asdict(self._npu.read(self.pid))} if self._npu else reading
+        return Reading(process, read_system(), self._npu.read(self.pid) if self._npu else None)

@@ -7,15 +7,14 @@ for 500 MiB, and a process that allocates is slowed while it is read; so it is r
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from samplers.procfs import parse_sizes
+from samplers.readings import ProcessMemory
 
 __all__ = [
-    "ProcessMemory",
     "ResidentCounter",
     "pss_readable",
     "read_process",
@@ -26,31 +25,6 @@ __all__ = [
 
 #: Written to /proc/PID/clear_refs, resets VmHWM to the present RSS (proc(5), since Linux 4.0).
 _RESET_PEAK = "5"
-
-
-@dataclass(frozen=True)
-class ProcessMemory:
-    """One reading. None: this kernel or user cannot read it."""
-
-    #: Pages of the process in memory; a file mapped N times in one process counts N times.
-    rss_bytes: int
-    #: RSS with each shared page divided by the number of its mappings: "application memory".
-    pss_bytes: int
-    #: Pages that no other process maps.
-    uss_bytes: int
-    swap_bytes: int
-    #: The three parts of PSS.
-    pss_anon_bytes: int | None
-    pss_file_bytes: int | None
-    pss_shmem_bytes: int | None
-    #: The three parts of RSS, as the kernel counts them (exact within some pages per CPU).
-    rss_anon_bytes: int | None
-    rss_file_bytes: int | None
-    rss_shmem_bytes: int | None
-    #: Highest RSS since the last reset_peak.
-    peak_rss_bytes: int | None
-    fd_count: int
-    thread_count: int
 
 
 def read_process(pid: int) -> ProcessMemory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,10 @@ from samplers.npu.process_dmabuf import process_dmabufs
 from samplers.npu.rknpu import SRAM, has_npu
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from samplers.process import ResidentCounter, pss_readable, read_process, reset_peak, rollup_readable
+from samplers.readings import MemorySource
 from samplers.system import read_system
 
-__all__ = ["MemorySource", "machine_sources", "memory_sources"]
-
-
-@dataclass(frozen=True)
-class MemorySource:
-    """One source of figures."""
-
-    name: str
-    readable: bool
-    #: What it is for, or what is missed without it.
-    remark: str
+__all__ = ["machine_sources", "memory_sources"]
 
 
 def memory_sources(pid: int, root: Path = Path("/")) -> Iterator[MemorySource]:

@@ -10,33 +10,13 @@ from typing import Any
 import psutil
 
 from samplers.procfs import parse_sizes
+from samplers.readings import SystemMemory
 
-__all__ = ["Idle", "SystemMemory", "observe_idle", "oom_kills", "read_system", "used_bytes"]
+__all__ = ["Idle", "observe_idle", "oom_kills", "read_system", "used_bytes"]
 
 _MEMINFO = Path("/proc/meminfo")
 _VMSTAT = Path("/proc/vmstat")
 _NOISE_INTERVAL_S = 0.02
-
-
-@dataclass(frozen=True)
-class SystemMemory:
-    """One reading of /proc/meminfo. None: this kernel has no such line (Cma* without CONFIG_CMA)."""
-
-    total_bytes: int
-    free_bytes: int
-    #: The kernel's estimate of what a new process could take without swapping; mapped files count as available.
-    available_bytes: int
-    cached_bytes: int
-    slab_bytes: int
-    shmem_bytes: int
-    swap_free_bytes: int
-    cma_total_bytes: int | None
-    cma_free_bytes: int | None
-
-    @property
-    def used_bytes(self) -> int:
-        """MemTotal - MemAvailable: "system memory" in the tables, and `used` of recent `free`."""
-        return self.total_bytes - self.available_bytes
 
 
 def read_system(meminfo: Path = _MEMINFO) -> SystemMemory:

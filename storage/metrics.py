@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from storage.program import Phase
+from storage.result import Result
 
 __all__ = ["BYTES", "METRICS", "NANOSECONDS", "PERCENT", "PER_SECOND", "Metric", "UnknownMetric", "find_metric"]
 
@@ -34,13 +35,13 @@ class Metric:
     #: Another key of the part that is subtracted, repeat by repeat.
     minus: str | None = None
 
-    def values(self, figures: Mapping[str, Any]) -> tuple[float, ...]:
+    def values(self, figures: Result | Phase) -> tuple[float, ...]:
         """Return the value of each repeat that gave one, of a stored result or of a program's phase."""
-        part = figures.get(self.part, {})
-        whole = part.get(self.key, ())
+        part = getattr(figures, self.part, None)
+        whole = getattr(part, self.key, ())
         if self.minus is None:
             return tuple(float(value) for value in whole if value is not None)
-        pairs = zip(whole, part.get(self.minus, ()))
+        pairs = zip(whole, getattr(part, self.minus, ()))
         return tuple(float(value - less) for value, less in pairs if value is not None and less is not None)
 
 

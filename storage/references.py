@@ -10,11 +10,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Optional
 
-from storage.files import BadFile, run_files, storages_in
+from storage.run_file import BadFile, run_files, run_number, storages_in
 from storage.runs import Run, read_run, read_runs
-from storage.writing import run_number
 
 __all__ = [
     "VALID",
@@ -96,16 +94,21 @@ def find_runs(words: str, runs: Sequence[Run], project: Path, tell: Callable[[Ba
     """Return the runs that the words mean, the oldest first, or raise RunsError.
 
     `runs` are those of the user's storages; files and storages that are named by a path are read. `project` is where
-    git looks for revisions. `tell` is called with each damaged file of a storage that is named by a path.
+    git looks for revisions. `tell` is called with each damaged file of a storage that is named by a path. A run that is
+    not finished, or never will be, is meant by its number and its path alone.
     """
-    for find in _FORMS:
-        found = find(words, runs)
-        if found is not None:
-            return _by_time(found)
-    found = _at_path(words, tell) or _of_commit(words, runs, project)
-    if not found:
+    finished = [run for run in runs if run.is_finished]
+    matches = (
+        _by_age(words, finished)
+        or _numbered(words, runs)
+        or _between(words, finished)
+        or _named(words, finished)
+        or _at_path(words, tell)
+        or _of_commit(words, finished, project)
+    )
+    if not matches:
         raise NoSuchRun(words, runs)
-    return _by_time(found)
+    return _by_time(matches)
 
 
 def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:
@@ -149,10 +152,6 @@ def _named(words: str, runs: Sequence[Run]) -> list[Run] | None:
     return [run for run in runs if words in (run.name, run.path.stem, run.path.name)] or None
 
 
-_Find = Callable[[str, Sequence[Run]], Optional[list[Run]]]
-_FORMS: tuple[_Find, ...] = (_by_age, _numbered, _between, _named)
-
-
 def _at_path(words: str, tell: Callable[[BadFile], None]) -> list[Run] | None:
     """Return the run in a file, or the runs of a storage; None where there is no such file, or the folder has none."""
     path = Path(words)
@@ -161,12 +160,16 @@ def _at_path(words: str, tell: Callable[[BadFile], None]) -> list[Run] | None:
         if isinstance(run, BadFile):
             raise RunNotReadable(run)
         return [run]
-    storages = [each for each in storages_in(path) if any(run_number(file) for file in run_files(each))]
-    found = [each for storage in storages for each in read_runs(storage)]
-    for each in found:
-        if isinstance(each, BadFile):
-            tell(each)
-    return [each for each in found if isinstance(each, Run)] or None
+    runs = []
+    for storage in storages_in(path):
+        if not any(run_number(file) for file in run_files(storage)):
+            continue
+        for run in read_runs(storage):
+            if isinstance(run, BadFile):
+                tell(run)
+            elif run.is_finished:
+                runs.append(run)
+    return runs or None
 
 
 def _of_commit(words: str, runs: Sequence[Run], project: Path) -> list[Run] | None:

@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.files import BadFile, StoredFile, read_file, run_files
+from messages import Message
+from scenarios.plan import Plan
 from storage.metrics import METRICS
-from storage.parallel import side_by_side
+from storage.program import Phase, Program
+from storage.result import Result
+from storage.run_file import BadFile, StoredRun, read_run_file, read_storage
 
-__all__ = ["CONDITIONS", "RECOVERED", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
+__all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
 
 #: What should be equal before two figures of one configuration are compared.
 CONDITIONS = ("board", "chip", "runtime_version", "driver_version", "python_version", "models", "plan")
 #: pytest-benchmark's file names: a number, and a name; the harness's own names are dates.
 _FILE_NAME = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
-#: End of the name of a run whose session was cut off: it is none of the runs of the session's name.
-RECOVERED = "-recovered"
 #: What pytest-benchmark calls a commit that is none.
 _NO_COMMITS = ("unversioned", "unknown")
-_DATE = re.compile(rf"\d{{8}}_\d{{6}}({RECOVERED})?")
+_DATE = re.compile(r"\d{8}_\d{6}")
 #: Digits of a digest that tell two plans apart, and of a commit's id that are shown.
 _DIGITS, _COMMIT_DIGITS = 12, 10
 
@@ -33,7 +34,7 @@ _DIGITS, _COMMIT_DIGITS = 12, 10
 class Configuration:
     """What was measured, as a user names it: results of one configuration in several runs make a series."""
 
-    #: A runtime, or "program" for what `python -m samplers record` measured.
+    #: A runtime, or "program" for what `reusebench record` measured.
     runtime: str
     #: Where it ran.
     target: str
@@ -83,6 +84,8 @@ class Run:
     #: Whether the commit's files had been changed.
     is_dirty: bool
     measured: tuple[Measured, ...]
+    #: False while it is measured, and for good where its session was cut off.
+    is_finished: bool = True
 
     @property
     def is_named(self) -> bool:
@@ -106,77 +109,78 @@ class Run:
 
 def read_runs(storage: Path) -> Iterator[Run | BadFile]:
     """Yield every run of the storage, by number; files without results of ours are passed over."""
-    yield from filter(None, side_by_side(_read, run_files(storage)))
+    for file in read_storage(storage):
+        yield file if isinstance(file, BadFile) else run_of(file)
 
 
 def read_run(path: Path) -> Run | BadFile:
     """Return the file's run, or what is wrong with it."""
-    return _read(path) or BadFile(path, "there are no results of ours in it")
+    file = read_run_file(path) or BadFile(path, Message("run_empty"))
+    return file if isinstance(file, BadFile) else run_of(file)
 
 
-def run_of(file: StoredFile) -> Run:
+def run_of(file: StoredRun) -> Run:
     """Return the run in short."""
     named = _FILE_NAME.fullmatch(file.path.stem)
-    board = str(file.machine["reusebench"]["board"])
-    scenarios = [_of_scenario(result.info, board) for result in file.results]
-    programs = [each for program in file.programs for each in _of_program(program, board)]
+    phases = [phase for program in file.programs for phase in _of_program(program, file.board)]
     return Run(
         path=file.path,
         number=int(named["number"]) if named else None,
         name=named["name"] if named else file.path.stem,
         recorded_at=file.recorded_at,
-        board=board,
-        commit=None if file.commit.get("id") in _NO_COMMITS else file.commit.get("id"),
-        is_dirty=bool(file.commit.get("dirty")),
-        measured=(*scenarios, *programs),
+        board=file.board,
+        commit=None if file.commit.id in _NO_COMMITS else file.commit.id,
+        is_dirty=file.commit.dirty,
+        measured=(*(_of_scenario(result.info, file.board) for result in file.results), *phases),
+        is_finished=file.is_finished,
     )
 
 
-def _read(path: Path) -> Run | BadFile | None:
-    """Return the run in short; None where nothing of it is ours."""
-    found = read_file(path, ())
-    if isinstance(found, BadFile):
-        return found
-    return run_of(found) if found.is_ours else None
+def _of_scenario(result: Result, board: str) -> Measured:
+    names = tuple(dict.fromkeys(model.name for model in result.models))
+    detail = f"{result.streams} x {result.contexts}"
+    conditions = {
+        "board": board,
+        "chip": result.chip,
+        "runtime_version": result.runtime_version,
+        "driver_version": result.driver_version,
+        "python_version": result.python_version,
+        "models": _digest([model.digest for model in result.models]),
+        "plan": _digest(_common_plan(result.plan)),
+    }
+    return Measured(
+        Configuration(result.runtime, result.target, result.scenario, detail, names),
+        conditions,
+        result.outcome,
+        _values(result) if result.outcome == "ok" else {},
+        busy_percent=max(result.speed.idle_cpu_percent, default=0.0),
+    )
 
 
-def _of_scenario(info: Mapping[str, Any], board: str) -> Measured:
-    names = tuple(dict.fromkeys(str(model["name"]) for model in info["models"]))
-    detail = f"{info['streams']} x {info['contexts']}"
-    conditions = {name: info.get(name) for name in CONDITIONS}
-    models = [model["digest"] for model in info["models"]]
-    conditions.update(board=board, models=_digest(models), plan=_digest(_plan(info["plan"])))
-    configuration = Configuration(info["runtime"], info["target"], info["scenario"], detail, names)
-    values = _values(info) if info["outcome"] == "ok" else {}
-    busy_percent = max(info["speed"]["idle_cpu_percent"], default=0.0)
-    return Measured(configuration, conditions, info["outcome"], values, busy_percent)
-
-
-def _of_program(info: Mapping[str, Any], board: str) -> Iterator[Measured]:
+def _of_program(program: Program, board: str) -> Iterator[Measured]:
     """Yield the phases of a program, each a configuration of its own."""
     conditions = {**dict.fromkeys(CONDITIONS), "board": board}
-    for phase in info["phases"]:
-        configuration = Configuration("program", "python", info["name"], phase["name"])
-        yield Measured(configuration, conditions, info["outcome"], _values(phase) if info["outcome"] == "ok" else {})
+    for phase in program.phases:
+        configuration = Configuration("program", "python", program.name, phase.name)
+        yield Measured(configuration, conditions, program.outcome, _values(phase) if program.outcome == "ok" else {})
 
 
-def _values(figures: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+def _values(figures: Result | Phase) -> dict[str, tuple[float, ...]]:
     """Return the values of every metric that there are any of."""
-    found = {metric.name: metric.values(figures) for metric in METRICS}
-    return {name: values for name, values in found.items() if values}
+    values = {metric.name: metric.values(figures) for metric in METRICS}
+    return {name: repeats for name, repeats in values.items() if repeats}
 
 
-def _plan(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _common_plan(plan: Plan) -> dict[str, Any]:
     """Return what of a plan is the same on every machine, whatever the files of its models and where its video is."""
-    common = {key: value for key, value in plan.items() if key not in ("models", "runtime", "schedule")}
-    schedule = plan.get("schedule")
-    # Plans that were stored before there were schedules lack it.
-    return {**common, "schedule": _schedule(schedule)} if schedule else common
-
-
-def _schedule(schedule: Mapping[str, Any]) -> dict[str, Any]:
-    video = schedule["video"]
-    return {**schedule, "video": {key: value for key, value in video.items() if key != "path"} if video else None}
+    common = plan.to_json()
+    for name in ("models", "runtime"):
+        del common[name]
+    if plan.schedule is None:
+        del common["schedule"]
+    elif plan.schedule.video:
+        del common["schedule"]["video"]["path"]
+    return common
 
 
 def _digest(value: Any) -> str:

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import warnings
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Optional, TypeVar
 
-__all__ = ["TRACES", "TRACE_NAME", "read_trace", "write_trace"]
+import msgspec
+
+from accounting.ledger import Ledger
+from storage.program import Process
+from targets.barriers import BarrierReading
+
+__all__ = [
+    "TRACES",
+    "TRACE_NAME",
+    "MemoryTimeline",
+    "NpuTimeline",
+    "PhaseTime",
+    "ProgramTrace",
+    "Timeline",
+    "Trace",
+    "read_trace",
+    "write_trace",
+]
 
 #: Folder of the traces inside a storage.
 TRACES = "traces"
@@ -18,33 +34,83 @@ TRACES = "traces"
 TRACE_NAME = re.compile(r".+\.json\.gz")
 
 
-def write_trace(storage: Path, run: str, name: str, trace: dict[str, Any]) -> str:
+class Timeline(msgspec.Struct, frozen=True):
+    """Readings between barriers; monotonic clock."""
+
+    times_ns: list[int]
+    rss_bytes: list[int]
+    system_memory_bytes: list[int]
+
+
+class NpuTimeline(msgspec.Struct, frozen=True):
+    """NPU memory by the ledger: from each time on so much."""
+
+    times_ns: list[int]
+    live_bytes: list[int]
+    ledger: Ledger
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """Of one measured process."""
+
+    barriers: list[BarrierReading]
+    timeline: Timeline
+    npu: Optional[NpuTimeline] = None
+
+
+class MemoryTimeline(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Readings of one kind; the list of their values has the name of what was read."""
+
+    times_ns: list[int]
+    rss_bytes: list[int] = []
+    pss_bytes: list[int] = []
+    system_memory_bytes: list[int] = []
+    npu_memory_bytes: list[int] = []
+
+
+class PhaseTime(msgspec.Struct, frozen=True):
+    """A stretch of time in a phase."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
+class ProgramTrace(msgspec.Struct, frozen=True):
+    """Of a recorded program; times since its start."""
+
+    timeline: MemoryTimeline
+    pss: MemoryTimeline
+    system: MemoryTimeline
+    npu_held: MemoryTimeline
+    phases: list[PhaseTime]
+    processes: list[Process]
+
+
+_Trace = TypeVar("_Trace", Trace, ProgramTrace)
+
+
+def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace) -> str:
     """Write the trace and return its path relative to the storage; warn where it cannot be written.
 
     What was measured is not lost with it: tables do not need traces.
-    `trace` is {"barriers": [...], "timeline": {"times_ns": [...], "rss_bytes": [...], "system_memory_bytes": [...]}};
-    with a ledger also {"npu": {"times_ns": [...], "live_bytes": [...], "ledger": accounting.ledger.Ledger}}.
-    Of a recorded program, with times since its start, it is {"timeline": {"times_ns": [...], "rss_bytes": [...]},
-    "pss": {"times_ns", "pss_bytes"}, "system": {"times_ns", "system_memory_bytes"}, "npu_held": {"times_ns",
-    "npu_memory_bytes"}, "phases": [{"name", "begin_ns", "end_ns"}], "processes": [...] as in schema/program-1.json}.
     """
     relative = Path(TRACES) / run / f"{name}.json.gz"
     path = storage / relative
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
-            json.dump(trace, file, separators=(",", ":"))
+        with gzip.open(path, "wb", compresslevel=6) as file:
+            file.write(msgspec.json.encode(trace))
     except OSError as error:
         reason = error.strerror or error
         warnings.warn(f"{path} cannot be written ({reason}): reports have no timeline of it", stacklevel=2)
     return relative.as_posix()
 
 
-def read_trace(storage: Path, relative: str) -> dict[str, Any] | None:
-    """Return the trace, or None where its file is lost or damaged: tables do not need it."""
+def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | None:
+    """Return a trace of this kind, or None where its file is lost or damaged: tables do not need it."""
     try:
-        with gzip.open(storage / relative, "rt", encoding="utf-8") as file:
-            trace: dict[str, Any] = json.load(file)
+        with gzip.open(storage / relative) as file:
+            return msgspec.json.decode(file.read(), type=kind)
     except (OSError, EOFError, ValueError, zlib.error):
         return None
-    return trace

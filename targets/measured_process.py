@@ -14,9 +14,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
+import msgspec
+
+from messages import Message
+from samplers.readings import Reading
 from scenarios.plan import Plan, Step
+from targets.barriers import Barrier, BarrierReading, DriverFailure, DriverMessage, Frames, Prepared
 from targets.base import Target
 from targets.interrupt import first_interrupt_calls
 from targets.outcome import Failure, classify_exit, oom_kills
@@ -29,13 +34,7 @@ _READ_BYTES = 1 << 16
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: How long a process that closed its pipe may take to leave.
 _LEAVE_S = 10.0
-#: Every kind of message, and the fields that are read from it.
-_MESSAGES = {
-    "barrier": {"phase", "context", "at_ns", "data"},
-    "failure": {"phase", "context", "kind", "message"},
-    "prepared": {"models"},
-    "frames": {"at_ns", "seconds", "streams", "heap_bytes"},
-}
+_MESSAGES = msgspec.json.Decoder(DriverMessage)
 
 
 class Observer(Protocol):
@@ -52,7 +51,7 @@ class Observer(Protocol):
     def sample(self) -> None:
         """Take one cheap reading."""
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Reading:
         """Take one full reading; ProcessLookupError where the process has gone."""
 
 
@@ -60,8 +59,7 @@ class Observer(Protocol):
 class Run:
     """What one measured process gave: a record per barrier, in order, and why it stopped early if it did."""
 
-    #: Each {"phase", "context", "at_ns", "malloc_trimmed", "data", "process", "system"}.
-    phases: list[dict[str, Any]] = field(default_factory=list)
+    barriers: list[BarrierReading] = field(default_factory=list)
     failure: Failure | None = None
     #: From the start of the process to its end.
     elapsed_s: float = 0.0
@@ -73,10 +71,10 @@ class Listener(Protocol):
     """Is told how a run comes on."""
 
     def step(self, step: Step) -> None:
-        """Hear of a step before it begins."""
+        """Take note of a step before it begins."""
 
-    def frames(self, message: dict[str, Any], run: Run) -> None:
-        """Hear what became of the frames of the last second: scenarios.pipeline says what; of the run as it is."""
+    def frames(self, message: Frames, run: Run) -> None:
+        """Take note of the frames of the last second, and of the run as it is."""
 
 
 class _Stopped(Exception):
@@ -116,7 +114,7 @@ class _Process:
         with contextlib.suppress(BrokenPipeError):
             self._commands.write(line.encode() + b"\n")
 
-    def read(self, step: Step, time_limit_s: float, observer: Observer | None = None) -> dict[str, Any]:
+    def read(self, step: Step, time_limit_s: float, observer: Observer | None = None) -> DriverMessage:
         """Return the next message; take the observer's cheap readings while waiting for it."""
         deadline = time.monotonic() + time_limit_s
         interval_s = observer.interval_s if observer else time_limit_s
@@ -124,24 +122,25 @@ class _Process:
         while b"\n" not in self._buffer:
             now = time.monotonic()
             if now >= deadline:
-                self._fail("hung", step, f"no answer within the time limit of {time_limit_s:g} s (--time-limit)")
+                self._fail("hung", step, Message("time_limit", {"seconds": f"{time_limit_s:g}"}))
             if now >= next_sample:
                 if observer:
                     observer.sample()
                 next_sample = max(next_sample + interval_s, now)
             self._receive(min(next_sample, deadline) - time.monotonic(), step)
         line, _, self._buffer = self._buffer.partition(b"\n")
-        message = _parse_message(line)
-        if message is None:
-            self._fail("failed", step, f"the process wrote what is no message of the protocol: {line[:200]!r}")
-        if message["event"] == "failure":
-            self._fail(message["kind"], Step(message["phase"], message["context"]), message["message"])
+        try:
+            message: DriverMessage = _MESSAGES.decode(line)
+        except msgspec.DecodeError:
+            self._fail("failed", step, Message("protocol_broken", {"line": repr(line[:200])}))
+        if isinstance(message, DriverFailure):
+            self._fail(message.kind, Step(message.phase, message.context), message.message)
         return message
 
     def fail_ended(self, step: Step) -> NoReturn:
         """Say how the process has ended, which it has by itself."""
-        kind, sentence = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
-        self._fail(kind, step, sentence)
+        kind, message = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
+        self._fail(kind, step, message)
 
     def kill(self) -> None:
         """End the process, if it has not left, and its children, and release all that belongs to it."""
@@ -168,7 +167,7 @@ class _Process:
             self._popen.kill()
             return self._popen.wait()
 
-    def _fail(self, kind: str, step: Step, message: str) -> NoReturn:
+    def _fail(self, kind: str, step: Step, message: Message) -> NoReturn:
         raise _Stopped(Failure(kind, step.phase, step.context, message, self._last_words()))
 
     def _last_words(self) -> str:
@@ -216,20 +215,21 @@ class _Lead:
             self._listener.step(step)
             is_streams = step.phase == "steady" and self._plan.schedule is not None
             with first_interrupt_calls(self._end_streams) if is_streams else contextlib.nullcontext():
-                message = self._await_barrier(step)
-            self._read_all(step, message)
+                barrier = self._await_barrier(step)
+            self._read_all(step, barrier)
 
     def _end_streams(self) -> None:
         self.run.interrupted = True
         self._process.write("stop")
 
-    def _await_barrier(self, step: Step) -> dict[str, Any]:
-        """Return the message of the barrier that ends the step; hand on what comes before it."""
+    def _await_barrier(self, step: Step) -> Barrier:
+        """Return the barrier that ends the step; hand on what comes before it."""
         limit_s = self._limit_s(step)
         while True:
             message = self._process.read(step, limit_s, self._observer)
-            if message["event"] != "frames":
+            if isinstance(message, Barrier):
                 return message
+            assert isinstance(message, Frames)
             self._listener.frames(message, self.run)
 
     def _limit_s(self, step: Step) -> float:
@@ -239,20 +239,19 @@ class _Lead:
         """
         if step.phase != "steady" or self._plan.schedule is not None:
             return self._time_limit_s
-        firsts = [each["data"] for each in self.run.phases if each["phase"] == "first_inference"]
-        firsts_ns: list[int] = [each["latency_ns"] for each in firsts]
+        firsts_ns = [barrier.data.latency_ns for barrier in self.run.barriers if barrier.phase == "first_inference"]
         return self._time_limit_s + 2 * self._plan.rounds * sum(firsts_ns) / 1e9
 
-    def _read_all(self, step: Step, message: dict[str, Any]) -> None:
+    def _read_all(self, step: Step, barrier: Barrier) -> None:
         """Read everything at the barrier, and let the process go on."""
-        phases = self.run.phases
-        trimmed = any(record["malloc_trimmed"] for record in phases)
+        barriers = self.run.barriers
+        trimmed = any(reading.malloc_trimmed for reading in barriers)
         try:
-            phases.append(_record(message, self._observer, trimmed))
+            barriers.append(BarrierReading.of(barrier, trimmed, self._observer.snapshot()))
             if step.phase == "steady":
                 self._process.write("trim")
-                message = self._process.read(Step("trimmed"), self._time_limit_s)
-                phases.append(_record(message, self._observer, message["data"]["trimmed"]))
+                barrier = self._await_barrier(Step("trimmed"))
+                barriers.append(BarrierReading.of(barrier, barrier.data.trimmed, self._observer.snapshot()))
         except ProcessLookupError:  # killed while it stood at a barrier and was read
             self._process.fail_ended(step)
         self._process.write("go")
@@ -271,9 +270,11 @@ def prepare_models(target: Target, plan: Plan, folder: Path, time_limit_s: float
     with _started(target) as process:
         process.write(json.dumps(command))
         try:
-            prepared = process.read(Step("prepare"), time_limit_s)["models"]
+            message = process.read(Step("prepare"), time_limit_s)
         except _Stopped as stopped:
             return stopped.failure
+    assert isinstance(message, Prepared)
+    prepared = message.models
     return replace(plan, models=tuple(replace(each, prepared=prepared.get(each.digest)) for each in plan.models))
 
 
@@ -284,17 +285,3 @@ def _started(target: Target) -> Iterator[_Process]:
         yield process
     finally:
         process.kill()
-
-
-def _record(message: dict[str, Any], observer: Observer, trimmed: bool) -> dict[str, Any]:
-    place = {key: message[key] for key in ("phase", "context", "at_ns", "data")}
-    return {**place, "malloc_trimmed": trimmed, **observer.snapshot()}
-
-
-def _parse_message(line: bytes) -> dict[str, Any] | None:
-    """Return the message, or None where the line is none."""
-    try:
-        message: dict[str, Any] = json.loads(line)
-        return message if _MESSAGES[message["event"]] <= message.keys() else None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional, Union
+
+import msgspec
+
+from messages import Message
 
 __all__ = ["OUTCOMES", "Failure", "classify_exit", "oom_kills"]
 
@@ -22,17 +26,16 @@ OUTCOMES = {
 }
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Why a repeat has no figures."""
+class Failure(msgspec.Struct, frozen=True):
+    """Why a repeat, or a configuration, has no figures."""
 
     #: A key of OUTCOMES other than "ok".
     kind: str
     #: The phase that was under way, and its context where it has one.
     phase: str
-    context: int | None
-    #: One sentence: what happened.
-    message: str
+    context: Optional[int]
+    #: What happened; version 0.1.0 stored a sentence.
+    message: Union[Message, str]
     #: The end of what the process wrote to standard error.
     last_words: str = ""
 
@@ -51,13 +54,13 @@ def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
     return 0
 
 
-def classify_exit(code: int, killed_for_memory: bool) -> tuple[str, str]:
+def classify_exit(code: int, killed_for_memory: bool) -> tuple[str, Message]:
     """Return (kind, message) for a process that ended between two barriers; code as subprocess gives it."""
     if code >= 0:
-        return "crashed", f"the process ended with exit code {code} before the plan was done"
+        return "crashed", Message("exit_code", {"code": code})
     if code == -signal.SIGKILL and killed_for_memory:
-        return "out_of_memory", "the kernel's out-of-memory killer ended the process (SIGKILL)"
-    return "crashed", f"the process was ended by {_signal_name(-code)}"
+        return "out_of_memory", Message("oom_killed")
+    return "crashed", Message("signalled", {"name": _signal_name(-code)})
 
 
 def _signal_name(number: int) -> str:

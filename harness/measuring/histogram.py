@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from storage.result import Percentiles
 
 __all__ = ["Histogram"]
 
@@ -26,14 +26,14 @@ class Histogram:
         self._max_ns = max(self._max_ns, duration_ns)
         self.count += 1
 
-    def percentiles(self, percents: Sequence[int] = (50, 90, 99)) -> dict[str, int] | None:
-        """Return {"p50": ns, ..., "max": ns}: so many percent of the durations are no longer; None without any."""
+    def percentiles(self) -> Percentiles | None:
+        """Return what so many percent of the durations do not exceed; None without any."""
         if not self.count:
             return None
-        found = {f"p{percent}": self._percentile(percent) for percent in percents}
-        return {**found, "max": self._max_ns}
+        return Percentiles(p50=self.value(50), p90=self.value(90), p99=self.value(99), max=self._max_ns)
 
-    def _percentile(self, percent: int) -> int:
+    def value(self, percent: int) -> int:
+        """Return the duration that so many percent of all do not exceed; 0 without any."""
         wanted, seen = -(-percent * self.count // 100), 0
         for bucket in sorted(self._counts):
             seen += self._counts[bucket]

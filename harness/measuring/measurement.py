@@ -6,25 +6,28 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from accounting.sharing import WRONG_READS
 from harness.errors import NothingDecoded, ResolutionsTooFew
 from harness.measuring.model_sets import ModelSets
 from harness.measuring.outputs import Outputs
-from harness.measuring.repeat import Measuring
+from harness.measuring.repeat import RepeatMeasurement
+from harness.measuring.result import Configuration, Repeat, build_result
 from harness.measuring.videos import Videos
 from harness.options import Settings
 from harness.progress import Listener
+from messages import Message
 from models.cache import cache_root
 from runtimes import find_runtime
 from samplers.npu import NpuSources
 from scenarios.catalogue import TooFewModels, build_plans, find_scenario
 from scenarios.plan import Plan
-from storage.result import Configuration, Repeat, build_result
-from storage.trace import write_trace
+from storage.result import Result
+from storage.trace import Trace, write_trace
 from targets.base import Target
 from targets.measured_process import prepare_models
 from targets.outcome import Failure
@@ -36,14 +39,17 @@ __all__ = ["Bench", "Measurement"]
 class Measurement:
     """A result, and the latencies of all its inferences, or frames, in nanoseconds; none when it failed."""
 
-    info: dict[str, Any]
+    result: Result
     latencies_ns: list[int]
     #: Whether the user wants the session to end here (Ctrl-C): what was measured until then is in the result.
     interrupted: bool = False
 
 
+#: What a measured process says of the versions that it runs.
+_VERSIONS = ("runtime_version", "python_version", "driver_version")
+
 #: Is given a result as it would be stored if the session were cut off now.
-Keep = Callable[[dict[str, Any]], None]
+Keep = Callable[[Result], None]
 
 
 @dataclass
@@ -64,6 +70,8 @@ class Bench:
     #: How many processes the session has started, which keeps the names of their traces apart.
     _processes: int = 0
     _outputs: Outputs = field(default_factory=Outputs)
+    #: By a plan without its scenario's name: many scenarios have the baseline of another one, and it is measured once.
+    _measured: dict[Plan, Measurement] = field(default_factory=dict)
     #: By runtime: what its processes said at the barrier `imported`.
     _versions: dict[str, dict[str, str | None]] = field(default_factory=dict)
 
@@ -96,10 +104,28 @@ class Bench:
         """Measure the first plan that the runtime has all mechanisms for; where it has none, the last one's answer."""
         *better, last = plans
         for plan in better:
-            measurement = self._repeat(plan, keep)
-            if measurement.info["outcome"] != "not_supported":
+            measurement = self._measure_once(plan, keep)
+            if measurement.result.outcome != "not_supported":
                 return measurement
-        return self._repeat(last, keep)
+        return self._measure_once(last, keep)
+
+    def _measure_once(self, plan: Plan, keep: Keep) -> Measurement:
+        """Measure the plan; where the session has measured an equal one, return what that came to."""
+        nameless = replace(plan, scenario="", baseline=None)
+        known = self._measured.get(nameless)
+        if known is None:
+            measurement = self._repeat(plan, keep)
+            if not measurement.interrupted:
+                self._measured[nameless] = measurement
+            return measurement
+        result = msgspec.structs.replace(
+            known.result,
+            scenario=plan.scenario,
+            baseline=plan.baseline,
+            measured_as=known.result.measured_as or known.result.scenario,
+            plan=plan,
+        )
+        return Measurement(result, known.latencies_ns)
 
     def _repeat(self, plan: Plan, keep: Keep) -> Measurement:
         repeats: list[Repeat] = []
@@ -108,7 +134,7 @@ class Bench:
         while len(repeats) < self.settings.repeats and not interrupted:
             with self._prepared(plan) as prepared:
                 if isinstance(prepared, Failure):
-                    return self._measurement(plan, repeats, asdict(prepared), [])
+                    return self._measurement(plan, repeats, prepared, [])
                 measuring = self._measuring(prepared, repeats, keep)
                 repeats.append(measuring.measure(self._trace_writer(plan, len(repeats) + 1)))
             if repeats[-1].failure:
@@ -132,7 +158,7 @@ class Bench:
         with tempfile.TemporaryDirectory(dir=folder, prefix=f"{plan.runtime}-") as work:
             yield prepare_models(self.targets[plan.runtime], plan, Path(work), self.settings.time_limit_s)
 
-    def _measuring(self, plan: Plan, before: Sequence[Repeat], keep: Keep) -> Measuring:
+    def _measuring(self, plan: Plan, before: Sequence[Repeat], keep: Keep) -> RepeatMeasurement:
         """Return what measures the repeat that comes after those before."""
 
         def tell(share: float, phase: str, context: int | None) -> None:
@@ -141,28 +167,28 @@ class Bench:
         def keep_result(cut_off: Repeat) -> None:
             keep(build_result(self._configuration(plan, [cut_off]), [*before, cut_off], cut_off.failure))
 
-        return Measuring(plan, self.targets[plan.runtime], self.settings, self.npu, tell, keep_result)
+        return RepeatMeasurement(plan, self.targets[plan.runtime], self.settings, self.npu, tell, keep_result)
 
-    def _trace_writer(self, plan: Plan, number: int) -> Callable[[dict[str, Any]], str]:
+    def _trace_writer(self, plan: Plan, number: int) -> Callable[[Trace], str]:
         self._processes += 1
         name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
         return lambda trace: write_trace(self.storage, self.run, name, trace)
 
     def _measurement(
-        self, plan: Plan, repeats: list[Repeat], failure: dict[str, Any] | None, latencies_ns: list[int]
+        self, plan: Plan, repeats: list[Repeat], failure: Failure | None, latencies_ns: list[int]
     ) -> Measurement:
         configuration = self._configuration(plan, repeats)
-        info = build_result(configuration, repeats, failure)
-        wrong = _wrong_memory(repeats) or self._outputs.differ(info, plan, repeats)
+        result = build_result(configuration, repeats, failure)
+        wrong = _wrong_memory(repeats) or self._outputs.differ(result, repeats)
         if failure is None and wrong:
-            return Measurement(build_result(configuration, repeats, asdict(wrong)), [])
-        return Measurement(info, latencies_ns)
+            return Measurement(build_result(configuration, repeats, wrong), [])
+        return Measurement(result, latencies_ns)
 
     def _configuration(self, plan: Plan, repeats: list[Repeat]) -> Configuration:
         target, versions = self.targets[plan.runtime], self._versions.setdefault(plan.runtime, {})
-        for record in repeats[0].barriers if repeats else ():
-            if record["phase"] in ("imported", "context"):
-                versions.update({key: value for key, value in record["data"].items() if key.endswith("_version")})
+        for barrier in repeats[0].barriers if repeats else ():
+            for name in _VERSIONS:
+                versions[name] = getattr(barrier.data, name) or versions.get(name)
         return Configuration(
             plan=plan,
             target=target.name,
@@ -181,10 +207,13 @@ class Bench:
 def _wrong_memory(repeats: list[Repeat]) -> Failure | None:
     """Return a failure where a context was seen to read memory that it should not."""
     for repeat in repeats:
-        for finding in repeat.npu["findings"] if repeat.npu else ():
-            if finding["kind"] in WRONG_READS:
-                owner = "the application" if finding["owner"] is None else f"context {finding['owner'] + 1}"
-                what = "freed memory" if finding["kind"] == "reads_freed" else "memory that the plan does not share"
-                message = f"its register commands name {what} of {owner}, {finding['amount']} addresses"
-                return Failure("wrong_memory", "steady", finding["context"], message)
+        for finding in repeat.npu.findings if repeat.npu else ():
+            if finding.kind in WRONG_READS:
+                owner = "owner_application" if finding.owner is None else "owner_context"
+                number = {} if finding.owner is None else {"number": finding.owner + 1}
+                what = "freed_memory" if finding.kind == "reads_freed" else "unshared_memory"
+                message = Message(
+                    "wrong_memory", {"what": Message(what), "owner": Message(owner, number), "amount": finding.amount}
+                )
+                return Failure("wrong_memory", "steady", finding.context, message)
     return None

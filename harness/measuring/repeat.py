@@ -1,29 +1,31 @@
-"""One repeat: one measured process, who reads it, who hears of it, and what comes of it."""
+"""One repeat: one measured process, what reads it, and what comes of it."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from harness.measuring.frames import FramesWatch
+from harness.measuring.result import Repeat
 from harness.options import Settings
+from messages import Message
 from runtimes import find_runtime
 from samplers.npu import NpuSources
 from samplers.observer import Observer
 from samplers.system import Idle, observe_idle
 from scenarios.plan import Plan, Step
-from storage.result import Repeat
+from storage.trace import NpuTimeline, Timeline, Trace
+from targets.barriers import Frames
 from targets.base import LEDGER_VARIABLE, Target
 from targets.measured_process import Run, run_plan
 from targets.outcome import Failure
 
-__all__ = ["Measuring"]
+__all__ = ["RepeatMeasurement"]
 
 #: Is told the share of the process that is done, and what is under way: a phase, and its context where it has one.
 Tell = Callable[[float, str, "int | None"], None]
@@ -36,16 +38,17 @@ _STREAMS_INTERVAL_S = 1 / 20
 _KEEP_EVERY_S = 5.0
 
 
-class Measuring:
+class RepeatMeasurement:
     """Measures one process. It is the listener of the run."""
 
     def __init__(
         self, plan: Plan, target: Target, settings: Settings, npu: NpuSources | None, tell: Tell, keep: Keep
     ) -> None:
-        """Take where the process runs, where NPU memory can be read if anywhere, and who hears of the run."""
+        """Take where the process runs, where NPU memory can be read if anywhere, and the listeners of the run."""
         self._plan, self._target, self._settings = plan, target, settings
         self._tell, self._keep = tell, keep
-        self._observer = Observer(settings.sample_hz, npu if _on_npu(plan) else None)
+        self._on_npu = find_runtime(plan.runtime).device == "npu"
+        self._observer = Observer(settings.sample_hz, npu if self._on_npu else None)
         self._steps = len(list(plan.steps()))
         self._begun = 0
         self._frames: FramesWatch | None = None
@@ -54,45 +57,52 @@ class Measuring:
         #: Whether the user wants the session to end here.
         self.interrupted = False
 
-    def measure(self, write_trace: Callable[[dict[str, Any]], str]) -> Repeat:
+    def measure(self, write_trace: Callable[[Trace], str]) -> Repeat:
         """Walk the plan in a fresh process; write_trace keeps the trace and returns its path."""
         self._idle = observe_idle(self._settings.idle_s)
         run, ledger = self._walk()
         self.interrupted = run.interrupted
-        npu = _npu_account(self._plan, run, ledger) if _on_npu(self._plan) else None
-        return replace(self._repeat(run), trace=write_trace(_trace(run, self._observer, ledger)), npu=npu)
+        npu = None
+        if self._on_npu:  # by the most exact source there is
+            plan, barriers = self._plan, run.barriers
+            npu = account_of_ledger(plan, barriers, ledger) if ledger else account_of_runtime(plan, barriers)
+        return replace(self._repeat(run), trace=write_trace(self._trace(run, ledger)), npu=npu)
 
     def latencies_ns(self, repeat: Repeat) -> list[int]:
         """Return the latencies of the repeat's inferences, or of its frames; none where nothing computes."""
         if not self._target.computes:
             return []
-        return self._frames.latencies_ns() if self._frames else _latencies(repeat)
+        if self._frames:
+            return self._frames.latencies_ns()
+        steady = repeat.last("steady")
+        return [ns for latencies in steady.data.latencies_ns for ns in latencies] if steady else []
 
     def step(self, step: Step) -> None:
-        """Hear of a step before it begins."""
+        """Take note of a step before it begins."""
         if step.phase == "steady" and self._plan.schedule is not None:
             self._observer.interval_s = max(self._observer.interval_s, _STREAMS_INTERVAL_S)
             self._frames = FramesWatch(self._plan, self._observer, self._target.computes)
         self._tell(self._begun / self._steps, step.phase, step.context)
         self._begun += 1
 
-    def frames(self, message: dict[str, Any], run: Run) -> None:
-        """Hear of the frames of the last second."""
+    def frames(self, message: Frames, run: Run) -> None:
+        """Take note of the frames of the last second."""
         assert self._frames is not None
         assert self._plan.schedule is not None
-        has_new = self._frames.hear(message)
+        has_new = self._frames.take(message)
         seconds, of_s = self._frames.seconds, self._plan.schedule.duration_s
         share = (self._begun - 1 + seconds / of_s) / self._steps
         self._tell(share, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None)
         if has_new and time.monotonic() - self._kept_at >= _KEEP_EVERY_S:
             self._kept_at = time.monotonic()
-            self._keep(replace(self._repeat(run), failure=asdict(_cut_off(seconds))))
+            failure = Failure("cut_off", "steady", None, Message("session_cut_off", {"seconds": f"{seconds:.0f}"}))
+            self._keep(replace(self._repeat(run), failure=failure))
 
     def _repeat(self, run: Run) -> Repeat:
         """Return the repeat as far as the run has come."""
         return Repeat(
-            barriers=run.phases,
-            failure=asdict(run.failure) if run.failure else None,
+            barriers=run.barriers,
+            failure=run.failure,
             elapsed_s=run.elapsed_s,
             system_memory_noise_bytes=self._idle.memory_noise_bytes,
             idle_cpu_percent=self._idle.cpu_percent,
@@ -103,49 +113,22 @@ class Measuring:
     def _walk(self) -> tuple[Run, Ledger | None]:
         """Walk the plan in one process; with the ledger that it wrote, where the target keeps one."""
         limit_s = self._settings.time_limit_s
-        if not (self._target.keeps_ledger and _on_npu(self._plan)):
+        if not (self._target.keeps_ledger and self._on_npu):
             return run_plan(self._target, self._plan, self._observer, limit_s, self), None
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ledger.jsonl"
             target = replace(self._target, environment={**self._target.environment, LEDGER_VARIABLE: str(path)})
             run = run_plan(target, self._plan, self._observer, limit_s, self)
             ledger = read_ledger(path)
-        for record in run.phases:
-            record["npu_live_bytes"] = ledger.live_bytes(record["at_ns"])
+        for barrier in run.barriers:
+            barrier.npu_live_bytes = ledger.live_bytes(barrier.at_ns)
         return run, ledger
 
-
-def _cut_off(seconds: float) -> Failure:
-    message = f"the session ended after {seconds:.0f} s of streams, without a word; what was measured by then is kept"
-    return Failure("cut_off", "steady", None, message)
-
-
-def _on_npu(plan: Plan) -> bool:
-    """Whether the plan's runtime infers on the NPU, so that there is NPU memory to speak of."""
-    return find_runtime(plan.runtime).device == "npu"
-
-
-def _npu_account(plan: Plan, run: Run, ledger: Ledger | None) -> dict[str, Any] | None:
-    """Return the account by the most exact source there is."""
-    return account_of_ledger(plan, run.phases, ledger) if ledger else account_of_runtime(plan, run.phases)
-
-
-def _latencies(repeat: Repeat) -> list[int]:
-    steady = repeat.last("steady")
-    return [ns for each in steady["data"]["latencies_ns"] for ns in each] if steady else []
-
-
-def _trace(run: Run, observer: Observer, ledger: Ledger | None) -> dict[str, Any]:
-    timeline = observer.timeline
-    trace: dict[str, Any] = {
-        "barriers": run.phases,
-        "timeline": {
-            "times_ns": timeline.times_ns.tolist(),
-            "rss_bytes": timeline.rss_bytes.tolist(),
-            "system_memory_bytes": timeline.system_bytes.tolist(),
-        },
-    }
-    if ledger is not None:
-        times_ns, live_bytes = zip(*ledger.timeline()) if ledger.buffers else ((), ())
-        trace["npu"] = {"times_ns": times_ns, "live_bytes": live_bytes, "ledger": asdict(ledger)}
-    return trace
+    def _trace(self, run: Run, ledger: Ledger | None) -> Trace:
+        readings = self._observer.timeline
+        timeline = Timeline(readings.times_ns.tolist(), readings.rss_bytes.tolist(), readings.system_bytes.tolist())
+        if ledger is None:
+            return Trace(run.barriers, timeline)
+        changes = ledger.timeline()
+        live = NpuTimeline([time_ns for time_ns, _ in changes], [size for _, size in changes], ledger)
+        return Trace(run.barriers, timeline, live)

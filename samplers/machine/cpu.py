@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from samplers.npu.file_source import read_text
 
-__all__ = ["CpuUse"]
+__all__ = ["CpuMeter"]
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -69,7 +69,7 @@ class _ProcessTime:
         return _percent(self._first, self._last)
 
 
-class CpuUse:
+class CpuMeter:
     """CPU use in percent; 100 is one core."""
 
     def __init__(self, pid: int, root: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from samplers.machine.gauges import names
 from samplers.machine.running_figure import Running
 from samplers.npu.file_source import read_text
+from samplers.readings import Throttle
 
 __all__ = ["Throttling"]
 
@@ -50,12 +50,12 @@ class Throttling:
             for name, slowed in source().items():
                 self._percents.setdefault((name, kind), Running()).add(100.0 * slowed)
 
-    def report(self) -> list[dict[str, Any]] | None:
+    def report(self) -> tuple[Throttle, ...] | None:
         """Return what slowed the machine, with the share of its readings; None where nothing said anything."""
         if not self._percents:
             return None
-        shares = ((name, kind, percents.mean) for (name, kind), percents in self._percents.items())
-        return [{"name": name, "kind": kind, "share_percent": share} for name, kind, share in shares if share]
+        shares = [Throttle(name, kind, percents.mean) for (name, kind), percents in self._percents.items()]
+        return tuple(throttle for throttle in shares if throttle.share_percent)
 
 
 def _cooling_devices(root: Path) -> Iterator[_Source]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samplers.npu.memory import NpuMemory, NpuSources, find_npu_sources, read_npu
+from samplers.npu.memory import NpuSources, find_npu_sources, read_npu
 from samplers.npu.rknpu import has_npu, rknpu_driver_version
 
-__all__ = ["NpuMemory", "NpuSources", "find_npu_sources", "has_npu", "read_npu", "rknpu_driver_version"]
+__all__ = ["NpuSources", "find_npu_sources", "has_npu", "read_npu", "rknpu_driver_version"]

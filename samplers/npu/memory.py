@@ -9,28 +9,9 @@ from samplers.npu.file_source import FileSource, first_readable
 from samplers.npu.process_dmabuf import process_dmabufs
 from samplers.npu.rknpu import SRAM, Sram
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
+from samplers.readings import NpuMemory
 
-__all__ = ["NpuMemory", "NpuSources", "find_npu_sources", "read_npu"]
-
-
-@dataclass(frozen=True)
-class NpuMemory:
-    """One reading. None: this board or this user cannot read it. CMA is in SystemMemory, from the same meminfo."""
-
-    #: dma-bufs that the process holds, each once however many descriptors and mappings it has.
-    process_dmabuf_bytes: int | None
-    process_dmabuf_count: int | None
-    #: The same bytes by who made the buffers: "drm" for the NPU driver, or the name of a DMA heap.
-    process_dmabuf_bytes_by_exporter: dict[str, int] | None
-    #: dma-bufs of all processes and drivers.
-    system_dmabuf_bytes: int | None
-    #: The file which said so.
-    system_dmabuf_source: str | None
-    #: Given out by Rockchip's DMA heaps; those that are dma-bufs are in system_dmabuf_bytes too.
-    rk_dma_heap_bytes: int | None
-    #: SRAM of the NPU that all processes have taken; it is no part of the system's memory.
-    sram_used_bytes: int | None
-    sram_total_bytes: int | None
+__all__ = ["NpuSources", "find_npu_sources", "read_npu"]
 
 
 @dataclass(frozen=True)

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from storage.files import BadFile, StoredFile, read_file, run_files
-from storage.journal import JOURNALS, RESULT_NAME, SKELETON, journals_in
 from storage.maintenance.own_files import RUN_ID, own_files, own_folders
-from storage.parallel import side_by_side
+from storage.run_file import UNFINISHED_NAME, BadFile, StoredRun, read_storage
 from storage.runs import Run, run_of
 from storage.trace import TRACE_NAME, TRACES
-from storage.writing import UNFINISHED
 
-__all__ = ["Inventory", "Leftover", "StoredRun", "take_inventory"]
-
-#: What is being written, in the storage and in a journal.
-_UNFINISHED = re.compile(rf"\.\d+{re.escape(UNFINISHED)}")
-_UNFINISHED_IN_JOURNAL = re.compile(rf"({re.escape(SKELETON)}|{RESULT_NAME.pattern}){re.escape(UNFINISHED)}")
+__all__ = ["Inventory", "Leftover", "RunFiles", "take_inventory"]
 
 
 @dataclass(frozen=True)
-class StoredRun:
+class RunFiles:
     """A run, and which files in the storage belong to it."""
 
     run: Run
     size_bytes: int
+    #: Seconds since 1970.
+    changed_at_s: float
     #: Of each repeat that has one, relative to the storage.
     traces: tuple[str, ...]
 
@@ -48,62 +41,50 @@ class Inventory:
     """What there is in one storage."""
 
     #: By time.
-    runs: Sequence[StoredRun]
+    runs: Sequence[RunFiles]
     bad_files: Sequence[BadFile]
     #: Every trace, by its path relative to the storage.
     traces: Mapping[str, Leftover]
     #: Files that were being written: now, or when the power went off.
     unfinished: Sequence[Leftover]
-    #: Ids of runs that are not stored yet: of sessions that are under way, or were cut off.
-    in_journals: Container[str] = ()
 
-    def size_bytes(self, stored: StoredRun) -> int:
+    def size_bytes(self, stored: RunFiles) -> int:
         """Return what the run and its traces take."""
         return stored.size_bytes + sum(self.traces[name].size_bytes for name in stored.traces if name in self.traces)
 
 
 def take_inventory(storage: Path) -> Inventory:
     """Read the storage; files that are not ours are passed over."""
-    # The journals and traces first: a run that is stored meanwhile is in its journal, or its traces are too new to go.
-    in_journals = {journal.name for journal in journals_in(storage)}
+    # The traces first: of a run that is stored meanwhile they are too new to go.
     traces = _stored_traces(storage)
-    found = [each for each in side_by_side(_read, run_files(storage)) if each]
-    runs = sorted((each for each in found if isinstance(each, StoredRun)), key=lambda each: each.run.recorded_at)
-    bad_files = [each for each in found if isinstance(each, BadFile)]
-    return Inventory(runs, bad_files, traces, list(_unfinished(storage)), in_journals)
+    runs: list[RunFiles] = []
+    bad_files: list[BadFile] = []
+    for file in read_storage(storage):
+        if isinstance(file, BadFile):
+            bad_files.append(file)
+        else:
+            status = file.path.stat()
+            runs.append(RunFiles(run_of(file), status.st_size, status.st_mtime, tuple(_traces(file))))
+    runs.sort(key=lambda stored: stored.run.recorded_at)
+    return Inventory(runs, bad_files, traces, list(_leftovers(own_files(storage, UNFINISHED_NAME))))
 
 
-def _read(path: Path) -> StoredRun | BadFile | None:
-    """Return the run; None where nothing of it is ours."""
-    file = read_file(path, ())
-    if isinstance(file, BadFile):
-        return file
-    return StoredRun(run_of(file), path.stat().st_size, tuple(_traces(file))) if file.is_ours else None
-
-
-def _traces(file: StoredFile) -> Iterator[str]:
-    infos: list[Mapping[str, Any]] = [*(result.info for result in file.results), *file.programs]
-    for info in infos:
-        yield from (repeat["trace"] for repeat in info["repeats"] if repeat["trace"])
+def _traces(file: StoredRun) -> Iterator[str]:
+    for result in file.results:
+        yield from (repeat.trace for repeat in result.info.repeats if repeat.trace)
+    for program in file.programs:
+        yield from (repeat.trace for repeat in program.repeats if repeat.trace)
 
 
 def _stored_traces(storage: Path) -> dict[str, Leftover]:
-    each = [
-        file for folder in own_folders(storage / TRACES, RUN_ID) for file in _leftovers(own_files(folder, TRACE_NAME))
-    ]
-    newest_s: dict[Path, float] = {}
-    for file in each:
-        newest_s[file.path.parent] = max(file.changed_at_s, newest_s.get(file.path.parent, 0.0))
-    return {
-        file.path.relative_to(storage).as_posix(): replace(file, changed_at_s=newest_s[file.path.parent])
-        for file in each
-    }
-
-
-def _unfinished(storage: Path) -> Iterator[Leftover]:
-    yield from _leftovers(own_files(storage, _UNFINISHED))
-    for journal in own_folders(storage / JOURNALS):
-        yield from _leftovers(own_files(journal, _UNFINISHED_IN_JOURNAL))
+    """Return every trace, changed when the last one was written into its folder."""
+    traces: dict[str, Leftover] = {}
+    for folder in own_folders(storage / TRACES, RUN_ID):
+        files = list(_leftovers(own_files(folder, TRACE_NAME)))
+        newest_s = max((file.changed_at_s for file in files), default=0.0)
+        for file in files:
+            traces[file.path.relative_to(storage).as_posix()] = replace(file, changed_at_s=newest_s)
+    return traces
 
 
 def _leftovers(paths: Iterable[Path]) -> Iterator[Leftover]:

@@ -13,10 +13,9 @@ __all__ = ["RUN_ID", "is_regular", "own_files", "own_folders"]
 #: What names the traces' folders: the id of a session, the start of a UUID in hexadecimal digits, or of a recording,
 #: its moment and the process that recorded.
 RUN_ID = re.compile(r"[0-9a-f]{12}|\d{8}_\d{6}-\d+")
-_ANY = re.compile(r".+")
 
 
-def own_folders(folder: Path, name: re.Pattern[str] = _ANY) -> Iterator[Path]:
+def own_folders(folder: Path, name: re.Pattern[str]) -> Iterator[Path]:
     """Yield the folders with such names in the folder, by name; none where the folder is a link, or is not there."""
     yield from (Path(entry) for entry in _entries(folder, name) if entry.is_dir(follow_symlinks=False))
 

@@ -4,44 +4,46 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from storage.maintenance.inventory import Inventory, Leftover, StoredRun
+from storage.maintenance.inventory import Inventory, Leftover, RunFiles
 from storage.maintenance.own_files import is_regular
 
 __all__ = ["Old", "Pruning", "before", "choose", "keep_newest", "remove"]
 
-#: What belongs to no run may be of one that is being measured; after a day without a change it is not.
+#: What belongs to no run, and a run that is not finished, may be of a session that is still measuring; after a day
+#: without a change it is not.
 _LEFT_AFTER_S = 24 * 60 * 60
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pruning:
-    """What goes, and what was asked for and stays."""
+    """What goes, and what was chosen and stays."""
 
-    runs: Sequence[StoredRun]
+    runs: list[RunFiles] = field(default_factory=list)
     #: Of these runs, also of repeats that they do not tell of.
-    traces: Sequence[Leftover]
+    traces: list[Leftover] = field(default_factory=list)
     #: Traces that belong to no run, and files that were never finished.
-    leftovers: Sequence[Leftover]
+    leftovers: list[Leftover] = field(default_factory=list)
     #: Runs that stay because they have a name.
-    named: Sequence[StoredRun]
+    named: list[RunFiles] = field(default_factory=list)
+    #: Runs that stay because they may still be measured.
+    growing: list[RunFiles] = field(default_factory=list)
     #: Runs that stay because their file, or its folder, is a link.
-    linked: Sequence[StoredRun]
+    linked: list[RunFiles] = field(default_factory=list)
     #: Traces of no run that stay because they may be of a damaged file.
-    unclear: Sequence[Leftover]
+    unclear: list[Leftover] = field(default_factory=list)
 
     @property
     def freed_bytes(self) -> int:
         """Return what all that goes takes."""
-        files = sum(each.size_bytes for each in (*self.traces, *self.leftovers))
-        return files + sum(each.size_bytes for each in self.runs)
+        files = sum(file.size_bytes for file in (*self.traces, *self.leftovers))
+        return files + sum(run.size_bytes for run in self.runs)
 
 
 #: Chooses the old ones of the runs, which are in the order of time.
-Old = Callable[[Sequence[StoredRun]], Sequence[StoredRun]]
+Old = Callable[[Sequence[RunFiles]], Sequence[RunFiles]]
 
 
 def keep_newest(count: int) -> Old:
@@ -51,25 +53,40 @@ def keep_newest(count: int) -> Old:
 
 def before(when: datetime.datetime) -> Old:
     """Return the choice of the runs that were recorded before this time."""
-    return lambda runs: [each for each in runs if _recorded_at(each) < when]
+    return lambda runs: [stored for stored in runs if _recorded_at(stored) < when]
 
 
 def choose(inventory: Inventory, old: Old, with_named: bool, now_s: float) -> Pruning:
     """Return what goes; `now_s` are seconds since 1970."""
-    chosen = [each for each in old(inventory.runs) if with_named or not each.run.is_named]
-    going = {each.run.path for each in chosen if is_regular(each.run.path)}
-    runs = [each for each in inventory.runs if each.run.path in going]
-    traces, left = _split(inventory, going)
-    left = [each for each in left if now_s - each.changed_at_s > _LEFT_AFTER_S]
-    unfinished = [each for each in inventory.unfinished if now_s - each.changed_at_s > _LEFT_AFTER_S]
-    return Pruning(
-        runs=runs,
-        traces=traces,
-        leftovers=unfinished if inventory.bad_files else [*unfinished, *left],
-        named=[each for each in old(inventory.runs) if each not in chosen],
-        linked=[each for each in chosen if each.run.path not in going],
-        unclear=left if inventory.bad_files else [],
-    )
+    pruning = Pruning()
+    for stored in old(inventory.runs):
+        if stored.run.is_named and not with_named:
+            pruning.named.append(stored)
+        elif not stored.run.is_finished and now_s - stored.changed_at_s <= _LEFT_AFTER_S:
+            pruning.growing.append(stored)
+        elif not is_regular(stored.run.path):
+            pruning.linked.append(stored)
+        else:
+            pruning.runs.append(stored)
+    _choose_traces(pruning, inventory, now_s)
+    pruning.leftovers += [file for file in inventory.unfinished if now_s - file.changed_at_s > _LEFT_AFTER_S]
+    return pruning
+
+
+def _choose_traces(pruning: Pruning, inventory: Inventory, now_s: float) -> None:
+    """Add the traces of the runs that go, and those of no run.
+
+    All in a run's folder are its own, also those of plans that were passed over, which it does not tell of.
+    """
+    going = {stored.run.path for stored in pruning.runs}
+    staying = {name for stored in inventory.runs if stored.run.path not in going for name in stored.traces}
+    gone = {name for stored in pruning.runs for name in stored.traces} - staying
+    folders = {_folder(name) for name in gone} - {_folder(name) for name in staying}
+    for name, trace in sorted(inventory.traces.items()):
+        if name in gone or _folder(name) in folders:
+            pruning.traces.append(trace)
+        elif name not in staying and now_s - trace.changed_at_s > _LEFT_AFTER_S:
+            (pruning.unclear if inventory.bad_files else pruning.leftovers).append(trace)
 
 
 def remove(pruning: Pruning) -> None:
@@ -83,31 +100,10 @@ def remove(pruning: Pruning) -> None:
             folder.rmdir()
 
 
-def _split(inventory: Inventory, going: Container[Path]) -> tuple[list[Leftover], list[Leftover]]:
-    """Return the traces of the runs that go, and those of no run.
-
-    All in a run's folder are its own, also those of plans that were passed over, which it does not tell of.
-    """
-    staying = {name for each in inventory.runs if each.run.path not in going for name in each.traces}
-    gone = {name for each in inventory.runs if each.run.path in going for name in each.traces} - staying
-    folders = _folders(gone) - _folders(staying)
-    of_going = {name for name in inventory.traces if name in gone or _folder(name) in folders}
-    left = {
-        name
-        for name in inventory.traces.keys() - staying - of_going
-        if _folder(name).rpartition("/")[2] not in inventory.in_journals
-    }
-    return [inventory.traces[name] for name in sorted(of_going)], [inventory.traces[name] for name in sorted(left)]
-
-
-def _folders(names: Iterable[str]) -> set[str]:
-    return {_folder(name) for name in names}
-
-
 def _folder(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _recorded_at(stored: StoredRun) -> datetime.datetime:
+def _recorded_at(stored: RunFiles) -> datetime.datetime:
     when = datetime.datetime.fromisoformat(stored.run.recorded_at)
     return when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)

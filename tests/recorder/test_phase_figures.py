@@ -11,7 +11,7 @@ import pytest
 from benchmarks.recorder_overhead import median_interval
 from recorder.phase_figures import phase_figures, typical
 from recorder.phases import Stretch
-from recorder.process_tree import Seen
+from recorder.process_tree import SeenProcess
 from recorder.program import Ending
 from recorder.recording import Readings, Recording
 from recorder.stored_form import facts_of, outcome_of, trace_of
@@ -133,7 +133,7 @@ def test_what_became_of_a_program(ending: Ending, ended_by: int | None, killed: 
 
 def test_a_result_names_the_largest_processes_and_the_trace_all() -> None:
     """A build has thousands of processes: the result stays small."""
-    made = recording(processes=[Seen(pid, "cc", 10, 20, peak_rss_bytes=pid) for pid in range(1, 1001)])
+    made = recording(processes=[SeenProcess(pid, "cc", 10, 20, peak_rss_bytes=pid) for pid in range(1, 1001)])
     facts = facts_of(made)
     assert facts["process_count"] == 1000
     assert [each["pid"] for each in facts["processes"][:2]] == [1000, 999]

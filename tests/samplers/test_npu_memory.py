@@ -14,10 +14,11 @@ import pytest
 
 from samplers import environment as environment_module
 from samplers.environment import environment
-from samplers.npu import NpuMemory, find_npu_sources, has_npu, read_npu, rknpu_driver_version
+from samplers.npu import find_npu_sources, has_npu, read_npu, rknpu_driver_version
 from samplers.npu.file_source import FileSource
 from samplers.npu.rknpu import SRAM
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
+from samplers.readings import NpuMemory
 from samplers.sources import MemorySource, memory_sources
 
 _FIXTURES = Path(__file__).with_name("npu_fixtures")

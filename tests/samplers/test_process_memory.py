@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from samplers import process as process_module
-from samplers.process import ProcessMemory, ResidentCounter, read_process, reset_peak, rollup_readable
+from samplers.process import ResidentCounter, read_process, reset_peak, rollup_readable
+from samplers.readings import ProcessMemory
 
 _MIB = 1 << 20
 #: What a child takes in the tests: far above all that moves by itself.

@@ -13,7 +13,8 @@ from samplers import environment as environment_module
 from samplers import system
 from samplers.environment import environment
 from samplers.procfs import parse_sizes
-from samplers.system import SystemMemory, observe_idle, oom_kills, read_system
+from samplers.readings import SystemMemory
+from samplers.system import observe_idle, oom_kills, read_system
 
 #: As a board with a 5.10 kernel writes it, shortened.
 _BOARD = """MemTotal:        3936932 kB

@@ -318,7 +318,13 @@ def test_damaged_files_and_what_may_be_theirs_stay(storage: Path, words: _Words)
 
 def test_programs_have_traces_too(storage: Path, words: _Words) -> None:
     """What `python -m samplers record` stored is a run like any other."""
-    identity = {"run": "20250101_000000-99", "name": "detector", "command": ["./detector"], "attached": False, "sample_hz": 10.0}
+    identity = {
+        "run": "20250101_000000-99",
+        "name": "detector",
+        "command": ["./detector"],
+        "attached": False,
+        "sample_hz": 10.0,
+    }
     repeat = Recorded({**_FACTS, "trace": write_trace(storage, "20250101_000000-99", "1", {})}, {"whole": _PHASE})
     info = build_program(identity, "ok", [repeat])
     run = {"machine_info": MACHINE, "commit_info": {}, "benchmarks": [], "datetime": "2025-01-01T00:00:00+00:00"}

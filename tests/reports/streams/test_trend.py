@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from accounting.trend import LEAST_GROWTH_BYTES_PER_S, LEAST_POINTS, Trend, trend
+from reports.streams.trend import LEAST_GROWTH_BYTES_PER_S, LEAST_POINTS, Trend, trend
 
 KIB, MIB = 2**10, 2**20
 LEAK_BYTES_PER_S = 1e6 / 60

@@ -1,0 +1,279 @@
+"""What the repeats of one configuration come to: the figures of its result."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accounting.account import Account
+from scenarios.plan import Plan
+from storage.result import SCHEMA, Memory, ModelName, PhaseReading, Result, Speed, StoredRepeat, StreamsRun
+from targets.barriers import BarrierReading, Copies
+from targets.outcome import Failure
+
+__all__ = ["Configuration", "Repeat", "build_result"]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What was measured: the plan and what it was made from."""
+
+    plan: Plan
+    target: str
+    streams: int
+    #: Per stream.
+    contexts: int
+    #: How many model files the user gave, or the built-in set has.
+    model_files: int
+    #: The session's identity, common to all results of one `pytest bench/`.
+    run: str
+    #: What the measured processes reported; None before one of this runtime has come so far.
+    runtime_version: str | None
+    python_version: str | None
+    #: Of the kernel driver under the runtime.
+    driver_version: str | None = None
+    #: The Rockchip chip, where it is known.
+    chip: str | None = None
+    #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
+    computes: bool = True
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """What one fresh process gave."""
+
+    #: In order.
+    barriers: Sequence[BarrierReading]
+    failure: Failure | None
+    elapsed_s: float
+    system_memory_noise_bytes: int
+    #: How busy the machine was in the idle time before the process started.
+    idle_cpu_percent: float
+    #: Path of the trace, relative to the storage.
+    trace: str
+    #: None where nothing gives an account of NPU memory.
+    npu: Account | None = None
+    #: None without streams, or before their steady state.
+    frames: StreamsRun | None = None
+
+    def last(self, phase: str) -> BarrierReading | None:
+        """Return the last barrier of a phase."""
+        return next((barrier for barrier in reversed(self.barriers) if barrier.phase == phase), None)
+
+    def of_contexts(self, phase: str) -> list[BarrierReading]:
+        """Return the barriers of a phase that has one per context, in the order of the contexts."""
+        barriers = [barrier for barrier in self.barriers if barrier.phase == phase]
+        return sorted(barriers, key=lambda barrier: barrier.context or 0)
+
+
+#: Phases whose steps are of one context and add memory to it.
+_OF_A_CONTEXT = ("context", "internal_memory", "first_inference")
+
+
+def build_result(configuration: Configuration, repeats: Sequence[Repeat], failure: Failure | None) -> Result:
+    """Return the result as it is stored; `failure` is why the configuration has no figures to compare, if so."""
+    plan = configuration.plan
+    firsts = repeats[0].of_contexts("first_inference") if repeats else []
+    copies = tuple(barrier.data.copies or Copies(0, 0) for barrier in firsts)
+    return Result(
+        schema=SCHEMA,
+        run=configuration.run,
+        runtime=plan.runtime,
+        runtime_version=configuration.runtime_version,
+        target=configuration.target,
+        python_version=configuration.python_version,
+        driver_version=configuration.driver_version,
+        chip=configuration.chip,
+        computes=configuration.computes,
+        scenario=plan.scenario,
+        baseline=plan.baseline,
+        streams=configuration.streams,
+        contexts=configuration.contexts,
+        cores=plan.cores,
+        rounds=plan.rounds,
+        models=tuple(ModelName(name=model.name, digest=model.digest) for model in plan.models),
+        model_files=configuration.model_files,
+        outcome=failure.kind if failure else "ok",
+        failure=failure,
+        output_digests=_output_digests(plan, repeats),
+        copies=copies or None,
+        memory=Memory(**{name: tuple(figure(repeat) for repeat in repeats) for name, figure in _MEMORY.items()}),
+        speed=_speed(repeats, plan, configuration.computes),
+        frames=tuple(repeat.frames for repeat in repeats) if plan.schedule else (),
+        repeats=tuple(_stored_repeat(repeat) for repeat in repeats),
+        plan=plan,
+    )
+
+
+def _output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[str, ...]]:
+    """Return, by the model's digest, every distinct digest of its outputs, over contexts, phases and repeats."""
+    digests: dict[str, set[str]] = {}
+    for repeat in repeats:
+        outputs = [(barrier.context or 0, barrier.data.digest) for barrier in repeat.of_contexts("first_inference")]
+        steady = repeat.last("steady")
+        if steady and plan.schedule is None:  # those of frames are compared frame by frame
+            outputs += enumerate(steady.data.digests)
+        for context, digest in outputs:
+            digests.setdefault(plan.models[plan.contexts[context].model].digest, set()).add(digest)
+    return {model: tuple(sorted(of_model)) for model, of_model in digests.items()}
+
+
+def _process(phase: str, key: str) -> Callable[[Repeat], int | None]:
+    """Return the figure of the process at the end of a phase."""
+
+    def figure(repeat: Repeat) -> int | None:
+        barrier = repeat.last(phase)
+        return getattr(barrier.process, key) if barrier else None
+
+    return figure
+
+
+def _pss_over_baseline(phase: str) -> Callable[[Repeat], int | None]:
+    """Return the figure of PSS at the end of a phase above the do-nothing baseline of the same process."""
+
+    def figure(repeat: Repeat) -> int | None:
+        barrier, baseline = repeat.last(phase), repeat.last("imported")
+        return barrier.process.pss_bytes - baseline.process.pss_bytes if barrier and baseline else None
+
+    return figure
+
+
+def _trimmed(repeat: Repeat) -> int | None:
+    barrier = repeat.last("trimmed")
+    return barrier.process.pss_bytes if barrier and barrier.malloc_trimmed else None
+
+
+def _peak(repeat: Repeat) -> int | None:
+    """Return the highest RSS from the start of the process to the end of the steady phase."""
+    if repeat.last("steady") is None:
+        return None
+    peaks = [barrier.process.peak_rss_bytes for barrier in repeat.barriers if barrier.phase != "destroy"]
+    known = [peak for peak in peaks if peak is not None]
+    return max(known) if len(known) == len(peaks) else None
+
+
+def _context_memory(repeat: Repeat) -> tuple[int, ...] | None:
+    """Return the PSS that each context added: when it was made, and in the steps of its memory and first inference."""
+    made = repeat.of_contexts("context")
+    if not made or len(made) != len(repeat.of_contexts("first_inference")):
+        return None
+    added = [0] * len(made)
+    for before, after in zip(repeat.barriers, repeat.barriers[1:]):
+        if after.phase in _OF_A_CONTEXT:
+            added[after.context or 0] += after.process.pss_bytes - before.process.pss_bytes
+    return tuple(added)
+
+
+def _system(repeat: Repeat) -> int | None:
+    barrier = repeat.last("steady")
+    return barrier.system.used_bytes if barrier else None
+
+
+def _npu_memory(repeat: Repeat) -> int | None:
+    """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the runtime's words."""
+    total = repeat.npu.total_bytes if repeat.npu else None
+    if repeat.npu is not None and repeat.npu.source == "ledger":
+        return total
+    barrier = repeat.last("steady")
+    held = barrier.npu.process_dmabuf_bytes if barrier and barrier.npu else None
+    return total if held is None else held
+
+
+_MEMORY: dict[str, Callable[[Repeat], Any]] = {
+    "application_memory_bytes": _process("steady", "pss_bytes"),
+    "application_memory_trimmed_bytes": _trimmed,
+    "application_memory_over_baseline_bytes": _pss_over_baseline("steady"),
+    "baseline_memory_bytes": _process("imported", "pss_bytes"),
+    "application_rss_bytes": _process("steady", "rss_bytes"),
+    "application_uss_bytes": _process("steady", "uss_bytes"),
+    "application_peak_rss_bytes": _peak,
+    "residue_memory_bytes": lambda repeat: None if repeat.failure else _pss_over_baseline("destroy")(repeat),
+    "context_memory_bytes": _context_memory,
+    "decoder_memory_bytes": _pss_over_baseline("decoders"),
+    "system_memory_bytes": _system,
+    "system_memory_noise_bytes": lambda repeat: repeat.system_memory_noise_bytes,
+    "npu_memory_bytes": _npu_memory,
+    "npu_peak_bytes": lambda repeat: repeat.npu.peak_bytes if repeat.npu else None,
+    "npu_left_bytes": lambda repeat: repeat.npu.left_bytes if repeat.npu else None,
+}
+
+
+def _speed(repeats: Sequence[Repeat], plan: Plan, computes: bool) -> Speed:
+    """Return the figures of speed; where nothing computes there are none, only how busy the machine was."""
+    nothing = (None,) * len(repeats)
+    if not computes:
+        figures: dict[str, Any] = {
+            "latency_median_ns": nothing,
+            "throughput_per_s": nothing,
+            "context_load_ns": ((),) * len(repeats),
+            "first_inference_ns": ((),) * len(repeats),
+        }
+        of_streams: dict[str, Any] = {"latency_p99_ns": nothing, "frames_lost_percent": nothing}
+    else:
+        figures = {
+            "latency_median_ns": tuple(map(_frame_latency("p50") if plan.schedule else _latency_median, repeats)),
+            "throughput_per_s": tuple(map(_frame_rate if plan.schedule else _throughput, repeats)),
+            "context_load_ns": tuple(_of_contexts(repeat, "context", "load_ns") for repeat in repeats),
+            "first_inference_ns": tuple(_of_contexts(repeat, "first_inference", "latency_ns") for repeat in repeats),
+        }
+        of_streams = {
+            "latency_p99_ns": tuple(map(_frame_latency("p99"), repeats)),
+            "frames_lost_percent": tuple(map(_frames_lost_percent, repeats)),
+        }
+    idle = tuple(repeat.idle_cpu_percent for repeat in repeats)
+    return Speed(**figures, **(of_streams if plan.schedule else {}), idle_cpu_percent=idle)
+
+
+def _latency_median(repeat: Repeat) -> int | None:
+    steady = repeat.last("steady")
+    if steady is None:
+        return None
+    return round(statistics.median(ns for latencies in steady.data.latencies_ns for ns in latencies))
+
+
+def _throughput(repeat: Repeat) -> float | None:
+    steady = repeat.last("steady")
+    return sum(map(len, steady.data.latencies_ns)) / (steady.data.elapsed_ns / 1e9) if steady else None
+
+
+def _of_contexts(repeat: Repeat, phase: str, key: str) -> tuple[int, ...]:
+    return tuple(getattr(barrier.data, key) for barrier in repeat.of_contexts(phase))
+
+
+def _frame_latency(name: str) -> Callable[[Repeat], int | None]:
+    """Return the figure of the latency of all frames, from when each is due to when its output has been read."""
+
+    def figure(repeat: Repeat) -> int | None:
+        latency = repeat.frames.all.latency_ns if repeat.frames and repeat.frames.all else None
+        return getattr(latency, name) if latency else None
+
+    return figure
+
+
+def _frame_rate(repeat: Repeat) -> float | None:
+    return repeat.frames.all.per_s if repeat.frames and repeat.frames.all else None
+
+
+def _frames_lost_percent(repeat: Repeat) -> float | None:
+    frames = repeat.frames.all if repeat.frames else None
+    return 100 * (frames.dropped + frames.missed) / frames.due if frames and frames.due else None
+
+
+def _stored_repeat(repeat: Repeat) -> StoredRepeat:
+    """Return the repeat with the reading at the end of each phase; every barrier is in the trace."""
+    last = {barrier.phase: barrier for barrier in repeat.barriers}
+    phases = {
+        phase: PhaseReading(
+            malloc_trimmed=barrier.malloc_trimmed,
+            process=barrier.process,
+            system=barrier.system,
+            npu=barrier.npu,
+            npu_live_bytes=barrier.npu_live_bytes,
+        )
+        for phase, barrier in last.items()
+    }
+    return StoredRepeat(
+        failure=repeat.failure, elapsed_s=repeat.elapsed_s, trace=repeat.trace, phases=phases, npu=repeat.npu
+    )

@@ -1,0 +1,138 @@
+"""What the measured process writes, a line of JSON for each message, and what is read while it stands at a barrier."""
+
+from __future__ import annotations
+
+from typing import Optional, Union
+
+import msgspec
+
+from messages import Message
+from samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
+
+__all__ = [
+    "Allocation",
+    "Barrier",
+    "BarrierReading",
+    "Copies",
+    "DriverFailure",
+    "DriverMessage",
+    "Frames",
+    "Prepared",
+    "StepData",
+    "StreamCount",
+]
+
+
+class Copies(msgspec.Struct, frozen=True):
+    """Bytes that one inference copies between the application's tensors and those of the runtime."""
+
+    input_bytes: int
+    output_bytes: int
+
+
+class Allocation(msgspec.Struct, frozen=True):
+    """Memory that the adapter allocated in the application's place (runtimes.base.Allocation)."""
+
+    #: "weights", "internal", "input" or "output".
+    kind: str
+    asked_bytes: int
+    #: Of the buffer behind it; 0 where it has none.
+    inode: int
+
+
+class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a step has come to; each step fills in what it knows (scenarios.driver)."""
+
+    python_version: Optional[str] = None
+    runtime_version: Optional[str] = None
+    driver_version: Optional[str] = None
+    load_ns: int = 0
+    #: The runtime's own account of the context, in bytes by component; empty where it gives none.
+    account: dict[str, int] = {}
+    allocations: tuple[Allocation, ...] = ()
+    #: Of the first inference.
+    latency_ns: int = 0
+    digest: str = ""
+    copies: Optional[Copies] = None
+    #: Of the timed rounds, by context.
+    elapsed_ns: int = 0
+    latencies_ns: tuple[tuple[int, ...], ...] = ()
+    digests: tuple[str, ...] = ()
+    #: Of streams, by model: the checksum of the outputs of each frame of the clip, by its number, and how many frames
+    #: gave other outputs than the same frame before.
+    seconds: float = 0.0
+    frame_checksums: tuple[dict[str, int], ...] = ()
+    unequal_frames: tuple[int, ...] = ()
+    #: Whether the heap could be trimmed.
+    trimmed: bool = False
+
+
+class Barrier(msgspec.Struct, frozen=True, tag_field="event", tag="barrier"):
+    """A step has ended; the process waits."""
+
+    phase: str
+    #: Index into Plan.contexts where the step is of one context.
+    context: Optional[int]
+    #: Monotonic clock.
+    at_ns: int
+    data: StepData
+
+
+class DriverFailure(msgspec.Struct, frozen=True, tag_field="event", tag="failure"):
+    """The runtime, or the driver, reported an error; the process ends."""
+
+    phase: str
+    context: Optional[int]
+    #: A key of targets.outcome.OUTCOMES.
+    kind: str
+    message: Message
+
+
+class Prepared(msgspec.Struct, frozen=True, tag_field="event", tag="prepared"):
+    """What the runtime made of each model beforehand, by the model's digest."""
+
+    models: dict[str, Optional[str]]
+
+
+class StreamCount(msgspec.Struct, frozen=True):
+    """What became of the frames of one stream: counts from the start, and a row for each frame done since the last."""
+
+    dropped: int
+    missed: int
+    #: Each the latency, then the time of each of scenarios.frames.STAGES, in nanoseconds.
+    rows: tuple[tuple[int, ...], ...]
+
+
+class Frames(msgspec.Struct, frozen=True, tag_field="event", tag="frames"):
+    """Streams are running."""
+
+    #: How much of the steady state has passed.
+    seconds: float
+    streams: tuple[StreamCount, ...]
+    #: The least of the heap that was in use since the last message; None: this C library does not say.
+    heap_bytes: Optional[int]
+
+
+DriverMessage = Union[Barrier, DriverFailure, Prepared, Frames]
+
+
+class BarrierReading(msgspec.Struct):
+    """A barrier and what was read at it; every one is in the trace."""
+
+    phase: str
+    context: Optional[int]
+    at_ns: int
+    data: StepData
+    #: Whether the heap was trimmed at this barrier or before it.
+    malloc_trimmed: bool
+    process: ProcessMemory
+    system: SystemMemory
+    npu: Optional[NpuMemory] = None
+    #: What the process's NPU buffers took then; None without a ledger.
+    npu_live_bytes: Optional[int] = None
+
+    @classmethod
+    def of(cls, barrier: Barrier, malloc_trimmed: bool, reading: Reading) -> BarrierReading:
+        """Return the barrier with its reading."""
+        place = (barrier.phase, barrier.context, barrier.at_ns, barrier.data)
+        return cls(*place, malloc_trimmed, reading.process, reading.system, reading.npu)
