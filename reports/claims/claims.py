@@ -58,7 +58,7 @@ class Claim:
     def concerns(self, group: Group) -> bool:
         """Whether the claim is about the group's runtime and chip."""
         library = "mini" if group.info.get("chip") in _MINI_CHIPS else "full"
-        about_runtime = self.runtimes is None or group.info["runtime"] in self.runtimes
+        about_runtime = self.runtimes is None or group.info.runtime in self.runtimes
         return about_runtime and self.library in (None, library)
 
 
@@ -78,14 +78,14 @@ def read_claims() -> tuple[Claim, ...]:
     sources = {key: Source(**source) for key, source in data["sources"].items()}
     return tuple(
         Claim(
-            id=each["id"],
-            source=sources[each["source"]],
-            runtimes=None if each["runtimes"] is None else tuple(each["runtimes"]),
-            library=each["library"],
-            claim=each["claim"],
-            test=each["test"],
-            judge=each["judge"],
-            parameters=each["parameters"],
+            id=each.id,
+            source=sources[each.source],
+            runtimes=None if each.runtimes is None else tuple(each.runtimes),
+            library=each.library,
+            claim=each.claim,
+            test=each.test,
+            judge=each.judge,
+            parameters=each.parameters,
         )
         for each in data["claims"]
     )

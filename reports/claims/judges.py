@@ -99,7 +99,7 @@ def all_but_one_saved(group: Group, scenario: str) -> Judgement:
     if figure is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
     memory = "npu" if row.npu_saved else "over_import"
-    count = len(row.info["plan"]["contexts"])
+    count = len(row.info.plan.contexts)
     claimed = 100 * (count - 1) / count
     verdict, reason = _at_least(figure, claimed, "within_spread")
     values = {"share": _percent(figure), "memory": memory, "claimed": _number(claimed), "contexts": count}
@@ -139,7 +139,7 @@ def only_weights_shared(group: Group, scenario: str) -> Judgement:
     """Judge by the ledger: dups have no weights, and internal tensors and register commands of their own."""
     row = _measured(group, scenario)
     sizes = _of_mechanism(row, "dup")
-    shared = {each["component"] for account in row.accounts for each in account["shared"]}
+    shared = {each.component for account in row.accounts for each in account.shared}
     own = sizes["internal"].median and sizes["register_commands"].median
     alone = bool(not sizes["weights"].median and own and shared == {"weights"})
     return _yes_or_no(alone, "weights_alone", "not_weights_alone", sizes["weights"], "bytes", _parts(sizes))
@@ -148,7 +148,7 @@ def only_weights_shared(group: Group, scenario: str) -> Judgement:
 def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement:
     """Judge by the ledger: inferences name buffers that the application allocated; which, by kind."""
     accounts = _ledgers(_first_measured(group, scenarios))
-    found = [each["application_buffers"] for each in accounts if "application_buffers" in each]
+    found = [each.application_buffers for each in accounts if "application_buffers" in each]
     if len(found) < len(accounts):
         raise CannotBeJudged("stored_before")
     if not all(found):
@@ -163,7 +163,7 @@ def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement
 
 def _named_of(found: Sequence[Mapping[str, Any]], kind: str) -> str:
     """Return how many buffers of a kind are named, of how many."""
-    read, count = (sum(each[key] for each in found if each["kind"] == kind) for key in ("read", "count"))
+    read, count = (sum(each[key] for each in found if each.kind == kind) for key in ("read", "count"))
     return f"{read}/{count}"
 
 
@@ -278,7 +278,7 @@ def _rate_kept(group: Group, scenario: str, tolerance_percent: float) -> Judgeme
 
 def _ledgers(row: Row) -> list[dict[str, Any]]:
     """Return the accounts of the repeats, all by a ledger."""
-    if not row.accounts or any(each["source"] != "ledger" for each in row.accounts):
+    if not row.accounts or any(each.source != "ledger" for each in row.accounts):
         raise CannotBeJudged("no_ledger")
     return row.accounts
 
@@ -287,7 +287,7 @@ def _of_contexts(row: Row, component: str) -> list[list[int]]:
     """Return the bytes that each context has of a component, for each repeat."""
     if not row.accounts:
         raise CannotBeJudged("no_account")
-    sizes = [[context[f"{component}_bytes"] for context in each["contexts"]] for each in row.accounts]
+    sizes = [[context[f"{component}_bytes"] for context in each.contexts] for each in row.accounts]
     if any(size is None for each in sizes for size in each):
         raise CannotBeJudged("not_told_apart")
     return sizes
@@ -295,12 +295,12 @@ def _of_contexts(row: Row, component: str) -> list[list[int]]:
 
 def _of_mechanism(row: Row, mechanism: str) -> dict[str, Figure]:
     """Return what all contexts that were made by the mechanism have of each component, by the ledger."""
-    places = [place for place, each in enumerate(row.info["plan"]["contexts"]) if each["mechanism"] == mechanism]
+    places = [place for place, each in enumerate(row.info.plan.contexts) if each.mechanism == mechanism]
     accounts = _ledgers(row)
     if not places:
         raise CannotBeJudged("not_measured", scenario=row.scenario)
     sums = {
-        name: Figure.of(sum(each["contexts"][place][f"{name}_bytes"] for place in places) for each in accounts)
+        name: Figure.of(sum(each.contexts[place][f"{name}_bytes"] for place in places) for each in accounts)
         for name in COMPONENTS
     }
     return {name: figure for name, figure in sums.items() if figure}

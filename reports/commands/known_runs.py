@@ -12,8 +12,8 @@ from reports.commands.options import add_storage
 from reports.errors import NoSuchRuns
 from reports.page.reading import boards_in
 from storage.board import board_storage
-from storage.files import BadFile
 from storage.references import RunsError, find_runs
+from storage.run_file import BadFile
 from storage.runs import Run, read_runs
 
 __all__ = ["KnownRuns", "add_run_options"]

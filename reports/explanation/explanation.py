@@ -206,7 +206,7 @@ def _explanation(basis: str, row: Row, baseline: Row, own: Memory, other: Memory
 
 
 def _contexts(row: Row) -> list[dict[str, Any]]:
-    contexts: list[dict[str, Any]] = row.info["plan"]["contexts"]
+    contexts: list[dict[str, Any]] = row.info.plan.contexts
     return contexts
 
 
@@ -222,12 +222,12 @@ def _roles(contexts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _reuses(contexts: Sequence[Mapping[str, Any]]) -> list[bool]:
     """Return of each context whether it reuses another one, or an internal memory that another one has already."""
-    return [context["source"] is not None or role == "further" for context, role in zip(contexts, _roles(contexts))]
+    return [context.source is not None or role == "further" for context, role in zip(contexts, _roles(contexts))]
 
 
 def _shares(contexts: Sequence[Mapping[str, Any]]) -> list[bool]:
     """Return of each context whether it reuses another one, or is reused."""
-    sources = {context["source"] for context in contexts}
+    sources = {context.source for context in contexts}
     pairs = zip(contexts, _roles(contexts))
     shared = {context.get("internal") for context, role in pairs if role == "further"}
     return [
@@ -238,16 +238,16 @@ def _shares(contexts: Sequence[Mapping[str, Any]]) -> list[bool]:
 
 def _shared(contexts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the components that contexts have of another one."""
-    if any(context["mechanism"] == _SHARED_CONTEXT for context in contexts):
+    if any(context.mechanism == _SHARED_CONTEXT for context in contexts):
         return COMPONENTS
-    weights = any(context["source"] is not None for context in contexts)
+    weights = any(context.source is not None for context in contexts)
     return ("weights",) * weights + ("internal",) * ("further" in _roles(contexts))
 
 
 def _digests(row: Row) -> list[str]:
     """Return the digest of each context's model."""
-    models = row.info["plan"]["models"]
-    return [str(models[context["model"]]["digest"]) for context in _contexts(row)]
+    models = row.info.plan.models
+    return [str(models[context.model]["digest"]) for context in _contexts(row)]
 
 
 # NPU memory, by the account.
@@ -255,7 +255,7 @@ def _digests(row: Row) -> list[str]:
 
 def _have_accounts_alike(row: Row, baseline: Row) -> bool:
     """Whether both have an account, of one source: another one tells other components apart."""
-    sources = [{account["source"] for account in each.accounts} for each in (row, baseline)]
+    sources = [{account.source for account in each.accounts} for each in (row, baseline)]
     return len(sources[0]) == 1 and sources[0] == sources[1]
 
 
@@ -274,18 +274,18 @@ def _by_account(row: Row, baseline: Row) -> Memory:
 
 
 def _predicted(row: Row, baseline: Row, account: Mapping[str, Any]) -> _Sizes:
-    means = _means_by_model(_digests(baseline), account["contexts"])
+    means = _means_by_model(_digests(baseline), account.contexts)
     # A further thread on a context adds nothing.
     made = [(context, means[digest]) for context, digest in zip(_contexts(row), _digests(row)) if _is_made(context)]
     sizes = {name: _sum(each[name] for _, each in made) for name in COMPONENTS}
-    sizes["weights"] = _sum(each["weights"] for context, each in made if context["source"] is None)
-    sizes["internal"] = _internal_bytes([(context.get("internal"), each["internal"]) for context, each in made])
-    sizes["other"] = _sum([sizes["other"], account["unattributed_bytes"]])
+    sizes["weights"] = _sum(each.weights for context, each in made if context.source is None)
+    sizes["internal"] = _internal_bytes([(context.get("internal"), each.internal) for context, each in made])
+    sizes["other"] = _sum([sizes["other"], account.unattributed_bytes])
     return sizes
 
 
 def _is_made(context: Mapping[str, Any]) -> bool:
-    return bool(context["mechanism"] != _SHARED_CONTEXT)
+    return bool(context.mechanism != _SHARED_CONTEXT)
 
 
 def _means_by_model(digests: Sequence[str], contexts: Sequence[Mapping[str, Any]]) -> dict[str, _Sizes]:
@@ -311,7 +311,7 @@ def _internal_bytes(members: Sequence[tuple[int | None, float | None]]) -> float
 
 def _own_by_account(row: Row, places: Sequence[int]) -> dict[str, Figure | None]:
     def of_repeat(account: Mapping[str, Any], name: str) -> float | None:
-        return _mean(account["contexts"][place][f"{name}_bytes"] for place in places)
+        return _mean(account.contexts[place][f"{name}_bytes"] for place in places)
 
     return {name: Figure.of(of_repeat(account, name) for account in row.accounts) for name in COMPONENTS}
 
@@ -335,7 +335,7 @@ class _Repeat:
 
 
 def _repeats(row: Row) -> list[_Repeat]:
-    memory = row.info["memory"]
+    memory = row.info.memory
     names = ("baseline_memory_bytes", "context_memory_bytes", "application_memory_bytes")
     values = [memory[name] for name in names]
     decoders = memory.get("decoder_memory_bytes", [None] * len(values[0]))
@@ -400,7 +400,7 @@ def _unshared_bytes(row: Row, baseline: Row, repeat: _Repeat) -> float:
 def _copied_bytes(row: Row, baseline: Row) -> tuple[list[int], list[int]]:
     """Return what an inference of each context copies, and of the baseline's; nothing where either was not counted."""
     own, before = (
-        [each["input_bytes"] + each["output_bytes"] for each in one.info.get("copies") or ()] for one in (row, baseline)
+        [each.input_bytes + each.output_bytes for each in one.info.get("copies") or ()] for one in (row, baseline)
     )
     return (own, before) if own and before else ([0] * len(_contexts(row)), [0] * len(_contexts(baseline)))
 
@@ -423,7 +423,7 @@ def _kinds(row: Row) -> list[tuple[Any, ...]]:
     contexts = _contexts(row)
     # Runs stored before contexts had these lists lack them.
     lists = [tuple(tuple(context.get(name, ())) for name in ("outside", "zero_copy")) for context in contexts]
-    mechanisms = [context["mechanism"] for context in contexts]
+    mechanisms = [context.mechanism for context in contexts]
     return list(zip(_digests(row), mechanisms, _roles(contexts), lists))
 
 

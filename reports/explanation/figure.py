@@ -87,7 +87,7 @@ def explanation_colours(rows: Sequence[Row], texts: Texts) -> dict[str, str]:
 def _shown(rows: Sequence[Row]) -> dict[Row, Memory]:
     """Return the rows that are drawn: all of one memory, since they have one axis."""
     own = [row for row in rows if not row.is_variant] or rows
-    found = {row: memory for row in own if row.info["plan"]["contexts"] and (memory := measured_memory(row))}
+    found = {row: memory for row in own if row.info.plan.contexts and (memory := measured_memory(row))}
     names = {memory.name for memory in found.values()}
     return {row: memory for row, memory in found.items() if memory.name == NPU or NPU not in names}
 

@@ -121,7 +121,7 @@ def _why_of_application(found: Explanation, texts: Texts) -> list[str]:
     """Return what contexts take with and without reuse, and what nothing is shared of."""
     at_once = found.measured["at_once"]
     assert at_once is not None
-    sizes = {"own": _mib(found, found.own["reusing"]), "unshared": _mib(found, found.unshared)}
+    sizes = {"own": _mib(found, found.own.reusing), "unshared": _mib(found, found.unshared)}
     sentences = [
         texts("explained_own_application", **sizes),
         texts("explained_import", size=_mib(found, found.measured["import"])),

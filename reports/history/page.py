@@ -20,8 +20,8 @@ from reports.history.levels import HISTORY_METRICS, History, changes_of, histori
 from reports.history.series import Event, Series
 from reports.history.table import changes_table
 from reports.history.text import event, place
-from storage.files import BadFile, StoredFile
 from storage.metrics import find_metric
+from storage.run_file import BadFile, StoredRun
 from storage.runs import Configuration, run_of
 
 __all__ = ["MOST_PANELS", "PAGE", "write_history", "write_history_beside"]
@@ -90,7 +90,7 @@ def write_history(
 
 
 def write_history_beside(
-    report: str, files: Iterable[StoredFile], folder: Path, language: str, bad_files: Sequence[BadFile]
+    report: str, files: Iterable[StoredRun], folder: Path, language: str, bad_files: Sequence[BadFile]
 ) -> Path | None:
     """Write the page beside that report, or nothing where no series has enough runs; return its path."""
     histories = histories_of(map(run_of, files), [find_metric(name) for name in HISTORY_METRICS])

@@ -75,12 +75,12 @@ def _lead(groups: Sequence[Group], texts: Texts) -> str:
     boards = _one_of_each_board(groups)
     if len(boards) > 1:
         return texts("lead_boards", boards=texts.joined(group.board for group in boards))
-    machine = boards[0].newest.machine["reusebench"]
+    machine = boards[0].newest.machine.reusebench
     return texts(
         "lead",
-        board=machine["board"],
-        cpus=machine["usable_cpus"],
-        memory=f"{machine['memory_total_bytes'] / 2**20:,.0f} MiB",
+        board=machine.board,
+        cpus=machine.usable_cpus,
+        memory=f"{machine.memory_total_bytes / 2**20:,.0f} MiB",
         date=_date(groups[0]),
     )
 
@@ -95,12 +95,12 @@ def _contents(material: Material, groups: Sequence[Group]) -> list[str]:
 
 
 def _programs_lead(newest: RecordedProgram, texts: Texts) -> str:
-    machine = newest.file.machine["reusebench"]
+    machine = newest.file.machine.reusebench
     return texts(
         "programs_lead",
-        board=machine["board"],
-        cpus=machine["usable_cpus"],
-        memory=f"{machine['memory_total_bytes'] / 2**20:,.0f} MiB",
+        board=machine.board,
+        cpus=machine.usable_cpus,
+        memory=f"{machine.memory_total_bytes / 2**20:,.0f} MiB",
         date=newest.file.recorded_at[:16].replace("T", " "),
     )
 
@@ -159,12 +159,12 @@ def _machines(material: Material, groups: Sequence[Group]) -> list[dict[str, Any
     """Return what is known of each board that the page shows something of."""
     of_groups = [group.newest.machine for group in _one_of_each_board(groups)]
     machines = [*of_groups, *(program.file.machine for program in material.programs)]
-    return list({machine["reusebench"]["board"]: machine for machine in reversed(machines)}.values())[::-1]
+    return list({machine.reusebench.board: machine for machine in reversed(machines)}.values())[::-1]
 
 
 def _board(machine: dict[str, Any], texts: Texts) -> dict[str, Any]:
     return {
-        "name": machine["reusebench"]["board"],
+        "name": machine.reusebench.board,
         "facts": page_tables.environment(machine, texts),
         "sources": page_tables.memory_sources(machine, texts),
     }
@@ -172,7 +172,7 @@ def _board(machine: dict[str, Any], texts: Texts) -> dict[str, Any]:
 
 def _conditions(group: Group, texts: Texts) -> str:
     """Return under what the group was measured, and with which models."""
-    info, version = group.info, group.info["runtime_version"]
+    info, version = group.info, group.info.runtime_version
     known = {
         "condition_chip": {"chip": info.get("chip")},
         "condition_driver": {"driver": info.get("driver_version")},
@@ -181,7 +181,7 @@ def _conditions(group: Group, texts: Texts) -> str:
     first = {key: info[key] for key in ("streams", "contexts", "target", "cores")}
     # Contexts of streams of video do not wait for each other.
     inferring = "conditions" if any(row.schedule is None for row in group.rows) else "conditions_streams"
-    parts = [texts(inferring, python=info["python_version"] or EMPTY, **first)]
+    parts = [texts(inferring, python=info.python_version or EMPTY, **first)]
     parts += [texts(key, **values) for key, values in known.items() if all(values.values())]
     parts += [texts("condition_measured", date=_date(group), run=group.newest.path.name, board=group.board)]
     return texts("sentence_separator").join(parts + _models(group, texts))

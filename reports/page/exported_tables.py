@@ -22,7 +22,7 @@ from reports.sections.contexts import FIT_COLUMNS, context_costs, fit_rows, furt
 from reports.sections.copies import avoided_bytes, copied
 from reports.sections.speed import SPEED_COLUMNS, speed_rows
 from reports.streams.tables import STREAM_COLUMNS, stream_rows
-from storage.files import StoredFile
+from storage.run_file import StoredRun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -179,7 +179,7 @@ def _runs(material: Material) -> _Rows:
 
 def _run_row(row: Row) -> dict[str, Any]:
     known = {**_comparison_row(row), **_origin(row.file)}
-    return {**known, "file": row.file.path.name, "run": row.info["run"], "commit": row.file.commit.get("id")}
+    return {**known, "file": row.file.path.name, "run": row.info.run, "commit": row.file.commit.get("id")}
 
 
 def _of_each(columns: Iterable[str], rows_of: Callable[[Row], _Rows]) -> _Table:
@@ -201,7 +201,7 @@ def _comparison_row(row: Row) -> dict[str, Any]:
     application, counted = row.memory("application_memory_bytes"), copied(row)
     return {
         **_identity(row),
-        "baseline": row.info["baseline"],
+        "baseline": row.info.baseline,
         "outcome": row.outcome,
         "application_memory_bytes": _median(application),
         "application_memory_spread_bytes": _spread(application),
@@ -235,10 +235,10 @@ def _identity(row: Row) -> dict[str, Any]:
     return {**values, "models": row.models}
 
 
-def _origin(file: StoredFile) -> dict[str, Any]:
+def _origin(file: StoredRun) -> dict[str, Any]:
     number = file.path.name.partition("_")[0]
     return {
-        "board": file.machine["reusebench"]["board"],
+        "board": file.machine.reusebench.board,
         "recorded_at": file.recorded_at,
         "run_number": int(number) if number.isdigit() else None,
     }

@@ -58,7 +58,7 @@ def _of_group(group: Group, texts: Texts) -> dict[str, Legend]:
 
 def _phases(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]:
     """Return the phases that these rows went through."""
-    phases = {phase for row in rows for repeat in row.info["repeats"] for phase in repeat["phases"]}
+    phases = {phase for row in rows for repeat in row.info.repeats for phase in repeat.phases}
     return [(texts(f"phase_{name}"), colour) for name, colour in PHASE_COLOURS.items() if name in phases]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from storage.mechanisms import RuntimeTrials
+
 from reports.programs.programs import RecordedProgram
 from reports.results.published import PublishedRow
 from reports.results.rows import Group
-from storage.files import BadFile, StoredFile
-from storage.mechanisms import RuntimeTrials
+from storage.run_file import BadFile, StoredRun
 
 __all__ = ["Material"]
 
@@ -24,6 +25,6 @@ class Material:
     tried: Sequence[RuntimeTrials] = ()
     bad_files: Sequence[BadFile] = ()
     #: Every run that could be read, also where a newer one stands in the groups.
-    files: Sequence[StoredFile] = ()
+    files: Sequence[StoredRun] = ()
     #: Recordings of programs that the page shows, newest first.
     programs: Sequence[RecordedProgram] = ()

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from storage.mechanisms import read_trials
+
 from reports.errors import NoResults, NoStorage, NoSuchRuns
 from reports.page.material import Material
 from reports.programs.programs import newest_programs, programs_in
 from reports.results.published import published_rows
 from reports.results.rows import Group, compare, newest_of_each
 from storage.board import board_storage
-from storage.files import BadFile, StoredFile, read_file, read_storage, storages_in
-from storage.mechanisms import read_trials
 from storage.references import RunsError, find_runs
+from storage.run_file import BadFile, StoredRun, read_file, read_storage, storages_in
 from storage.runs import run_of
 
 __all__ = ["MOST_SHOWN", "boards_in", "read_material", "to_be_shown"]
@@ -28,7 +29,7 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
     """Return what the storages hold: where runs are named, these alone, each for itself; else the newest of all."""
     folders = [folder for storage in storages or [board_storage()] for folder in boards_in(storage)]
     found = [each for folder in folders for each in read_storage(folder, _PHASES)]
-    files = [each for each in found if isinstance(each, StoredFile)]
+    files = [each for each in found if isinstance(each, StoredRun)]
     bad_files = [each for each in found if isinstance(each, BadFile)]
     if not files:
         raise NoResults(folders, bad_files)
@@ -54,7 +55,7 @@ def boards_in(folder: Path) -> list[Path]:
     return storages_in(folder)
 
 
-def _chosen(files: Sequence[StoredFile], words: Iterable[str]) -> list[StoredFile]:
+def _chosen(files: Sequence[StoredRun], words: Iterable[str]) -> list[StoredRun]:
     """Return the runs that the words mean: of a number, those in each storage that has it."""
     known = {file.path.resolve(): file for file in files}
     runs = [run_of(file) for file in files]
@@ -63,10 +64,10 @@ def _chosen(files: Sequence[StoredFile], words: Iterable[str]) -> list[StoredFil
     except RunsError as error:
         raise NoSuchRuns(error) from None
     chosen = {path.resolve(): known.get(path.resolve()) or read_file(path, _PHASES) for path in paths}
-    return [file for file in chosen.values() if isinstance(file, StoredFile)]
+    return [file for file in chosen.values() if isinstance(file, StoredRun)]
 
 
-def _of_runs(files: Sequence[StoredFile]) -> list[Group]:
+def _of_runs(files: Sequence[StoredRun]) -> list[Group]:
     """Return the groups of each run for itself, the newest run first."""
     newest_first = sorted(files, key=lambda file: file.recorded_at, reverse=True)
     return [group for file in newest_first for group in compare([file])]

@@ -76,10 +76,10 @@ def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: C
         table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
     table.add_column(texts("program_column_outcome"), overflow="fold")
     for program in programs:
-        outcome = texts(f"outcome_{program.info['outcome']}")
-        for place, phase in enumerate(program.info["phases"]):
+        outcome = texts(f"outcome_{program.info.outcome}")
+        for place, phase in enumerate(program.info.phases):
             name = "" if place else escape(program.name)
-            table.add_row(name, escape(phase["name"]), *terminal_cells(phase), outcome)
+            table.add_row(name, escape(phase.name), *terminal_cells(phase), outcome)
     console.print(table)
 
 
@@ -93,9 +93,9 @@ def print_opening(sentences: Sequence[str], texts: Texts, console: Console) -> N
 
 def _title(group: Group, texts: Texts) -> str:
     info = group.info
-    files = [row.info["model_files"] for row in group.rows if row.models_in_turn]
+    files = [row.info.model_files for row in group.rows if row.models_in_turn]
     values = {"version": group.short_version or EMPTY, **{key: info[key] for key in ("target", "streams", "contexts")}}
-    title = texts("terminal_title", runtime=texts.runtime(info["runtime"]), **values)
+    title = texts("terminal_title", runtime=texts.runtime(info.runtime), **values)
     return title + (texts("terminal_in_turn", files=files[0]) if files else "")
 
 

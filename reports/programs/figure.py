@@ -49,25 +49,25 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> Drawin
 def phase_colours(programs: Sequence[RecordedProgram]) -> dict[str, str]:
     """Return a colour for each phase that is drawn: equal names have equal colours; those beyond the last, one."""
     drawn = programs[:MOST_PROGRAMS]
-    names = dict.fromkeys(str(phase["name"]) for program in drawn for phase in program.info["phases"])
+    names = dict.fromkeys(str(phase.name) for program in drawn for phase in program.info.phases)
     further = [OTHER_COLOUR] * len(names)
     return dict(zip(names, (*PROGRAM_PHASE_COLOURS, *further)))
 
 
 def _panel(axes: Axes, trace: dict[str, Any], colours: Mapping[str, str]) -> None:
-    for phase in trace["phases"]:
-        begin_s, end_s = phase["begin_ns"] / _S, phase["end_ns"] / _S
-        axes.axvspan(begin_s, end_s, color=colours.get(phase["name"], OTHER_COLOUR), alpha=0.22, linewidth=0)
-    axes.plot(*_points(trace["timeline"], "rss_bytes"), color=INK, linewidth=1.2)
-    axes.plot(*_points(trace["pss"], "pss_bytes"), linestyle="none", marker="o", markersize=2.4, color=INK)
-    axes.plot(*_points(trace["npu_held"], "npu_memory_bytes"), color=INK, linewidth=1, linestyle=":")
+    for phase in trace.phases:
+        begin_s, end_s = phase.begin_ns / _S, phase.end_ns / _S
+        axes.axvspan(begin_s, end_s, color=colours.get(phase.name, OTHER_COLOUR), alpha=0.22, linewidth=0)
+    axes.plot(*_points(trace.timeline, "rss_bytes"), color=INK, linewidth=1.2)
+    axes.plot(*_points(trace.pss, "pss_bytes"), linestyle="none", marker="o", markersize=2.4, color=INK)
+    axes.plot(*_points(trace.npu_held, "npu_memory_bytes"), color=INK, linewidth=1, linestyle=":")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
 
 
 def _points(series: Mapping[str, Sequence[int]], name: str) -> tuple[list[float], list[float]]:
     """Return seconds since the start, and MiB."""
-    return [time_ns / _S for time_ns in series["times_ns"]], [size / _MIB for size in series[name]]
+    return [time_ns / _S for time_ns in series.times_ns], [size / _MIB for size in series[name]]
 
 
 def _title(name: str) -> str:
@@ -76,5 +76,5 @@ def _title(name: str) -> str:
 
 def _trace(program: RecordedProgram) -> dict[str, Any] | None:
     storage = program.file.path.parent.parent
-    trace = read_trace(storage, program.info["repeats"][0]["trace"])
-    return trace if trace and trace["timeline"]["times_ns"] else None
+    trace = read_trace(storage, program.info.repeats[0]["trace"])
+    return trace if trace and trace.timeline.times_ns else None

@@ -11,8 +11,8 @@ from reports.base.format import EMPTY, mib
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
-from storage.files import StoredFile
 from storage.program import PROGRAM_MEMORY
+from storage.run_file import StoredRun
 
 __all__ = [
     "MOST_PROGRAMS",
@@ -61,20 +61,20 @@ class RecordedProgram:
     """One recording of a program."""
 
     info: dict[str, Any]
-    file: StoredFile
+    file: StoredRun
 
     @property
     def name(self) -> str:
         """What the user calls it."""
-        return str(self.info["name"])
+        return str(self.info.name)
 
     @property
     def board(self) -> str:
         """Where it ran."""
-        return str(self.file.machine["reusebench"]["board"])
+        return str(self.file.machine.reusebench.board)
 
 
-def programs_in(files: Iterable[StoredFile]) -> list[RecordedProgram]:
+def programs_in(files: Iterable[StoredRun]) -> list[RecordedProgram]:
     """Return every recording, newest first."""
     newest_first = sorted(files, key=lambda file: file.recorded_at, reverse=True)
     return [RecordedProgram(info, file) for file in newest_first for info in file.programs]
@@ -93,9 +93,9 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
     several = len({program.board for program in programs}) > 1
     columns = ["program", *(["board"] if several else []), "phase", "repeats", "duration", *shown, "outcome"]
     rows = [
-        (program.info["outcome"], _cells(program, phase, shown, several, texts))
+        (program.info.outcome, _cells(program, phase, shown, several, texts))
         for program in programs
-        for phase in program.info["phases"]
+        for phase in program.info.phases
     ]
     return Table([texts(f"program_column_{name}") for name in columns], rows)
 
@@ -105,7 +105,7 @@ def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table 
     rows = [
         ("ok", _process_cells(program, process, texts))
         for program in programs
-        for process in program.info["repeats"][0]["processes"][:_MOST_PROCESSES]
+        for process in program.info.repeats[0]["processes"][:_MOST_PROCESSES]
     ]
     heads = [
         texts(f"program_column_{name}") for name in ("program", "process", "peak", "first_seen", "last_seen", "pss")
@@ -116,21 +116,21 @@ def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table 
 def terminal_cells(phase: dict[str, Any]) -> list[str]:
     """Return time, application memory, highest sum of RSS and the largest process of a phase; of one the spread."""
     application, *peaks = (_figure(phase, name) for name in _SHOWN[:3])
-    time = _seconds(Figure.of(phase["durations_ns"]), spread=False)
+    time = _seconds(Figure.of(phase.durations_ns), spread=False)
     return [time, mib(application), *(mib(peak, spread=False) for peak in peaks)]
 
 
 def program_rows(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]:
     """Return a row in PROGRAM_COLUMNS for each phase of every recording, oldest first."""
-    return [_row(program, phase) for program in reversed(programs) for phase in program.info["phases"]]
+    return [_row(program, phase) for program in reversed(programs) for phase in program.info.phases]
 
 
 def _known(program: RecordedProgram, name: str) -> bool:
-    return any(_figure(phase, name) for phase in program.info["phases"])
+    return any(_figure(phase, name) for phase in program.info.phases)
 
 
 def _figure(phase: dict[str, Any], name: str) -> Figure | None:
-    return Figure.of(phase["memory"][f"{name}_bytes"])
+    return Figure.of(phase.memory[f"{name}_bytes"])
 
 
 def _cells(
@@ -139,9 +139,9 @@ def _cells(
     return [
         Cell(program.name, False),
         *([Cell(program.board, False)] if several else []),
-        Cell(phase["name"], False),
-        Cell(str(len(program.info["repeats"]))),
-        Cell(_seconds(Figure.of(phase["durations_ns"]))),
+        Cell(phase.name, False),
+        Cell(str(len(program.info.repeats))),
+        Cell(_seconds(Figure.of(phase.durations_ns))),
         *(Cell(mib(_figure(phase, name))) for name in shown),
         Cell(_outcome(program, texts), False),
     ]
@@ -149,21 +149,21 @@ def _cells(
 
 def _outcome(program: RecordedProgram, texts: Texts) -> str:
     """Return what became of it, with the exit code or the signal of the last repeat where it failed."""
-    outcome, last = program.info["outcome"], program.info["repeats"][-1]
+    outcome, last = program.info.outcome, program.info.repeats[-1]
     said = texts(f"outcome_{outcome}")
     if outcome == "ok":
         return said
-    why = last["signal"] or texts("program_exit_code", code=last["exit_code"])
+    why = last.signal or texts("program_exit_code", code=last.exit_code)
     return texts("program_outcome", outcome=said, why=why)
 
 
 def _process_cells(program: RecordedProgram, process: dict[str, Any], texts: Texts) -> list[Cell]:
     return [
         Cell(program.name, False),
-        Cell(f"{process['name']} ({process['pid']})", False),
-        Cell(mib(Figure(process["peak_rss_bytes"], None))),
+        Cell(f"{process.name} ({process.pid})", False),
+        Cell(mib(Figure(process.peak_rss_bytes, None))),
         *(Cell(_seconds(Figure(process[key], None))) for key in ("first_seen_ns", "last_seen_ns")),
-        Cell(texts("yes" if process["pss_readable"] else "no"), False),
+        Cell(texts("yes" if process.pss_readable else "no"), False),
     ]
 
 
@@ -176,21 +176,21 @@ def _seconds(figure: Figure | None, spread: bool = True) -> str:
 
 def _row(program: RecordedProgram, phase: dict[str, Any]) -> dict[str, Any]:
     number = program.file.path.name.partition("_")[0]
-    duration = Figure.of(phase["durations_ns"])
+    duration = Figure.of(phase.durations_ns)
     sizes: dict[str, int | None] = {}
     for key in PROGRAM_MEMORY:
-        figure = Figure.of(phase["memory"][key])
+        figure = Figure.of(phase.memory[key])
         sizes[key] = round(figure.median) if figure else None
         sizes[f"{key[: -len('_bytes')]}_spread_bytes"] = _spread(figure)
     return {
         "program": program.name,
-        "phase": phase["name"],
-        "repeats": len(program.info["repeats"]),
-        "outcome": program.info["outcome"],
+        "phase": phase.name,
+        "repeats": len(program.info.repeats),
+        "outcome": program.info.outcome,
         "duration_ns": round(duration.median) if duration else None,
-        "pss_readings": sum(phase["pss_readings"]),
+        "pss_readings": sum(phase.pss_readings),
         **sizes,
-        "command": shlex.join(program.info["command"]),
+        "command": shlex.join(program.info.command),
         "file": program.file.path.name,
         "commit": program.file.commit.get("id"),
         "board": program.board,

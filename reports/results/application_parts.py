@@ -29,13 +29,13 @@ def application_parts(row: Row) -> ApplicationParts | None:
     total, baseline = row.memory("application_memory_bytes"), row.memory("baseline_memory_bytes")
     if total is None or baseline is None:
         return None
-    over = {name: Figure.of(_over(repeat, key) for repeat in row.info["repeats"]) for name, key in PARTS.items()}
+    over = {name: Figure.of(_over(repeat, key) for repeat in row.info.repeats) for name, key in PARTS.items()}
     known = {name: figure for name, figure in over.items() if figure is not None}
     return ApplicationParts(total, baseline, known if len(known) == len(PARTS) else {})
 
 
 def _over(repeat: dict[str, Any], key: str) -> int | None:
     """Return what a part grew by between import and the end of the steady phase; None where one is not known."""
-    phases = repeat["phases"]
+    phases = repeat.phases
     values = [phases.get(phase, {}).get("process", {}).get(key) for phase in ("steady", "imported")]
     return None if None in values else values[0] - values[1]

@@ -14,10 +14,10 @@ __all__ = ["group_id", "labels"]
 #: What a label says beyond runtime, version and target, in this order, where groups that it must tell apart differ.
 _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     lambda group, _: group.board,
-    lambda group, texts: texts("label_python", python=group.info["python_version"] or EMPTY),
-    lambda group, texts: texts("label_streams", streams=group.info["streams"], contexts=group.info["contexts"]),
-    lambda group, texts: texts("label_cores", cores=group.info["cores"]),
-    lambda group, _: str(group.rows[0].info["models"][0]["name"]),
+    lambda group, texts: texts("label_python", python=group.info.python_version or EMPTY),
+    lambda group, texts: texts("label_streams", streams=group.info.streams, contexts=group.info.contexts),
+    lambda group, texts: texts("label_cores", cores=group.info.cores),
+    lambda group, _: str(group.rows[0].info.models[0]["name"]),
     lambda group, texts: texts("label_run", run=group.newest.path.name.partition("_")[0]),
     lambda group, _: group.newest.recorded_at[:16].replace("T", " "),
 )
@@ -40,5 +40,5 @@ def labels(groups: Sequence[Group], texts: Texts) -> list[str]:
 
 
 def _runtime(group: Group, texts: Texts) -> str:
-    name, version = texts.runtime(group.info["runtime"]), group.short_version or EMPTY
-    return texts("runtime_tried", runtime=name, version=version, target=group.info["target"])
+    name, version = texts.runtime(group.info.runtime), group.short_version or EMPTY
+    return texts("runtime_tried", runtime=name, version=version, target=group.info.target)

@@ -11,7 +11,7 @@ from typing import Any
 from reports.base.statistics import Figure, difference
 from reports.results.questions import OTHER, QUESTIONS, question_of
 from scenarios.catalogue import SCENARIOS, STREAMS
-from storage.files import StoredFile, StoredResult
+from storage.run_file import StoredResult, StoredRun
 
 __all__ = ["BUSY_PERCENT", "CONDITIONS", "Group", "Row", "compare", "newest_of_each", "workload"]
 
@@ -32,7 +32,7 @@ class Row:
     """One configuration: its newest result, and its baseline's row where it has one."""
 
     result: StoredResult
-    file: StoredFile
+    file: StoredRun
     baseline: Row | None
 
     @property
@@ -43,7 +43,7 @@ class Row:
     @property
     def scenario(self) -> str:
         """The scenario's name."""
-        return str(self.info["scenario"])
+        return str(self.info.scenario)
 
     @property
     def storage(self) -> Path:
@@ -53,7 +53,7 @@ class Row:
     @property
     def busy_percent(self) -> float:
         """How busy the machine was with other work before the processes started, at most."""
-        return max(self.info["speed"]["idle_cpu_percent"], default=0.0)
+        return max(self.info.speed.idle_cpu_percent, default=0.0)
 
     @property
     def is_disturbed(self) -> bool:
@@ -63,7 +63,7 @@ class Row:
     @property
     def question(self) -> str:
         """The question that the scenario answers, a key of QUESTIONS or OTHER."""
-        return question_of(self.scenario, self.info["baseline"])
+        return question_of(self.scenario, self.info.baseline)
 
     @property
     def model_set(self) -> str:
@@ -83,9 +83,9 @@ class Row:
     @cached_property
     def outcome(self) -> str:
         """The stored outcome; outputs that differ from the stored baseline's count as such too."""
-        outcome = str(self.info["outcome"])
-        if outcome == "ok" and self.baseline and self.baseline.info["outcome"] == "ok":
-            same = self.info["output_digests"] == self.baseline.info["output_digests"]
+        outcome = str(self.info.outcome)
+        if outcome == "ok" and self.baseline and self.baseline.info.outcome == "ok":
+            same = self.info.output_digests == self.baseline.info.output_digests
             comparable = self.computes and self.baseline.computes
             return "ok" if same or not comparable else "outputs_differ"
         return outcome
@@ -102,12 +102,12 @@ class Row:
 
     def memory(self, name: str) -> Figure | None:
         """Return a figure of extra_info["memory"] over the repeats; None where it was not measured, or not stored."""
-        return Figure.of(self.info["memory"].get(name, ())) if self.measured else None
+        return Figure.of(self.info.memory.get(name, ())) if self.measured else None
 
     @property
     def accounts(self) -> list[dict[str, Any]]:
         """The accounts of NPU memory, one per repeat that has one, whatever the outcome."""
-        return [repeat["npu"] for repeat in self.info["repeats"] if repeat.get("npu")]
+        return [repeat.npu for repeat in self.info.repeats if repeat.get("npu")]
 
     @property
     def schedule(self) -> dict[str, Any] | None:
@@ -127,7 +127,7 @@ class Row:
         """
         if not self.measured or self.result.stats is None or self.schedule:
             return None
-        repeats = Figure.of(self.info["speed"]["latency_median_ns"])
+        repeats = Figure.of(self.info.speed.latency_median_ns)
         return Figure(self.result.stats["median"] * 1e9, repeats.spread if repeats else None)
 
     @property
@@ -138,7 +138,7 @@ class Row:
     @property
     def throughput(self) -> Figure | None:
         """Inferences per second of all contexts together; streams have frames, as many as were asked for."""
-        return Figure.of(self.info["speed"]["throughput_per_s"]) if self.measured and not self.schedule else None
+        return Figure.of(self.info.speed.throughput_per_s) if self.measured and not self.schedule else None
 
     @cached_property
     def saved(self) -> Figure | None:
@@ -191,16 +191,16 @@ class Row:
     @property
     def models(self) -> str:
         """The models' names; files that serve several streams in turn are said to."""
-        names = ", ".join(str(model["name"]) for model in self.info["models"])
-        note = f" ({self.info['model_files']} for {self.info['streams']} streams, in turn)"
+        names = ", ".join(str(model.name) for model in self.info.models)
+        note = f" ({self.info.model_files} for {self.info.streams} streams, in turn)"
         return names + note if self.models_in_turn else names
 
     @property
     def models_in_turn(self) -> bool:
         """Whether there were fewer files than streams, so that some serve several."""
-        files = self.info["model_files"]
-        every_stream_has_one = self.model_set == STREAMS and len(self.info["models"]) == files
-        return bool(every_stream_has_one and files < self.info["streams"])
+        files = self.info.model_files
+        every_stream_has_one = self.model_set == STREAMS and len(self.info.models) == files
+        return bool(every_stream_has_one and files < self.info.streams)
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class Group:
     @property
     def short_version(self) -> str | None:
         """The runtime's version without the build that Rockchip's libraries name after it."""
-        version: str | None = self.info["runtime_version"]
+        version: str | None = self.info.runtime_version
         return version.partition(" ")[0] if version else None
 
     @property
@@ -242,7 +242,7 @@ class Group:
         return {name: rows for name, rows in parts.items() if rows}
 
     @property
-    def newest(self) -> StoredFile:
+    def newest(self) -> StoredRun:
         """The latest run that a row came from."""
         return max((row.file for row in self.rows), key=lambda file: file.recorded_at)
 
@@ -255,21 +255,21 @@ class _Gathering:
     #: The first model of each set, which tells the sets of two runs apart: some scenarios use no other of it.
     firsts: dict[str, str]
     #: By scenario, models and workload.
-    members: dict[tuple[Any, ...], tuple[StoredResult, StoredFile]]
+    members: dict[tuple[Any, ...], tuple[StoredResult, StoredRun]]
 
     def takes(self, conditions: tuple[Any, ...], firsts: dict[str, str]) -> bool:
         """Whether a run under these conditions uses, of each set that both have, the same models."""
         same = all(self.firsts.get(name, first) == first for name, first in firsts.items())
         return same and self.conditions == conditions
 
-    def add(self, results: Iterable[StoredResult], file: StoredFile, firsts: dict[str, str]) -> None:
+    def add(self, results: Iterable[StoredResult], file: StoredRun, firsts: dict[str, str]) -> None:
         """Take what no newer run has measured."""
         self.firsts.update(firsts)
         for result in results:
-            self.members.setdefault((result.info["scenario"], _models(result), workload(result)), (result, file))
+            self.members.setdefault((result.info.scenario, _models(result), workload(result)), (result, file))
 
 
-def compare(files: Iterable[StoredFile]) -> list[Group]:
+def compare(files: Iterable[StoredRun]) -> list[Group]:
     """Return the groups, newest first; where a configuration was measured again, its newest result stands.
 
     The results of a run that were measured under the same conditions stand in one group, whatever models they use. An
@@ -294,11 +294,11 @@ def newest_of_each(groups: Iterable[Group]) -> list[Group]:
     """Return the newest group of each board, runtime and target; groups come newest first."""
     found: dict[tuple[str, str, str], Group] = {}
     for group in groups:
-        found.setdefault((group.board, group.info["runtime"], group.info["target"]), group)
+        found.setdefault((group.board, group.info.runtime, group.info.target), group)
     return list(found.values())
 
 
-def _by_conditions(file: StoredFile) -> dict[tuple[Any, ...], list[StoredResult]]:
+def _by_conditions(file: StoredRun) -> dict[tuple[Any, ...], list[StoredResult]]:
     found: dict[tuple[Any, ...], list[StoredResult]] = {}
     for result in file.results:
         conditions = (_board(file), *(result.info.get(name) for name in CONDITIONS))
@@ -306,18 +306,18 @@ def _by_conditions(file: StoredFile) -> dict[tuple[Any, ...], list[StoredResult]
     return found
 
 
-def _board(file: StoredFile) -> str:
-    return str(file.machine["reusebench"]["board"])
+def _board(file: StoredRun) -> str:
+    return str(file.machine.reusebench.board)
 
 
-def _rows(members: list[tuple[StoredResult, StoredFile]]) -> list[Row]:
+def _rows(members: list[tuple[StoredResult, StoredRun]]) -> list[Row]:
     """Return the rows in order, each joined to the baseline with the same models and the same workload."""
-    members = sorted(members, key=lambda member: _ORDER.get(member[0].info["scenario"], len(_ORDER)))
+    members = sorted(members, key=lambda member: _ORDER.get(member[0].info.scenario, len(_ORDER)))
     baselines: dict[tuple[Any, ...], Row] = {}
     rows = []
     for result, file in members:
         models, asked = _models(result), workload(result)
-        row = Row(result, file, baselines.get((result.info["baseline"], models, asked)))
+        row = Row(result, file, baselines.get((result.info.baseline, models, asked)))
         baselines[(row.scenario, models, asked)] = row
         rows.append(row)
     return rows
@@ -328,19 +328,19 @@ def workload(result: StoredResult) -> tuple[Any, ...] | None:
     schedule = _schedule(result)
     if schedule is None:
         return None
-    video = schedule["video"]
+    video = schedule.video
     values = (schedule[key] for key in ("count", "fps", "queue", "warm_up_s", "duration_s"))
-    return (*values, video["digest"] if video else None)
+    return (*values, video.digest if video else None)
 
 
 def _schedule(result: StoredResult) -> dict[str, Any] | None:
-    schedule: dict[str, Any] | None = result.info["plan"].get("schedule")
+    schedule: dict[str, Any] | None = result.info.plan.get("schedule")
     return schedule
 
 
 def _model_set(result: StoredResult) -> str:
-    return _MODEL_SETS.get(result.info["scenario"], STREAMS)
+    return _MODEL_SETS.get(result.info.scenario, STREAMS)
 
 
 def _models(result: StoredResult) -> tuple[str, ...]:
-    return tuple(model["digest"] for model in result.info["models"])
+    return tuple(model.digest for model in result.info.models)

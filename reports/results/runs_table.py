@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from reports.base.format import EMPTY
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
-from storage.files import StoredFile, StoredResult
+from storage.run_file import StoredResult, StoredRun
 
 __all__ = ["runs_table"]
 
@@ -16,20 +16,20 @@ _HEADS = ("date", "file", "board", "runtime", "target", "measured", "lacking", "
 _COMMIT = 10
 
 
-def runs_table(files: Sequence[StoredFile], texts: Texts) -> Table | None:
+def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
     """Return a row for each run and runtime, and for each recorded program; None where there is no run."""
     newest_first = sorted(files, key=lambda file: file.recorded_at, reverse=True)
     rows = [("ok", cells) for file in newest_first for cells in _of_file(file, texts)]
     return Table([texts(f"column_run_{head}") for head in _HEADS], rows) if rows else None
 
 
-def _of_file(file: StoredFile, texts: Texts) -> Iterator[list[Cell]]:
+def _of_file(file: StoredRun, texts: Texts) -> Iterator[list[Cell]]:
     yield from (_of_runtime(file, results, texts) for results in _by_runtime(file))
     for program in file.programs:
-        yield _cells(file, texts("program_run", name=program["name"]), EMPTY, [program["outcome"]])
+        yield _cells(file, texts("program_run", name=program.name), EMPTY, [program.outcome])
 
 
-def _by_runtime(file: StoredFile) -> Iterator[list[StoredResult]]:
+def _by_runtime(file: StoredRun) -> Iterator[list[StoredResult]]:
     found: dict[tuple[str, ...], list[StoredResult]] = {}
     for result in file.results:
         key = tuple(str(result.info[name]) for name in ("runtime", "runtime_version", "target"))
@@ -37,19 +37,19 @@ def _by_runtime(file: StoredFile) -> Iterator[list[StoredResult]]:
     yield from found.values()
 
 
-def _of_runtime(file: StoredFile, results: Sequence[StoredResult], texts: Texts) -> list[Cell]:
+def _of_runtime(file: StoredRun, results: Sequence[StoredResult], texts: Texts) -> list[Cell]:
     info = results[0].info
-    version = str(info["runtime_version"] or EMPTY).partition(" ")[0]
-    outcomes = [result.info["outcome"] for result in results]
-    return _cells(file, f"{texts.runtime(info['runtime'])} {version}", info["target"], outcomes)
+    version = str(info.runtime_version or EMPTY).partition(" ")[0]
+    outcomes = [result.info.outcome for result in results]
+    return _cells(file, f"{texts.runtime(info.runtime)} {version}", info.target, outcomes)
 
 
-def _cells(file: StoredFile, what: str, target: str, outcomes: Sequence[str]) -> list[Cell]:
+def _cells(file: StoredRun, what: str, target: str, outcomes: Sequence[str]) -> list[Cell]:
     measured, lacking = outcomes.count("ok"), outcomes.count("not_supported")
     return [
         Cell(file.recorded_at[:16].replace("T", " "), False),
         Cell(file.path.name, False),
-        Cell(str(file.machine["reusebench"]["board"]), False),
+        Cell(str(file.machine.reusebench.board), False),
         Cell(what, False),
         Cell(target, False),
         *(Cell(str(count)) for count in (measured, lacking, len(outcomes) - measured - lacking)),

@@ -33,7 +33,7 @@ _ABOUT_COPIES = ("io_copies", "lean")
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
     """Return an answer for each scenario that is to be compared, and for each that failed."""
-    asked = [row for row in rows if row.info["baseline"] or not row.measured]
+    asked = [row for row in rows if row.info.baseline or not row.measured]
     return [_answer(row, texts) for row in asked if row.supported]
 
 
@@ -49,7 +49,7 @@ def warnings(group: Group, texts: Texts) -> list[str]:
     busy = max(row.busy_percent for row in group.rows)
     if busy > BUSY_PERCENT:
         found.append(texts("warning_busy" if group.computes else "warning_busy_memory", percent=f"{busy:.0f}"))
-    if any(row.measured and len(row.info["repeats"]) == 1 for row in group.rows):
+    if any(row.measured and len(row.info.repeats) == 1 for row in group.rows):
         found.append(texts("warning_one_repeat"))
     return found + [_finding(row, each, texts) for row in group.rows for each in findings(row)]
 
@@ -57,11 +57,11 @@ def warnings(group: Group, texts: Texts) -> list[str]:
 def _answer(row: Row, texts: Texts) -> str:
     scenario = texts.scenario(row.scenario)
     if not row.measured:
-        failure = row.info["failure"]
+        failure = row.info.failure
         message = said(failure["message"], texts) if failure else texts("differs_from_baseline")
         return texts("answer_failed", scenario=scenario, outcome=texts(f"outcome_{row.outcome}"), message=message)
     if row.saved is None or row.baseline is None:
-        return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info["baseline"]))
+        return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info.baseline))
     names = {"scenario": scenario, "baseline": texts.scenario(row.baseline.scenario)}
     memory = _application_memory if row.npu_saved is None else _npu_memory
     sentences = [memory(row, row.baseline, names, texts), _speed(row, texts), _copies(row, texts)]
@@ -148,11 +148,11 @@ def _copies(row: Row, texts: Texts) -> str | None:
 
 def _combined(row: Row, texts: Texts) -> list[str]:
     """Return which mechanisms were combined, and which the runtime has not."""
-    contexts = row.info["plan"]["contexts"]
+    contexts = row.info.plan.contexts
     used = {
-        "dup": any(each["mechanism"] == "dup" for each in contexts),
-        "internal": any(each["internal"] is not None for each in contexts),
-        "zero_copy": any(each["zero_copy"] for each in contexts),
+        "dup": any(each.mechanism == "dup" for each in contexts),
+        "internal": any(each.internal is not None for each in contexts),
+        "zero_copy": any(each.zero_copy for each in contexts),
     }
     has, lacks = ([texts(f"combined_{name}") for name in used if used[name] == each] for each in (True, False))
     sentences = {"answer_combined": has, "answer_combined_without": lacks}

@@ -89,7 +89,7 @@ def context_costs(row: Row) -> list[ContextCost]:
     """Return the costs in the order of making; none where the configuration was not measured."""
     repeats = _added(row)
     totals = [list(itertools.accumulate(added)) for added in repeats]
-    loads = row.info["speed"]["context_load_ns"]
+    loads = row.info.speed.context_load_ns
     return [
         ContextCost(
             number=index + 1,
@@ -174,7 +174,7 @@ def fit_rows(row: Row) -> list[dict[str, Any]]:
 
 
 def _repeats_a_model(row: Row) -> bool:
-    models = [context["model"] for context in row.info["plan"]["contexts"]]
+    models = [context.model for context in row.info.plan.contexts]
     return _LEAST_CONTEXTS <= len(models) > len(set(models))
 
 
@@ -201,13 +201,13 @@ def _whole_spread(figure: Figure) -> int | None:
 
 def _added(row: Row) -> list[list[int]]:
     """Return the bytes that each context added, a list per repeat."""
-    return [added for added in row.info["memory"]["context_memory_bytes"] if added] if row.measured else []
+    return [added for added in row.info.memory.context_memory_bytes if added] if row.measured else []
 
 
 def _npu_added(row: Row) -> list[list[int]]:
     """Return the bytes of NPU memory that belong to each context, a list per repeat."""
     accounts = row.accounts if row.measured else []
-    return [[sum(size or 0 for size in context.values()) for context in each["contexts"]] for each in accounts]
+    return [[sum(size or 0 for size in context.values()) for context in each.contexts] for each in accounts]
 
 
 def _slope(repeats: Sequence[Sequence[int]], places: Sequence[int]) -> Figure | None:
@@ -215,7 +215,7 @@ def _slope(repeats: Sequence[Sequence[int]], places: Sequence[int]) -> Figure | 
 
 
 def _mechanisms(row: Row) -> list[str]:
-    return [str(context["mechanism"]) for context in row.info["plan"]["contexts"]]
+    return [str(context.mechanism) for context in row.info.plan.contexts]
 
 
 def _figure(repeats: Sequence[Sequence[int]], index: int) -> Figure:

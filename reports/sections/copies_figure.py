@@ -50,7 +50,7 @@ def copies_figure(rows: Sequence[Row], texts: Texts) -> Drawing | None:
 
 def _way(row: Row) -> str:
     """Return the scenario that moves the tensors the same way at the size of the streams' models."""
-    baseline = row.info["baseline"] or row.scenario
+    baseline = row.info.baseline or row.scenario
     suffix = baseline[len("copied_io") :] if baseline.startswith("copied_io") else ""
     return row.scenario[: len(row.scenario) - len(suffix)]
 

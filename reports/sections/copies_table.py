@@ -18,7 +18,7 @@ def by_size(rows: Sequence[Row], texts: Texts) -> dict[str, list[Row]]:
     """Return the rows by the size of their tensors in words; a baseline stands with those compared with it."""
     sizes: dict[str, list[Row]] = {}
     for row in rows:
-        baseline = row.info["baseline"] or row.scenario
+        baseline = row.info.baseline or row.scenario
         sizes.setdefault(texts.words.get(f"size_{baseline}", row.models), []).append(row)
     return sizes
 

@@ -28,7 +28,7 @@ def _in_words(reason: dict[str, str], texts: Texts) -> dict[str, str]:
 
 
 def _what_happened(row: Row, texts: Texts) -> dict[str, str]:
-    failure = row.info["failure"]
+    failure = row.info.failure
     if failure is None:
         return {"phase": EMPTY, "message": texts("differs_from_baseline"), "last_words": ""}
     if not row.supported:

@@ -46,5 +46,5 @@ def resolutions_figure(rows: Sequence[Row], texts: Texts) -> Drawing | None:
 
 def _points(rows: Iterable[Row], name: str, *, shared: bool) -> dict[int, Figure]:
     """Return the memory by the number of models, which rises from row to row."""
-    measured = ((len(row.info["models"]), row.memory(name)) for row in rows if bool(row.info["baseline"]) == shared)
+    measured = ((len(row.info.models), row.memory(name)) for row in rows if bool(row.info.baseline) == shared)
     return dict(sorted((count, figure) for count, figure in measured if figure))

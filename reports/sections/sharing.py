@@ -48,15 +48,15 @@ class Finding:
 def shared_memories(row: Row) -> list[SharedMemory]:
     """Return what the plan shares, weights first; none where there is no account to look it up in."""
     accounts = row.accounts if row.measured else []
-    planned = list(_planned(row.info["plan"]["contexts"])) if accounts else []
-    seen = [_seen(planned, each) for each in accounts if each["source"] == "ledger"]
+    planned = list(_planned(row.info.plan.contexts)) if accounts else []
+    seen = [_seen(planned, each) for each in accounts if each.source == "ledger"]
     return [
         SharedMemory(
             component=component,
             owner=owner + 1,
             readers=tuple(reader + 1 for reader in readers),
             seen=min((each[place] for each in seen), default=None),
-            size=Figure.of(each["contexts"][owner][f"{component}_bytes"] for each in accounts),
+            size=Figure.of(each.contexts[owner][f"{component}_bytes"] for each in accounts),
         )
         for place, (component, owner, readers) in enumerate(planned)
     ]
@@ -64,17 +64,17 @@ def shared_memories(row: Row) -> list[SharedMemory]:
 
 def findings(row: Row) -> list[Finding]:
     """Return what was found, one for each kind, in the order of finding."""
-    repeats = [each["findings"] for each in row.accounts]
+    repeats = [each.findings for each in row.accounts]
     every = [finding for repeat in repeats for finding in repeat]
     return [
         Finding(
             kind=kind,
-            contexts=_numbers(each["context"] for each in every if each["kind"] == kind),
-            owners=_numbers(each["owner"] for each in every if each["kind"] == kind),
-            amount=max(sum(each["amount"] for each in repeat if each["kind"] == kind) for repeat in repeats),
-            past_end_bytes=_lowest(each.get("past_end_bytes") for each in every if each["kind"] == kind),
+            contexts=_numbers(each.context for each in every if each.kind == kind),
+            owners=_numbers(each.owner for each in every if each.kind == kind),
+            amount=max(sum(each.amount for each in repeat if each.kind == kind) for repeat in repeats),
+            past_end_bytes=_lowest(each.get("past_end_bytes") for each in every if each.kind == kind),
         )
-        for kind in dict.fromkeys(each["kind"] for each in every)
+        for kind in dict.fromkeys(each.kind for each in every)
     ]
 
 
@@ -92,13 +92,13 @@ def _planned(contexts: Sequence[dict[str, Any]]) -> Iterator[tuple[str, int, lis
 
 
 def _reads_weights_of(context: dict[str, Any], owner: int) -> bool:
-    return context["mechanism"] in _SHARE_WEIGHTS and bool(context["source"] == owner)
+    return context.mechanism in _SHARE_WEIGHTS and bool(context.source == owner)
 
 
 def _seen(planned: Sequence[tuple[str, int, list[int]]], account: dict[str, Any]) -> list[int]:
     """Return how many of the planned readers of each memory were seen to read it."""
-    without_weights = {each["context"] for each in account["findings"] if each["kind"] == "not_shared"}
-    readers_of = {(each["component"], each["owner"]): set(each["readers"]) for each in account["shared"]}
+    without_weights = {each.context for each in account.findings if each.kind == "not_shared"}
+    readers_of = {(each.component, each.owner): set(each.readers) for each in account.shared}
     counts = []
     for component, owner, readers in planned:
         expected = set(readers) - (without_weights if component == "weights" else set())

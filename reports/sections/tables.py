@@ -101,7 +101,7 @@ def comparison(group: Group, rows: Sequence[Row], published: Sequence[PublishedR
                 Cell(texts.scenario(row.scenario), False),
                 Cell(_model_count(row, texts), False),
                 *(Cell(COLUMNS[column](row)) for column in columns),
-                Cell(texts.scenario(row.info["baseline"]) if row.info["baseline"] and row.measured else EMPTY, False),
+                Cell(texts.scenario(row.info.baseline) if row.info.baseline and row.measured else EMPTY, False),
                 Cell(texts(f"outcome_{row.outcome}"), False),
             ],
         )
@@ -218,7 +218,7 @@ def environment(machine: Mapping[str, Any], texts: Texts) -> Table:
 
 def memory_sources(machine: Mapping[str, Any], texts: Texts) -> Table | None:
     """Return what could be read on the machine; None in runs that were stored before this was noted."""
-    sources = machine["reusebench"].get("memory_sources")
+    sources = machine.reusebench.get("memory_sources")
     if not sources:
         return None
     rows = [("ok", _memory_source(each, texts)) for each in sources]
@@ -254,8 +254,8 @@ def _published(row: PublishedRow, columns: Sequence[str], texts: Texts) -> tuple
 
 def _model_count(row: Row, texts: Texts) -> str:
     if row.models_in_turn:
-        return texts("models_in_turn", files=row.info["model_files"], streams=row.info["streams"])
-    return str(len(row.info["models"]))
+        return texts("models_in_turn", files=row.info.model_files, streams=row.info.streams)
+    return str(len(row.info.models))
 
 
 def _with_noise(row: Row) -> Figure | None:
@@ -265,7 +265,7 @@ def _with_noise(row: Row) -> Figure | None:
 
 
 def _load(row: Row) -> Figure | None:
-    medians = [Figure.of(repeat) for repeat in row.info["speed"]["context_load_ns"]]
+    medians = [Figure.of(repeat) for repeat in row.info.speed.context_load_ns]
     return Figure.of(figure.median for figure in medians if figure)
 
 
@@ -278,29 +278,29 @@ def _verified(shared: SharedMemory, texts: Texts) -> str:
 
 
 def _memory_source(source: dict[str, Any], texts: Texts) -> list[Cell]:
-    readable = texts("yes" if source["readable"] else "no")
-    shown = (said(source["name"], texts), readable, said(source["remark"], texts))
+    readable = texts("yes" if source.readable else "no")
+    shown = (said(source.name, texts), readable, said(source.remark, texts))
     return [Cell(text, False) for text in shown]
 
 
 def _facts(machine: Mapping[str, Any]) -> dict[str, Any]:
-    own = machine["reusebench"]
+    own = machine.reusebench
     return {
-        "board": own["board"],
-        "board_model": own["board_model"],
+        "board": own.board,
+        "board_model": own.board_model,
         "cpu": machine.get("cpu", {}).get("brand_raw"),
-        "usable_cpus": own["usable_cpus"],
-        "cpu_governor": own["cpu_governor"],
-        "cpu_max_khz": own["cpu_max_khz"],
-        "memory_total": f"{own['memory_total_bytes'] / 2**20:,.0f}",
-        "cma_total": f"{own['cma_total_bytes'] / 2**20:,.0f}" if own["cma_total_bytes"] else None,
-        "page_size_bytes": own["page_size_bytes"],
-        "transparent_hugepages": own["transparent_hugepages"],
-        "overcommit_memory": own["overcommit_memory"],
-        "address_randomisation": own["address_randomisation"],
-        "swaps": own["swaps"],
-        "kernel": f"{machine['system']} {machine['release']} {machine['machine']}",
+        "usable_cpus": own.usable_cpus,
+        "cpu_governor": own.cpu_governor,
+        "cpu_max_khz": own.cpu_max_khz,
+        "memory_total": f"{own.memory_total_bytes / 2**20:,.0f}",
+        "cma_total": f"{own.cma_total_bytes / 2**20:,.0f}" if own.cma_total_bytes else None,
+        "page_size_bytes": own.page_size_bytes,
+        "transparent_hugepages": own.transparent_hugepages,
+        "overcommit_memory": own.overcommit_memory,
+        "address_randomisation": own.address_randomisation,
+        "swaps": own.swaps,
+        "kernel": f"{machine.system} {machine.release} {machine.machine}",
         "npu_driver": own.get("npu_driver_version"),
-        "python": machine["python_version"],
-        "variables": " ".join(f"{key}={value}" for key, value in own["variables"].items()),
+        "python": machine.python_version,
+        "variables": " ".join(f"{key}={value}" for key, value in own.variables.items()),
     }

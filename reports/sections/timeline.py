@@ -49,21 +49,21 @@ def timeline(rows: Sequence[Row], texts: Texts) -> Drawing | None:
 
 
 def _panel(axes: Axes, trace: dict[str, Any], line_colour: str) -> None:
-    line = trace["timeline"]
-    start = line["times_ns"][0]
+    line = trace.timeline
+    start = line.times_ns[0]
     begin = 0.0
-    for phase, end_ns in _phase_ends(trace["barriers"]):
+    for phase, end_ns in _phase_ends(trace.barriers):
         end = (end_ns - start) / 1e9
         axes.axvspan(begin, end, color=PHASE_COLOURS.get(phase, OTHER_COLOUR), alpha=0.22, linewidth=0)
         begin = end
-    axes.plot(*_points(line["times_ns"], line["rss_bytes"], start), color=line_colour, linewidth=1.4)
-    at_ns = [record["at_ns"] for record in trace["barriers"]]
-    pss_bytes = [record["process"]["pss_bytes"] for record in trace["barriers"]]
+    axes.plot(*_points(line.times_ns, line.rss_bytes, start), color=line_colour, linewidth=1.4)
+    at_ns = [record.at_ns for record in trace.barriers]
+    pss_bytes = [record.process.pss_bytes for record in trace.barriers]
     axes.plot(*_points(at_ns, pss_bytes, start), linestyle="none", marker="o", markersize=2.4, color=INK)
     if trace.get("npu"):
         # From nothing at the start to what was left at the end.
-        times_ns = [start, *trace["npu"]["times_ns"], line["times_ns"][-1]]
-        live_bytes = [0, *trace["npu"]["live_bytes"]]
+        times_ns = [start, *trace.npu.times_ns, line.times_ns[-1]]
+        live_bytes = [0, *trace.npu.live_bytes]
         axes.step(*_points(times_ns, [*live_bytes, live_bytes[-1]], start), where="post", color=INK, linewidth=1)
 
 
@@ -76,12 +76,12 @@ def _phase_ends(barriers: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
     """Return each phase with the time of its last barrier, in order."""
     ends: dict[str, int] = {}
     for record in barriers:
-        ends[record["phase"]] = record["at_ns"]
+        ends[record.phase] = record.at_ns
     return list(ends.items())
 
 
 def _first_trace(row: Row) -> dict[str, Any] | None:
     if not row.measured:
         return None
-    trace = read_trace(row.storage, row.info["repeats"][0]["trace"])
-    return trace if trace and trace["timeline"]["times_ns"] else None
+    trace = read_trace(row.storage, row.info.repeats[0]["trace"])
+    return trace if trace and trace.timeline.times_ns else None

@@ -95,8 +95,8 @@ def latency_figure(found: Workload, texts: Texts) -> Drawing | None:
         axes.set_xscale("log")
         for place, (row, latency) in zip(_rows_of(axes, names, narrow), shown.items()):
             _latencies(axes, place, latency, SCENARIO_COLOURS.get(row.scenario, OTHER_COLOUR))
-        if found.schedule["fps"]:
-            axes.axvline(1000 / found.schedule["fps"], color=INK, linewidth=1, linestyle="--")
+        if found.schedule.fps:
+            axes.axvline(1000 / found.schedule.fps, color=INK, linewidth=1, linestyle="--")
         _powers(axes)
         axes.set_xlabel(texts("streams_axis_latency"))
 
@@ -215,16 +215,16 @@ def _powers(axes: Axes) -> None:
 
 def _series(row: Row) -> dict[str, Any] | None:
     """Return the readings of the first repeat that the verdict is of; of a short one of the first."""
-    found, drawn = growth(row), [each for each in row.frames if each["series"] and len(each["series"]["seconds"]) > 1]
-    own = [each for each in drawn if found and each["memory"] and each["memory"]["verdict"] == found.verdict]
-    return next((each["series"] for each in (*own, *drawn)), None)
+    found, drawn = growth(row), [each for each in row.frames if each.series and len(each.series.seconds) > 1]
+    own = [each for each in drawn if found and each.memory and each.memory.verdict == found.verdict]
+    return next((each.series for each in (*own, *drawn)), None)
 
 
 def _over_time(axes: Axes, series: dict[str, Any], colour: str) -> None:
-    first = series["rss_bytes"][0]
-    grown = [(size - first) / MIB for size in series["rss_bytes"]]
-    axes.plot(series["seconds"], grown, color=colour, linewidth=1.6)
-    heap = [(time, size) for time, size in zip(series["seconds"], series.get("heap_bytes") or ()) if size is not None]
+    first = series.rss_bytes[0]
+    grown = [(size - first) / MIB for size in series.rss_bytes]
+    axes.plot(series.seconds, grown, color=colour, linewidth=1.6)
+    heap = [(time, size) for time, size in zip(series.seconds, series.get("heap_bytes") or ()) if size is not None]
     if heap:
         axes.plot([time for time, _ in heap], [(size - heap[0][1]) / MIB for _, size in heap], color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)

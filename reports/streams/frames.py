@@ -153,17 +153,17 @@ def workloads(rows: Sequence[Row]) -> list[Workload]:
 def asked_per_s(row: Row) -> float:
     """Return the frames per second that were asked for, of all streams; 0: as fast as they are done."""
     schedule = row.schedule or {}
-    return float(schedule["count"] * schedule["fps"])
+    return float(schedule.count * schedule.fps)
 
 
 def all_frames(row: Row) -> FrameFigures | None:
     """Return the figures of all streams together, whatever the outcome; None where nothing computed, or came so far."""
-    return _frame_figures([each["all"] for each in row.frames])
+    return _frame_figures([each.all for each in row.frames])
 
 
 def stream_frames(row: Row) -> list[FrameFigures]:
     """Return the figures of each stream, in their order."""
-    streams = zip(*(each["streams"] for each in row.frames if each["streams"]))
+    streams = zip(*(each.streams for each in row.frames if each.streams))
     return [figures for each in streams if (figures := _frame_figures(each))]
 
 
@@ -192,7 +192,7 @@ def of_repeats(row: Row, *place: str) -> list[Any]:
 
 def is_interrupted(row: Row) -> bool:
     """Whether Ctrl-C ended a repeat early."""
-    return any(each["interrupted"] for each in row.frames)
+    return any(each.interrupted for each in row.frames)
 
 
 def is_cut_off(row: Row) -> bool:
@@ -232,19 +232,19 @@ def growth(row: Row, memory: str = RSS) -> Growth | None:
     trends = of_repeats(row, memory)
     if not trends:
         return None
-    verdict = next(name for name in VERDICTS if any(each["verdict"] == name for each in trends))
-    own = [each for each in trends if each["verdict"] == verdict]
-    level_after = [each["level_after_s"] for each in own if each["level_after_s"] is not None]
+    verdict = next(name for name in VERDICTS if any(each.verdict == name for each in trends))
+    own = [each for each in trends if each.verdict == verdict]
+    level_after = [each.level_after_s for each in own if each.level_after_s is not None]
     return Growth(
         verdict=verdict,
         count=len(own),
         repeats=len(trends),
-        slope=statistics.median(each["last_slope_bytes_per_s"] for each in own),
-        low=min(each["last_low_bytes_per_s"] for each in own),
-        high=max(each["last_high_bytes_per_s"] for each in own),
-        confidence_percent=min(each["growing_confidence_percent"] for each in own),
+        slope=statistics.median(each.last_slope_bytes_per_s for each in own),
+        low=min(each.last_low_bytes_per_s for each in own),
+        high=max(each.last_high_bytes_per_s for each in own),
+        confidence_percent=min(each.growing_confidence_percent for each in own),
         level_after_s=max(level_after, default=None),
-        resolution=max(each["resolution_bytes_per_s"] for each in own),
+        resolution=max(each.resolution_bytes_per_s for each in own),
     )
 
 
@@ -259,7 +259,7 @@ def throttling(row: Row) -> Throttling | None:
 
 
 def _decodes(row: Row) -> bool:
-    return bool(row.schedule and row.schedule["video"])
+    return bool(row.schedule and row.schedule.video)
 
 
 def _frame_figures(repeats: Sequence[dict[str, Any] | None]) -> FrameFigures | None:
@@ -273,13 +273,13 @@ def _frame_figures(repeats: Sequence[dict[str, Any] | None]) -> FrameFigures | N
         return figure
 
     return FrameFigures(
-        due=of(lambda each: each["due"]),
-        done=of(lambda each: each["done"]),
-        dropped=of(lambda each: each["dropped"]),
-        missed=of(lambda each: each["missed"]),
-        per_s=of(lambda each: each["per_s"]),
-        lost_percent=Figure.of(100 * (each["dropped"] + each["missed"]) / each["due"] for each in known if each["due"]),
-        latency=_latency([each["latency_ns"] for each in known if each["latency_ns"]]),
+        due=of(lambda each: each.due),
+        done=of(lambda each: each.done),
+        dropped=of(lambda each: each.dropped),
+        missed=of(lambda each: each.missed),
+        per_s=of(lambda each: each.per_s),
+        lost_percent=Figure.of(100 * (each.dropped + each.missed) / each.due for each in known if each.due),
+        latency=_latency([each.latency_ns for each in known if each.latency_ns]),
     )
 
 
@@ -287,5 +287,5 @@ def _latency(repeats: Sequence[dict[str, int]]) -> dict[str, Figure]:
     if not repeats:
         return {}
     found = {name: Figure.of(each[name] for each in repeats) for name in PERCENTILES}
-    longest = Figure(max(each["max"] for each in repeats), None)
+    longest = Figure(max(each.max for each in repeats), None)
     return {name: figure for name, figure in {**found, "max": longest}.items() if figure}

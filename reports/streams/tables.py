@@ -176,7 +176,7 @@ def stream_rows(group: Group) -> Iterator[tuple[Row, dict[str, Any]]]:
             asked = _asked(row)
             yield row, {**asked, "stream": "all", **_frame_values(all_frames(row)), **_values_of_all(row, found)}
             for number, frames in enumerate(stream_frames(row), start=1):
-                fps = {"asked_per_s": found.schedule["fps"]}
+                fps = {"asked_per_s": found.schedule.fps}
                 yield row, {**asked, **fps, "stream": number, **_frame_values(frames)}
 
 
@@ -197,7 +197,7 @@ def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts
         *frames, p50, p99, longest = _frame_cells(all_frames(row), _SHOWN_PERCENTILES)
         share = inference_saved_percent(row, found.decode_only)
         shown += [_part_cell(row, found), percent(share), *frames, _in_one(p50, p99, longest)]
-    against = row.info["baseline"] if row.measured else None
+    against = row.info.baseline if row.measured else None
     return [
         Cell(texts.scenario(row.scenario), False),
         *map(Cell, shown),
@@ -209,7 +209,7 @@ def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts
 def _of_finished(row: Row, column: str) -> str:
     """Return what the repeats read that were finished when the run was cut off; of other failures nothing."""
     name = _READ_AT_THE_END.get(column)
-    return mib(Figure.of(row.info["memory"][name])) if name and is_cut_off(row) else EMPTY
+    return mib(Figure.of(row.info.memory[name])) if name and is_cut_off(row) else EMPTY
 
 
 def _part_cell(row: Row, found: Workload) -> str:
@@ -247,7 +247,7 @@ def _outcome(row: Row, texts: Texts) -> str:
 
 def _is_like(row: PublishedRow, found: Workload) -> bool:
     info = found.rows[0].info
-    return (row.streams, row.contexts) == (info["streams"], info["contexts"])
+    return (row.streams, row.contexts) == (info.streams, info.contexts)
 
 
 def _published_cells(row: PublishedRow, memory: Sequence[str], width: int, texts: Texts) -> tuple[str, list[Cell]]:
@@ -342,12 +342,12 @@ def _mean(values: Sequence[float], decimals: int = 0) -> str:
 def _asked(row: Row) -> dict[str, Any]:
     schedule = row.schedule or {}
     return {
-        "baseline": row.info["baseline"],
+        "baseline": row.info.baseline,
         "outcome": row.outcome,
-        "asked_per_s": schedule["count"] * schedule["fps"],
-        "queue": schedule["queue"],
-        "duration_s": schedule["duration_s"],
-        "video": schedule["video"]["name"] if schedule["video"] else None,
+        "asked_per_s": schedule.count * schedule.fps,
+        "queue": schedule.queue,
+        "duration_s": schedule.duration_s,
+        "video": schedule.video.name if schedule.video else None,
         "repeats": len(row.frames),
         "interrupted": "yes" if is_interrupted(row) else "no",
     }

@@ -50,18 +50,18 @@ def asked_sentences(found: Workload, texts: Texts) -> list[str]:
     """Return what was asked of the streams."""
     schedule, info = found.schedule, found.rows[0].info
     values = {
-        "count": schedule["count"],
-        "contexts": info["contexts"],
+        "count": schedule.count,
+        "contexts": info.contexts,
         "what": _what(found, texts),
-        "duration": _duration(schedule["duration_s"], texts),
-        "warm_up": _duration(schedule["warm_up_s"], texts),
-        "fps": _short(schedule["fps"]),
+        "duration": _duration(schedule.duration_s, texts),
+        "warm_up": _duration(schedule.warm_up_s, texts),
+        "fps": _short(schedule.fps),
         "asked": _short(asked_per_s(found.rows[0])),
-        "queue": schedule["queue"],
+        "queue": schedule.queue,
     }
-    pace = "streams_asked_paced" if schedule["fps"] else "streams_asked_fastest"
-    queue = "streams_queue" if schedule["queue"] else "streams_no_queue"
-    keys = ["streams_asked", pace, *([queue] if schedule["fps"] else [])]
+    pace = "streams_asked_paced" if schedule.fps else "streams_asked_fastest"
+    queue = "streams_queue" if schedule.queue else "streams_no_queue"
+    keys = ["streams_asked", pace, *([queue] if schedule.fps else [])]
     return [texts("sentence_separator").join(texts(key, **values) for key in keys)]
 
 
@@ -72,7 +72,7 @@ def frame_sentences(found: Workload, texts: Texts) -> list[str]:
     rates = _measured_rates(found)
     if not rates:
         return []
-    if not found.schedule["fps"]:
+    if not found.schedule.fps:
         return [texts("streams_fastest", parts=_rates(rates, texts)), *_decoding(found, texts)]
     slow = [(row, rate) for row, rate in rates if not kept_up(row)]
     asked = _short(asked_per_s(found.rows[0]))
@@ -110,7 +110,7 @@ def opening_part(group: Group, label: str, texts: Texts) -> str | None:
         "asked": _short(asked_per_s(found.rows[0])),
         "range": _range(rates, texts) if rates else "",
     }
-    pace = ("paced" if found.schedule["fps"] else "fastest") if found.computes else "virtual"
+    pace = ("paced" if found.schedule.fps else "fastest") if found.computes else "virtual"
     if row is None:
         return texts(f"opening_streams_{pace}_only", **values)
     share = inference_saved_percent(row, found.decode_only) if found.computes else _percent_saved(row)
@@ -193,7 +193,7 @@ def _measured_rates(found: Workload) -> list[tuple[Row, Figure]]:
 
 
 def _what(found: Workload, texts: Texts) -> str:
-    video = found.schedule["video"]
+    video = found.schedule.video
     if video is None:
         return texts("streams_no_video")
     return texts("streams_video", **{key: video[key] for key in ("width", "height", "codec", "name")})
@@ -202,10 +202,10 @@ def _what(found: Workload, texts: Texts) -> str:
 def _decoding(found: Workload, texts: Texts) -> list[str]:
     """Return whether the machine could at least decode what was asked for."""
     frames = all_frames(found.decode_only) if found.decode_only else None
-    if frames is None or found.decode_only is None or not found.schedule["video"]:
+    if frames is None or found.decode_only is None or not found.schedule.video:
         return []
     values = {"rate": _short(frames.per_s.median), "asked": _short(asked_per_s(found.decode_only))}
-    if not found.schedule["fps"]:
+    if not found.schedule.fps:
         return [texts("streams_decoding_alone", **values)]
     return [texts("streams_decodes" if kept_up(found.decode_only) else "streams_cannot_decode", **values)]
 
@@ -260,7 +260,7 @@ def _per_core(found: Workload, texts: Texts) -> list[str]:
 
 
 def _count(row: Row) -> int:
-    return len(row.info["plan"]["contexts"])
+    return len(row.info.plan.contexts)
 
 
 def _rate(row: Row) -> str:
@@ -304,7 +304,7 @@ def _values_of_verdict(row: Row, found: Growth, texts: Texts) -> dict[str, str]:
 
 def _measured_time(row: Row, texts: Texts) -> str:
     """Return how long the steady state was that is kept, at least."""
-    seconds = [each["seconds"] for each in row.frames]
+    seconds = [each.seconds for each in row.frames]
     return _duration(min(seconds, default=0.0), texts)
 
 
