@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accounting.attribution import WEIGHT_REGISTER
 from accounting.ledger import Buffer, Ledger, Read, Submit
 from scenarios.plan import Context, Model, Plan, Step
+from targets.barriers import Allocation, BarrierReading, StepData
+from tests.support import barrier
 
 PAGE = 4096
 
@@ -28,35 +30,37 @@ def make_plan(*contexts: Context, cores: int = 1, models: int = 2) -> Plan:
 
 def make_barriers(
     plan: Plan,
-    accounts: dict[int, dict[str, int]] | None = None,
-    allocations: dict[Step, list[dict[str, Any]]] | None = None,
+    accounts: Mapping[int, dict[str, int]] | None = None,
+    allocations: Mapping[Step, Sequence[Allocation]] | None = None,
     io: int = 0,
-) -> list[dict[str, Any]]:
-    """Return the records of a whole walk; `accounts` by context, `allocations` by the step that tells them.
+) -> list[BarrierReading]:
+    """Return the barriers of a whole walk; `accounts` by context, `allocations` by the step that tells them.
 
     `io` is what the library's totals grow by with the first inference.
     """
-    records: list[dict[str, Any]] = []
+    barriers: list[BarrierReading] = []
     for step in plan.steps():
-        data: dict[str, Any] = {"allocations": (allocations or {}).get(step, [])}
+        account: dict[str, int] = {}
         if step.phase in ("context", "first_inference"):
             account = (accounts or {}).get(step.context or 0, ACCOUNT)
-            grown = account and step.phase == "first_inference"
-            data["account"] = {**account, "dma_bytes": account["dma_bytes"] + io} if grown else account
-        records.append(_record(step, len(records), data))
+        if account and step.phase == "first_inference":
+            account = {**account, "dma_bytes": account["dma_bytes"] + io}
+        data = StepData(account=account, allocations=tuple((allocations or {}).get(step, ())))
+        barriers.append(barrier(step.phase, step.context, (len(barriers) + 1) * _STEP_NS, data))
         if step.phase == "steady":
-            records.append(_record(Step("trimmed"), len(records), {}))
-    return records
+            barriers.append(barrier("trimmed", None, (len(barriers) + 1) * _STEP_NS))
+    return barriers
 
 
-def _record(step: Step, position: int, data: dict[str, Any]) -> dict[str, Any]:
-    return {"phase": step.phase, "context": step.context, "at_ns": (position + 1) * _STEP_NS, "data": data}
+def steady_of(barriers: Sequence[BarrierReading]) -> int:
+    """Return the position of the steady barrier."""
+    return next(position for position, reached in enumerate(barriers) if reached.phase == "steady")
 
 
-def during(barriers: Sequence[dict[str, Any]], phase: str, context: int | None = None) -> int:
+def during(barriers: Sequence[BarrierReading], phase: str, context: int | None = None) -> int:
     """Return a time at which that step was under way."""
-    times = (each["at_ns"] for each in barriers if (each["phase"], each["context"]) == (phase, context))
-    return int(next(times)) - _STEP_NS // 2
+    times_ns = (reached.at_ns for reached in barriers if (reached.phase, reached.context) == (phase, context))
+    return next(times_ns) - _STEP_NS // 2
 
 
 def make_buffer(number: int, size: int, born_ns: int, **fields: Any) -> Buffer:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
-from dataclasses import asdict
-from typing import Any
 
 import pytest
 
-from accounting.account import account_of_ledger, account_of_runtime
-from accounting.attribution import COMPONENTS
+from accounting.account import Account, ApplicationBuffers, account_of_ledger, account_of_runtime
 from accounting.ledger import Buffer, Ledger, Read, Submit
-from accounting.sharing import Finding
+from accounting.sharing import Finding, Shared
+from accounting.sizes import COMPONENTS, ContextMemory
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import DUP, Context, Plan, Step
+from targets.barriers import Allocation, BarrierReading
 from tests.accounting.hand_made import (
     KERNEL_MAPPING,
     PAGE,
@@ -24,6 +22,7 @@ from tests.accounting.hand_made import (
     make_ledger,
     make_plan,
     make_submit,
+    steady_of,
     tensors_in,
     weights_in,
 )
@@ -32,11 +31,11 @@ from tests.support import make_plan as make_scenario
 _DUP = make_plan(Context(0, 0), Context(0, 0, DUP, 0))
 
 
-def _row(**pages: int) -> dict[str, int]:
-    return {f"{component}_bytes": pages.get(component, 0) * PAGE for component in COMPONENTS}
+def _row(**pages: int) -> ContextMemory:
+    return ContextMemory(**{f"{component}_bytes": pages.get(component, 0) * PAGE for component in COMPONENTS})
 
 
-def _dup_ledger(barriers: list[dict[str, Any]]) -> Ledger:
+def _dup_ledger(barriers: list[BarrierReading]) -> Ledger:
     """Return the ledger of a context and its dup, as librknnrt makes it: all given back in the end."""
     buffers: list[Buffer] = []
     for context, size in ((0, 10 * PAGE), (1, 2 * PAGE)):
@@ -53,11 +52,10 @@ def _dup_ledger(barriers: list[dict[str, Any]]) -> Ledger:
     return make_ledger(*buffers, submits=submits)
 
 
-def _account(plan: Plan, barriers: list[dict[str, Any]], ledger: Ledger) -> dict[str, Any]:
+def _account(plan: Plan, barriers: list[BarrierReading], ledger: Ledger) -> Account:
     account = account_of_ledger(plan, barriers, ledger)
     assert account is not None
-    written: dict[str, Any] = json.loads(json.dumps(account))
-    return written
+    return account
 
 
 # By a ledger
@@ -66,20 +64,20 @@ def _account(plan: Plan, barriers: list[dict[str, Any]], ledger: Ledger) -> dict
 def test_a_dup_to_the_byte() -> None:
     """Every buffer is in its context's row, shared weights once, and the rows add up to the total."""
     barriers = make_barriers(_DUP)
-    assert _account(_DUP, barriers, _dup_ledger(barriers)) == {
-        "source": "ledger",
-        "contexts": [
+    assert _account(_DUP, barriers, _dup_ledger(barriers)) == Account(
+        source="ledger",
+        contexts=(
             _row(weights=8, internal=3, register_commands=2, task_list=1, io=2),
             _row(internal=3, register_commands=2, task_list=1, io=2),
-        ],
-        "unattributed_bytes": 0,
-        "total_bytes": 24 * PAGE,
-        "peak_bytes": 24 * PAGE,
-        "left_bytes": 0,
-        "shared": [{"buffer": 2, "component": "weights", "size_bytes": 8 * PAGE, "owner": 0, "readers": [1]}],
-        "findings": [],
-        "application_buffers": [],
-    }
+        ),
+        unattributed_bytes=0,
+        total_bytes=24 * PAGE,
+        peak_bytes=24 * PAGE,
+        left_bytes=0,
+        shared=(Shared(2, "weights", 8 * PAGE, owner=0, readers=(1,)),),
+        findings=(),
+        application_buffers=(),
+    )
 
 
 def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> None:
@@ -87,9 +85,7 @@ def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> N
     plan = make_plan(Context(0, 0))
     step = Step("first_inference", 0)
     kinds = {11: "input", 12: "input", 13: "input", 14: "output"}
-    barriers = make_barriers(
-        plan, allocations={step: [{"inode": inode, "kind": kind} for inode, kind in kinds.items()]}
-    )
+    barriers = make_barriers(plan, allocations={step: [Allocation(kind, 0, inode) for inode, kind in kinds.items()]})
     made = during(barriers, "first_inference", 0)
     ledger = make_ledger(
         make_buffer(9, PAGE, during(barriers, "context", 0), flags=KERNEL_MAPPING),
@@ -97,10 +93,10 @@ def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> N
         make_buffer(3, PAGE, made, inode=13, died_ns=made + 1),
         submits=[make_submit(9, 9, tensors_in(1), at_ns=made), make_submit(9, 9, tensors_in(9), at_ns=made)],
     )
-    assert _account(plan, barriers, ledger)["application_buffers"] == [
-        {"kind": "input", "count": 2, "bytes": 3 * PAGE, "read": 1},
-        {"kind": "output", "count": 1, "bytes": 4 * PAGE, "read": 0},
-    ]
+    assert _account(plan, barriers, ledger).application_buffers == (
+        ApplicationBuffers("input", 2, 3 * PAGE, read=1),
+        ApplicationBuffers("output", 1, 4 * PAGE, read=0),
+    )
 
 
 def test_what_belongs_to_no_context_stands_apart() -> None:
@@ -108,8 +104,8 @@ def test_what_belongs_to_no_context_stands_apart() -> None:
     barriers = make_barriers(_DUP)
     ledger = make_ledger(make_buffer(1, 5 * PAGE, during(barriers, "imported"), died_ns=10**9))
     account = _account(_DUP, barriers, ledger)
-    assert account["contexts"] == [_row(), _row()]
-    assert (account["unattributed_bytes"], account["total_bytes"]) == (5 * PAGE, 5 * PAGE)
+    assert account.contexts == (_row(), _row())
+    assert (account.unattributed_bytes, account.total_bytes) == (5 * PAGE, 5 * PAGE)
 
 
 def test_the_peak_may_be_before_the_steady_phase() -> None:
@@ -118,7 +114,7 @@ def test_the_peak_may_be_before_the_steady_phase() -> None:
     made = during(barriers, "context", 0)
     ledger = make_ledger(make_buffer(1, 9 * PAGE, made, died_ns=made + 1), make_buffer(2, PAGE, made + 2))
     account = _account(_DUP, barriers, ledger)
-    assert (account["total_bytes"], account["peak_bytes"]) == (PAGE, 9 * PAGE)
+    assert (account.total_bytes, account.peak_bytes) == (PAGE, 9 * PAGE)
 
 
 def test_what_is_left_is_a_leak() -> None:
@@ -127,8 +123,8 @@ def test_what_is_left_is_a_leak() -> None:
     left = make_buffer(99, 3 * PAGE, during(barriers, "steady"))
     ledger = make_ledger(*_dup_ledger(barriers).buffers.values(), left)
     account = _account(_DUP, barriers, ledger)
-    assert account["left_bytes"] == 3 * PAGE
-    assert asdict(Finding("leak", None, None, None, 3 * PAGE)) in account["findings"]
+    assert account.left_bytes == 3 * PAGE
+    assert Finding("leak", None, None, None, 3 * PAGE) in account.findings
 
 
 @pytest.mark.parametrize("missing", [1, 2])
@@ -136,15 +132,15 @@ def test_a_process_that_did_not_destroy_all_has_no_leak(missing: int) -> None:
     """It died while it destroyed its contexts: what is there belongs to those that are left."""
     barriers = make_barriers(_DUP)
     account = _account(_DUP, barriers[:-missing], _dup_ledger(barriers))
-    assert account["left_bytes"] is None
-    assert account["findings"] == []
-    assert account["total_bytes"] == 24 * PAGE
+    assert account.left_bytes is None
+    assert account.findings == ()
+    assert account.total_bytes == 24 * PAGE
 
 
 def test_a_process_that_did_not_get_through_has_no_account() -> None:
     """Before the end of the steady phase there is nothing to compare."""
     barriers = make_barriers(_DUP)
-    before = next(position for position, each in enumerate(barriers) if each["phase"] == "steady")
+    before = steady_of(barriers)
     assert account_of_ledger(_DUP, barriers[:before], _dup_ledger(barriers)) is None
     assert account_of_runtime(_DUP, barriers[:before]) is None
     assert account_of_ledger(_DUP, [], make_ledger()) is None
@@ -153,17 +149,15 @@ def test_a_process_that_did_not_get_through_has_no_account() -> None:
 def test_internal_memory_of_a_group_is_its_first_contexts() -> None:
     """The others have none of their own, and are told as its readers."""
     plan = make_plan(Context(0, 0, internal=0), Context(0, 1, internal=0))
-    allocation = {"kind": "internal", "asked_bytes": 7 * PAGE, "inode": 55}
+    allocation = Allocation("internal", 7 * PAGE, 55)
     barriers = make_barriers(plan, allocations={Step("internal_memory", 0): [allocation]})
     buffers = [make_buffer(10 + each, PAGE, during(barriers, "context", each), flags=8) for each in (0, 1)]
     shared = make_buffer(1, 7 * PAGE, during(barriers, "internal_memory", 0), inode=55)
     ledger = make_ledger(*buffers, shared, submits=[make_submit(10 + each, 0, tensors_in(1)) for each in (0, 1)])
     account = _account(plan, barriers, ledger)
-    assert account["contexts"] == [_row(internal=7, task_list=1), _row(task_list=1)]
-    assert account["shared"] == [
-        {"buffer": 1, "component": "internal", "size_bytes": 7 * PAGE, "owner": 0, "readers": [1]}
-    ]
-    assert [each["kind"] for each in account["findings"]] == ["leak"]
+    assert account.contexts == (_row(internal=7, task_list=1), _row(task_list=1))
+    assert account.shared == (Shared(1, "internal", 7 * PAGE, owner=0, readers=(1,)),)
+    assert [finding.kind for finding in account.findings] == ["leak"]
 
 
 #: Decoding alone has no context, and no account.
@@ -178,19 +172,20 @@ def test_parts_add_up_to_the_ledger_whatever_is_in_it(seed: int) -> None:
     plan = make_scenario(scenario, *"abcd", streams=2, contexts=2, cores=chance.choice((1, 2)))
     barriers, ledger = _any_run(plan, chance)
     account = _account(plan, barriers, ledger)
-    at_ns = next(each["at_ns"] for each in barriers if each["phase"] == "steady")
-    rows = [size for row in account["contexts"] for size in row.values()]
-    assert len(account["contexts"]) == len(plan.contexts)
+    at_ns = barriers[steady_of(barriers)].at_ns
+    rows = [row.size_bytes(component) or 0 for row in account.contexts for component in COMPONENTS]
+    assert len(account.contexts) == len(plan.contexts)
     assert min(rows) >= 0
-    assert sum(rows) + account["unattributed_bytes"] == account["total_bytes"] == ledger.live_bytes(at_ns)
-    assert account["peak_bytes"] >= account["total_bytes"]
-    assert account["left_bytes"] == ledger.live_bytes(barriers[-1]["at_ns"])
-    for shared in account["shared"]:
-        assert shared["owner"] not in shared["readers"]
-        assert shared["readers"]
+    assert sum(rows) + account.unattributed_bytes == account.total_bytes == ledger.live_bytes(at_ns)
+    assert account.peak_bytes is not None
+    assert account.peak_bytes >= account.total_bytes
+    assert account.left_bytes == ledger.live_bytes(barriers[-1].at_ns)
+    for shared in account.shared:
+        assert shared.owner not in shared.readers
+        assert shared.readers
 
 
-def _any_run(plan: Plan, chance: random.Random) -> tuple[list[dict[str, Any]], Ledger]:
+def _any_run(plan: Plan, chance: random.Random) -> tuple[list[BarrierReading], Ledger]:
     """Return a walk with arbitrary buffers: of any size, life, flags and kind, and arbitrary runs over them."""
     sizes = [chance.randrange(0, 9 * PAGE) for _ in range(6)]
     accounts = {
@@ -200,13 +195,13 @@ def _any_run(plan: Plan, chance: random.Random) -> tuple[list[dict[str, Any]], L
     steps = [step for step in plan.steps() if step.phase in ("context", "internal_memory", "first_inference")]
     allocations = {
         step: [
-            {"kind": chance.choice(("weights", "internal", "input", "output")), "asked_bytes": 1, "inode": inode}
+            Allocation(chance.choice(("weights", "internal", "input", "output")), 1, inode)
             for inode in chance.sample(range(30), chance.randrange(3))
         ]
         for step in steps
     }
     barriers = make_barriers(plan, accounts, allocations)
-    end = barriers[-1]["at_ns"] + 50
+    end = barriers[-1].at_ns + 50
     buffers = []
     for number in range(1, 40):
         born = chance.randrange(end)

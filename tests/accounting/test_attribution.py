@@ -9,6 +9,7 @@ import pytest
 from accounting.attribution import Part, attribute
 from accounting.ledger import Ledger
 from scenarios.plan import DUP, INTERNAL, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
+from targets.barriers import Allocation
 from tests.accounting.hand_made import (
     ACCOUNT,
     KERNEL_MAPPING,
@@ -19,6 +20,7 @@ from tests.accounting.hand_made import (
     make_ledger,
     make_plan,
     make_submit,
+    steady_of,
     tensors_in,
     weights_in,
 )
@@ -30,10 +32,10 @@ _DUP = make_plan(Context(0, 0), Context(0, 0, DUP, 0))
 def _parts(plan: Plan, ledger: Ledger, **options: Any) -> list[tuple[int, int | None, str, int]]:
     """Return the parts at the end of the steady phase, in pages."""
     barriers = make_barriers(plan, **options)
-    steady = next(each for each in barriers if each["phase"] == "steady")
+    steady = barriers[steady_of(barriers)]
     return [
         (part.buffer, part.context, part.component, part.size_bytes // PAGE)
-        for part in attribute(plan, barriers, ledger, steady["at_ns"])
+        for part in attribute(plan, barriers, ledger, steady.at_ns)
     ]
 
 
@@ -152,7 +154,7 @@ def test_what_the_adapter_allocated_is_what_it_says(kind: str, component: str, f
     """By its inode, whatever its size and flags; it is told at any later barrier."""
     plan = make_plan(Context(0, 0, outside=(WEIGHTS, INTERNAL)))
     made = during(make_barriers(plan), "context", 0)
-    allocation = {"kind": kind, "asked_bytes": 10 * PAGE, "inode": 77}
+    allocation = Allocation(kind, 10 * PAGE, 77)
     ledger = make_ledger(make_buffer(1, 10 * PAGE, made, inode=77, flags=flags))
     for step in (Step("context", 0), Step("first_inference", 0)):
         assert _parts(plan, ledger, allocations={step: [allocation]}) == [(1, 0, component, 10)]
@@ -161,7 +163,7 @@ def test_what_the_adapter_allocated_is_what_it_says(kind: str, component: str, f
 def test_a_buffer_without_an_inode_is_not_the_adapters() -> None:
     """Memory that has no file descriptor says inode 0, and so does a buffer that never had one: no match."""
     made = during(make_barriers(_LOADS), "context", 0)
-    allocation = {"kind": "input", "asked_bytes": PAGE, "inode": 0}
+    allocation = Allocation("input", PAGE, 0)
     parts = _parts(_LOADS, make_ledger(make_buffer(1, PAGE, made)), allocations={Step("context", 0): [allocation]})
     assert parts == [(1, 0, "register_commands", 1)]
 
@@ -190,9 +192,9 @@ def test_a_model_without_internal_memory() -> None:
 def test_parts_keep_every_byte() -> None:
     """Weights that fill no page leave the rest of their buffer to the register commands."""
     barriers = make_barriers(_DUP, accounts={0: {**ACCOUNT, "weights_bytes": 8 * PAGE - 123}})
-    steady = next(each for each in barriers if each["phase"] == "steady")
+    steady = barriers[steady_of(barriers)]
     ledger = make_ledger(make_buffer(1, 9 * PAGE - 7, during(barriers, "context", 0)))
-    assert attribute(_DUP, barriers, ledger, steady["at_ns"]) == [
+    assert attribute(_DUP, barriers, ledger, steady.at_ns) == [
         Part(1, 0, "weights", 8 * PAGE - 123),
         Part(1, 0, "register_commands", PAGE + 123),
     ]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from accounting.account import account_of_runtime
+from accounting.account import Account, account_of_runtime
+from accounting.sizes import ContextMemory
 from scenarios.plan import (
     DUP,
     INPUT,
@@ -18,30 +19,30 @@ from scenarios.plan import (
     Plan,
     Step,
 )
-from tests.accounting.hand_made import ACCOUNT, PAGE, make_barriers, make_plan
+from targets.barriers import Allocation
+from tests.accounting.hand_made import ACCOUNT, PAGE, make_barriers, make_plan, steady_of
 
 _TOTAL = ACCOUNT["dma_bytes"]
 
 
-def _account(plan: Plan, **options: Any) -> dict[str, Any]:
+def _account(plan: Plan, **options: Any) -> Account:
     account = account_of_runtime(plan, make_barriers(plan, **options))
     assert account is not None
     return account
 
 
-def _pages(account: dict[str, Any], component: str) -> list[float]:
-    return [row[f"{component}_bytes"] / PAGE for row in account["contexts"]]
+def _pages(account: Account, component: str) -> list[float]:
+    return [(row.size_bytes(component) or 0) / PAGE for row in account.contexts]
 
 
 def test_loaded_contexts() -> None:
     """Weights and internal memory, and the rest of the total as other; what is not told apart is not told."""
     account = _account(make_plan(Context(0, 0), Context(0, 0)))
-    row = {"weights_bytes": 8 * PAGE, "internal_bytes": 3 * PAGE, "other_bytes": 3 * PAGE, "io_bytes": 0}
-    unknown = {"register_commands_bytes": None, "task_list_bytes": None}
-    assert account["contexts"] == [{**unknown, **row}] * 2
-    assert account["total_bytes"] == 2 * _TOTAL
-    assert (account["source"], account["peak_bytes"], account["left_bytes"]) == ("runtime", None, None)
-    assert (account["unattributed_bytes"], account["shared"], account["findings"]) == (0, [], [])
+    row = ContextMemory(weights_bytes=8 * PAGE, internal_bytes=3 * PAGE, other_bytes=3 * PAGE, io_bytes=0)
+    assert account.contexts == (row, row)
+    assert account.total_bytes == 2 * _TOTAL
+    assert (account.source, account.peak_bytes, account.left_bytes) == ("runtime", None, None)
+    assert (account.unattributed_bytes, account.shared, account.findings) == (0, (), ())
 
 
 def test_input_and_output_that_the_library_copies() -> None:
@@ -53,11 +54,11 @@ def test_input_and_output_that_the_library_copies() -> None:
 
 def test_input_and_output_in_place() -> None:
     """The library does not count what it is given; the adapter does."""
-    told = [{"kind": "input", "asked_bytes": 5 * PAGE, "inode": 1}, {"kind": "output", "asked_bytes": PAGE, "inode": 2}]
+    told = [Allocation("input", 5 * PAGE, 1), Allocation("output", PAGE, 2)]
     plan = make_plan(Context(0, 0, zero_copy=(INPUT,)), Context(0, 0))
     account = _account(plan, allocations={Step("first_inference", 0): told})
     assert _pages(account, "io") == [6, 0]
-    assert account["total_bytes"] == 2 * _TOTAL + 6 * PAGE
+    assert account.total_bytes == 2 * _TOTAL + 6 * PAGE
 
 
 @pytest.mark.parametrize("dups", [1, 3, 11])
@@ -69,7 +70,7 @@ def test_a_dups_weights_are_never_summed_again(dups: int) -> None:
     assert _pages(account, "weights") == [8, *[0] * dups]
     assert _pages(account, "internal") == [3] * (1 + dups)
     assert _pages(account, "other") == [3, *[2] * dups]
-    assert account["total_bytes"] == _TOTAL + dups * (3 + 2) * PAGE
+    assert account.total_bytes == _TOTAL + dups * (3 + 2) * PAGE
 
 
 def test_a_slaves_weights_are_its_masters() -> None:
@@ -78,14 +79,14 @@ def test_a_slaves_weights_are_its_masters() -> None:
     account = _account(plan, accounts={1: {**ACCOUNT, "dma_bytes": 5 * PAGE}})
     assert (_pages(account, "weights"), _pages(account, "internal")) == ([8, 0], [3, 3])
     assert _pages(account, "other") == [3, 2]
-    assert account["total_bytes"] == _TOTAL + 5 * PAGE
+    assert account.total_bytes == _TOTAL + 5 * PAGE
 
 
 def test_weights_and_internal_memory_from_outside() -> None:
     """They are in no total of the library's, which is then all rest."""
     told = [
-        {"kind": "weights", "asked_bytes": 8 * PAGE, "inode": 1},
-        {"kind": "internal", "asked_bytes": 3 * PAGE, "inode": 2},
+        Allocation("weights", 8 * PAGE, 1),
+        Allocation("internal", 3 * PAGE, 2),
     ]
     plan = make_plan(Context(0, 0, outside=(WEIGHTS, INTERNAL)))
     account = _account(
@@ -94,22 +95,19 @@ def test_weights_and_internal_memory_from_outside() -> None:
         allocations={Step("context", 0): told, Step("first_inference", 0): told},
     )
     assert [_pages(account, each) for each in ("weights", "internal", "other")] == [[8], [3], [3]]
-    assert account["total_bytes"] == _TOTAL
+    assert account.total_bytes == _TOTAL
 
 
 def test_internal_memory_of_a_group_counts_once() -> None:
     """It is as large as was allocated, and stands with the first context; the rest of each context is told in full."""
     contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0, 1)]
     plan = make_plan(*contexts, cores=2)
-    told = {
-        Step("first_inference", first): [{"kind": "internal", "asked_bytes": 9 * PAGE, "inode": first}]
-        for first in (0, 1)
-    }
+    told = {Step("first_inference", first): [Allocation("internal", 9 * PAGE, first)] for first in (0, 1)}
     without = {**ACCOUNT, "dma_bytes": _TOTAL - 3 * PAGE}
     account = _account(plan, accounts=dict.fromkeys(range(4), without), allocations=told)
     assert _pages(account, "internal") == [9, 9, 0, 0]
     assert _pages(account, "other") == [3] * 4
-    assert account["total_bytes"] == 4 * _TOTAL - 4 * 3 * PAGE + 2 * 9 * PAGE
+    assert account.total_bytes == 4 * _TOTAL - 4 * 3 * PAGE + 2 * 9 * PAGE
 
 
 def test_dups_in_one_internal_memory() -> None:
@@ -117,16 +115,16 @@ def test_dups_in_one_internal_memory() -> None:
     plan = make_plan(Context(0, 0, internal=0), Context(0, 0, DUP, 0, internal=0))
     source = {**ACCOUNT, "dma_bytes": 11 * PAGE}
     dup = {**ACCOUNT, "dma_bytes": 13 * PAGE}
-    told = {Step("first_inference", 0): [{"kind": "internal", "asked_bytes": 3 * PAGE, "inode": 1}]}
+    told = {Step("first_inference", 0): [Allocation("internal", 3 * PAGE, 1)]}
     account = _account(plan, accounts={0: source, 1: dup}, allocations=told)
-    assert account["total_bytes"] == (8 + 3 + 3 + 2) * PAGE
+    assert account.total_bytes == (8 + 3 + 3 + 2) * PAGE
 
 
 def test_a_shared_context_adds_nothing() -> None:
     """It is its source, run from another thread: its words are its source's."""
     account = _account(make_plan(Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0)), io=PAGE)
-    assert account["total_bytes"] == _TOTAL + PAGE
-    assert sum(size or 0 for size in account["contexts"][1].values()) == 0
+    assert account.total_bytes == _TOTAL + PAGE
+    assert account.contexts[1].total_bytes == 0
 
 
 def test_a_total_that_is_less_than_its_parts() -> None:
@@ -145,5 +143,5 @@ def test_a_process_that_did_not_get_through() -> None:
     """Before the end of the steady phase there is nothing to compare."""
     plan = make_plan(Context(0, 0))
     barriers = make_barriers(plan)
-    before = next(position for position, each in enumerate(barriers) if each["phase"] == "steady")
+    before = steady_of(barriers)
     assert account_of_runtime(plan, barriers[:before]) is None

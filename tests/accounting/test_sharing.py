@@ -16,6 +16,7 @@ from tests.accounting.hand_made import (
     make_ledger,
     make_plan,
     make_submit,
+    steady_of,
     tensors_in,
     weights_in,
 )
@@ -42,10 +43,10 @@ def _findings(plan: Plan, *submits: Submit) -> list[Finding]:
 
 def _shared(plan: Plan, *submits: Submit) -> list[tuple[int, int, tuple[int, ...]]]:
     barriers, ledger = make_barriers(plan), _ledger(plan, *submits)
-    steady = next(each for each in barriers if each["phase"] == "steady")
+    steady = barriers[steady_of(barriers)]
     return [
         (each.buffer, each.owner, each.readers)
-        for each in shared_parts(attribute(plan, barriers, ledger, steady["at_ns"]), barriers, ledger)
+        for each in shared_parts(attribute(plan, barriers, ledger, steady.at_ns), barriers, ledger)
     ]
 
 
