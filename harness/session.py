@@ -95,9 +95,9 @@ class Session:
             raise KeyboardInterrupt
         if measurement.info["failure"] is None:
             return
-        failure = Failure(**measurement.info["failure"])
+        failure = Failure.from_json(measurement.info["failure"])
         if failure.kind == "not_supported":
-            pytest.skip(failure.message)
+            pytest.skip(str(failure.message))
         pytest.fail("\n".join(filter(None, (str(failure), failure.last_words))), pytrace=False)
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:

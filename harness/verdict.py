@@ -21,11 +21,13 @@ def judge(result: dict[str, Any], baseline: dict[str, Any]) -> Trial:
     """Return the trial that the scenario's result and its baseline's make."""
     scenario = str(result["scenario"])
     if result["outcome"] == "not_supported":
-        return Trial(scenario, "not_supported", result["failure"]["message"])
+        return Trial(scenario, "not_supported", str(Failure.from_json(result["failure"]).message))
     if result["outcome"] != "ok":
-        return Trial(scenario, "fails", str(Failure(**result["failure"])))
+        return Trial(scenario, "fails", str(Failure.from_json(result["failure"])))
     if baseline["outcome"] != "ok":
-        return Trial(scenario, "fails", f"its baseline {baseline['scenario']}: {Failure(**baseline['failure'])}")
+        return Trial(
+            scenario, "fails", f"its baseline {baseline['scenario']}: {Failure.from_json(baseline['failure'])}"
+        )
     return _judge_saving(scenario, result, baseline)
 
 

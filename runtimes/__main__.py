@@ -89,7 +89,7 @@ def _list() -> int:
 
 
 def _rows(sources: Iterable[MemorySource]) -> list[tuple[str, bool, str]]:
-    return [(source.name, source.readable, source.remark) for source in sources]
+    return [(source.name, source.readable, str(source.remark)) for source in sources]
 
 
 def _state(entry: RuntimeEntry) -> tuple[str, bool, str]:

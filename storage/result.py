@@ -17,7 +17,8 @@ __all__ = ["SCHEMA", "Configuration", "Repeat", "build_result"]
 
 #: Written into every result; a change of names or meanings makes a new number.
 #: 1 (2026-11): first form; later the same month, all optional: `npu`, `driver_version`, `chip`, `computes`, `copies`;
-#: of streams `frames`, `plan.schedule` and figures of their own in `memory` and `speed`.
+#: of streams `frames`, `plan.schedule` and figures of their own in `memory` and `speed`;
+#: the `message` of a failure is a code with values, and was a sentence.
 SCHEMA = "reusebench-result-1"
 
 
@@ -51,7 +52,7 @@ class Repeat:
 
     #: A record per barrier, in order (targets.measured_process.Run.phases).
     barriers: Sequence[dict[str, Any]]
-    #: None, or {"kind", "phase", "context", "message", "last_words"}.
+    #: None, or targets.outcome.Failure as dataclasses.asdict gives it.
     failure: dict[str, Any] | None
     elapsed_s: float
     system_memory_noise_bytes: int

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from messages import Message
 from scenarios.plan import Plan, Step
 from targets.base import Target
 from targets.interrupt import first_interrupt_calls
@@ -124,7 +125,7 @@ class _Process:
         while b"\n" not in self._buffer:
             now = time.monotonic()
             if now >= deadline:
-                self._fail("hung", step, f"no answer within the time limit of {time_limit_s:g} s (--time-limit)")
+                self._fail("hung", step, Message("no_answer", {"seconds": f"{time_limit_s:g}"}))
             if now >= next_sample:
                 if observer:
                     observer.sample()
@@ -133,15 +134,15 @@ class _Process:
         line, _, self._buffer = self._buffer.partition(b"\n")
         message = _parse_message(line)
         if message is None:
-            self._fail("failed", step, f"the process wrote what is no message of the protocol: {line[:200]!r}")
+            self._fail("failed", step, Message("protocol_broken", {"line": repr(line[:200])}))
         if message["event"] == "failure":
             self._fail(message["kind"], Step(message["phase"], message["context"]), message["message"])
         return message
 
     def fail_ended(self, step: Step) -> NoReturn:
         """Say how the process has ended, which it has by itself."""
-        kind, sentence = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
-        self._fail(kind, step, sentence)
+        kind, message = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
+        self._fail(kind, step, message)
 
     def kill(self) -> None:
         """End the process, if it has not left, and its children, and release all that belongs to it."""
@@ -168,7 +169,7 @@ class _Process:
             self._popen.kill()
             return self._popen.wait()
 
-    def _fail(self, kind: str, step: Step, message: str) -> NoReturn:
+    def _fail(self, kind: str, step: Step, message: Message) -> NoReturn:
         raise _Stopped(Failure(kind, step.phase, step.context, message, self._last_words()))
 
     def _last_words(self) -> str:
@@ -295,6 +296,8 @@ def _parse_message(line: bytes) -> dict[str, Any] | None:
     """Return the message, or None where the line is none."""
     try:
         message: dict[str, Any] = json.loads(line)
+        if message["event"] == "failure":
+            message["message"] = Message.from_json(message["message"])
         return message if _MESSAGES[message["event"]] <= message.keys() else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

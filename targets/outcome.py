@@ -1,10 +1,14 @@
-"""How a measured process ended: the kinds of failure, each with the sentence that tables and terminals show."""
+"""How a measured process ended: the kinds of failure, and why it failed as a message."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from messages import ENGLISH, Message, words
 
 __all__ = ["OUTCOMES", "Failure", "classify_exit", "oom_kills"]
 
@@ -31,15 +35,24 @@ class Failure:
     #: The phase that was under way, and its context where it has one.
     phase: str
     context: int | None
-    #: One sentence: what happened.
-    message: str
+    #: What happened.
+    message: Message
     #: The end of what the process wrote to standard error.
     last_words: str = ""
 
+    @staticmethod
+    def from_json(stored: Mapping[str, Any]) -> Failure:
+        """Return the failure of what dataclasses.asdict made of it."""
+        return Failure(**{**stored, "message": Message.from_json(stored["message"])})
+
+    def sentence(self, language: str = ENGLISH) -> str:
+        """Return what happened and in which phase, in a language of messages.LANGUAGES."""
+        phase = Message(f"phase_{self.phase}", {} if self.context is None else {"number": self.context})
+        kind = Message(f"kind_{self.kind}")
+        return words(Message("failure", {"kind": kind, "phase": phase, "message": self.message}), language)
+
     def __str__(self) -> str:
-        """Return the sentence with its place."""
-        where = self.phase if self.context is None else f"{self.phase} {self.context}"
-        return f"{self.kind.replace('_', ' ')} in phase {where!r}: {self.message}"
+        return self.sentence()
 
 
 def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
@@ -51,17 +64,13 @@ def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
     return 0
 
 
-def classify_exit(code: int, killed_for_memory: bool) -> tuple[str, str]:
+def classify_exit(code: int, killed_for_memory: bool) -> tuple[str, Message]:
     """Return (kind, message) for a process that ended between two barriers; code as subprocess gives it."""
     if code >= 0:
-        return "crashed", f"the process ended with exit code {code} before the plan was done"
+        return "crashed", Message("process_exited", {"code": code})
     if code == -signal.SIGKILL and killed_for_memory:
-        return "out_of_memory", "the kernel's out-of-memory killer ended the process (SIGKILL)"
-    return "crashed", f"the process was ended by {_signal_name(-code)}"
-
-
-def _signal_name(number: int) -> str:
+        return "out_of_memory", Message("process_killed_for_memory")
     try:
-        return signal.Signals(number).name
+        return "crashed", Message("process_ended_by_signal", {"signal": signal.Signals(-code).name})
     except ValueError:  # most real-time signals have no name
-        return f"signal {number}"
+        return "crashed", Message("process_ended_by_signal_number", {"number": -code})

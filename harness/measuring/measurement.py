@@ -18,6 +18,7 @@ from harness.measuring.repeat import Measuring
 from harness.measuring.videos import Videos
 from harness.options import Settings
 from harness.progress import Listener
+from messages import Message
 from models.cache import cache_root
 from runtimes import find_runtime
 from samplers.npu import NpuSources
@@ -183,8 +184,9 @@ def _wrong_memory(repeats: list[Repeat]) -> Failure | None:
     for repeat in repeats:
         for finding in repeat.npu["findings"] if repeat.npu else ():
             if finding["kind"] in WRONG_READS:
-                owner = "the application" if finding["owner"] is None else f"context {finding['owner'] + 1}"
-                what = "freed memory" if finding["kind"] == "reads_freed" else "memory that the plan does not share"
-                message = f"its register commands name {what} of {owner}, {finding['amount']} addresses"
+                owner = Message("owner_application")
+                if finding["owner"] is not None:
+                    owner = Message("owner_context", {"number": finding["owner"] + 1})
+                message = Message(finding["kind"], {"owner": owner, "amount": finding["amount"]})
                 return Failure("wrong_memory", "steady", finding["context"], message)
     return None

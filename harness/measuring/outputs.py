@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from messages import Message
 from scenarios.plan import Plan
 from storage.result import Repeat
 from targets.outcome import Failure
@@ -34,7 +35,15 @@ class Outputs:
                 continue
             first, scenario = self._known.setdefault((info["runtime"], model["digest"]), (digests, info["scenario"]))
             if len(digests) > 1 or digests != first:
-                message = f"outputs of {model['name']} are {', '.join(digests)}; {scenario} gave {', '.join(first)}"
+                message = Message(
+                    "outputs_differ",
+                    {
+                        "model": model["name"],
+                        "digests": ", ".join(digests),
+                        "scenario": scenario,
+                        "others": ", ".join(first),
+                    },
+                )
                 return Failure("outputs_differ", "steady", None, message)
         return None
 
@@ -46,7 +55,7 @@ class Outputs:
                 unequal = within + self._count_unequal(plan, index, checksums)
                 if unequal:
                     name = plan.models[index].name
-                    message = f"{name} gave other outputs for {unequal} frames than for the same frames before"
+                    message = Message("frames_differ", {"model": name, "unequal": unequal})
                     return Failure("outputs_differ", "steady", None, message)
         return None
 

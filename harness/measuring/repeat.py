@@ -13,6 +13,7 @@ from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from harness.measuring.frames import FramesWatch
 from harness.options import Settings
+from messages import Message
 from runtimes import find_runtime
 from samplers.npu import NpuSources
 from samplers.observer import Observer
@@ -116,8 +117,7 @@ class Measuring:
 
 
 def _cut_off(seconds: float) -> Failure:
-    message = f"the session ended after {seconds:.0f} s of streams, without a word; what was measured by then is kept"
-    return Failure("cut_off", "steady", None, message)
+    return Failure("cut_off", "steady", None, Message("session_cut_off", {"seconds": round(seconds)}))
 
 
 def _on_npu(plan: Plan) -> bool:

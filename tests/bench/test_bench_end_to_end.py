@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
+from messages import Message
 from storage.files import WITHOUT_SPEED, check_result
 from storage.trace import read_trace
 from targets.chips import chip_of_this_machine
@@ -82,7 +83,7 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
     info = result["extra_info"]
     check_result(info)
     assert (info["scenario"], info["outcome"]) == ("external_internal", "not_supported")
-    assert info["failure"]["message"] in whole.first.words
+    assert str(Message.from_json(info["failure"]["message"])) in whole.first.words
 
 
 def test_what_has_no_models_is_skipped(whole: Whole) -> None:
@@ -224,7 +225,10 @@ def test_a_damaged_model_spoils_only_what_uses_it(bench: Bench, tiny_model: Path
     assert (results["no_reuse"]["failure"]["phase"], results["no_reuse"]["failure"]["context"]) == ("context", 2)
     assert results["partial_dup"]["failure"]["phase"] == "prepare"
     for name in ("no_reuse", "partial_dup"):
-        assert str(damaged) in results[name]["failure"]["message"]
+        assert results[name]["failure"]["message"] == {
+            "code": "onnx_model_unreadable",
+            "values": {"model": str(damaged)},
+        }
     assert f"failed in phase 'context 2': {damaged}" in done.words
     assert "Traceback" not in done.words
 
@@ -240,7 +244,8 @@ def test_a_process_that_is_killed_is_a_row(bench: Bench, tiny_model: Path) -> No
         "no_reuse_one_model": "crashed",
         "shared_context": "ok",
     }
-    assert results["no_reuse_one_model"]["failure"]["message"] == "the process was ended by SIGKILL"
+    message = {"code": "process_ended_by_signal", "values": {"signal": "SIGKILL"}}
+    assert results["no_reuse_one_model"]["failure"]["message"] == message
     assert "Traceback" not in done.words
 
 
