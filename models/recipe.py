@@ -80,7 +80,7 @@ class RknnRecipe:
     weightless: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UnknownPlatform or WeightsNotRemovable."""
+        """Raise ModelError for an unknown platform, or one whose weights cannot be left out."""
         platform = find_platform(self.platform)
         if self.weightless:
             platform.check_weightless()

@@ -46,7 +46,7 @@ def print_summary(program: Mapping[str, Any], stored: Path, storage: Path) -> No
     for note in _notes(program):
         tell(note)
     option = "" if storage == board_storage() else f" --storage {storage}"
-    tell(f"stored in {stored}. The report: python -m reports{option}")
+    tell(f"stored in {stored}. The report: reusebench report{option}")
 
 
 def _title(program: Mapping[str, Any]) -> str:

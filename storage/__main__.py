@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from storage.board import board_storage
-from storage.errors import NoRuns, NoStorage, NotRemovable, SeveralStorages, StorageError
+from storage.errors import StorageError
 from storage.files import BadFile, storages_in
 from storage.journal import cut_off_hint
 from storage.maintenance.inventory import take_inventory
@@ -96,10 +96,13 @@ def _recover(options: argparse.Namespace) -> list[BadFile]:
 def _prune(options: argparse.Namespace) -> Sequence[BadFile]:
     storages = _storages(options.storage)
     if len(storages) > 1:
-        raise SeveralStorages(options.storage, storages)
+        names = ", ".join(map(str, storages))
+        raise StorageError(
+            f"{options.storage} has the storages of several boards. Name one with --storage DIR: {names}"
+        )
     inventory = take_inventory(storages[0])
     if not inventory.runs:
-        raise NoRuns(storages[0])
+        raise StorageError(f"there is no run in {storages[0]}: it is no storage, and nothing in it is removed")
     pruning = choose(inventory, options.old, options.named, time.time())
     _print(pruning_lines(pruning))
     if not options.dry_run:
@@ -112,7 +115,10 @@ def _remove(pruning: Pruning) -> None:
     try:
         remove(pruning)
     except OSError as error:
-        raise NotRemovable(error) from None
+        raise StorageError(
+            f"{error.filename} cannot be removed ({error.strerror}). It and what comes after it are still there; "
+            "the same command goes on"
+        ) from None
 
 
 def _storages(folder: Path) -> list[Path]:
@@ -121,7 +127,7 @@ def _storages(folder: Path) -> list[Path]:
 
 def _existing(folder: Path) -> Path:
     if not folder.is_dir():
-        raise NoStorage(folder)
+        raise StorageError(f"no storage at {folder}. Run `pytest bench/` first, or name another with --storage DIR")
     return folder
 
 

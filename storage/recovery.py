@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.errors import NotRecoverable
+from storage.errors import StorageError
 from storage.files import (
     WITHOUT_SPEED,
     BadFile,
@@ -45,7 +45,7 @@ class Recovery:
 def recover(folder: Path) -> Iterator[Recovery]:
     """Store the journals of the storage, or of all storages in the folder; yield what came of each as it comes.
 
-    Journals of sessions that live are left alone. Raise NotRecoverable where a run cannot be written.
+    Journals of sessions that live are left alone. Raise StorageError where a run cannot be written.
     """
     for journal in journals_in(folder):
         try:
@@ -54,7 +54,10 @@ def recover(folder: Path) -> Iterator[Recovery]:
         except JournalHeld as error:
             recovery = Recovery(journal, remark=str(error))
         except OSError as error:
-            raise NotRecoverable(journal, error) from None
+            raise StorageError(
+                f"{journal} cannot be stored as a run ({error.filename or journal}: {error.strerror}). "
+                "Nothing is lost: put that right, and the same command goes on"
+            ) from None
         yield recovery
 
 

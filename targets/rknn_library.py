@@ -9,7 +9,7 @@ from pathlib import Path
 from runtimes.base import AdapterError
 from runtimes.rknn import library as library_file
 from targets.chips import CHIPS
-from targets.errors import LibraryNotUsable
+from targets.errors import TargetError
 
 __all__ = ["Library", "architecture_of", "architecture_of_this_python", "read_library"]
 
@@ -34,7 +34,7 @@ def read_library(path: Path) -> Library:
     try:
         file = library_file.read_library(str(path))
     except AdapterError as error:
-        raise LibraryNotUsable(error) from None
+        raise TargetError(f"--rknn-library {error}") from None
     return Library(path.absolute(), file.kind, file.version, file.architecture)
 
 

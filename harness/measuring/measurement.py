@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accounting.sharing import WRONG_READS
-from harness.errors import NothingDecoded, ResolutionsTooFew
+from harness.errors import NoModels
 from harness.measuring.model_sets import ModelSets
 from harness.measuring.outputs import Outputs
 from harness.measuring.repeat import Measuring
@@ -76,9 +76,9 @@ class Bench:
         try:
             plans = build_plans(scenario, self.settings.parameters(runtime, models, schedule))
         except TooFewModels as error:
-            raise ResolutionsTooFew(error) from None
+            raise NoModels(str(error)) from None
         if schedule and not (schedule.video or plans[0].contexts):
-            raise NothingDecoded
+            raise NoModels("nothing is decoded on a virtual board: there is no memory of decoding to tell apart")
         return plans
 
     def measure(self, runtime: str, scenario: str, keep: Keep = lambda _: None) -> Measurement:

@@ -360,7 +360,7 @@ def test_mistakes_of_a_user(bench: Bench, tiny_model: Path, arguments: list[str]
     ("arguments", "words"),
     [
         (["--runtime=onnxruntime"], "--runtime onnxruntime is not here: pip install onnxruntime"),
-        (["--target=python"], "no runtime is installed for this Python. `python -m runtimes` says what to install"),
+        (["--target=python"], "no runtime is installed for this Python. `reusebench doctor` says what to install"),
     ],
 )
 def test_a_python_without_runtimes(bench: Bench, arguments: list[str], words: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import runtimes
 from accounting.sharing import Finding
-from harness.errors import ResolutionsTooFew
+from harness.errors import NoModels
 from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
@@ -211,7 +211,7 @@ def test_a_failure_is_no_reason_for_another_plan(tmp_path: Path) -> None:
 
 def test_a_scenario_of_more_models_than_there_are(tmp_path: Path) -> None:
     """It is no failure of the runtime, and said before anything is measured."""
-    with pytest.raises(ResolutionsTooFew, match="about the first 3 resolutions and there are 2"):
+    with pytest.raises(NoModels, match="about the first 3 resolutions and there are 2"):
         _bench(tmp_path, "plain", "plain too").measure("scripted", "shared_weights_3")
 
 
