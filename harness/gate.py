@@ -109,8 +109,8 @@ def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
         return None
     if _MOVES.search(words):
         raise UserError(
-            f"--memory-baseline {words}: a run that got worse would be the next baseline. Name one that stays: a name "
-            "given with --benchmark-save, a number, a file or a git revision"
+            f"--memory-baseline {words}: this moves, so that a run that got worse would be the next baseline. Name one "
+            "that stays: a name given with --benchmark-save, a number, a file or a git revision"
         )
     known = [run for run in read_runs(storage) if isinstance(run, Run)] if storage.is_dir() else []
     try:

@@ -66,7 +66,9 @@ class Session:
         #: False under --benchmark-disable and --benchmark-skip.
         self.saves = not (self._benchmarks.disabled or self._benchmarks.skip)
         if self._gate and not self.saves:
-            raise UserError("--memory-baseline needs a run that is stored: leave out --benchmark-disable and -skip")
+            raise UserError(
+                "--memory-baseline needs a run that is stored: leave out --benchmark-disable and --benchmark-skip"
+            )
         if self.saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._benchmarks.storage.save = self._save

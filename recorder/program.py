@@ -157,7 +157,7 @@ def command_of(pid: int) -> list[str]:
 
 
 def _no_process(pid: int) -> RecordError:
-    return RecordError(f"there is no process {pid}. Running ones: `ps -e`, or `pidof NAME`")
+    return RecordError(f"there is no process {pid}. `ps -e` lists those that run, `pidof NAME` finds one by its name")
 
 
 def _is_alive(pid: int) -> bool:

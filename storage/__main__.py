@@ -102,7 +102,7 @@ def _prune(options: argparse.Namespace) -> Sequence[BadFile]:
         )
     inventory = take_inventory(storages[0])
     if not inventory.runs:
-        raise StorageError(f"there is no run in {storages[0]}: it is no storage, and nothing in it is removed")
+        raise StorageError(f"there is no run in {storages[0]}, so it is not a storage: nothing in it is removed")
     pruning = choose(inventory, options.old, options.named, time.time())
     _print(pruning_lines(pruning))
     if not options.dry_run:
@@ -117,7 +117,7 @@ def _remove(pruning: Pruning) -> None:
     except OSError as error:
         raise StorageError(
             f"{error.filename} cannot be removed ({error.strerror}). It and what comes after it are still there; "
-            "the same command goes on"
+            "run the same command again to go on"
         ) from None
 
 
@@ -127,7 +127,9 @@ def _storages(folder: Path) -> list[Path]:
 
 def _existing(folder: Path) -> Path:
     if not folder.is_dir():
-        raise StorageError(f"no storage at {folder}. Run `pytest bench/` first, or name another with --storage DIR")
+        raise StorageError(
+            f"no storage at {folder}. Run `pytest bench/` first, or name another storage with --storage DIR"
+        )
     return folder
 
 

@@ -79,7 +79,7 @@ def _between(words: str, runs: Sequence[Run]) -> list[Run] | None:
     if end < start:
         older, newer = ends[::-1]
         raise StorageError(
-            f"{words!r}: {older} is older than {newer}; the older one stands first: {older}{_RANGE}{newer}"
+            f"{words!r}: {older} is older than {newer}; the older one comes first: {older}{_RANGE}{newer}"
         )
     return in_time[start : end + 1]
 

@@ -40,8 +40,8 @@ def check_usable() -> None:
     """Raise TargetError where the loader would not understand the cache's path."""
     if _SEPARATORS & set(str(root())):
         raise TargetError(
-            f"the cache folder {root()} has a space, comma, colon or semicolon in its path, which the loader of shared "
-            "libraries takes as the end of it. Choose another: XDG_CACHE_HOME=FOLDER"
+            f"the path of the cache folder {root()} has a space, comma, colon or semicolon, which the loader of shared "
+            "libraries takes for its end. Choose another folder: XDG_CACHE_HOME=FOLDER"
         )
 
 

@@ -102,7 +102,7 @@ def _not_usable(path: str, reason: str) -> TargetError:
 def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> Target:
     if entry.module is not None:
         raise RuntimeMissing(
-            f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime alone. Leave --runtime out, or --target"
+            f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime only. Leave out --runtime or --target"
         )
     library = check_chip(chip, library)
     missing = missing_parts(library)

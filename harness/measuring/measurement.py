@@ -78,7 +78,7 @@ class Bench:
         except TooFewModels as error:
             raise NoModels(str(error)) from None
         if schedule and not (schedule.video or plans[0].contexts):
-            raise NoModels("nothing is decoded on a virtual board: there is no memory of decoding to tell apart")
+            raise NoModels("a virtual board decodes no video, so there is no decoder memory to measure")
         return plans
 
     def measure(self, runtime: str, scenario: str, keep: Keep = lambda _: None) -> Measurement:

@@ -84,8 +84,8 @@ class ModelSets:
         if self.files:
             if model_set in _FRAMES:
                 raise NoModels(
-                    "--model is given: this is about the built-in network that takes a camera frame and gives one. "
-                    "Leave --model out to measure it"
+                    "--model is given, and this scenario needs the built-in network that takes and returns a camera "
+                    "frame. Leave --model out to measure it"
                 )
             return _of_kind(runtime, "--model", [_model(path) for path in self.files])
         return tuple(map(_model, self._build(runtime, self._recipes(model_set))))
@@ -128,7 +128,7 @@ class ModelSets:
     def _known_chip(self) -> str:
         if self.chip is None:
             raise NoModels(
-                "the built-in models are made for one chip, and this machine's is not known. Give your own with "
+                "a built-in model is made for one chip, and this machine's chip is not known. Give your own with "
                 "--model FILE, or choose a chip with --target vboard:CHIP"
             )
         return self.chip
@@ -140,7 +140,7 @@ def _of_kind(runtime: str, option: str, models: Sequence[Model]) -> tuple[Model,
     others = {entry.suffix for entry in RUNTIMES} - {own}
     for model in models:
         if Path(model.path).suffix in others:
-            raise NoModels(f"{option} {model.path}: {runtime} reads {own} files. Give it one, or another --runtime")
+            raise NoModels(f"{option} {model.path}: {runtime} reads {own} files. Give one, or choose another --runtime")
     return tuple(models)
 
 

@@ -73,9 +73,7 @@ def run(options: argparse.Namespace) -> int:
     # The name of a baseline may be that of the head too.
     base = [run for run in runs.find(options.base) if run.path.resolve() not in {each.path.resolve() for each in head}]
     if not base:
-        raise ReportError(
-            f"{options.base} and {options.head} are the same: a run is not compared with itself. Name another one"
-        )
+        raise ReportError(f"{options.base} and {options.head} are the same run. Name another one to compare with")
     limits: Sequence[Limit] = options.fail or ()
     metrics = options.metric or [limit.metric for limit in limits] or [find_metric(name) for name in _DEFAULT]
     known = {run.path.resolve(): run for run in (*runs.runs, *base)}.values()
@@ -85,8 +83,8 @@ def run(options: argparse.Namespace) -> int:
     if not changes.rows:
         raise ReportError(
             f"nothing of {options.head} can be compared with {options.base}: no configuration was measured in both "
-            "with any of these metrics under the same conditions. The lines above say what differs; --across and "
-            "--metric choose others"
+            "with any of these metrics under the same conditions. The lines above say what differs; choose "
+            "others with --across or --metric"
         )
     if judgement is None:
         return 0

@@ -58,8 +58,8 @@ def export(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> str:
         if metric not in form.metrics:
             others = ", ".join(each.name for each in EXPORTS if metric in each.metrics)
             raise ReportError(
-                f"--format {form.name} does not hold {metric.name}: it takes one direction alone, less or more is "
-                f"better. Valid for {metric.name}: {others}"
+                f"--format {form.name} cannot hold {metric.name}: its figures must all be better in one direction, "
+                f"smaller or larger. Valid for {metric.name}: {others}"
             )
     chosen = metrics or form.metrics
     if len(absent_metrics(runs, chosen)) == len(chosen):

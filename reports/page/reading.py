@@ -33,8 +33,8 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
     if not files:
         unreadable = "".join(f"\n{file}" for file in bad_files)
         raise ReportError(
-            f"no results in {', '.join(map(str, folders))}. Run `pytest bench/` first, or name another with "
-            f"--storage DIR{unreadable}"
+            f"no results in {', '.join(map(str, folders))}. Run `pytest bench/` first, or name another "
+            f"storage with --storage DIR{unreadable}"
         )
     chosen = _chosen(files, runs) if runs else files
     groups = _of_runs(chosen) if runs else compare(chosen)
@@ -54,7 +54,9 @@ def to_be_shown(groups: Sequence[Group]) -> list[Group]:
 def boards_in(folder: Path) -> list[Path]:
     """Return the storage of one board: the folder itself; or those of all boards inside it."""
     if not folder.is_dir():
-        raise ReportError(f"no storage at {folder}. Run `pytest bench/` first, or name another with --storage DIR")
+        raise ReportError(
+            f"no storage at {folder}. Run `pytest bench/` first, or name another storage with --storage DIR"
+        )
     return storages_in(folder)
 
 

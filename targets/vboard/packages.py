@@ -45,8 +45,8 @@ class PackageSource:
         if missing:
             raise TargetError(
                 "the virtual board's system is made of Debian packages, and this machine has no "
-                f"{' and no '.join(missing)}. Install on Debian or Ubuntu (a container will do) "
-                "and copy the folder reusebench/vboard of its cache here"
+                f"{' and no '.join(missing)}. Install the board on Debian or Ubuntu (a container will "
+                "do) and copy the folder reusebench/vboard of its cache here"
             )
         self.architecture = architecture
         self._folder = folder
@@ -82,8 +82,8 @@ class PackageSource:
         reason = next((line[3:] for line in lines if line.startswith("E: ")), "apt printed no error")
         return TargetError(
             f"this machine's package sources offer no {names} for {self.architecture} ({reason}). On Ubuntu for PCs "
-            "they are in another archive, that of its ports: write its sources to a file and name it with "
-            "--apt-sources FILE"
+            "they are in another archive, Ubuntu Ports: write its sources to a file, and name it with --apt-sources "
+            "FILE"
         )
 
     def _run(self, *command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -300,13 +300,13 @@ def test_nothing_is_stored_when_benchmarks_are_disabled(bench: Bench, tiny_model
         (["--target", "vboard:rk3588"], "--target vboard:rk3588 runs Rockchip's own library: name its file"),
         (
             ["--target", "vboard:rk3588", "--runtime", "onnxruntime"],
-            "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime alone",
+            "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime only",
         ),
         (["--rknn-library", "{folder}/none.so"], "--rknn-library {folder}/none.so: No such file or directory"),
         (["--rknn-library", "{model}"], "--rknn-library {model}: it is no shared library"),
         (
             ["--runtime", "rknn", "--rknn-library", "{library}", "-k", "no_reuse"],
-            "the built-in models are made for one chip, and this machine's is not known",
+            "a built-in model is made for one chip, and this machine's chip is not known",
         ),
         (
             [
@@ -429,6 +429,6 @@ def test_a_runtime_that_was_only_found_may_lack_models(
     found = bench.run("--target=python", "-k", _FULL_DUP, "--streams=1")
     assert found.code == 0, found.words
     assert list(found.results()) == ["full_dup"]
-    assert "rknn: the built-in models are made for one chip" in found.words
+    assert "rknn: a built-in model is made for one chip" in found.words
     named = bench.run("--runtime=rknn", "-k", _FULL_DUP)
     assert named.code == pytest.ExitCode.USAGE_ERROR

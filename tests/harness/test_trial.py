@@ -135,11 +135,11 @@ def test_a_runtime_without_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """It is told why; where no other can be tried, that is a mistake to put right, and nothing is stored."""
     monkeypatch.setattr(choice, "parse_target", lambda *_: SCRIPTED)
     told = Told()
-    with pytest.raises(UserError, match="rknn: the built-in models are made for one chip"):
+    with pytest.raises(UserError, match="rknn: a built-in model is made for one chip"):
         try_mechanisms(Choice(("rknn",), "python", None), tmp_path, told)
     ((runtime, reason),) = told.untried
     assert (runtime, told.begun) == ("rknn", [])
-    assert reason.startswith("the built-in models are made for one chip")
+    assert reason.startswith("a built-in model is made for one chip")
     assert read_trials(tmp_path) == []
 
 

@@ -195,7 +195,7 @@ def test_words_that_mean_nothing(project: Path, words: str, unknown: str) -> Non
 
 def test_a_range_from_late_to_early() -> None:
     """It is not turned round silently."""
-    with pytest.raises(StorageError, match=r"'4\.\.2': 2 is older than 4; the older one stands first: 2\.\.4"):
+    with pytest.raises(StorageError, match=r"'4\.\.2': 2 is older than 4; the older one comes first: 2\.\.4"):
         find_runs("4..2", _RUNS, _NOWHERE)
 
 

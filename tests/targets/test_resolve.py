@@ -108,7 +108,7 @@ def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_virtual_board_has_one_runtime() -> None:
     """Another one cannot be there, whatever else is wrong."""
-    words = "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime alone. Leave --runtime out"
+    words = "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime only. Leave out --runtime"
     with pytest.raises(RuntimeMissing, match=re.escape(words)):
         parse_target("vboard:rk3588", None, _ONNXRUNTIME)
 

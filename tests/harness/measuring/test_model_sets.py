@@ -125,9 +125,9 @@ def test_models_of_another_runtime(tmp_path: Path) -> None:
     assert sets.of("onnxruntime", STREAMS)
     assert sets.of("megengine_lite", RESOLUTIONS)
     for runtime, model_set, words in (
-        ("megengine_lite", STREAMS, f"--model {onnx}: megengine_lite reads .mge files. Give it one"),
-        ("rknn", IN_TURN, f"--model {onnx}: rknn reads .rknn files. Give it one"),
-        ("onnxruntime", RESOLUTIONS, f"--resolution {mge}: onnxruntime reads .onnx files. Give it one"),
+        ("megengine_lite", STREAMS, f"--model {onnx}: megengine_lite reads .mge files. Give one"),
+        ("rknn", IN_TURN, f"--model {onnx}: rknn reads .rknn files. Give one"),
+        ("onnxruntime", RESOLUTIONS, f"--resolution {mge}: onnxruntime reads .onnx files. Give one"),
     ):
         with pytest.raises(NoModels, match=re.escape(words)):
             sets.of(runtime, model_set)

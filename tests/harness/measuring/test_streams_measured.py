@@ -93,7 +93,7 @@ def test_a_result_has_the_frames_of_each_repeat(tmp_path: Path) -> None:
 
 def test_there_is_nothing_to_decode_alone(tmp_path: Path) -> None:
     """Without a video decoding alone would be nothing at all."""
-    with pytest.raises(NoModels, match="nothing is decoded"):
+    with pytest.raises(NoModels, match="decodes no video"):
         _bench(tmp_path).plans("scripted", "streams_decode_only")
 
 
