@@ -47,9 +47,13 @@ class Failure:
 
     def sentence(self, language: str = ENGLISH) -> str:
         """Return what happened and in which phase, in a language of messages.LANGUAGES."""
-        phase = Message(f"phase_{self.phase}", {} if self.context is None else {"number": self.context})
-        kind = Message(f"kind_{self.kind}")
-        return words(Message("failure", {"kind": kind, "phase": phase, "message": self.message}), language)
+        kind, phase = Message(f"kind_{self.kind}"), Message(f"phase_{self.phase}")
+        if self.context is None:
+            return words(Message("failure", {"kind": kind, "phase": phase, "message": self.message}), language)
+        message = Message(
+            "failure_of_context", {"kind": kind, "phase": phase, "context": self.context, "message": self.message}
+        )
+        return words(message, language)
 
     def __str__(self) -> str:
         return self.sentence()

@@ -94,7 +94,7 @@ def test_what_has_no_models_is_skipped(whole: Whole) -> None:
         in whole.first.words
     )
     assert (
-        "onnxruntime: --model is given: this is about the built-in network that takes a camera frame"
+        "onnxruntime: --model is given, and this scenario needs the built-in network that takes and returns a camera"
         in whole.first.words
     )
 
