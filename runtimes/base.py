@@ -24,7 +24,7 @@ _PATTERN_BYTES = 65521
 
 
 class AdapterError(Exception):
-    """What an adapter cannot do, and why: a code of `messages`, with the values of its text."""
+    """What an adapter, or a decoder, cannot do, and why: a code of `messages`, with the values of its text."""
 
     def __init__(self, code: str, /, **values: Value) -> None:
         super().__init__(code, values)

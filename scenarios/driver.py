@@ -267,7 +267,7 @@ def _trim_heap() -> bool:
 def _kind(error: Exception) -> str:
     if isinstance(error, NotSupported):
         return "not_supported"
-    words = str(error.args)
+    words = str(error.args)  # str(error) of an adapter's would read the texts
     if isinstance(error, MemoryError) or "bad_alloc" in words or "Failed to allocate memory" in words:
         return "out_of_memory"
     return "failed"
