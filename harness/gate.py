@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import BaselineMissing, BaselineMoves, BaselineNotNamed
+from harness.errors import UserError
+from storage.errors import StorageError
 from storage.limits import Limit, parse_limit
-from storage.references import RunsError, find_runs
+from storage.references import find_runs
 from storage.runs import CONDITIONS, Run, read_runs
 
 __all__ = ["Gate", "Verdict", "add_gate_options", "make_gate"]
@@ -101,13 +102,19 @@ def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
     words, limits, across = option.memory_baseline, option.memory_fail or (), option.memory_across or ()
     if words is None:
         if limits or across:
-            raise BaselineNotNamed
+            raise UserError(
+                "--memory-fail and --memory-across need --memory-baseline RUNS: the name, number or file of the runs "
+                "to compare with. Make some with `pytest bench/ --benchmark-save=NAME`"
+            )
         return None
     if _MOVES.search(words):
-        raise BaselineMoves(words)
+        raise UserError(
+            f"--memory-baseline {words}: this moves, so that a run that got worse would be the next baseline. Name one "
+            "that stays: a name given with --benchmark-save, a number, a file or a git revision"
+        )
     known = [run for run in read_runs(storage) if isinstance(run, Run)] if storage.is_dir() else []
     try:
         find_runs(words, known, Path())
-    except RunsError as error:
-        raise BaselineMissing(error) from None
+    except StorageError as error:
+        raise UserError(f"--memory-baseline: {error}") from None
     return Gate(words, tuple(limits), tuple(across), storage)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import PssUnreadable
+from harness.errors import UserError
 from harness.gate import add_gate_options
 from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
 from harness.selection import add_choice_options
@@ -243,7 +243,10 @@ def npu_cores_of(chip: str | None) -> int:
 def check_kernel() -> None:
     """Raise where this kernel does not give the figure that everything is about."""
     if not pss_readable(os.getpid()):
-        raise PssUnreadable
+        raise UserError(
+            "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps can be read. It needs "
+            "CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"
+        )
 
 
 def resolve_model_sets(option: argparse.Namespace, chip: str | None) -> ModelSets:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.errors import NoRuntime, TargetInvalid, UserError
+from harness.errors import UserError
 from runtimes import RUNTIMES, UnknownRuntime, find_runtime
 from targets.base import Target
 from targets.errors import RuntimeMissing, TargetError
@@ -73,11 +73,13 @@ def resolve_targets(choice: Choice) -> dict[str, Target]:
             found[entry.name] = parse_target(choice.target, choice.rknn_library, entry)
         except RuntimeMissing as error:
             if choice.runtimes:
-                raise TargetInvalid(str(error)) from None
+                raise UserError(str(error)) from None
         except TargetError as error:
-            raise TargetInvalid(str(error)) from None
+            raise UserError(str(error)) from None
     if not found:
-        raise NoRuntime(choice.target)
+        _, _, path = choice.target.partition(":")
+        python = f"the Python of --target {choice.target}" if path else "this Python"
+        raise UserError(f"no runtime is installed for {python}. `reusebench doctor` says what to install")
     return found
 
 

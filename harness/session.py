@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from harness.clock import ReplayClock
-from harness.errors import GateNeedsRun, NoModels, RunMisplaced, StorageNotLocal, UserError
+from harness.errors import NoModels, UserError
 from harness.gate import Verdict, make_gate
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
@@ -66,7 +66,9 @@ class Session:
         #: False under --benchmark-disable and --benchmark-skip.
         self.saves = not (self._benchmarks.disabled or self._benchmarks.skip)
         if self._gate and not self.saves:
-            raise GateNeedsRun
+            raise UserError(
+                "--memory-baseline needs a run that is stored: leave out --benchmark-disable and --benchmark-skip"
+            )
         if self.saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._benchmarks.storage.save = self._save
@@ -101,7 +103,7 @@ class Session:
         if result.failure is None:
             return
         if result.failure.kind == "not_supported":
-            pytest.skip(str(result.failure.message))
+            pytest.skip(str(result.failure.reason))
         pytest.fail("\n".join(filter(None, (str(result.failure), result.failure.last_words))), pytrace=False)
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:
@@ -179,7 +181,10 @@ class Session:
         except OSError as error:
             self.is_misplaced = True
             self.saved = save_run(Path(tempfile.mkdtemp(prefix="reusebench-")), output_json, name)
-            logger.error(str(RunMisplaced(self.storage, error, self.saved)))
+            logger.error(
+                f"the storage {self.storage} cannot be written ({error.strerror}). The run is in {self.saved}. When there "
+                f"is room, move it to {self.storage / self.saved.parent.name}, under a number that is free"
+            )
         logger.info(f"Saved benchmark data in: {self.saved}")
 
     def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -218,7 +223,7 @@ def choose_board_storage(config: pytest.Config) -> None:
         config.option.benchmark_storage = f"{FILE_SCHEME}{board_storage()}"
     try:
         _compare_with_newest(config, _storage(config))
-    except StorageNotLocal as error:  # said here, since pytest-benchmark would open it next and show a traceback
+    except UserError as error:  # said here, since pytest-benchmark would open it next and show a traceback
         raise pytest.UsageError(str(error)) from None
 
 

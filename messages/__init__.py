@@ -8,69 +8,86 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Dict, List, Mapping, Tuple, Union
+from typing import Any, Dict, List, Mapping, Tuple, Union
 
-__all__ = ["ENGLISH", "LANGUAGES", "Message", "read_sentence", "words"]
+__all__ = ["ENGLISH", "LANGUAGES", "Message", "Value", "read_sentence", "words"]
 
 ENGLISH = "en"
 #: English first; the keys of each language's file are the codes of all messages.
 LANGUAGES = (ENGLISH, "zh-CN")
 
-_FOLDER = Path(__file__).parent
+#: What a text has a field for.
+Value = Union["Message", str, int, float]
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
 #: {name}, as re.escape leaves it.
-_FIELD = re.compile(r"\\\{(\w+)\\\}")
+_ESCAPED_FIELD = re.compile(r"\\\{(\w+)\\\}")
+#: Codes whose words come from elsewhere: no sentence is recognised by them.
+_VERBATIM = ("exception", "text")
 
 
 @dataclass(frozen=True)
 class Message:
-    """One event: its code, and what the words for it speak of, by the names of the fields in them."""
+    """One event: its code, and the values that its text has fields for."""
 
     code: str
-    values: Mapping[str, Union[Message, str, int, float]] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the English words."""
         return words(self)
 
+    @staticmethod
+    def from_json(stored: Union[str, Mapping[str, Any]]) -> Message:
+        """Return the message of what dataclasses.asdict made of it, or of a sentence of version 0.1.0."""
+        if isinstance(stored, str):
+            return read_sentence(stored)
+        values: Dict[str, Value] = {}
+        for name, value in stored["values"].items():
+            values[name] = Message.from_json(value) if isinstance(value, dict) else value
+        return Message(stored["code"], values)
+
 
 def words(message: Message, language: str = ENGLISH) -> str:
-    """Return the message in a language of LANGUAGES; its code and values where a newer version has stored it."""
-    values: Dict[str, Union[str, int, float]] = {}
+    """Return the message in a language of LANGUAGES; its code and values where it is of another version."""
+    values: Dict[str, Value] = {}
     for name, value in message.values.items():
         values[name] = words(value, language) if isinstance(value, Message) else value
-    text = _texts(language).get(message.code)
-    if text is None:
-        said = ", ".join(f"{name} {value}" for name, value in values.items())
-        return f"{message.code} ({said})" if said else message.code
-    return text.format(**values)
+    try:
+        return _texts(language)[message.code].format(**values)
+    except KeyError:
+        listed = ", ".join(f"{name} {value}" for name, value in values.items())
+        return f"{message.code} ({listed})" if listed else message.code
 
 
 def read_sentence(sentence: str) -> Message:
     """Return the message of an English sentence, as version 0.1.0 stored them; `text` where it is none of ours."""
     for pattern, code in _patterns():
-        matched = pattern.fullmatch(sentence)
-        if matched:
-            return Message(code, {name: _value(value) for name, value in matched.groupdict().items()})
+        match = pattern.fullmatch(sentence)
+        if match:
+            values: Dict[str, Value] = {}
+            for name, text in match.groupdict().items():
+                message = read_sentence(text)
+                values[name] = text if message.code == "text" else message
+            return Message(code, values)
     return Message("text", {"text": sentence})
 
 
-def _value(text: str) -> Union[Message, str]:
-    """Return the message that a field of a sentence is, or the field's text."""
-    message = read_sentence(text)
-    return text if message.code == "text" else message
-
-
-@functools.cache
+@functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9
 def _texts(language: str) -> Dict[str, str]:
-    texts: Dict[str, str] = json.loads((_FOLDER / f"{language}.json").read_text(encoding="utf-8"))
+    with open(os.path.join(_FOLDER, f"{language}.json"), encoding="utf-8") as file:
+        texts: Dict[str, str] = json.load(file)
     return texts
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)  # noqa: UP033
 def _patterns() -> List[Tuple[re.Pattern[str], str]]:
-    """Return a pattern of each English text with its code; the first that fits counts. `text` would fit anything."""
-    texts = [(text, code) for code, text in _texts(ENGLISH).items() if code != "text"]
-    return [(re.compile(_FIELD.sub(r"(?P<\1>.+?)", re.escape(text)), re.DOTALL), code) for text, code in texts]
+    """Return a pattern of each English text with its code; the first that fits counts."""
+    return [
+        (re.compile(_ESCAPED_FIELD.sub(r"(?P<\1>.+?)", re.escape(text)), re.DOTALL), code)
+        for code, text in _texts(ENGLISH).items()
+        if code not in _VERBATIM
+    ]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from models.errors import BuildFailed, CannotWrite
+from models.errors import ModelError, cannot_write, end_of
 from models.recipe import AnyRecipe, Recipe
 
 __all__ = [
@@ -93,7 +93,7 @@ def written_whole(path: Path) -> Iterator[Path]:
     """Lend a temporary path to write to, in the same folder; at the end it replaces path in one step.
 
     Nobody ever sees half a file, not even after a power cut; if the writing fails, path stays as it was.
-    Every OSError inside becomes CannotWrite.
+    Every OSError inside becomes a ModelError.
     """
     try:
         temporary = _temporary_beside(path)
@@ -106,7 +106,7 @@ def written_whole(path: Path) -> Iterator[Path]:
             with suppress(OSError):
                 temporary.unlink()
     except OSError as error:
-        raise CannotWrite(path, error) from error
+        raise cannot_write(path, error) from error
 
 
 @contextmanager
@@ -117,17 +117,18 @@ def locked(path: Path) -> Iterator[None]:
         lock = (path.parent / ".lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:
-        raise CannotWrite(path, error) from error
+        raise cannot_write(path, error) from error
     with lock:
         yield
 
 
 def run_in_another_process(module: str, *arguments: str) -> None:
-    """Run a module of the project with this Python; raise BuildFailed with its last words if it fails."""
+    """Run a module of the project with this Python; raise ModelError with its last words if it fails."""
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BuildFailed(command, done.returncode, done.stderr)
+        last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+        raise ModelError(f"`{' '.join(command)}` failed ({end_of(done.returncode)}): {last_words}")
 
 
 def _temporary_beside(path: Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from models.cache import fill, written_whole
 from models.conversion.converter import ConvertedRecipe, Converter
 from models.conversion.environments import Environment
-from models.errors import NeedsRknn, NoPlatform
+from models.errors import ModelError
 from models.megengine.emitter import MegEngineConverter
 from models.megengine.environment import MEGENGINE, install_megengine
 from models.networks import NETWORKS, NetworkEntry, find_network
@@ -70,7 +70,7 @@ def _build(arguments: argparse.Namespace) -> None:
 def _check_no_rknn_options(arguments: argparse.Namespace) -> None:
     for option, value in (("--platform", arguments.platform), ("--remove-weight", arguments.remove_weight)):
         if value:
-            raise NeedsRknn(option)
+            raise ModelError(f"{option} is for .rknn files only; add --for rknn, or leave it out")
 
 
 def _build_onnx(recipe: Recipe, arguments: argparse.Namespace) -> None:
@@ -91,7 +91,8 @@ def _emit(recipe: Recipe, path: Path) -> None:
 
 def _build_rknn(source: Recipe, arguments: argparse.Namespace) -> None:
     if arguments.platform is None:
-        raise NoPlatform([platform.name for platform in RKNN_PLATFORMS])
+        valid = ", ".join(platform.name for platform in RKNN_PLATFORMS)
+        raise ModelError(f"a .rknn file is made for one chip; add --platform CHIP, one of {valid}")
     with RknnConverter() as converter:
         _convert(converter, RknnRecipe(source, arguments.platform, arguments.remove_weight), arguments.output)
 

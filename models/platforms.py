@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.errors import UnknownPlatform, WeightsNotRemovable
+from models.errors import ModelError
 
 __all__ = ["RKNN_PLATFORMS", "TOOLKIT_VERSION", "RknnPlatform", "find_platform"]
 
@@ -22,9 +22,13 @@ class RknnPlatform:
     removes_weights: bool
 
     def check_weightless(self) -> None:
-        """Raise WeightsNotRemovable if no file without weights can be made for the chip."""
+        """Raise ModelError if no file without weights can be made for the chip."""
         if not self.removes_weights:
-            raise WeightsNotRemovable(self.name, [each.name for each in RKNN_PLATFORMS if each.removes_weights])
+            valid = ", ".join(platform.name for platform in RKNN_PLATFORMS if platform.removes_weights)
+            raise ModelError(
+                f"no file without weights can be made for {self.name}: the toolkit ignores remove_weight there; "
+                f"valid: {valid}"
+            )
 
 
 #: Each was tried with TOOLKIT_VERSION. rk2118, which the toolkit knows too, takes no INT8 image: it aborts.
@@ -43,8 +47,9 @@ RKNN_PLATFORMS: tuple[RknnPlatform, ...] = (
 
 
 def find_platform(name: str) -> RknnPlatform:
-    """Return the chip of that name; raise UnknownPlatform, which lists the valid ones."""
+    """Return the chip of that name; raise ModelError, which lists the valid ones."""
     for platform in RKNN_PLATFORMS:
         if platform.name == name:
             return platform
-    raise UnknownPlatform(name, [platform.name for platform in RKNN_PLATFORMS])
+    valid = ", ".join(platform.name for platform in RKNN_PLATFORMS)
+    raise ModelError(f"unknown platform {name!r}; valid: {valid}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Union
 
-from models.errors import InvalidSeed
+from models.errors import ModelError
 from models.networks import find_network
 from models.networks.network import Network
 from models.platforms import TOOLKIT_VERSION, find_platform
@@ -53,10 +53,10 @@ class Recipe:
     seed: int
 
     def __post_init__(self) -> None:
-        """Raise UnknownNetwork, InvalidSize or InvalidSeed."""
+        """Raise ModelError for an unknown network, an invalid size or an invalid seed."""
         find_network(self.name).check_size(self.size)
         if not 0 <= self.seed <= _LARGEST_SEED:
-            raise InvalidSeed(self.seed, largest=_LARGEST_SEED)
+            raise ModelError(f"seed {self.seed} is not valid; valid: a whole number from 0 to {_LARGEST_SEED}")
 
     def network(self) -> Network:
         """Return the description."""
@@ -80,7 +80,7 @@ class RknnRecipe:
     weightless: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UnknownPlatform or WeightsNotRemovable."""
+        """Raise ModelError for an unknown platform, or one whose weights cannot be left out."""
         platform = find_platform(self.platform)
         if self.weightless:
             platform.check_weightless()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from recorder.errors import CannotExecute, NoProcess
+from recorder.errors import RecordError
 
 __all__ = ["Ending", "Running", "Started", "Watched", "command_of"]
 
@@ -66,7 +67,7 @@ class Started:
     ) -> None:
         """Start it, with standard input, output, error and all else that was handed down to this process.
 
-        Raise CannotExecute where that cannot be.
+        Raise RecordError where that cannot be, with the exit code that shells give for it.
         """
         self.root = os.getpid()
         self.ending = Ending()
@@ -76,7 +77,14 @@ class Started:
             self.pid = os.posix_spawnp(command[0], list(command), variables, file_actions=actions, setsigdef=_RESET)
         except OSError as error:
             _adopt_orphans(False)
-            raise CannotExecute(command[0], error) from None
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                reason = "there is no such command. Give its path, or a name that is in PATH"
+                raise RecordError(f"{command[0]}: {reason}. Nothing was stored", exit_code=127) from None
+            raise RecordError(
+                f"{command[0]}: it cannot be executed ({error.strerror}). A program needs permission (chmod +x), and "
+                "must be made for this machine, or be a script whose first line is #!INTERPRETER. Nothing was stored",
+                exit_code=126,
+            ) from None
         self._runs = True
         self._peak_bytes = 0
 
@@ -116,11 +124,11 @@ class Running:
     with_root = True
 
     def __init__(self, pid: int) -> None:
-        """Raise NoProcess where there is none."""
+        """Raise RecordError where there is none."""
         self.root = pid
         self.ending = Ending()
         if not _is_alive(pid):
-            raise NoProcess(pid)
+            raise _no_process(pid)
 
     def has_ended(self) -> bool:
         """Whether it has ended."""
@@ -145,7 +153,11 @@ def command_of(pid: int) -> list[str]:
         words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
         return [word.decode(errors="replace") for word in words if word] or [(folder / "comm").read_text().strip()]
     except OSError:
-        raise NoProcess(pid) from None
+        raise _no_process(pid) from None
+
+
+def _no_process(pid: int) -> RecordError:
+    return RecordError(f"there is no process {pid}. `ps -e` lists those that run, `pidof NAME` finds one by its name")
 
 
 def _is_alive(pid: int) -> bool:

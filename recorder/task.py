@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recorder.errors import NoMarks, NoProject, NotWritable
+from recorder.errors import RecordError
 from recorder.marks import FileMarks, Marks, PipeMarks
 from recorder.phases import phase_name
 from recorder.program import Running, Started, Watched, command_of
@@ -74,7 +74,7 @@ def record_program(task: Task) -> int:
         try:
             program, stored = _store(task, {**identity, "sample_hz": SAMPLE_HZ}, outcome, recordings, run)
         except OSError as error:
-            tell(str(NotWritable(task.storage, error)))
+            tell(str(_cannot_store(task.storage, error)))
             return code or _NOT_STORED
         print_summary(program, stored, task.storage)
     return code
@@ -88,13 +88,19 @@ def _readable(word: str) -> str:
 def _check(task: Task) -> None:
     """Raise what a user can have got wrong, before anything runs."""
     if not task.project.is_dir():
-        raise NoProject(task.project)
+        raise RecordError(
+            f"{task.project} is not a folder. --project DIR is the checkout whose commit is stored with the run"
+        )
     try:
         task.storage.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=task.storage):
             pass
     except OSError as error:
-        raise NotWritable(task.storage, error) from None
+        raise _cannot_store(task.storage, error) from None
+
+
+def _cannot_store(storage: Path, error: OSError) -> RecordError:
+    return RecordError(f"cannot store in {storage} ({error.strerror}). Name another folder with --storage DIR")
 
 
 def _record_all(task: Task) -> tuple[list[Recording], str]:
@@ -131,7 +137,9 @@ def _marks(task: Task) -> Marks:
     try:
         return FileMarks(task.phases)
     except OSError as error:
-        raise NoMarks(task.phases, error) from None
+        raise RecordError(
+            f"the file of phases {task.phases} cannot be written ({error.strerror}). Name another with --phases FILE"
+        ) from None
 
 
 def _store(

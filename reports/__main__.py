@@ -13,6 +13,7 @@ from typing import Protocol, cast
 
 from reports.errors import ReportError
 from storage.board import board_storage
+from storage.errors import StorageError
 from storage.journal import cut_off_hint
 
 __all__ = ["COMMANDS", "main"]
@@ -25,7 +26,7 @@ class _Command(Protocol):
         """Declare the options."""
 
     def run(self, options: argparse.Namespace) -> int:
-        """Return the exit code; raise ReportError for a mistake of the user."""
+        """Return the exit code; raise ReportError or StorageError for a mistake of the user."""
 
 
 #: By name: what the command prints. Each is the module `reports.commands.NAME`, imported when it is asked for: what all
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"reports: {hint}", file=sys.stderr)
     try:
         return command.run(options)
-    except ReportError as error:
+    except (ReportError, StorageError) as error:
         print(f"reports: {error}", file=sys.stderr)
         return 2
 

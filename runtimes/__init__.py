@@ -52,7 +52,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "megengine_lite",
         "runtimes.megengine_lite",
         "megenginelite",
-        "make bench-megengine, or python -m models megengine install (it needs a Python 3.8 to 3.10)",
+        "make bench-megengine, or reusebench models install megengine (it needs a Python 3.8 to 3.10)",
         device="cpu",
         suffix=".mge",
     ),
@@ -70,17 +70,14 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
 class UnknownRuntime(ValueError):
     """A runtime's name is not in the list."""
 
-    def __init__(self, name: str) -> None:
-        valid = ", ".join(entry.name for entry in RUNTIMES)
-        super().__init__(f"unknown runtime {name!r}; valid: {valid}. `python -m runtimes` shows what this machine has")
-
 
 def find_runtime(name: str) -> RuntimeEntry:
     """Return the entry of that name, or raise UnknownRuntime."""
     for entry in RUNTIMES:
         if entry.name == name:
             return entry
-    raise UnknownRuntime(name)
+    valid = ", ".join(entry.name for entry in RUNTIMES)
+    raise UnknownRuntime(f"unknown runtime {name!r}; valid: {valid}. `reusebench doctor` shows what this machine has")
 
 
 def available(entry: RuntimeEntry) -> bool:

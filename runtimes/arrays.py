@@ -43,9 +43,7 @@ def image_in(inputs: Iterable[Any]) -> ImageInput:
         if layout:
             return _image(array[0], layout)
         shapes.append("x".join(map(str, array.shape)))
-    raise NotSupported(
-        f"no input of the model is a picture ({', '.join(shapes)}); valid: 1x3xHxW or 1xHxWx3, and with 1 in place of 3"
-    )
+    raise NotSupported("no_picture_input", shapes=", ".join(shapes))
 
 
 def _layout(shape: Sequence[int]) -> str:

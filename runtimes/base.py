@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from messages import Message, Value
+
 __all__ = [
     "AdapterError",
     "Allocation",
@@ -13,7 +15,6 @@ __all__ = [
     "Copies",
     "ImageInput",
     "Memory",
-    "ModelUnreadable",
     "NotSupported",
     "Runtime",
     "input_pattern",
@@ -23,18 +24,18 @@ _PATTERN_BYTES = 65521
 
 
 class AdapterError(Exception):
-    """What an adapter says in a sentence of its own."""
+    """What an adapter, or a decoder, cannot do, and why: a code of `messages`, with the values of its text."""
 
+    def __init__(self, code: str, /, **values: Value) -> None:
+        super().__init__(code, values)
+        self.message = Message(code, values)
 
-class ModelUnreadable(AdapterError):
-    """The file is no model of this runtime, or not a whole one."""
-
-    def __init__(self, model: str, kind: str) -> None:
-        super().__init__(f"{model} is not {kind}, or is cut short. Export or copy it again")
+    def __str__(self) -> str:
+        return str(self.message)
 
 
 class NotSupported(AdapterError):
-    """The runtime has no such mechanism, or this model does not allow it; the message says which and why."""
+    """The runtime has no such mechanism, or this model does not allow it."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Context(ABC):
 
         To be called after the first inference, since some runtimes make their tensors no sooner. Valid until destroy().
         """
-        raise NotSupported(f"{type(self).__name__} gives no access to its input, so no frame can be written there")
+        raise NotSupported("no_image_access", runtime=type(self).__name__)
 
     def account(self) -> Dict[str, int]:
         """Return the runtime's own account of this context's memory in bytes, by component; empty without one."""
@@ -152,14 +153,14 @@ class Runtime(ABC):
 
     def dup(self, source: Context, memory: Memory) -> Context:
         """Return a further context over the weights of source, with internal memory of its own."""
-        raise NotSupported(f"{type(self).__name__} cannot duplicate a context")
+        raise NotSupported("no_dup", runtime=type(self).__name__)
 
     def share_weights(self, model: str, source: Context, memory: Memory) -> Context:
         """Return a context of the model, another resolution of that of source, over the weights of source.
 
         `model` is the prepared file, or the one without weights, where there is such a one.
         """
-        raise NotSupported(f"{type(self).__name__} cannot share weights between resolutions of a model")
+        raise NotSupported("no_shared_weights", runtime=type(self).__name__)
 
     def share_internal(self, contexts: Sequence[Context]) -> None:
         """Give these contexts, which never run at the same time, one internal memory as large as the largest needs.
@@ -170,7 +171,7 @@ class Runtime(ABC):
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Return a handle that runs source itself from another thread, with an input of its own."""
-        raise NotSupported(f"{type(self).__name__} cannot run one context from several threads")
+        raise NotSupported("no_shared_context", runtime=type(self).__name__)
 
 
 def input_pattern() -> bytes:

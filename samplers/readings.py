@@ -152,11 +152,12 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class MemorySource(msgspec.Struct, frozen=True):
-    """One source of figures on this machine; version 0.1.0 stored sentences."""
+    """One source of figures on this machine."""
 
-    name: Union[Message, str]
+    #: The file, or the keys in it.
+    name: str
     readable: bool
-    #: What it is for, or what is missed without it.
+    #: What it is for, or what is missed without it; a sentence where version 0.1.0 stored it.
     remark: Union[Message, str]
 
 

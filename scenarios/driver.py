@@ -17,8 +17,10 @@ import select
 import sys
 import time
 from array import array
+from dataclasses import asdict
 from typing import Any, Callable, Dict, List, Optional, TextIO
 
+from messages import Message, Value
 from runtimes import open_runtime
 from runtimes.base import AdapterError, Context, Memory, NotSupported, Runtime
 from scenarios.outputs import checksum
@@ -28,8 +30,8 @@ from scenarios.schedule import Gate, Worker, run_on_all
 
 __all__ = ["main"]
 
-#: A message longer than this is cut: some runtimes print whole graphs.
-_MESSAGE_CHARACTERS = 2000
+#: A text in a message is cut here: some runtimes print whole graphs.
+_TEXT_CHARACTERS = 2000
 
 
 class Channel:
@@ -180,7 +182,8 @@ def main() -> int:
         for step in plan.steps():
             channel.barrier(step, walk.take(step))
     except Exception as error:  # every failure of the runtime is a result, and is told to the harness
-        channel.send("failure", phase=step.phase, context=step.context, kind=_kind(error), message=_words(error))
+        message = asdict(_message(error))
+        channel.send("failure", phase=step.phase, context=step.context, kind=_kind(error), message=message)
         return 1
     return 0
 
@@ -264,14 +267,22 @@ def _trim_heap() -> bool:
 def _kind(error: Exception) -> str:
     if isinstance(error, NotSupported):
         return "not_supported"
-    if isinstance(error, MemoryError) or "bad_alloc" in str(error) or "Failed to allocate memory" in str(error):
+    words = str(error.args)  # str(error) of an adapter's would read the texts
+    if isinstance(error, MemoryError) or "bad_alloc" in words or "Failed to allocate memory" in words:
         return "out_of_memory"
     return "failed"
 
 
-def _words(error: Exception) -> str:
-    name = "" if isinstance(error, AdapterError) else f"{type(error).__name__}: "
-    return f"{name}{error}"[:_MESSAGE_CHARACTERS]
+def _message(error: Exception) -> Message:
+    """Return what the error says; of one that is not an adapter's its type and text."""
+    if isinstance(error, AdapterError):
+        message = error.message
+    else:
+        message = Message("exception", {"type": type(error).__name__, "text": str(error)})
+    values: Dict[str, Value] = {}
+    for name, value in message.values.items():
+        values[name] = value[:_TEXT_CHARACTERS] if isinstance(value, str) else value
+    return Message(message.code, values)
 
 
 if __name__ == "__main__":

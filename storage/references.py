@@ -11,19 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from storage.errors import StorageError
 from storage.run_file import BadFile, run_files, run_number, storages_in
 from storage.runs import Run, read_run, read_runs
 
-__all__ = [
-    "VALID",
-    "CommitNotClean",
-    "NoRunOfCommit",
-    "NoSuchRun",
-    "RangeReversed",
-    "RunNotReadable",
-    "RunsError",
-    "find_runs",
-]
+__all__ = ["VALID", "find_runs"]
 
 #: What words may be.
 VALID = (
@@ -37,61 +29,13 @@ _MOST_SAID = 8
 _HASH_DIGITS = 10
 
 
-class RunsError(Exception):
-    """The user's words mean no run; the message says what is valid."""
-
-
-class NoSuchRun(RunsError):
-    """The words are none of what they may be."""
-
-    def __init__(self, words: str, runs: Sequence[Run]) -> None:
-        super().__init__(f"there is no run {words!r}. Valid: {VALID}. Stored: {_said(runs)}")
-
-
-class RangeReversed(RunsError):
-    """The end of a range is older than its start."""
-
-    def __init__(self, words: str) -> None:
-        start, _, end = words.partition(_RANGE)
-        super().__init__(f"{words!r}: {end} is older than {start}; the older one stands first: {end}{_RANGE}{start}")
-
-
-class NoRunOfCommit(RunsError):
-    """There is such a commit, and no run of it."""
-
-    def __init__(self, words: str, commit: str, runs: Sequence[Run]) -> None:
-        newest_first = dict.fromkeys(run.commit[:_HASH_DIGITS] for run in reversed(_by_time(runs)) if run.commit)
-        there_are = f"there are runs of {_few(list(newest_first))}" if newest_first else "no run has a commit"
-        super().__init__(
-            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and no run of it is stored; {there_are}. "
-            f"Measure that commit, or name runs otherwise: {VALID}"
-        )
-
-
-class CommitNotClean(RunsError):
-    """All runs of the commit were of files that had been changed since."""
-
-    def __init__(self, words: str, commit: str, runs: Sequence[Run]) -> None:
-        super().__init__(
-            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and files had been changed after it in all of its runs: "
-            f"{_few([str(run) for run in runs])}. Name one of them by its number, or measure the commit as it is"
-        )
-
-
-class RunNotReadable(RunsError):
-    """The path is that of a file which is no run."""
-
-    def __init__(self, file: BadFile) -> None:
-        super().__init__(f"{file.path}: {file.reason}. Name another file, or runs otherwise: {VALID}")
-
-
 def _warn(file: BadFile) -> None:
     """Name a damaged file on standard error."""
     print(f"storage: {file}", file=sys.stderr)
 
 
 def find_runs(words: str, runs: Sequence[Run], project: Path, tell: Callable[[BadFile], None] = _warn) -> list[Run]:
-    """Return the runs that the words mean, the oldest first, or raise RunsError.
+    """Return the runs that the words mean, the oldest first, or raise StorageError.
 
     `runs` are those of the user's storages; files and storages that are named by a path are read. `project` is where
     git looks for revisions. `tell` is called with each damaged file of a storage that is named by a path. A run that is
@@ -107,7 +51,7 @@ def find_runs(words: str, runs: Sequence[Run], project: Path, tell: Callable[[Ba
         or _of_commit(words, finished, project)
     )
     if not matches:
-        raise NoSuchRun(words, runs)
+        raise _no_such_run(words, runs)
     return _by_time(matches)
 
 
@@ -118,7 +62,7 @@ def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:
         return None
     before = int(latest[1] or 0)
     if before >= len(runs):
-        raise NoSuchRun(words, runs)
+        raise _no_such_run(words, runs)
     return [_by_time(runs)[-1 - before]]
 
 
@@ -136,14 +80,17 @@ def _between(words: str, runs: Sequence[Run]) -> list[Run] | None:
     in_time = _by_time(runs)
     start, end = in_time.index(first[0]), in_time.index(last[-1])
     if end < start:
-        raise RangeReversed(words)
+        older, newer = ends[::-1]
+        raise StorageError(
+            f"{words!r}: {older} is older than {newer}; the older one comes first: {older}{_RANGE}{newer}"
+        )
     return in_time[start : end + 1]
 
 
 def _end(words: str, runs: Sequence[Run]) -> list[Run]:
     found = _by_age(words, runs) or _numbered(words, runs)
     if not found:
-        raise NoSuchRun(words, runs)
+        raise _no_such_run(words, runs)
     return _by_time(found)
 
 
@@ -158,7 +105,7 @@ def _at_path(words: str, tell: Callable[[BadFile], None]) -> list[Run] | None:
     if path.is_file():
         run = read_run(path)
         if isinstance(run, BadFile):
-            raise RunNotReadable(run)
+            raise StorageError(f"{run.path}: {run.reason}. Name another file, or runs otherwise: {VALID}")
         return [run]
     runs = []
     for storage in storages_in(path):
@@ -178,10 +125,18 @@ def _of_commit(words: str, runs: Sequence[Run], project: Path) -> list[Run] | No
         return None
     measured = [run for run in runs if run.commit == commit]
     if not measured:
-        raise NoRunOfCommit(words, commit, runs)
+        newest_first = dict.fromkeys(run.commit[:_HASH_DIGITS] for run in reversed(_by_time(runs)) if run.commit)
+        stored = f"there are runs of {_few(list(newest_first))}" if newest_first else "no run has a commit"
+        raise StorageError(
+            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and no run of it is stored; {stored}. "
+            f"Measure that commit, or name runs otherwise: {VALID}"
+        )
     clean = [run for run in measured if not run.is_dirty]
     if not clean:
-        raise CommitNotClean(words, commit, measured)
+        raise StorageError(
+            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and files had been changed after it in all of its runs: "
+            f"{_few([str(run) for run in measured])}. Name one of them by its number, or measure the commit as it is"
+        )
     return clean
 
 
@@ -201,14 +156,16 @@ def _by_time(runs: Iterable[Run]) -> list[Run]:
     return sorted(runs, key=lambda run: (run.recorded_at, run.number or 0, run.path))
 
 
-def _said(runs: Sequence[Run]) -> str:
-    """Return what there is to name, shortly."""
-    if not runs:
-        return "no runs"
+def _no_such_run(words: str, runs: Sequence[Run]) -> StorageError:
+    """Return the error of words that mean nothing, with what is valid and what is stored."""
+    numbers = _ranges(sorted({run.number for run in runs if run.number is not None}))
     names = sorted({run.name for run in runs if run.is_named})
-    numbers = _few(_ranges(sorted({run.number for run in runs if run.number is not None})))
-    said = [f"numbers {numbers}" if numbers else "", f"names {_few(names)}" if names else ""]
-    return "; ".join(filter(None, [f"{len(runs)} run{'s' if len(runs) > 1 else ''}", *said]))
+    stored = [f"{len(runs)} run{'s' if len(runs) > 1 else ''}" if runs else "no runs"]
+    if numbers:
+        stored.append(f"numbers {_few(numbers)}")
+    if names:
+        stored.append(f"names {_few(names)}")
+    return StorageError(f"there is no run {words!r}. Valid: {VALID}. Stored: {'; '.join(stored)}")
 
 
 def _ranges(numbers: Sequence[int]) -> list[str]:

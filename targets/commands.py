@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from targets.chips import playable_chips
-from targets.errors import NoCompiler
+from targets.errors import TargetError
 from targets.preload.build import ensure_preload, is_built
+from targets.preload.compilers import ARCHITECTURES
 from targets.resolve import check_chip
 from targets.rknn_library import architecture_of_this_python, read_library
 from targets.vboard.emulator import find_emulator, is_needed
@@ -45,7 +46,7 @@ def _targets() -> Iterator[tuple[str, str]]:
     yield "vboard:CHIP", f"the virtual board, with --rknn-library FILE; CHIP: {', '.join(playable_chips())}"
     for architecture in _ARCHITECTURES:
         yield "", f"for {architecture} libraries: {_readiness(architecture)}"
-    ready = "ready" if is_built(_own_architecture()) else "not ready: python -m targets ledger install"
+    ready = "ready" if is_built(_own_architecture()) else "not ready: reusebench board install-ledger"
     yield "board", f"this interpreter on a board, with a ledger of the NPU's buffers: {ready}"
 
 
@@ -53,13 +54,14 @@ def _readiness(architecture: str) -> str:
     system = not is_needed(architecture) or (is_installed(architecture) and find_emulator(architecture) is not None)
     if system and is_built(architecture):
         return "ready"
-    return "not ready: python -m targets vboard install --rknn-library FILE"
+    return "not ready: reusebench board install --rknn-library FILE"
 
 
 def _own_architecture() -> str:
     architecture = architecture_of_this_python()
     if architecture is None:
-        raise NoCompiler("gcc", "this Python is for a processor that the preload library was not made for")
+        valid = ", ".join(ARCHITECTURES)
+        raise TargetError(f"this Python is for a processor that the preload library was not made for; valid: {valid}")
     return architecture
 
 

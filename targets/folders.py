@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from models.cache import cache_root
-from targets.errors import CacheNotUsable
+from targets.errors import TargetError
 
 __all__ = ["check_usable", "fetched_emulator", "locked", "pycache", "root", "sysroot"]
 
@@ -37,9 +37,12 @@ def fetched_emulator(name: str) -> Path:
 
 
 def check_usable() -> None:
-    """Raise CacheNotUsable where the loader would not understand the cache's path."""
+    """Raise TargetError where the loader would not understand the cache's path."""
     if _SEPARATORS & set(str(root())):
-        raise CacheNotUsable(root())
+        raise TargetError(
+            f"the path of the cache folder {root()} has a space, comma, colon or semicolon, which the loader of shared "
+            "libraries takes for its end. Choose another folder: XDG_CACHE_HOME=FOLDER"
+        )
 
 
 @contextmanager

@@ -122,7 +122,7 @@ class _Process:
         while b"\n" not in self._buffer:
             now = time.monotonic()
             if now >= deadline:
-                self._fail("hung", step, Message("time_limit", {"seconds": f"{time_limit_s:g}"}))
+                self._fail("hung", step, Message("no_answer", {"seconds": f"{time_limit_s:g}"}))
             if now >= next_sample:
                 if observer:
                     observer.sample()

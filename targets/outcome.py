@@ -1,4 +1,4 @@
-"""How a measured process ended: the kinds of failure, each with the sentence that tables and terminals show."""
+"""How a measured process ended: the kinds of failure, and why it failed as a message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Optional, Union
 
 import msgspec
 
-from messages import Message
+from messages import ENGLISH, Message, read_sentence, words
 
 __all__ = ["OUTCOMES", "Failure", "classify_exit", "oom_kills"]
 
@@ -39,10 +39,23 @@ class Failure(msgspec.Struct, frozen=True):
     #: The end of what the process wrote to standard error.
     last_words: str = ""
 
+    @property
+    def reason(self) -> Message:
+        """What happened, as a message whoever stored it."""
+        return self.message if isinstance(self.message, Message) else read_sentence(self.message)
+
+    def sentence(self, language: str = ENGLISH) -> str:
+        """Return what happened and in which phase, in a language of messages.LANGUAGES."""
+        kind, phase = Message(f"kind_{self.kind}"), Message(f"phase_{self.phase}")
+        if self.context is None:
+            return words(Message("failure", {"kind": kind, "phase": phase, "message": self.reason}), language)
+        message = Message(
+            "failure_of_context", {"kind": kind, "phase": phase, "context": self.context, "message": self.reason}
+        )
+        return words(message, language)
+
     def __str__(self) -> str:
-        """Return the sentence with its place."""
-        where = self.phase if self.context is None else f"{self.phase} {self.context}"
-        return f"{self.kind.replace('_', ' ')} in phase {where!r}: {self.message}"
+        return self.sentence()
 
 
 def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
@@ -57,14 +70,10 @@ def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
 def classify_exit(code: int, killed_for_memory: bool) -> tuple[str, Message]:
     """Return (kind, message) for a process that ended between two barriers; code as subprocess gives it."""
     if code >= 0:
-        return "crashed", Message("exit_code", {"code": code})
+        return "crashed", Message("process_exited", {"code": code})
     if code == -signal.SIGKILL and killed_for_memory:
-        return "out_of_memory", Message("oom_killed")
-    return "crashed", Message("signalled", {"name": _signal_name(-code)})
-
-
-def _signal_name(number: int) -> str:
+        return "out_of_memory", Message("process_killed_for_memory")
     try:
-        return signal.Signals(number).name
+        return "crashed", Message("process_ended_by_signal", {"signal": signal.Signals(-code).name})
     except ValueError:  # most real-time signals have no name
-        return f"signal {number}"
+        return "crashed", Message("process_ended_by_signal_number", {"number": -code})

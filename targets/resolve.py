@@ -13,20 +13,7 @@ from runtimes import RuntimeEntry
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import THIS_INTERPRETER, Target
 from targets.chips import CHIPS, chip_of_this_machine, playable_chips
-from targets.errors import (
-    ChipNotPlayed,
-    ChipUnknown,
-    InterpreterNotUsable,
-    LedgerNotInstalled,
-    LibraryNotForChip,
-    LibraryNotForInterpreter,
-    LibraryNotNamed,
-    RuntimeNotInInterpreter,
-    RuntimeNotInstalled,
-    RuntimeNotOnVirtualBoard,
-    TargetUnknown,
-    VirtualBoardNotInstalled,
-)
+from targets.errors import RuntimeMissing, TargetError
 from targets.interpreters import finds_runtime, python_with, refusal
 from targets.preload.build import is_built, preload_library
 from targets.rknn_library import Library, architecture_of, read_library
@@ -47,20 +34,27 @@ def parse_target(text: str, rknn_library: Path | None, entry: RuntimeEntry) -> T
         return _TARGETS[text](library, entry)
     kind, _, detail = text.partition(":")
     if kind not in _TARGETS_OF or not detail:
-        raise TargetUnknown(text)
+        raise TargetError(f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board")
     return _TARGETS_OF[kind](detail, library, entry)
 
 
 def check_chip(name: str, library: Library | None) -> Library:
     """Return the library where the virtual board can play the chip and the library is that chip's."""
+    valid = ", ".join(playable_chips())
     if name not in CHIPS:
-        raise ChipUnknown(name, playable_chips())
+        raise TargetError(f"there is no chip {name!r}; valid for the virtual board: {valid}")
     if name not in playable_chips():
-        raise ChipNotPlayed(name, playable_chips())
+        raise TargetError(
+            f"the virtual board cannot play {name}: what its NPU's driver answers is not known; valid: {valid}"
+        )
+    runtime = CHIPS[name].runtime
     if library is None:
-        raise LibraryNotNamed(name, CHIPS[name].runtime)
-    if library.kind != CHIPS[name].runtime:
-        raise LibraryNotForChip(library.path, library.kind, name, CHIPS[name].runtime)
+        raise TargetError(
+            f"--target vboard:{name} runs Rockchip's own library: name its file with --rknn-library FILE "
+            f"({runtime}.so for Linux, from Rockchip's RKNN SDK)"
+        )
+    if library.kind != runtime:
+        raise TargetError(f"--rknn-library {library.path}: this is {library.kind}, and {name} needs {runtime}")
     return library
 
 
@@ -78,32 +72,45 @@ def _interpreter_with(entry: RuntimeEntry, library: Library | None) -> str:
     """Return this interpreter, or that of the runtime's own environment."""
     interpreter = sys.executable if _is_given(entry, library) else python_with(entry)
     if interpreter is None:
-        raise RuntimeNotInstalled(entry.name, entry.install)
+        raise RuntimeMissing(f"--runtime {entry.name} is not here: {entry.install}")
     return interpreter
 
 
 def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) -> Target:
     interpreter = shutil.which(path)
     if interpreter is None:
-        raise InterpreterNotUsable(path, "there is no such program")
+        raise _not_usable(path, "there is no such program")
     # Links are not followed: that of a virtual environment is what makes Python take its packages.
     interpreter = os.path.abspath(interpreter)  # noqa: PTH100  Path.absolute() leaves ".." in
     reason = refusal(interpreter)
     if reason is not None:
-        raise InterpreterNotUsable(path, reason)
+        raise _not_usable(path, reason)
     environment = _environment(library, interpreter)
     if not _is_given(entry, library) and not finds_runtime(interpreter, entry):
-        raise RuntimeNotInInterpreter(entry.name, path, entry.module)
+        missing = "finds no library of Rockchip's" if entry.module is None else f"has no module {entry.module}"
+        raise RuntimeMissing(
+            f"--runtime {entry.name}: the Python of --target python:{path} {missing}. Name another Python, or leave "
+            "--target out: `reusebench doctor` shows what is here without it"
+        )
     return Target(f"python:{path}", (interpreter, *_DRIVER), environment=environment, chip=chip_of_this_machine())
+
+
+def _not_usable(path: str, reason: str) -> TargetError:
+    return TargetError(f"--target python:{path}: {reason}. Give the path of a Python 3.8 or later")
 
 
 def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> Target:
     if entry.module is not None:
-        raise RuntimeNotOnVirtualBoard(entry.name, chip)
+        raise RuntimeMissing(
+            f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime only. Leave out --runtime or --target"
+        )
     library = check_chip(chip, library)
     missing = missing_parts(library)
     if missing:
-        raise VirtualBoardNotInstalled(library.path, missing)
+        raise TargetError(
+            f"the virtual board is not ready for this library ({', '.join(missing)} missing). "
+            f"Install it: reusebench board install --rknn-library {library.path}"
+        )
     board = guest(chip, library)
     return Target(
         f"vboard:{chip}",
@@ -118,7 +125,10 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> T
 def _board(library: Library | None, entry: RuntimeEntry) -> Target:
     architecture = architecture_of(Path(sys.executable))
     if architecture is None or not is_built(architecture):
-        raise LedgerNotInstalled
+        raise TargetError(
+            "--target board keeps a ledger of the NPU's buffers, and the library that does is not compiled yet. "
+            "Install it: reusebench board install-ledger"
+        )
     others = os.environ.get("LD_PRELOAD")
     preload = str(preload_library(architecture))
     here = _this_interpreter(library, entry)
@@ -143,7 +153,10 @@ def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
     architecture = architecture_of(Path(interpreter))
     if architecture is not None and architecture != library.architecture:
         chips = [name for name in playable_chips() if name in library.chips()]
-        raise LibraryNotForInterpreter(library.path, library.architecture, architecture, chips)
+        raise TargetError(
+            f"--rknn-library {library.path}: it is for {library.architecture}, and this Python is for {architecture}. "
+            f"Run it on the virtual board: --target vboard:CHIP, with CHIP one of {', '.join(chips)}"
+        )
     return {LIBRARY_VARIABLE: str(library.path)}
 
 

@@ -6,9 +6,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtimes.base import AdapterError
 from runtimes.rknn import library as library_file
 from targets.chips import CHIPS
-from targets.errors import LibraryNotUsable
+from targets.errors import TargetError
 
 __all__ = ["Library", "architecture_of", "architecture_of_this_python", "read_library"]
 
@@ -32,8 +33,8 @@ def read_library(path: Path) -> Library:
     """Return what the file is; raise a TargetError where it is not Rockchip's runtime for Linux."""
     try:
         file = library_file.read_library(str(path))
-    except library_file.NoLibraryFile as error:
-        raise LibraryNotUsable(error) from None
+    except AdapterError as error:
+        raise TargetError(f"--rknn-library {error}") from None
     return Library(path.absolute(), file.kind, file.version, file.architecture)
 
 

@@ -40,7 +40,11 @@ COPIES = Copies(input_bytes=600, output_bytes=40)
 #: What every context says of itself, the same as Rockchip's library does.
 ACCOUNT = {"weights_bytes": 1000, "internal_bytes": 300, "dma_bytes": 1400}
 
-_ERRORS: dict[str, type[Exception]] = {"raise": RuntimeError, "memory": MemoryError, "not_supported": NotSupported}
+_ERRORS: dict[str, Exception] = {
+    "raise": RuntimeError("the script says so"),
+    "memory": MemoryError("the script says so"),
+    "not_supported": NotSupported("text", text="the script says so"),
+}
 
 _PAGE_BYTES = 4096
 _MEETING_S = 30
@@ -112,7 +116,7 @@ class Script:
 
     def _do(self, word: str) -> None:
         if word in _ERRORS:
-            raise _ERRORS[word]("the script says so")
+            raise _ERRORS[word]
         if word == "print":
             print("printed by the runtime")
             sys.stdout.flush()

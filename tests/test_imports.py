@@ -13,17 +13,28 @@ from tests.support import CHECKOUT
 
 #: What each package may import of the others.
 _PACKAGES: dict[str, set[str]] = {
+    "messages": set(),
     "models": set(),
-    "samplers": set(),
+    "samplers": {"messages"},
     "recorder": {"samplers", "storage"},
-    "runtimes": {"harness", "samplers", "storage", "targets"},
+    "runtimes": {"harness", "messages", "samplers", "storage", "targets"},
     "video": {"models", "runtimes"},
-    "scenarios": {"runtimes", "video"},
-    "targets": {"models", "runtimes", "scenarios"},
+    "scenarios": {"messages", "runtimes", "video"},
+    "targets": {"messages", "models", "runtimes", "scenarios"},
     "accounting": {"scenarios"},
     "storage": {"scenarios"},
-    "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets", "video"},
-    "reports": {"scenarios", "storage"},
+    "harness": {
+        "accounting",
+        "messages",
+        "models",
+        "runtimes",
+        "samplers",
+        "scenarios",
+        "storage",
+        "targets",
+        "video",
+    },
+    "reports": {"messages", "scenarios", "storage"},
     "bench": set(),
     "conftest": {"harness", "samplers", "storage"},
 }
@@ -33,7 +44,7 @@ _ONLY = {
     ("accounting", "scenarios"): {"scenarios.plan"},
     ("storage", "scenarios"): {"scenarios.plan"},
     ("targets", "models"): {"models.cache", "models.megengine"},
-    ("targets", "runtimes"): {"runtimes.RuntimeEntry", "runtimes.available", "runtimes.rknn.library"},
+    ("targets", "runtimes"): {"runtimes.RuntimeEntry", "runtimes.available", "runtimes.base", "runtimes.rknn.library"},
     ("reports", "scenarios"): {"scenarios.catalogue"},
     ("video", "models"): {"models.cache", "models.errors"},
     ("video", "runtimes"): {"runtimes.base"},
@@ -70,11 +81,18 @@ _LIBRARIES = {
 }
 
 #: Parts that import this project and the standard library alone.
-_STANDARD_LIBRARY_ALONE = ("accounting", "runtimes/__init__.py", "runtimes/base.py", "runtimes/rknn", "scenarios")
+_STANDARD_LIBRARY_ALONE = (
+    "accounting",
+    "messages",
+    "runtimes/__init__.py",
+    "runtimes/base.py",
+    "runtimes/rknn",
+    "scenarios",
+)
 
 _MEASURED = [
     path
-    for package in ("scenarios", "runtimes", "video")
+    for package in ("messages", "scenarios", "runtimes", "video")
     for path in (CHECKOUT / package).rglob("*.py")
     if path.name != "__main__.py"
 ]

@@ -8,6 +8,7 @@ from typing import Optional, Sequence
 
 from runtimes.base import AdapterError
 from video import describe, make
+from video.errors import VideoError
 
 _BAD_INPUT = 2
 #: As shells give it for a command that SIGINT ended.
@@ -28,7 +29,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         arguments.run(arguments)
-    except AdapterError as error:
+    except (AdapterError, VideoError) as error:
         print(f"error: {error}", file=sys.stderr)
         return _BAD_INPUT
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from models.cache import UNFINISHED, cache_root, locked, run_in_another_process
 from models.errors import ModelError
-from video.errors import ClipNotMade, InvalidClip
+from video.errors import VideoError
 
 __all__ = ["Clip", "ensure_clip"]
 
@@ -34,12 +34,16 @@ class Clip:
         """Refuse what cannot be encoded."""
         for side in (self.width, self.height):
             if side % 2 or not _SMALLEST <= side <= _LARGEST:
-                valid = f"even numbers of pixels from {_SMALLEST} to {_LARGEST}"
-                raise InvalidClip("the size", f"{self.width}x{self.height}", valid)
+                raise VideoError(
+                    f"a clip cannot have the size {self.width}x{self.height}; "
+                    f"valid: even numbers of pixels from {_SMALLEST} to {_LARGEST}"
+                )
         if not 1 <= self.fps <= _MOST_FPS:
-            raise InvalidClip("the frame rate", self.fps, f"a whole number from 1 to {_MOST_FPS}")
+            raise VideoError(f"a clip cannot have {self.fps} frames per second; valid: 1 to {_MOST_FPS}")
         if not (self.seconds <= _MOST_SECONDS and self.frames >= 1):
-            raise InvalidClip("the length", f"{self.seconds:g} s", f"from one frame to {_MOST_SECONDS} s")
+            raise VideoError(
+                f"a clip cannot have a length of {self.seconds:g} s; valid: from one frame to {_MOST_SECONDS} s"
+            )
 
     @property
     def frames(self) -> int:
@@ -65,7 +69,9 @@ def ensure_clip(clip: Clip = Clip()) -> Path:
                 if not path.exists():
                     _make(clip, path)
     except ModelError as error:
-        raise ClipNotMade(error) from None
+        raise VideoError(
+            f"the default video could not be made: {error}. Or give a video of your own with --video FILE"
+        ) from None
     return path
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 import av
 from av.error import FFmpegError, InvalidDataError
 
-from video.errors import NoDecoder, NoFrames, NoVideoStream, VideoUnreadable
+from runtimes.base import AdapterError
 
 __all__ = ["Decoder", "describe"]
 
@@ -37,7 +37,7 @@ class Decoder:
             self.restart()
             frame = next(self._frames, None)
         if frame is None:
-            raise NoFrames(self._path)
+            raise AdapterError("video_without_frames", path=self._path)
         self._index += 1
         if self._index == 0:
             frame = self._checked_first(frame)
@@ -63,7 +63,7 @@ class Decoder:
         except (InvalidDataError, EOFError):
             return
         except FFmpegError as error:
-            raise VideoUnreadable(self._path, _words(error)) from None
+            raise AdapterError("video_unreadable", path=self._path, reason=_words(error)) from None
 
     def _to_start(self) -> None:
         try:
@@ -93,7 +93,7 @@ class Decoder:
             self._frames = self._decoded()
             frame = next(self._frames, None)
             if frame is None:
-                raise NoFrames(self._path)
+                raise AdapterError("video_without_frames", path=self._path)
         return frame
 
 
@@ -123,7 +123,7 @@ def _open(path: str) -> Tuple[Any, Any]:
         # With the protocol, as a colon in a path would be taken for one.
         container = av.open(f"file:{path}")
     except FFmpegError as error:
-        raise VideoUnreadable(path, _words(error)) from None
+        raise AdapterError("video_unreadable", path=path, reason=_words(error)) from None
     try:
         return container, _video_stream(container, path)
     except Exception:
@@ -133,10 +133,10 @@ def _open(path: str) -> Tuple[Any, Any]:
 
 def _video_stream(container: Any, path: str) -> Any:
     if not container.streams.video:
-        raise NoVideoStream(path)
+        raise AdapterError("video_without_pictures", path=path)
     stream = container.streams.video[0]
     if stream.codec_context is None:
-        raise NoDecoder(path)
+        raise AdapterError("video_without_decoder", path=path)
     stream.codec_context.thread_type = "NONE"
     stream.codec_context.thread_count = 1
     return stream

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any, Dict
 
-from video.errors import NoPyAv
+from video.errors import VideoError
 
 __all__ = ["prepare_parser", "run"]
 
@@ -18,11 +19,14 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print what the file is; raise VideoError where it cannot be decoded here."""
+    """Print what the file is; raise VideoError without PyAV, AdapterError where it cannot be decoded here."""
     try:
         from video.decoder import describe
     except ImportError as error:
-        raise NoPyAv(error) from None
+        raise VideoError(
+            f"{sys.executable} cannot import PyAV, which decodes the frames ({error}): pip install av; "
+            "for MegEngine's environment: reusebench models install megengine"
+        ) from None
     found = describe(arguments.file)
     print(json.dumps(found) if arguments.json else _in_words(found))
 

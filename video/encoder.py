@@ -13,7 +13,7 @@ from av.error import FFmpegError
 from models.cache import written_whole
 from models.errors import ModelError
 from video.clip import Clip
-from video.errors import NoEncoder, VideoError
+from video.errors import VideoError
 
 __all__ = ["write_clip"]
 
@@ -63,7 +63,10 @@ def _write_with_any(clip: Clip, path: Path) -> None:
             return
         except (FFmpegError, ValueError) as error:
             reasons.append(f"{name}: {error}")
-    raise NoEncoder("; ".join(reasons))
+    raise VideoError(
+        f"PyAV cannot encode H.264 here ({'; '.join(reasons)}): give a video of your own with --video FILE, or install "
+        "PyAV's wheel, which has libx264: pip install --only-binary :all: av"
+    )
 
 
 def _encode(clip: Clip, path: Path, encoder: str, options: dict[str, str]) -> None:

@@ -139,10 +139,7 @@ class Letterbox:
 
 def _type_of(image: ImageInput) -> _Type:
     if image.type not in _TYPES:
-        raise NotSupported(
-            f"frames cannot be written into an input of {image.type}; valid: {', '.join(_TYPES)}. "
-            "Export the model with such an input"
-        )
+        raise NotSupported("frame_input_type", type=image.type, valid=", ".join(_TYPES))
     return _TYPES[image.type]
 
 

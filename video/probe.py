@@ -27,7 +27,7 @@ def describe_with(interpreter: str, path: Path) -> dict[str, Any]:
             command, cwd=_CHECKOUT, capture_output=True, text=True, errors="replace", check=False, timeout=_TIME_LIMIT_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise VideoError(f"{path} cannot be looked at with {interpreter}: {error}") from None
+        raise VideoError(f"{path} cannot be read with {interpreter}: {error}") from None
     if done.returncode:
         raise VideoError(_last_words(done.stderr) or f"{interpreter} ended with {done.returncode} while it read {path}")
     description: dict[str, Any] = json.loads(done.stdout)

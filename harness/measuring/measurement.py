@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from accounting.sharing import WRONG_READS
-from harness.errors import NothingDecoded, ResolutionsTooFew
+from harness.errors import NoModels
 from harness.measuring.model_sets import ModelSets
 from harness.measuring.outputs import Outputs
 from harness.measuring.repeat import RepeatMeasurement
@@ -83,9 +83,9 @@ class Bench:
         try:
             plans = build_plans(scenario, self.settings.parameters(runtime, models, schedule))
         except TooFewModels as error:
-            raise ResolutionsTooFew(error) from None
+            raise NoModels(str(error)) from None
         if schedule and not (schedule.video or plans[0].contexts):
-            raise NothingDecoded
+            raise NoModels("a virtual board decodes no video, so there is no decoder memory to measure")
         return plans
 
     def measure(self, runtime: str, scenario: str, keep: Keep = lambda _: None) -> Measurement:
@@ -209,11 +209,9 @@ def _wrong_memory(repeats: list[Repeat]) -> Failure | None:
     for repeat in repeats:
         for finding in repeat.npu.findings if repeat.npu else ():
             if finding.kind in WRONG_READS:
-                owner = "owner_application" if finding.owner is None else "owner_context"
-                number = {} if finding.owner is None else {"number": finding.owner + 1}
-                what = "freed_memory" if finding.kind == "reads_freed" else "unshared_memory"
-                message = Message(
-                    "wrong_memory", {"what": Message(what), "owner": Message(owner, number), "amount": finding.amount}
-                )
+                owner = Message("owner_application")
+                if finding.owner is not None:
+                    owner = Message("owner_context", {"number": finding.owner + 1})
+                message = Message(finding.kind, {"owner": owner, "amount": finding.amount})
                 return Failure("wrong_memory", "steady", finding.context, message)
     return None

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from harness.errors import (
-    ChipUnknown,
-    FramesAreBuiltIn,
-    ModelFileEmpty,
-    ModelFileMissing,
-    ModelNotBuilt,
-    ModelOfAnotherRuntime,
-    NoModels,
-    ResolutionsMissing,
-)
+from harness.errors import NoModels, UserError
 from models import ModelError, Recipe, RknnRecipe, ensure, ensure_mge_all, ensure_rknn_all
 from models.platforms import find_platform
 from runtimes import RUNTIMES, find_runtime
@@ -80,7 +71,8 @@ class ModelSets:
             except NoModels as error:
                 self._found[key] = error
             except ModelError as error:
-                self._found[key] = ModelNotBuilt(error, _IN_PLACE.get(model_set))
+                instead = f". Give your own with {_IN_PLACE[model_set]}" if model_set in _IN_PLACE else ""
+                self._found[key] = NoModels(f"a built-in model could not be built: {error}{instead}")
         found = self._found[key]
         if isinstance(found, NoModels):
             raise found
@@ -91,7 +83,10 @@ class ModelSets:
             return self._resolutions(runtime)
         if self.files:
             if model_set in _FRAMES:
-                raise FramesAreBuiltIn
+                raise NoModels(
+                    "--model is given, and this scenario needs the built-in network that takes and returns a camera "
+                    "frame. Leave --model out to measure it"
+                )
             return _of_kind(runtime, "--model", [_model(path) for path in self.files])
         return tuple(map(_model, self._build(runtime, self._recipes(model_set))))
 
@@ -109,7 +104,10 @@ class ModelSets:
             option = "--resolution"
             return _of_kind(runtime, option, [_model(each.file, each.weightless, option) for each in self.resolutions])
         if self.files:
-            raise ResolutionsMissing
+            raise NoModels(
+                "--model is given without --resolution: weights are shared between resolutions of one network. Give "
+                "each with --resolution FILE[,WEIGHTLESS], the one with the weights first"
+            )
         recipes = [Recipe(name, size, seed=1) for name, size in self.built_in.resolutions]
         built = self._build(runtime, recipes)
         # The first has the weights that the others share.
@@ -129,7 +127,10 @@ class ModelSets:
 
     def _known_chip(self) -> str:
         if self.chip is None:
-            raise ChipUnknown
+            raise NoModels(
+                "a built-in model is made for one chip, and this machine's chip is not known. Give your own with "
+                "--model FILE, or choose a chip with --target vboard:CHIP"
+            )
         return self.chip
 
 
@@ -139,7 +140,7 @@ def _of_kind(runtime: str, option: str, models: Sequence[Model]) -> tuple[Model,
     others = {entry.suffix for entry in RUNTIMES} - {own}
     for model in models:
         if Path(model.path).suffix in others:
-            raise ModelOfAnotherRuntime(option, Path(model.path), runtime, own)
+            raise NoModels(f"{option} {model.path}: {runtime} reads {own} files. Give one, or choose another --runtime")
     return tuple(models)
 
 
@@ -153,9 +154,10 @@ def _model(path: Path, weightless: Path | None = None, option: str = "--model") 
 def _checked(path: Path, option: str) -> Path:
     path = path.resolve()
     if not path.is_file():
-        raise ModelFileMissing(option, path)
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise UserError(f"{option} {path}: {what}. Give a model file, or leave {option} out for the built-in set")
     if path.stat().st_size == 0:
-        raise ModelFileEmpty(option, path)
+        raise UserError(f"{option} {path}: the file is empty. Export or copy it again")
     return path
 
 

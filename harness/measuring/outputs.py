@@ -35,13 +35,16 @@ class Outputs:
                 continue
             first, scenario = self._known.setdefault((result.runtime, model.digest), (digests, result.scenario))
             if len(digests) > 1 or digests != first:
-                values: dict[str, Message | str | int | float] = {
-                    "model": model.name,
-                    "digests": ", ".join(digests),
-                    "scenario": scenario,
-                    "others": ", ".join(first),
-                }
-                return Failure("outputs_differ", "steady", None, Message("outputs_differ", values))
+                message = Message(
+                    "outputs_differ",
+                    {
+                        "model": model.name,
+                        "digests": ", ".join(digests),
+                        "scenario": scenario,
+                        "others": ", ".join(first),
+                    },
+                )
+                return Failure("outputs_differ", "steady", None, message)
         return None
 
     def _frames_differ(self, plan: Plan, repeats: Sequence[Repeat]) -> Failure | None:
@@ -53,7 +56,7 @@ class Outputs:
             for model, checksums, within in per_model:
                 unequal = within + self._count_unequal(plan, model.digest, checksums)
                 if unequal:
-                    message = Message("frames_differ", {"name": model.name, "unequal": unequal})
+                    message = Message("frames_differ", {"model": model.name, "unequal": unequal})
                     return Failure("outputs_differ", "steady", None, message)
         return None
 

@@ -95,7 +95,7 @@ class RepeatMeasurement:
         self._tell(share, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None)
         if has_new and time.monotonic() - self._kept_at >= _KEEP_EVERY_S:
             self._kept_at = time.monotonic()
-            failure = Failure("cut_off", "steady", None, Message("session_cut_off", {"seconds": f"{seconds:.0f}"}))
+            failure = Failure("cut_off", "steady", None, Message("session_cut_off", {"seconds": round(seconds)}))
             self._keep(replace(self._repeat(run), failure=failure))
 
     def _repeat(self, run: Run) -> Repeat:

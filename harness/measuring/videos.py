@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.errors import NoVideo, VideoInvalid
+from harness.errors import NoModels, UserError
 from scenarios.plan import Video
 from targets.base import Target
 from video.clip import ensure_clip
@@ -40,7 +40,7 @@ class Videos:
             self._found[interpreter] = self._look_at(interpreter)
         found = self._found[interpreter]
         if isinstance(found, VideoError):
-            raise VideoInvalid(self.file, found) if self.file else NoVideo(found)
+            raise UserError(f"--video {self.file}: {found}") if self.file else NoModels(str(found))
         return found
 
     def _look_at(self, interpreter: str) -> Video | VideoError:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from models.cache import cached_path, fill, is_intact, written_whole
 from models.conversion.environments import Environment
-from models.errors import CannotWrite, ConversionFailed, end_of
+from models.errors import ModelError, cannot_write, end_of
 from models.recipe import MegEngineRecipe, RknnRecipe
 
 __all__ = ["ConvertedRecipe", "Converter"]
@@ -68,18 +68,18 @@ class Converter(ABC, Generic[ConvertedRecipe]):
             self.convert(recipe, source, temporary)
 
     def convert(self, recipe: ConvertedRecipe, source: Path, path: Path) -> None:
-        """Write the file that is made of source to path; raise ConversionFailed with the library's last words."""
+        """Write the file that is made of source to path; raise ModelError with the library's last words."""
         process = self._process or self._start()
         said_before = self._log.stat().st_size
         answer = _ask(process, json.dumps({**self.job(recipe, source), "output": str(path.absolute())}))
         if answer == _SUCCESS:
             return
         said = self._log.read_bytes()[said_before:].decode(errors="replace")
-        library, name = self._environment.library, recipe.file_name
-        if answer:
-            failure = json.loads(answer)
-            raise ConversionFailed(library, name, failure["step"], failure["words"] or _last_error(said))
-        raise ConversionFailed(library, name, f"its process ({end_of(process.wait())})", _last_error(said))
+        failure = json.loads(answer) if answer else {"step": f"its process ({end_of(process.wait())})", "words": ""}
+        raise ModelError(
+            f"{self._environment.library} could not make {recipe.file_name}: {failure['step']} failed: "
+            f"{failure['words'] or _last_error(said)}"
+        )
 
     def folder(self) -> Path:
         """Return a folder for temporary files, which is removed at the end of the `with` block."""
@@ -109,7 +109,7 @@ class Converter(ABC, Generic[ConvertedRecipe]):
         try:
             return self.source(recipe)
         except OSError as error:
-            raise CannotWrite(path, error) from error
+            raise cannot_write(path, error) from error
 
     def _start(self) -> subprocess.Popen[str]:
         """Start the process in the folder of its own: a library may leave files where it runs."""
@@ -148,4 +148,4 @@ def _last_error(said: str) -> str:
     """Return the last line that rknn-toolkit2 marks as an error, or the last line, without colours."""
     lines = [line.strip() for line in _COLOURS.sub("", said).splitlines() if line.strip()]
     errors = [line[2:] for line in lines if line.startswith("E ")]
-    return (errors or lines or ["it said nothing"])[-1]
+    return (errors or lines or ["it printed nothing"])[-1]

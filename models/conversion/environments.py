@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.cache import UNFINISHED, cache_root, locked
-from models.errors import CannotWrite, InstallFailed, NoBuildHere, NoFittingPython, NotInstalled
+from models.errors import ModelError, cannot_write, end_of
 
 __all__ = ["Environment", "Installation", "Say"]
 
@@ -44,7 +44,7 @@ class Environment:
     revision: int
     #: The files that it makes: ".rknn".
     makes: str
-    #: The command of `python -m models` that installs it.
+    #: What `reusebench models install` calls it.
     command: str
     #: The room that it takes, about.
     gigabytes: float
@@ -74,10 +74,11 @@ class Environment:
         return self.python().exists()
 
     def check_installed(self) -> None:
-        """Raise NotInstalled unless it is."""
+        """Raise ModelError unless it is."""
         if not self.installed():
-            raise NotInstalled(
-                self.makes, f"{self.library} {self.version}", self.folder(), self.command, self.gigabytes
+            raise ModelError(
+                f"{self.makes} files are made by {self.library} {self.version}, which is not in {self.folder()}; run "
+                f"`reusebench models install {self.command}` once (it takes about {self.gigabytes} GB there)"
             )
 
     def install(self, say: Say, python: str | None, fill: Callable[[Installation], None]) -> Path:
@@ -97,7 +98,10 @@ class Environment:
 
     def _check_host(self) -> None:
         if sys.platform != "linux" or platform.machine() not in self.machines:
-            raise NoBuildHere(self.library, platform.system(), platform.machine(), self.makes, self.machines_in_words)
+            raise ModelError(
+                f"there is no {self.library} for {platform.system()} on {platform.machine()}; make the {self.makes} "
+                f"files on Linux on {self.machines_in_words}, with --output, and copy them here"
+            )
 
     def _find_python(self, names: Sequence[str]) -> str:
         """Return the first that runs and fits: what a version manager puts in the path may do neither."""
@@ -106,8 +110,11 @@ class Environment:
             path = shutil.which(name)
             if path and subprocess.run([path, "-I", "-c", fits], capture_output=True, check=False).returncode == 0:
                 return path
-        bounds = [".".join(map(str, version)) for version in (self.oldest_python, self.newest_python)]
-        raise NoFittingPython(f"{self.library} {self.version}", bounds, names, self.python_source)
+        oldest, newest = (".".join(map(str, version)) for version in (self.oldest_python, self.newest_python))
+        raise ModelError(
+            f"{self.library} {self.version} needs a Python from {oldest} to {newest} with venv and pip, and none of "
+            f"{', '.join(names)} is one; install one ({self.python_source}) or name one with --python"
+        )
 
     def _make(self, python: str, say: Say, fill: Callable[[Installation], None]) -> None:
         with _folder_whole(self.folder()) as temporary:
@@ -119,7 +126,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Installation:
-    """A new environment while it is filled; every step that fails raises InstallFailed."""
+    """A new environment while it is filled; every step that fails raises ModelError."""
 
     environment: Environment
     #: The new environment's interpreter.
@@ -141,8 +148,11 @@ class Installation:
         return_code, printed, complained = _run(command)
         if return_code:
             last_words = _last_words(complained) or _last_words(printed)
-            suspects = f"{self.environment.suspects} and the free space (about {self.environment.gigabytes} GB)"
-            raise InstallFailed(self.environment.library, step, return_code, last_words, suspects)
+            raise ModelError(
+                f"{self.environment.library} is not installed: {step} failed ({end_of(return_code)}): {last_words}; "
+                f"check {self.environment.suspects} and the free space (about {self.environment.gigabytes} GB), then "
+                "run it again"
+            )
         return printed
 
 
@@ -197,4 +207,4 @@ def _folder_whole(folder: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
-        raise CannotWrite(folder, error) from error
+        raise cannot_write(folder, error) from error

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from models.errors import InvalidSize, UnknownNetwork
+from models.errors import ModelError
 from models.networks.frame import ROWS_STEP, frame
 from models.networks.mobilenet_v2 import mobilenet_v2
 from models.networks.network import Network
@@ -39,10 +39,12 @@ class NetworkEntry:
     source: str
 
     def check_size(self, size: int) -> None:
-        """Raise InvalidSize unless the network can be made for that size."""
+        """Raise ModelError unless the network can be made for that size."""
         smallest = math.ceil(_SMALLEST_SIZE / self.size_step) * self.size_step
         if not smallest <= size <= _LARGEST_SIZE or size % self.size_step:
-            raise InvalidSize(self.name, size, smallest=smallest, largest=_LARGEST_SIZE, step=self.size_step)
+            number = "a whole number" if self.size_step == 1 else f"a multiple of {self.size_step}"
+            valid = f"{number} from {smallest} to {_LARGEST_SIZE}"
+            raise ModelError(f"{self.name} cannot be made for size {size}; valid: {valid}")
 
 
 NETWORKS: tuple[NetworkEntry, ...] = (
@@ -56,8 +58,8 @@ NETWORKS: tuple[NetworkEntry, ...] = (
 
 
 def find_network(name: str) -> NetworkEntry:
-    """Return the entry of that name, or raise UnknownNetwork."""
+    """Return the entry of that name, or raise ModelError."""
     for entry in NETWORKS:
         if entry.name == name:
             return entry
-    raise UnknownNetwork(name, [entry.name for entry in NETWORKS])
+    raise ModelError(f"unknown network {name!r}; valid: {', '.join(entry.name for entry in NETWORKS)}")

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from models.errors import InvalidNetwork
+from models.errors import ModelError
 
 __all__ = [
     "Activation",
@@ -73,7 +73,7 @@ class Layer(ABC):
 
     @abstractmethod
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
-        """Return the shape written when the sources have these shapes; raise InvalidNetwork if they do not fit."""
+        """Return the shape written when the sources have these shapes; raise ModelError if they do not fit."""
 
     def parameters(self, inputs: Sequence[Shape]) -> Parameters | None:  # noqa: ARG002 - most kinds have none
         """Return the shapes of the layer's parameters, or None for a layer without."""
@@ -104,8 +104,9 @@ class Convolution(Layer):
         """Return (1, channels, height, width) after the kernel has moved in whole strides."""
         _, channels, _, _ = _feature_map(self, inputs[0])
         if channels % self.groups or self.channels % self.groups:
-            raise InvalidNetwork(
-                self.name, f"{self.groups} groups do not divide {channels} input and {self.channels} output channels"
+            raise ModelError(
+                f"layer {self.name!r}: {self.groups} groups do not divide {channels} input and {self.channels} output "
+                "channels"
             )
         height, width = _slide(self, inputs[0], self.kernel, self.stride, self.padding)
         return (1, self.channels, height, width)
@@ -132,7 +133,7 @@ class FullyConnected(Layer):
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return (1, features)."""
         if len(inputs[0]) != 2:
-            raise InvalidNetwork(self.name, f"needs a vector (1, features), not {inputs[0]}")
+            raise ModelError(f"layer {self.name!r}: needs a vector (1, features), not {inputs[0]}")
         return (1, self.features)
 
     def parameters(self, inputs: Sequence[Shape]) -> Parameters:
@@ -214,7 +215,7 @@ class Add(Layer):
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return the shape that both sources have."""
         if inputs[0] != inputs[1]:
-            raise InvalidNetwork(self.name, f"cannot add {inputs[1]} to {inputs[0]}: shapes must be equal")
+            raise ModelError(f"layer {self.name!r}: cannot add {inputs[1]} to {inputs[0]}: shapes must be equal")
         return inputs[0]
 
 
@@ -234,14 +235,14 @@ class Concat(Layer):
         maps = [_feature_map(self, each) for each in inputs]
         sizes = {(height, width) for _, _, height, width in maps}
         if len(sizes) != 1:
-            raise InvalidNetwork(self.name, f"parts must have one height and width, not {sorted(sizes)}")
+            raise ModelError(f"layer {self.name!r}: parts must have one height and width, not {sorted(sizes)}")
         height, width = sizes.pop()
         return (1, sum(channels for _, channels, _, _ in maps), height, width)
 
 
 def _feature_map(layer: Layer, shape: Shape) -> tuple[int, int, int, int]:
     if len(shape) != 4:
-        raise InvalidNetwork(layer.name, f"needs a feature map (1, channels, height, width), not {shape}")
+        raise ModelError(f"layer {layer.name!r}: needs a feature map (1, channels, height, width), not {shape}")
     batch, channels, height, width = shape
     return batch, channels, height, width
 
@@ -250,5 +251,5 @@ def _slide(layer: Layer, shape: Shape, kernel: int, stride: int, padding: int) -
     """Return at how many places, down and across, a window fits; a last part stride is left out."""
     _, _, height, width = _feature_map(layer, shape)
     if min(height, width) + 2 * padding < kernel:
-        raise InvalidNetwork(layer.name, f"kernel {kernel} is larger than the padded map of {height} x {width}")
+        raise ModelError(f"layer {layer.name!r}: kernel {kernel} is larger than the padded map of {height} x {width}")
     return (height + 2 * padding - kernel) // stride + 1, (width + 2 * padding - kernel) // stride + 1

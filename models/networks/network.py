@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from models.errors import InvalidNetwork
+from models.errors import ModelError
 from models.networks.layers import Layer, Parameters, Shape
 
 __all__ = ["INPUT_CHANNELS", "INPUT_NAME", "Network", "NetworkBuilder"]
@@ -31,11 +31,11 @@ class Network:
     outputs: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raise InvalidNetwork if a tensor is missing or shapes do not fit."""
+        """Raise ModelError if a tensor is missing or shapes do not fit."""
         shapes = self.shapes()
         for output in self.outputs:
             if output not in shapes:
-                raise InvalidNetwork(output, "is an output, but no layer writes it")
+                raise ModelError(f"{output!r} is an output of {self.name}, but no layer writes it")
 
     @property
     def input_shape(self) -> Shape:
@@ -47,7 +47,7 @@ class Network:
         shapes = {INPUT_NAME: self.input_shape}
         for layer in self.layers:
             if layer.name in shapes:
-                raise InvalidNetwork(layer.name, "two layers have this name")
+                raise ModelError(f"two layers have the name {layer.name!r}")
             shapes[layer.name] = layer.output_shape(_source_shapes(layer, shapes))
         return shapes
 
@@ -83,12 +83,12 @@ class NetworkBuilder:
         return layer.name
 
     def build(self, name: str, height: int, width: int, outputs: Sequence[str]) -> Network:
-        """Return the network of the layers added so far; raise InvalidNetwork if they do not fit together."""
+        """Return the network of the layers added so far; raise ModelError if they do not fit together."""
         return Network(name, height, width, tuple(self._layers), tuple(outputs))
 
 
 def _source_shapes(layer: Layer, shapes: dict[str, Shape]) -> list[Shape]:
     for source in layer.sources:
         if source not in shapes:
-            raise InvalidNetwork(layer.name, f"reads {source!r}, which no layer before it writes")
+            raise ModelError(f"layer {layer.name!r} reads {source!r}, which no layer before it writes")
     return [shapes[source] for source in layer.sources]

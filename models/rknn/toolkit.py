@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from models.conversion.environments import Environment, Installation, Say
-from models.errors import NoCpuTorch
+from models.errors import ModelError
 from models.platforms import TOOLKIT_VERSION
 
 __all__ = ["TOOLKIT", "install_toolkit", "toolkit_folder", "toolkit_installed"]
@@ -22,7 +22,7 @@ TOOLKIT = Environment(
     version=TOOLKIT_VERSION,
     revision=1,
     makes=".rknn",
-    command="toolkit",
+    command="rknn-toolkit",
     gigabytes=1.5,
     machines=("x86_64", "aarch64"),
     machines_in_words="x86-64 or 64-bit ARM",
@@ -93,5 +93,9 @@ def _cpu_torch(installation: Installation) -> str:
     if builds:
         return f"torch=={builds[0]}"
     if platform.machine() == "x86_64":
-        raise NoCpuTorch
+        raise ModelError(
+            "rknn-toolkit2 needs PyTorch, and pip finds no build of it for CPUs (a version that ends in +cpu), only "
+            "one that brings gigabytes of CUDA; add PyTorch's package index for CPUs to pip's configuration "
+            "(`pip config set global.extra-index-url URL`), or name what pip shall install with --torch"
+        )
     return "torch"

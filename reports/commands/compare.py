@@ -13,7 +13,7 @@ from reports.compare.changes import Changes, compare_runs
 from reports.compare.gate import Judgement, judge
 from reports.compare.records import as_csv, as_json
 from reports.compare.text import HEADS, change_tables, opening_lines, remarks, verdict_lines
-from reports.errors import NothingToCompare, SameRuns
+from reports.errors import ReportError
 from storage.limits import Limit, parse_limit
 from storage.metrics import METRICS, find_metric
 from storage.runs import CONDITIONS
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     # The name of a baseline may be that of the head too.
     base = [run for run in runs.find(options.base) if run.path.resolve() not in {each.path.resolve() for each in head}]
     if not base:
-        raise SameRuns(options.base, options.head)
+        raise ReportError(f"{options.base} and {options.head} are the same run. Name another one to compare with")
     limits: Sequence[Limit] = options.fail or ()
     metrics = options.metric or [limit.metric for limit in limits] or [find_metric(name) for name in _DEFAULT]
     known = {run.path.resolve(): run for run in (*runs.runs, *base)}.values()
@@ -81,7 +81,11 @@ def run(options: argparse.Namespace) -> int:
     judgement = judge(changes, limits) if limits else None
     _WRITERS[options.format](changes, judgement)
     if not changes.rows:
-        raise NothingToCompare(options.base, options.head)
+        raise ReportError(
+            f"nothing of {options.head} can be compared with {options.base}: no configuration was measured in both "
+            "with any of these metrics under the same conditions. The lines above say what differs; choose "
+            "others with --across or --metric"
+        )
     if judgement is None:
         return 0
     if not judgement.passed:

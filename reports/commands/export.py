@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reports.commands.known_runs import KnownRuns, add_run_options
 from reports.compare.exports import EXPORTS, absent_metrics, export, left_out
-from reports.errors import ExportNotWritable
+from reports.errors import ReportError
 from storage.metrics import METRICS, find_metric
 
 __all__ = ["prepare_parser", "run"]
@@ -54,4 +54,5 @@ def _write(text: str, output: Path | None) -> None:
         with output.open("wb") if output else os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as file:
             file.write(text.encode())
     except OSError as error:
-        raise ExportNotWritable(output or _PRINTED, error) from None
+        where = output or _PRINTED
+        raise ReportError(f"cannot write {where} ({error.strerror}). Name another with --output FILE") from None

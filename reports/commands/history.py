@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reports.commands.known_runs import KnownRuns
 from reports.commands.options import add_language, add_output, add_storage
-from reports.errors import NoHistory, OutputNotWritable
+from reports.errors import ReportError, cannot_write
 from reports.history.change_points import LEAST_RUNS
 from reports.history.levels import HISTORY_METRICS, Change, History, changes_of, histories_of
 from reports.history.page import write_history
@@ -57,8 +57,13 @@ def run(options: argparse.Namespace) -> int:
     metrics = list(dict.fromkeys(options.metric or map(find_metric, HISTORY_METRICS)))
     histories = histories_of(_only(known.runs, options.only), metrics)
     if not histories:
-        names = {measured.configuration.name for run in known.runs for measured in run.measured}
-        raise NoHistory([metric.name for metric in metrics], options.only or (), sorted(names))
+        names = sorted({measured.configuration.name for run in known.runs for measured in run.measured})
+        stored = ", ".join(names) or "none: run `pytest bench/` first, or name another storage with --storage DIR"
+        only = f" of {', '.join(options.only)}" if options.only else ""
+        raise ReportError(
+            f"no run has figures of {', '.join(metric.name for metric in metrics)}{only}. Name others with --metric "
+            f"NAME or --only NAME; stored are: {stored}"
+        )
     for line in _lines(histories):
         print(line)
     for path in _write(histories, known.bad_files, options):
@@ -105,7 +110,7 @@ def _write(histories: Sequence[History], bad_files: Sequence[BadFile], options: 
         pages = [write_history(histories, options.output, options.lang, bad_files, report)] if _PAGE in formats else []
         return pages + ([_write_tables(histories, options.output / "tables", tables)] if tables else [])
     except OSError as error:
-        raise OutputNotWritable(options.output, error) from None
+        raise cannot_write(options.output, error) from None
 
 
 def _write_tables(histories: Sequence[History], folder: Path, formats: Sequence[str]) -> Path:

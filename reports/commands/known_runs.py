@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reports.commands.options import add_storage
-from reports.errors import NoSuchRuns
 from reports.page.reading import boards_in
 from storage.board import board_storage
 from storage.references import RunsError, find_runs
@@ -57,11 +56,8 @@ class KnownRuns:
         return known
 
     def find(self, words: str) -> list[Run]:
-        """Return the runs that the words mean, the oldest first, or raise NoSuchRuns."""
-        try:
-            return find_runs(words, self.runs, self.project, self.tell)
-        except RunsError as error:
-            raise NoSuchRuns(error) from None
+        """Return the runs that the words mean, the oldest first, or raise StorageError."""
+        return find_runs(words, self.runs, self.project, self.tell)
 
     def tell(self, file: BadFile) -> None:
         """Name a damaged file."""

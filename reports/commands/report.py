@@ -14,7 +14,7 @@ from reports.base.figure_files import write_figures
 from reports.base.languages import in_language
 from reports.base.texts import texts_of
 from reports.commands.options import add_language, add_output, add_storage
-from reports.errors import OutputNotWritable
+from reports.errors import cannot_write
 from reports.history.page import write_history_beside
 from reports.page.exported_tables import TABLE_FORMATS, write_tables
 from reports.page.figures import figures_of, file_names
@@ -85,7 +85,7 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
         tables = [each for each in TABLE_FORMATS if each in formats]
         return written + ([write_tables(material, output / "tables", tables)] if tables else [])
     except OSError as error:
-        raise OutputNotWritable(output, error) from None
+        raise cannot_write(output, error) from None
 
 
 def _write_figures(

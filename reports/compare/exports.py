@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports.compare.long_form import COLUMNS, Number, number, records
-from reports.errors import ExportMixed, MetricNotOfForm, NothingToExport
+from reports.errors import ReportError
 from storage.metrics import METRICS, Metric
 from storage.runs import CONDITIONS, Configuration, Measured, Run
 
@@ -56,11 +56,19 @@ def export(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> str:
     """Return the runs' metrics, all that the form can hold if none are named, as the text of a file."""
     for metric in metrics:
         if metric not in form.metrics:
-            raise MetricNotOfForm(metric.name, form.name, [each.name for each in EXPORTS if metric in each.metrics])
+            others = ", ".join(each.name for each in EXPORTS if metric in each.metrics)
+            raise ReportError(
+                f"--format {form.name} cannot hold {metric.name}: its figures must all be better in one direction, "
+                f"smaller or larger. Valid for {metric.name}: {others}"
+            )
     chosen = metrics or form.metrics
     if len(absent_metrics(runs, chosen)) == len(chosen):
-        found = [metric.name for metric in METRICS if metric.name not in absent_metrics(runs, METRICS)]
-        raise NothingToExport([metric.name for metric in chosen], found, [str(run) for run in runs])
+        absent = absent_metrics(runs, METRICS)
+        stored = ", ".join(metric.name for metric in METRICS if metric.name not in absent) or "none"
+        raise ReportError(
+            f"{', '.join(map(str, runs))}: no figures of {', '.join(metric.name for metric in chosen)}. "
+            f"There are: {stored}. Name others with --metric NAME, or another run"
+        )
     return form.write(runs, chosen)
 
 
@@ -106,11 +114,15 @@ def _figures(runs: Sequence[Run], metrics: _Metrics) -> Iterator[_Figure]:
 
 
 def _conditions(configuration: Configuration, each: Sequence[tuple[Run, Measured]]) -> Mapping[str, str | None]:
-    """Return what is equal in all of them, or raise ExportMixed where figures of one name are not of one thing."""
+    """Return what is equal in all of them, or raise ReportError where figures of one name are not of one thing."""
     for name in CONDITIONS:
         values = [(str(run), measured.conditions[name]) for run, measured in each]
         if len({value for _, value in values}) > 1:
-            raise ExportMixed(str(configuration), name, values)
+            listed = ", ".join(f"{run}: {value}" for run, value in values)
+            raise ReportError(
+                f"{configuration}: the runs differ in {name} ({listed}), and in this format one name stands for all of "
+                "them. Export one run at a time, or use --format csv or jsonl"
+            )
     return each[0][1].conditions
 
 

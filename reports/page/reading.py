@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from storage.mechanisms import read_trials
-
-from reports.errors import NoResults, NoStorage, NoSuchRuns
+from reports.errors import ReportError
 from reports.page.material import Material
 from reports.programs.programs import newest_programs, programs_in
 from reports.results.published import published_rows
 from reports.results.rows import Group, compare, newest_of_each
 from storage.board import board_storage
-from storage.references import RunsError, find_runs
-from storage.run_file import BadFile, StoredRun, read_file, read_storage, storages_in
+from storage.references import find_runs
+from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
 from storage.runs import run_of
 
 __all__ = ["MOST_SHOWN", "boards_in", "read_material", "to_be_shown"]
@@ -32,7 +30,11 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
     files = [each for each in found if isinstance(each, StoredRun)]
     bad_files = [each for each in found if isinstance(each, BadFile)]
     if not files:
-        raise NoResults(folders, bad_files)
+        unreadable = "".join(f"\n{file}" for file in bad_files)
+        raise ReportError(
+            f"no results in {', '.join(map(str, folders))}. Run `pytest bench/` first, or name another "
+            f"storage with --storage DIR{unreadable}"
+        )
     chosen = _chosen(files, runs) if runs else files
     groups = _of_runs(chosen) if runs else compare(chosen)
     programs = programs_in(chosen) if runs else newest_programs(programs_in(chosen))
@@ -51,7 +53,9 @@ def to_be_shown(groups: Sequence[Group]) -> list[Group]:
 def boards_in(folder: Path) -> list[Path]:
     """Return the storage of one board: the folder itself; or those of all boards inside it."""
     if not folder.is_dir():
-        raise NoStorage(folder)
+        raise ReportError(
+            f"no storage at {folder}. Run `pytest bench/` first, or name another storage with --storage DIR"
+        )
     return storages_in(folder)
 
 
@@ -59,10 +63,7 @@ def _chosen(files: Sequence[StoredRun], words: Iterable[str]) -> list[StoredRun]
     """Return the runs that the words mean: of a number, those in each storage that has it."""
     known = {file.path.resolve(): file for file in files}
     runs = [run_of(file) for file in files]
-    try:
-        paths = [run.path for each in words for run in find_runs(each, runs, Path())]
-    except RunsError as error:
-        raise NoSuchRuns(error) from None
+    paths = [run.path for each in words for run in find_runs(each, runs, Path())]
     chosen = {path.resolve(): known.get(path.resolve()) or read_file(path, _PHASES) for path in paths}
     return [file for file in chosen.values() if isinstance(file, StoredRun)]
 

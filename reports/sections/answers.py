@@ -15,7 +15,7 @@ from reports.base.format import (
     plus_minus,
     shows_in_mib,
 )
-from reports.base.messages import said
+from reports.base.messages import message_words
 from reports.base.statistics import Figure
 from reports.base.texts import Texts
 from reports.results.rows import BUSY_PERCENT, Group, Row
@@ -58,7 +58,7 @@ def _answer(row: Row, texts: Texts) -> str:
     scenario = texts.scenario(row.scenario)
     if not row.measured:
         failure = row.info.failure
-        message = said(failure["message"], texts) if failure else texts("differs_from_baseline")
+        message = message_words(failure.message, texts) if failure else texts("differs_from_baseline")
         return texts("answer_failed", scenario=scenario, outcome=texts(f"outcome_{row.outcome}"), message=message)
     if row.saved is None or row.baseline is None:
         return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info.baseline))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.base.format import EMPTY
-from reports.base.messages import said
+from reports.base.messages import message_words
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 
@@ -11,31 +11,25 @@ __all__ = ["failures"]
 
 
 def failures(group: Group, texts: Texts) -> list[dict[str, str]]:
-    """Return each reason with its scenarios, in the order of the first of them.
-
-    What is equal is told by the stored message, so that every language has the same reasons.
-    """
+    """Return each reason with its scenarios, in the order of the first of them."""
     scenarios: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for row in group.rows:
         if not row.measured:
             what = {"outcome": texts(f"outcome_{row.outcome}"), **_what_happened(row, texts)}
             scenarios.setdefault(tuple(what.items()), []).append(texts.scenario(row.scenario))
-    return [_in_words({"scenarios": texts.joined(names), **dict(what)}, texts) for what, names in scenarios.items()]
-
-
-def _in_words(reason: dict[str, str], texts: Texts) -> dict[str, str]:
-    return {**reason, "message": said(reason["message"], texts)}
+    return [{"scenarios": texts.joined(names), **dict(what)} for what, names in scenarios.items()]
 
 
 def _what_happened(row: Row, texts: Texts) -> dict[str, str]:
     failure = row.info.failure
     if failure is None:
         return {"phase": EMPTY, "message": texts("differs_from_baseline"), "last_words": ""}
+    message = message_words(failure["message"], texts)
     if not row.supported:
         # Where the runtime said that it lacks the mechanism, and what it had said before, bear on nothing.
-        return {"phase": "", "message": failure["message"], "last_words": ""}
+        return {"phase": "", "message": message, "last_words": ""}
     phase = _phase(failure["phase"], failure["context"], texts)
-    return {"phase": phase, "message": failure["message"], "last_words": failure["last_words"]}
+    return {"phase": phase, "message": message, "last_words": failure["last_words"]}
 
 
 def _phase(name: str, context: int | None, texts: Texts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reports.base.format import EMPTY, copied_mib, mib, percent
-from reports.base.messages import said
+from reports.base.messages import message_words
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
@@ -50,7 +50,7 @@ def reasons(tried: Sequence[RuntimeTrials], texts: Texts) -> list[tuple[str, str
         for trial in each.trials:
             if trial.reason:
                 found.setdefault((_name(each, texts), trial.reason), []).append(texts.scenario(trial.scenario))
-    return [(runtime, texts.joined(names), said(reason, texts)) for (runtime, reason), names in found.items()]
+    return [(runtime, texts.joined(names), message_words(reason, texts)) for (runtime, reason), names in found.items()]
 
 
 def _name(tried: RuntimeTrials, texts: Texts) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reports.base.format import EMPTY, component_mib, mib, milliseconds, npu_mib, numbers, per_second, percent
-from reports.base.messages import said
+from reports.base.messages import message_words
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
@@ -279,7 +279,7 @@ def _verified(shared: SharedMemory, texts: Texts) -> str:
 
 def _memory_source(source: dict[str, Any], texts: Texts) -> list[Cell]:
     readable = texts("yes" if source.readable else "no")
-    shown = (said(source.name, texts), readable, said(source.remark, texts))
+    shown = (message_words(source.name, texts), readable, message_words(source.remark, texts))
     return [Cell(text, False) for text in shown]
 
 

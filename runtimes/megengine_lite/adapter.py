@@ -23,7 +23,6 @@ from runtimes.base import (
     Copies,
     ImageInput,
     Memory,
-    ModelUnreadable,
     NotSupported,
     Runtime,
 )
@@ -127,7 +126,7 @@ class MegEngineLite(Runtime):
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Refuse: a network has one input, and one forward() at a time."""
-        raise NotSupported("a network of MegEngine Lite runs in one thread at a time; a further thread needs a dup")
+        raise NotSupported("megengine_one_thread")
 
     def _over_weights(self, source: MegEngineContext, interface: _Interface, memory: Memory) -> MegEngineContext:
         network, lenders = self._new_network(memory, interface if memory.device_io else None)
@@ -155,15 +154,13 @@ class MegEngineLite(Runtime):
 def _check_memory(memory: Memory) -> None:
     """Refuse what there is no way to; the core is the schedule's concern alone."""
     if "internal" in memory.outside:
-        raise NotSupported("MegEngine Lite's Python API takes no allocator: runtime memory cannot be the application's")
+        raise NotSupported("megengine_no_allocator")
     if "weights" in memory.outside:
-        raise NotSupported("LiteNetwork.load keeps the file's bytes itself, and the network uses the weights in them")
+        raise NotSupported("megengine_keeps_weights")
     if memory.allocator != "create_mem":
-        raise NotSupported(
-            f"MegEngine Lite takes any array of the application; {memory.allocator} is a way of Rockchip's"
-        )
+        raise NotSupported("megengine_any_array", allocator=memory.allocator)
     if memory.device is not None and not LiteGlobal.get_device_count(LiteDeviceType.LITE_CUDA):
-        raise NotSupported("MegEngine Lite finds no NVIDIA GPU here that its CUDA fits")
+        raise NotSupported("megengine_no_gpu")
 
 
 def _config(memory: Memory) -> Any:
@@ -195,9 +192,9 @@ def _load(network: Any, model: str) -> None:
         network.load(model)
     except RuntimeError as error:
         if any(words in str(error) for words in _NO_MODEL):
-            raise ModelUnreadable(model, "a MegEngine model (.mge)") from None
+            raise AdapterError("megengine_model_unreadable", model=model) from None
         # What follows is a backtrace, which stands on standard error as well.
-        raise AdapterError(f"{model} cannot be loaded: {str(error).splitlines()[0]}") from None
+        raise AdapterError("megengine_load_failed", model=model, error=str(error).splitlines()[0]) from None
 
 
 def _interface_of(network: Any) -> _Interface:
@@ -213,6 +210,6 @@ def _interface_in(model: str) -> _Interface:
     try:
         found = lite.get_model_io_info(model)
     except RuntimeError:
-        raise ModelUnreadable(model, "a MegEngine model (.mge)") from None
+        raise AdapterError("megengine_model_unreadable", model=model) from None
     inputs, outputs = ([(each.name, each.config_layout) for each in part] for part in (found.inputs, found.outputs))
     return _Interface(inputs, outputs)

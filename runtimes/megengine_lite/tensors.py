@@ -115,7 +115,7 @@ class _DeviceInputs(Inputs):
         return 0
 
     def image_input(self) -> ImageInput:
-        raise NotSupported("the input stays on the device, where no frame can be written: leave out device_io")
+        raise NotSupported("input_on_device")
 
 
 class Outputs(ABC):

@@ -16,7 +16,7 @@ from typing import Any, List, Optional, Sequence
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
 
-from runtimes.base import Allocation, Context, Copies, ImageInput, Memory, ModelUnreadable, NotSupported, Runtime
+from runtimes.base import AdapterError, Allocation, Context, Copies, ImageInput, Memory, NotSupported, Runtime
 from runtimes.onnxruntime.prepared import GivenWeights, prepare, same_weights
 from runtimes.onnxruntime.tensors import Tensors, open_tensors
 
@@ -108,14 +108,14 @@ class OnnxRuntime(Runtime):
         """Return a further session that maps the weights which source maps."""
         assert isinstance(source, OnnxContext)
         if not source.shared:
-            raise NotSupported("ONNX Runtime shares weights only between sessions of a prepared model")
+            raise NotSupported("onnx_source_not_prepared")
         return self.load(source.model, source.model, memory)
 
     def share_weights(self, model: str, source: Context, memory: Memory) -> OnnxContext:
         """Return a session of the prepared model, which maps the weights that source maps."""
         assert isinstance(source, OnnxContext)
         if not (source.shared and same_weights(model, source.model)):
-            raise NotSupported("the optimised weights are not those of the first model: both must be one network")
+            raise NotSupported("onnx_weights_differ")
         return self.load(model, model, memory)
 
     def shared_context(self, source: Context, memory: Memory) -> OnnxContext:
@@ -141,11 +141,11 @@ class OnnxRuntime(Runtime):
 def _check_memory(memory: Memory) -> None:
     """Refuse what there is no way to; the core is the schedule's concern alone."""
     if "internal" in memory.outside:
-        raise NotSupported("ONNX Runtime's Python API takes no allocator: internal tensors cannot be the application's")
+        raise NotSupported("onnx_no_allocator")
     if memory.allocator != "create_mem":
-        raise NotSupported(f"ONNX Runtime takes any memory by its address; {memory.allocator} is a way of Rockchip's")
+        raise NotSupported("onnx_any_memory", allocator=memory.allocator)
     if memory.device is not None and _CUDA not in ort.get_available_providers():
-        raise NotSupported("this ONNX Runtime has no CUDA provider: pip install onnxruntime-gpu, where there is a GPU")
+        raise NotSupported("onnx_no_cuda_provider")
 
 
 def _options() -> Any:
@@ -161,7 +161,7 @@ def _open_session(model: str, options: Any, device: Optional[str] = None) -> Any
     try:
         session = ort.InferenceSession(model, options, providers=providers)
     except InvalidProtobuf:
-        raise ModelUnreadable(model, "an ONNX model") from None
+        raise AdapterError("onnx_model_unreadable", model=model) from None
     if session.get_providers()[0] != providers[0]:
-        raise NotSupported("ONNX Runtime's CUDA provider does not start here: it needs NVIDIA's driver and its CUDA")
+        raise NotSupported("onnx_cuda_does_not_start")
     return session

@@ -44,7 +44,7 @@ class GivenWeights:
         folder = os.path.dirname(prepared)
         tensors = _read_index(folder)
         if not tensors:
-            raise NotSupported(f"no weight of this model has {_EXTERNAL_FROM_BYTES} bytes, so there is none to give")
+            raise NotSupported("onnx_no_large_weight", size=_EXTERNAL_FROM_BYTES)
         self._memory = np.fromfile(os.path.join(folder, _WEIGHTS_FILE), np.uint8)
         self._values = {each.name: self._value(each) for each in tensors}
 
@@ -108,7 +108,7 @@ def _entry(tensor: Any, dtype: Any) -> Sequence[Any]:
 def _read_index(folder: str) -> List[_Tensor]:
     path = os.path.join(folder, _INDEX_FILE)
     if not os.path.exists(path):
-        raise NotSupported("the optimised weights are named by the package onnx, which is not here: pip install onnx")
+        raise NotSupported("onnx_package_missing")
     with open(path, encoding="utf-8") as file:
         return [_Tensor(*entry) for entry in json.load(file)]
 

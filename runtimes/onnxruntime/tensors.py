@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Sequence
 import numpy as np
 import onnxruntime as ort
 
+from messages import Message
 from runtimes.arrays import as_buffer, image_in, noise
 from runtimes.base import Allocation, Copies, ImageInput, Memory, NotSupported
 
@@ -30,7 +31,7 @@ class Tensors(ABC):
 
     def __init__(self, session: Any, model: str) -> None:
         self.session = session
-        self._inputs = {each.name: _like(each, "input", model) for each in session.get_inputs()}
+        self._inputs = {each.name: _like(each, Message("input"), model) for each in session.get_inputs()}
 
     @abstractmethod
     def run(self) -> None:
@@ -91,7 +92,7 @@ class Bound(Tensors):
             for name, array in self._inputs.items():
                 self._binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
         if self._output_stays:
-            self._outputs = [_like(each, "output", model) for each in session.get_outputs()]
+            self._outputs = [_like(each, Message("output"), model) for each in session.get_outputs()]
             for each, array in zip(session.get_outputs(), self._outputs):
                 self._binding.bind_output(each.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
 
@@ -141,7 +142,7 @@ class OnDevice(Tensors):
 
     def image_input(self) -> ImageInput:
         """Refuse: what was sent stays there."""
-        raise NotSupported("the input stays on the device, where no frame can be written: leave out device_io")
+        raise NotSupported("input_on_device")
 
     def outputs(self) -> Sequence[Any]:
         """Fetch the outputs."""
@@ -156,30 +157,30 @@ def open_tensors(session: Any, model: str, memory: Memory) -> Tensors:
     """Return what moves the tensors of a session of the model as `memory` says; raise where that is not possible."""
     if memory.device_io:
         if memory.device is None:
-            raise NotSupported("on the CPU the device's memory is the application's: zero copy is all there is")
+            raise NotSupported("onnx_cpu_device_io")
         return OnDevice(session, model, memory.device)
     if memory.zero_copy:
         return Bound(session, model, memory.zero_copy)
     return Fed(session, model, device=memory.device is not None)
 
 
-def _like(tensor: Any, role: str, model: str) -> Any:
+def _like(tensor: Any, role: Message, model: str) -> Any:
     """Return the noise pattern as an array of a tensor's shape and type; outputs are overwritten."""
     dtype = _DTYPES.get(tensor.type)
     if dtype is None:
-        raise NotSupported(f"{role} {tensor.name!r} of {model} is a {tensor.type}; valid: {', '.join(_DTYPES)}")
+        valid = ", ".join(_DTYPES)
+        raise NotSupported(
+            "onnx_tensor_type", role=role, tensor=tensor.name, model=model, type=tensor.type, valid=valid
+        )
     return noise(_fixed_shape(tensor, role, model), dtype)
 
 
-def _fixed_shape(tensor: Any, role: str, model: str) -> List[int]:
+def _fixed_shape(tensor: Any, role: Message, model: str) -> List[int]:
     """Return the shape with a free batch size set to 1; a free size elsewhere is the user's to fix."""
     shape = [1 if position == 0 and not isinstance(size, int) else size for position, size in enumerate(tensor.shape)]
     free = [str(size) for size in shape if not isinstance(size, int)]
     if free:
-        raise NotSupported(
-            f"{role} {tensor.name!r} of {model} has free sizes ({', '.join(free)}); "
-            "fix them first: python -m onnxruntime.tools.make_dynamic_shape_fixed --help"
-        )
+        raise NotSupported("onnx_free_sizes", role=role, tensor=tensor.name, model=model, sizes=", ".join(free))
     return shape
 
 

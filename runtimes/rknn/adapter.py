@@ -12,7 +12,7 @@ from runtimes.rknn.abi import (
     FLAG_MEM_ALLOC_OUTSIDE,
     FLAG_SHARE_WEIGHT_MEM,
 )
-from runtimes.rknn.binding import Binding, RknnError
+from runtimes.rknn.binding import Binding
 from runtimes.rknn.binding import Memory as TensorMemory
 from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
 from runtimes.rknn.memory import Piece, allocate
@@ -29,33 +29,6 @@ _PRELOAD_SYMBOL = "reusebench_preload"
 #: Makes the inputs, or the outputs, of the context of that handle.
 _MakeInputs = Callable[[int], Inputs]
 _MakeOutputs = Callable[[int], Tensors]
-
-
-class LibraryMissing(AdapterError):
-    """There is no library to load."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "no librknnrt.so or librknnmrt.so in the usual places. Take it from Rockchip's SDK or the board's image, "
-            f"and give it: --rknn-library FILE, or {LIBRARY_VARIABLE}=FILE"
-        )
-
-
-class PreloadMissing(AdapterError):
-    """The virtual board, or a ledger, was asked for, and the library that makes it is not in this process."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the preload library is not in this process, so Rockchip's is not loaded either. Install it again: "
-            "python -m targets vboard install, or on a board python -m targets ledger install"
-        )
-
-
-class LibraryUnloadable(AdapterError):
-    """The library's file cannot be loaded into this process."""
-
-    def __init__(self, path: str, reason: OSError) -> None:
-        super().__init__(f"{path} cannot be loaded here: {reason}. It must fit this machine's architecture")
 
 
 class RknnRuntimeContext(Context):
@@ -138,7 +111,7 @@ class Rknn(Runtime):
         try:
             self._binding = Binding(path)
         except OSError as error:
-            raise LibraryUnloadable(path, error) from None
+            raise AdapterError("rknn_library_not_loaded", path=path, error=str(error)) from None
 
     def load(self, model: str, prepared: Optional[str], memory: Memory) -> RknnRuntimeContext:
         """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
@@ -153,9 +126,9 @@ class Rknn(Runtime):
         assert isinstance(source, RknnRuntimeContext)
         try:
             handle = self._binding.dup(source.handle)
-        except RknnError as error:
+        except AdapterError as error:
             if self._mini:
-                raise NotSupported(str(error)) from None
+                raise NotSupported(error.message.code, **error.message.values) from None
             raise
         return self._furnish(handle, memory, loaded=False)
 
@@ -169,7 +142,7 @@ class Rknn(Runtime):
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Refuse: rknn_run of one context from two threads is not in Rockchip's API."""
-        raise NotSupported("Rockchip's runtime runs a context from one thread at a time; a further thread needs a dup")
+        raise NotSupported("rknn_one_thread")
 
     def share_internal(self, contexts: Sequence[Context]) -> None:
         """Allocate the largest internal memory once, for the first context, and set it on all."""
@@ -236,24 +209,22 @@ def open_runtime() -> Runtime:
     """Load the library that the option, the environment or the usual places give."""
     path = find_library()
     if path is None:
-        raise LibraryMissing
+        raise AdapterError("rknn_no_library", variable=LIBRARY_VARIABLE)
     wanted = any(variable in os.environ for variable in _PRELOAD_VARIABLES)
     if wanted and not hasattr(ctypes.CDLL(None), _PRELOAD_SYMBOL):
-        raise PreloadMissing
+        raise AdapterError("rknn_preload_missing")
     return Rknn(path)
 
 
 def _check_memory(memory: Memory) -> None:
     """Refuse what there is no way to, and what would run in memory that nobody allocated."""
     if memory.device is not None:
-        raise NotSupported(f"Rockchip's runtime infers on its NPU alone, not on {memory.device}")
+        raise NotSupported("rknn_npu_only", device=memory.device)
     if memory.device_io:
-        raise NotSupported("with zero copy the tensors are the NPU's own memory already; there is nothing beyond it")
+        raise NotSupported("rknn_already_on_device")
     if memory.outside == ("weights",):
         # Seen: 1.6.0 then fails in rknn_inputs_set; the mini runtime runs at return code 0 without internal memory.
-        raise NotSupported(
-            "RKNN_FLAG_MEM_ALLOC_OUTSIDE takes weights and internal tensors outside together, not one alone"
-        )
+        raise NotSupported("rknn_weights_alone_outside")
 
 
 def _destroyer(binding: Binding, handle: int, memory: TensorMemory) -> Callable[[], None]:

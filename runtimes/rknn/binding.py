@@ -11,8 +11,9 @@ import os
 import re
 import stat
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_uint32, c_uint64, c_void_p
-from typing import Any, List, Optional, Sequence, TypeVar
+from typing import Any, List, Optional, TypeVar, Union
 
+from messages import Message
 from runtimes.base import AdapterError, NotSupported
 from runtimes.rknn.abi import (
     ERRORS,
@@ -28,7 +29,7 @@ from runtimes.rknn.abi import (
     TensorMem,
 )
 
-__all__ = ["Binding", "Memory", "RknnError"]
+__all__ = ["Binding", "Memory"]
 
 #: A pointer to rknn_tensor_mem, owned by the library.
 Memory = Any
@@ -59,18 +60,6 @@ _PROTOTYPES = {
 }
 
 
-class RknnError(AdapterError):
-    """A call failed: its name, the code's name, and the library's own lines."""
-
-    def __init__(self, call: str, code: int, lines: Sequence[str]) -> None:
-        self.call = call
-        self.code = code
-        self.lines = tuple(lines)
-        name = ERRORS.get(code, "an unknown code") if code else "RKNN_SUCC, but the library reports an error"
-        said = f": {' | '.join(self.lines)}" if self.lines else ""
-        super().__init__(f"{call} returned {code} ({name}){said}")
-
-
 class Binding:
     """The functions of one loaded library."""
 
@@ -84,7 +73,7 @@ class Binding:
         extend = None if master is None else byref(InitExtend(ctx=master))
         try:
             self._call("rknn_init", byref(context), address, size, flags, extend)
-        except RknnError:
+        except AdapterError:
             # A failed init may leave memory and a context behind.
             if context.value:
                 self.destroy(context.value)
@@ -175,7 +164,7 @@ class Binding:
         memory = self._function(name)(*arguments)
         lines = _error_lines(written)
         if not memory or lines:
-            raise RknnError(name, -1 if not memory else 0, lines)
+            raise _call_failed(name, -1 if not memory else 0, lines)
         return memory
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -183,16 +172,25 @@ class Binding:
         code = self._function(name)(*arguments)
         lines = _error_lines(written)
         if code or lines:
-            raise RknnError(name, code, lines)
+            raise _call_failed(name, code, lines)
 
     def _function(self, name: str) -> Any:
         try:
             function = getattr(self._library, name)
         except AttributeError:
-            raise NotSupported(f"this library has no {name}") from None
+            raise NotSupported("rknn_function_missing", function=name) from None
         if function.argtypes is None:
             function.restype, function.argtypes = _PROTOTYPES[name]
         return function
+
+
+def _call_failed(call: str, code: int, lines: List[str]) -> AdapterError:
+    """Return the error of a call: with the name of its return code, and the library's own lines if it wrote any."""
+    success = Message("rknn_success_with_error")
+    name: Union[Message, str] = ERRORS.get(code, Message("rknn_unknown_code")) if code else success
+    if lines:
+        return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=" | ".join(lines))
+    return AdapterError("rknn_call_failed", call=call, code=code, name=name)
 
 
 def _flush_lines_as_they_come() -> None:

@@ -11,12 +11,12 @@ import struct
 import sys
 from typing import BinaryIO, Iterator, NamedTuple, Optional, Tuple
 
+from messages import Message
 from runtimes.base import AdapterError
 
 __all__ = [
     "LIBRARY_VARIABLE",
     "LibraryFile",
-    "NoLibraryFile",
     "architecture_of",
     "find_library",
     "read_library",
@@ -45,13 +45,6 @@ _MACHINES = {40: "armhf", 183: "aarch64", 62: "x86_64"}
 _VERSION = re.compile(rb"(librknnm?rt) version: (\d+\.\d+\.\d+[^)\x00]{0,60}\)?)")
 _PIECE_BYTES = 1 << 16
 _OVERLAP_BYTES = 128
-
-
-class NoLibraryFile(AdapterError):
-    """The file is no runtime library of Rockchip's; the message says what it is and what is wanted."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK")
 
 
 class LibraryFile(NamedTuple):
@@ -86,16 +79,18 @@ def find_library() -> Optional[str]:
 
 
 def read_library(path: str) -> LibraryFile:
-    """Return what the file says of itself; raise NoLibraryFile where it is none."""
+    """Return what the file says of itself; raise AdapterError where it is no runtime library of Rockchip's."""
     try:
         found = _find_version(path)
     except OSError as error:
-        raise NoLibraryFile(path, error.strerror or str(error)) from None
+        raise AdapterError("rknn_not_a_library", path=path, reason=error.strerror or str(error)) from None
     architecture = architecture_of(path)
     if architecture is None:
-        raise NoLibraryFile(path, f"it is no shared library for {', '.join(_MACHINES.values())}")
+        reason = Message("no_shared_library", {"architectures": ", ".join(_MACHINES.values())})
+        raise AdapterError("rknn_not_a_library", path=path, reason=reason)
     if found is None:
-        raise NoLibraryFile(path, f"it is for {architecture} and has no version of RKNN's in it")
+        reason = Message("no_rknn_version", {"architecture": architecture})
+        raise AdapterError("rknn_not_a_library", path=path, reason=reason)
     kind, version = found
     return LibraryFile(path, kind, architecture, version.split()[0], version)
 

@@ -7,8 +7,9 @@ import fcntl
 import mmap
 import os
 import struct
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Union
 
+from messages import Message
 from runtimes.base import Allocation, NotSupported
 from runtimes.rknn.binding import Binding, Memory
 from runtimes.rknn.library import find_library
@@ -104,7 +105,7 @@ def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
     block = ctypes.c_void_p()
     code = library.RK_MPI_MMZ_Alloc(ctypes.byref(block), ctypes.c_uint32(size), ctypes.c_uint32(_MMZ_FLAGS))
     if code:
-        raise NotSupported(f"RK_MPI_MMZ_Alloc of {size} bytes returned {code}")
+        raise NotSupported("rknn_mmz_refused", size=size, code=code)
     library.RK_MPI_MMZ_Handle2VirAddr.restype = ctypes.c_void_p
     address = library.RK_MPI_MMZ_Handle2VirAddr(block)
     piece = _from_foreign_fd(binding, context, library.RK_MPI_MMZ_Handle2Fd(block), address, size)
@@ -141,7 +142,7 @@ def _open_heap_buffer(size: int) -> int:
             return _heap_buffer(heap, size)
         except OSError as error:
             refusals.append(f"{heap}: {error.strerror}")
-    raise NotSupported(f"no dma-heap gives {size} bytes ({'; '.join(refusals)})")
+    raise NotSupported("rknn_no_dma_heap", size=size, reasons="; ".join(refusals))
 
 
 def _heap_buffer(heap: str, size: int) -> int:
@@ -163,8 +164,9 @@ def _mmz_library() -> ctypes.CDLL:
         except OSError as error:
             # The loader's words say more than "not found" only of a file that is there.
             refusals += [str(error)] if os.path.exists(path) else []
-    what = "; ".join(refusals) or "neither in the loader's path nor beside the runtime's library"
-    raise NotSupported(f"Rockchip's MMZ library ({' or '.join(_MMZ_LIBRARIES)}) is not here: {what}")
+    reason: Union[Message, str] = "; ".join(refusals) or Message("mmz_library_not_found")
+    one, other = _MMZ_LIBRARIES
+    raise NotSupported("rknn_no_mmz_library", one=one, other=other, reason=reason)
 
 
 _ALLOCATORS: Dict[str, Callable[[Binding, int, int], Piece]] = {

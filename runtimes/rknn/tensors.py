@@ -275,7 +275,7 @@ def _first_image(attributes: Sequence[TensorAttr]) -> int:
         if each.n_dims == _IMAGE_DIMENSIONS and each.dims[3] in _CHANNELS:
             return number
     shapes = ", ".join("x".join(str(each.dims[axis]) for axis in range(each.n_dims)) for each in attributes)
-    raise NotSupported(f"no input of the model is a picture ({shapes}); valid: 1xHxWx3 or 1xHxWx1")
+    raise NotSupported("rknn_no_picture_input", shapes=shapes)
 
 
 def _image(memory: memoryview, attribute: TensorAttr, pitch: Optional[int] = None) -> ImageInput:

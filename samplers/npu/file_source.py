@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from messages import Message
+
 __all__ = ["FileSource", "directory", "exists", "first_readable", "read_at", "read_text", "under"]
 
 T = TypeVar("T")
@@ -25,18 +27,18 @@ class FileSource(Generic[T]):
     #: Returns None where the file cannot be read or says something else than the kernel writes.
     parse: Callable[[Path], T | None]
     #: Why a kernel does not have it.
-    absent: str
+    absent: Message
 
     def read(self, root: Path) -> T | None:
         """Return what the file says now."""
         return self.parse(under(root, self.path))
 
-    def refusal(self, root: Path) -> str | None:
+    def refusal(self, root: Path) -> Message | None:
         """Return what the user lacks to read it; None where it is not that."""
         try:
             os.close(os.open(under(root, self.path), os.O_RDONLY))
         except PermissionError:
-            return "needs root" if os.geteuid() else "refused to root too (container, lockdown)"
+            return Message("needs_root") if os.geteuid() else Message("refused_to_root")
         except OSError:
             pass
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from messages import Message
 from samplers.npu.file_source import FileSource, read_text
 
 __all__ = ["NPU_LOAD"]
@@ -26,6 +27,8 @@ def _cores_percent(path: Path) -> list[float] | None:
 
 #: Percent of the last full second, core by core.
 NPU_LOAD = (
-    FileSource("/proc/rknpu/load", _cores_percent, "the kernel lacks CONFIG_ROCKCHIP_RKNPU_PROC_FS"),
-    FileSource("/sys/kernel/debug/rknpu/load", _cores_percent, "debugfs is not mounted, or not in the kernel"),
+    FileSource(
+        "/proc/rknpu/load", _cores_percent, Message("kernel_lacks", {"option": "CONFIG_ROCKCHIP_RKNPU_PROC_FS"})
+    ),
+    FileSource("/sys/kernel/debug/rknpu/load", _cores_percent, Message("debugfs_missing")),
 )

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from messages import Message
 from samplers.npu.file_source import FileSource, exists, read_text, under
 
 __all__ = ["SRAM", "Sram", "has_npu", "rknpu_driver_version"]
@@ -40,7 +41,7 @@ def _sram(path: Path) -> Sram | None:
     return Sram(int(found[1]), int(found[2])) if found else None
 
 
-_NO_SRAM = "the NPU was given no SRAM"
+_NO_SRAM = Message("npu_has_no_sram")
 SRAM = (
     FileSource("/proc/rknpu/mm", _sram, _NO_SRAM),
     FileSource("/sys/kernel/debug/rknpu/mm", _sram, _NO_SRAM),

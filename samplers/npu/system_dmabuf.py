@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from messages import Message
 from samplers.npu.file_source import FileSource, directory, read_at, read_text
 
 __all__ = ["RK_DMA_HEAP", "SYSTEM_DMABUF"]
@@ -58,12 +59,20 @@ def _heap_bytes(path: Path) -> int | None:
 
 #: All dma-bufs of the system: a counter; without root and locks; with both.
 SYSTEM_DMABUF = (
-    FileSource("/proc/rk_dmabuf/size", _rk_dmabuf_bytes, "the kernel lacks CONFIG_RK_DMABUF_PROCFS"),
-    FileSource("/sys/kernel/dmabuf/buffers", _buffers_bytes, "the kernel lacks CONFIG_DMABUF_SYSFS_STATS"),
-    FileSource("/sys/kernel/debug/dma_buf/bufinfo", _bufinfo_bytes, "debugfs is not mounted, or not in the kernel"),
+    FileSource(
+        "/proc/rk_dmabuf/size", _rk_dmabuf_bytes, Message("kernel_lacks", {"option": "CONFIG_RK_DMABUF_PROCFS"})
+    ),
+    FileSource(
+        "/sys/kernel/dmabuf/buffers", _buffers_bytes, Message("kernel_lacks", {"option": "CONFIG_DMABUF_SYSFS_STATS"})
+    ),
+    FileSource("/sys/kernel/debug/dma_buf/bufinfo", _bufinfo_bytes, Message("debugfs_missing")),
 )
 
 #: Where the NPU's memory comes from on boards without an IOMMU (RV1103, RV1106). debugfs has the same file besides.
 RK_DMA_HEAP = (
-    FileSource("/proc/rk_dma_heap/dma_heap_info", _heap_bytes, "the kernel lacks CONFIG_DMABUF_HEAPS_ROCKCHIP"),
+    FileSource(
+        "/proc/rk_dma_heap/dma_heap_info",
+        _heap_bytes,
+        Message("kernel_lacks", {"option": "CONFIG_DMABUF_HEAPS_ROCKCHIP"}),
+    ),
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from targets.errors import CompilationFailed, NoCompiler
+from targets.errors import TargetError
 from targets.rknn_library import architecture_of_this_python
 
 __all__ = ["ARCHITECTURES", "Compiler", "fetch_compiler", "find_compiler", "missing_package"]
@@ -29,7 +29,7 @@ class Compiler:
     environment: dict[str, str] = field(default_factory=dict)
 
     def compile(self, arguments: list[str]) -> None:
-        """Run it; raise CompilationFailed with its last line where it fails."""
+        """Run it; raise TargetError with its last line where it fails."""
         done = subprocess.run(
             [*self.command, *arguments],
             env={**os.environ, **self.environment},
@@ -38,7 +38,8 @@ class Compiler:
             check=False,
         )
         if done.returncode:
-            raise CompilationFailed(Path(self.command[0]).name, done.stderr.strip().rpartition("\n")[2])
+            last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+            raise TargetError(f"{Path(self.command[0]).name} could not compile the preload library: {last_words}")
 
 
 def find_compiler(architecture: str) -> Compiler | None:
@@ -65,8 +66,11 @@ def fetch_compiler(folder: Path, say: Callable[[str], None]) -> Callable[[str], 
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     done = subprocess.run([*command, "--target", str(package), "ziglang"], capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = f"pip could not install ziglang ({done.stderr.strip().rpartition(chr(10))[2]})"
-        raise NoCompiler(missing_package("armhf"), reason)
+        last_words = done.stderr.strip().rpartition("\n")[2]
+        raise TargetError(
+            f"no C compiler: pip could not install ziglang ({last_words}). "
+            f"Install one (Debian: apt install {missing_package('armhf')}) and try again"
+        )
 
     def compiler(architecture: str) -> Compiler:
         target = f"{_TRIPLES[architecture]}.{_GLIBC}"

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from targets.errors import NoEmulator
+from targets.errors import TargetError
 from targets.folders import fetched_emulator, locked, root
 from targets.rknn_library import architecture_of_this_python
 from targets.vboard.packages import PackageSource, unpack
@@ -39,14 +39,18 @@ def ensure_emulator(architecture: str, say: Callable[[str], None]) -> None:
     name = _NAMES[architecture]
     host = architecture_of_this_python()
     if host is None:
-        raise NoEmulator(name, "there is no package of it for this machine's processor")
+        raise _no_emulator(name, "there is no package of it for this machine's processor")
     with locked(), tempfile.TemporaryDirectory(dir=root(), prefix=".qemu-") as space:
         say(f"fetching {name}")
         program = _fetch(name, PackageSource(host, Path(space) / "apt"), Path(space))
         if program is None:
-            raise NoEmulator(name, "no package of this machine's sources has it")
+            raise _no_emulator(name, "no package of this machine's sources has it")
         fetched_emulator(name).parent.mkdir(exist_ok=True)
         program.rename(fetched_emulator(name))
+
+
+def _no_emulator(name: str, reason: str) -> TargetError:
+    return TargetError(f"the virtual board needs {name}: {reason}. Install it (Debian: apt install qemu-user)")
 
 
 def _fetch(name: str, source: PackageSource, space: Path) -> Path | None:

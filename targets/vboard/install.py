@@ -10,7 +10,7 @@ from pathlib import Path
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import CHECKOUT
 from targets.chips import playable_chips
-from targets.errors import NotReadyOnBoard
+from targets.errors import TargetError
 from targets.folders import check_usable
 from targets.preload.build import ensure_preload
 from targets.rknn_library import Library
@@ -49,6 +49,7 @@ def _try(library: Library) -> None:
             timeout=_TRIAL_TIME_LIMIT_S,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotReadyOnBoard(library.path, str(error)) from error
+        raise TargetError(f"{library.path} does not load on the virtual board: {error}") from error
     if done.returncode:
-        raise NotReadyOnBoard(library.path, done.stderr.strip().rpartition("\n")[2])
+        last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+        raise TargetError(f"{library.path} does not load on the virtual board: {last_words}")

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from targets.errors import NoPackageManager, NoPackages
+from targets.errors import TargetError
 
 __all__ = ["PackageSource", "unpack"]
 
@@ -43,7 +43,11 @@ class PackageSource:
         """Take the architecture, a folder to work in, and a sources file in place of the host's where given."""
         missing = [name for name in _COMMANDS if shutil.which(name) is None]
         if missing:
-            raise NoPackageManager(missing)
+            raise TargetError(
+                "the virtual board's system is made of Debian packages, and this machine has no "
+                f"{' and no '.join(missing)}. Install the board on Debian or Ubuntu (a container will "
+                "do) and copy the folder reusebench/vboard of its cache here"
+            )
         self.architecture = architecture
         self._folder = folder
         for name in ("state/lists/partial", "cache/archives/partial", "log", "packages"):
@@ -69,13 +73,18 @@ class PackageSource:
         before = set(folder.iterdir())
         done = self._run("apt-get", "download", *names, folder=folder)
         if done.returncode:
-            raise NoPackages(self.architecture, ", ".join(names), self.last_words(done))
+            raise self.not_offered(", ".join(names), done.stderr)
         return sorted(set(folder.iterdir()) - before)
 
-    def last_words(self, done: subprocess.CompletedProcess[str] | None = None) -> str:
-        """Return the first error of apt: that of the command, else that of the update before it."""
-        said = (done.stderr if done else "") + self._update.stderr
-        return next((line[3:] for line in said.splitlines() if line.startswith("E: ")), "")
+    def not_offered(self, names: str, printed: str = "") -> TargetError:
+        """Return the error of packages that cannot be had, with apt's first: of the command, else of the update."""
+        lines = (printed + self._update.stderr).splitlines()
+        reason = next((line[3:] for line in lines if line.startswith("E: ")), "apt printed no error")
+        return TargetError(
+            f"this machine's package sources offer no {names} for {self.architecture} ({reason}). On Ubuntu for PCs "
+            "they are in another archive, Ubuntu Ports: write its sources to a file, and name it with --apt-sources "
+            "FILE"
+        )
 
     def _run(self, *command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "APT_CONFIG": str(self._configuration), "LC_ALL": "C"}

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from targets.errors import NoPackages
 from targets.folders import locked, root, sysroot
 from targets.vboard.packages import PackageSource, unpack
 
@@ -75,7 +74,7 @@ def _needed(source: PackageSource) -> list[str]:
     """Return the packages: this release's Python 3 without what it only recommends, and the libraries it needs."""
     minimal = next(filter(_MINIMAL_PYTHON.fullmatch, source.dependencies("python3-minimal")), None)
     if minimal is None:
-        raise NoPackages(source.architecture, "python3-minimal", source.last_words())
+        raise source.not_offered("python3-minimal")
     python = [minimal, f"lib{minimal}", f"lib{minimal[: -len('-minimal')]}-stdlib"]
     libraries = {name for package in python for name in source.dependencies(package) if _LIBRARIES.fullmatch(name)}
     return [*python, *sorted(libraries), *_RUNTIME_LIBRARIES]

@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
+from messages import Message
 from storage.files import WITHOUT_SPEED, check_result
 from storage.trace import read_trace
 from targets.chips import chip_of_this_machine
@@ -82,7 +83,7 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
     info = result["extra_info"]
     check_result(info)
     assert (info["scenario"], info["outcome"]) == ("external_internal", "not_supported")
-    assert info["failure"]["message"] in whole.first.words
+    assert str(Message.from_json(info["failure"]["message"])) in whole.first.words
 
 
 def test_what_has_no_models_is_skipped(whole: Whole) -> None:
@@ -93,7 +94,7 @@ def test_what_has_no_models_is_skipped(whole: Whole) -> None:
         in whole.first.words
     )
     assert (
-        "onnxruntime: --model is given: this is about the built-in network that takes a camera frame"
+        "onnxruntime: --model is given, and this scenario needs the built-in network that takes and returns a camera"
         in whole.first.words
     )
 
@@ -224,7 +225,10 @@ def test_a_damaged_model_spoils_only_what_uses_it(bench: Bench, tiny_model: Path
     assert (results["no_reuse"]["failure"]["phase"], results["no_reuse"]["failure"]["context"]) == ("context", 2)
     assert results["partial_dup"]["failure"]["phase"] == "prepare"
     for name in ("no_reuse", "partial_dup"):
-        assert str(damaged) in results[name]["failure"]["message"]
+        assert results[name]["failure"]["message"] == {
+            "code": "onnx_model_unreadable",
+            "values": {"model": str(damaged)},
+        }
     assert f"failed in phase 'context 2': {damaged}" in done.words
     assert "Traceback" not in done.words
 
@@ -240,7 +244,8 @@ def test_a_process_that_is_killed_is_a_row(bench: Bench, tiny_model: Path) -> No
         "no_reuse_one_model": "crashed",
         "shared_context": "ok",
     }
-    assert results["no_reuse_one_model"]["failure"]["message"] == "the process was ended by SIGKILL"
+    message = {"code": "process_ended_by_signal", "values": {"signal": "SIGKILL"}}
+    assert results["no_reuse_one_model"]["failure"]["message"] == message
     assert "Traceback" not in done.words
 
 
@@ -295,13 +300,13 @@ def test_nothing_is_stored_when_benchmarks_are_disabled(bench: Bench, tiny_model
         (["--target", "vboard:rk3588"], "--target vboard:rk3588 runs Rockchip's own library: name its file"),
         (
             ["--target", "vboard:rk3588", "--runtime", "onnxruntime"],
-            "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime alone",
+            "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime only",
         ),
         (["--rknn-library", "{folder}/none.so"], "--rknn-library {folder}/none.so: No such file or directory"),
         (["--rknn-library", "{model}"], "--rknn-library {model}: it is no shared library"),
         (
             ["--runtime", "rknn", "--rknn-library", "{library}", "-k", "no_reuse"],
-            "the built-in models are made for one chip, and this machine's is not known",
+            "a built-in model is made for one chip, and this machine's chip is not known",
         ),
         (
             [
@@ -355,7 +360,7 @@ def test_mistakes_of_a_user(bench: Bench, tiny_model: Path, arguments: list[str]
     ("arguments", "words"),
     [
         (["--runtime=onnxruntime"], "--runtime onnxruntime is not here: pip install onnxruntime"),
-        (["--target=python"], "no runtime is installed for this Python. `python -m runtimes` says what to install"),
+        (["--target=python"], "no runtime is installed for this Python. `reusebench doctor` says what to install"),
     ],
 )
 def test_a_python_without_runtimes(bench: Bench, arguments: list[str], words: str) -> None:
@@ -424,6 +429,6 @@ def test_a_runtime_that_was_only_found_may_lack_models(
     found = bench.run("--target=python", "-k", _FULL_DUP, "--streams=1")
     assert found.code == 0, found.words
     assert list(found.results()) == ["full_dup"]
-    assert "rknn: the built-in models are made for one chip" in found.words
+    assert "rknn: a built-in model is made for one chip" in found.words
     named = bench.run("--runtime=rknn", "-k", _FULL_DUP)
     assert named.code == pytest.ExitCode.USAGE_ERROR

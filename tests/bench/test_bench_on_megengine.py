@@ -15,7 +15,7 @@ from tests.bench.bench_process import Bench
 _CACHE = cache_root()
 
 pytestmark = pytest.mark.skipif(
-    not megengine_installed(), reason="MegEngine is not installed: python -m models megengine install"
+    not megengine_installed(), reason="MegEngine is not installed: reusebench models install megengine"
 )
 
 

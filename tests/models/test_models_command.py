@@ -114,7 +114,10 @@ def test_list_shows_every_network(capsys: pytest.CaptureFixture[str]) -> None:
             ["build", "tiny", "--for", "rknn", "--platform", "rv1106", "--remove-weight"],
             "error: no file without weights can be made for rv1106: the toolkit ignores remove_weight there; valid: rk",
         ),
-        (["build", "tiny", "--for", "rknn", "--platform", "rk3588"], "run `python -m models toolkit install` once"),
+        (
+            ["build", "tiny", "--for", "rknn", "--platform", "rk3588"],
+            "run `reusebench models install rknn-toolkit` once",
+        ),
         (["build", "tiny", "--for", "onnx", "--platform", "rk3588"], "error: --platform is for .rknn files only; add"),
         (["build", "tiny", "--remove-weight"], "error: --remove-weight is for .rknn files only; add --for rknn"),
         (["build", "tiny", "--output", "."], "error: cannot write .: it exists and is not a regular file"),

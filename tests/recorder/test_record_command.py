@@ -214,7 +214,7 @@ def test_input_and_output_are_the_programs(recorded: dict[str, Done]) -> None:
     done = recorded["passed"]
     assert (done.code, done.out) == (0, "IN\n\n")
     assert done.err.startswith("told\ntold\n")
-    assert "python -m reports --storage" in done.err
+    assert "reusebench report --storage" in done.err
     assert done.program["name"] == "a/b c"
     assert len(done.program["repeats"]) == 2
     assert {len(values) for phase in done.program["phases"] for values in phase["memory"].values()} == {2}

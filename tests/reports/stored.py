@@ -208,16 +208,17 @@ def dup(first_mib: float, further_mib: float, repeats: int = 3) -> list[list[int
     return [[round(first_mib * MIB)] + [round(further_mib * MIB)] * (STREAMS * CONTEXTS - 1)] * repeats
 
 
-FAILED = {
+FAILED: dict[str, Any] = {
     "kind": "crashed",
     "phase": "context",
     "context": 2,
-    "message": "the process was ended by SIGSEGV",
+    "message": {"code": "process_ended_by_signal", "values": {"signal": "SIGSEGV"}},
     "last_words": "<script>alert('last words')</script>",
 }
 
 
-NOT_SUPPORTED = {
+#: As version 0.1.0 stored it: the message is a sentence.
+NOT_SUPPORTED: dict[str, Any] = {
     "kind": "not_supported",
     "phase": "context",
     "context": 1,

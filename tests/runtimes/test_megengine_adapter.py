@@ -21,7 +21,7 @@ _TARGET = Target("megengine", (str(_PYTHON), "-m", "scenarios.driver"))
 
 pytestmark = pytest.mark.skipif(
     not models.megengine_installed(),
-    reason=f"{_FOLDER} is not there: run `python -m models megengine install` to test it",
+    reason=f"{_FOLDER} is not there: run `reusebench models install megengine` to test it",
 )
 
 _CONTEXTS = 4

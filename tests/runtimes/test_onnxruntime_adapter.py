@@ -310,4 +310,4 @@ def test_a_damaged_model_is_a_failure_with_words(
     place = ("prepare", None) if scenario == "full_dup" else ("context", 0)
     assert failure is not None
     assert (failure.kind, failure.phase, failure.context) == ("failed", *place)
-    assert "damaged.onnx" in failure.message
+    assert "damaged.onnx" in str(failure.message)

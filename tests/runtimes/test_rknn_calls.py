@@ -122,7 +122,7 @@ def mini(rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...]) -> Dou
 def _failure(walked: Walked) -> tuple[str, str, int | None, str]:
     failure = walked.run.failure
     assert failure is not None
-    return failure.kind, failure.phase, failure.context, failure.message
+    return failure.kind, failure.phase, failure.context, str(failure.message)
 
 
 def _whole(walked: Walked) -> Walked:
@@ -636,7 +636,8 @@ def test_no_library_at_all() -> None:
 
 _CATCH = """
 import json, sys
-from runtimes.rknn.binding import Binding, RknnError
+from runtimes.base import AdapterError
+from runtimes.rknn.binding import Binding
 binding = Binding(sys.argv[1])
 content = b"9000 5000 1 "
 import ctypes
@@ -646,11 +647,14 @@ found = []
 for _ in range(2):
     try:
         binding.run(context)
-    except RknnError as error:
-        found.append([error.call, error.code, list(error.lines), str(error)])
+    except AdapterError as error:
+        found.append([error.message.code, error.message.values])
 binding.destroy(context)
 print(json.dumps(found))
 """
+
+
+_FAILED_RUN = ["rknn_call_failed", {"call": "rknn_run", "code": -7, "name": "RKNN_ERR_CTX_INVALID"}]
 
 
 def _caught(library: Path, stderr: Any, **environment: str) -> list[Any]:
@@ -668,13 +672,13 @@ def _caught(library: Path, stderr: Any, **environment: str) -> list[Any]:
 
 
 def test_an_error_carries_its_parts(rknn_double: Compile, tmp_path: Path) -> None:
-    """Call, code and lines, for whoever wants to decide by them; each line belongs to one call alone."""
+    """The call, its return code and the code's name; each line belongs to one call alone."""
     with (tmp_path / "stderr").open("w+") as stderr:
         found = _caught(rknn_double(_FULL), stderr, DOUBLE_FAIL="rknn_run=-7")
-    assert [each[:3] for each in found] == [["rknn_run", -7, []]] * 2
+    assert found == [_FAILED_RUN] * 2
 
 
 def test_standard_error_that_is_no_file(rknn_double: Compile) -> None:
     """Run by hand, on a terminal or a pipe, lines cannot be looked up: codes still count."""
     found = _caught(rknn_double(_FULL), subprocess.PIPE, DOUBLE_FAIL="rknn_run=-7", DOUBLE_SAY="rknn_run=E RKNN: no")
-    assert [each[:3] for each in found] == [["rknn_run", -7, []]] * 2
+    assert found == [_FAILED_RUN] * 2

@@ -76,7 +76,7 @@ def test_unknown_names() -> None:
     assert [find_runtime(entry.name) for entry in RUNTIMES] == list(RUNTIMES)
     with pytest.raises(UnknownRuntime) as refusal:
         find_runtime("onnx")
-    for word in ("'onnx'", "valid: onnxruntime, megengine_lite, rknn", "python -m runtimes"):
+    for word in ("'onnx'", "valid: onnxruntime, megengine_lite, rknn", "reusebench doctor"):
         assert word in str(refusal.value)
 
 

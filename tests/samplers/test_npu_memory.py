@@ -18,8 +18,7 @@ from samplers.npu import find_npu_sources, has_npu, read_npu, rknpu_driver_versi
 from samplers.npu.file_source import FileSource
 from samplers.npu.rknpu import SRAM
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
-from samplers.readings import NpuMemory
-from samplers.sources import MemorySource, memory_sources
+from samplers.sources import memory_sources
 
 _FIXTURES = Path(__file__).with_name("npu_fixtures")
 _RK_DMABUF, _BUFFERS, _BUFINFO = SYSTEM_DMABUF
@@ -238,22 +237,23 @@ def test_a_board_is_told_from_a_laptop(name: str, expected: bool) -> None:
     assert has_npu(_FIXTURES / name) is expected
 
 
-def _npu_rows(root: Path) -> list[MemorySource]:
+def _npu_rows(root: Path) -> list[tuple[str, bool, str]]:
     rows = list(memory_sources(os.getpid(), root))
-    return rows[len(list(memory_sources(os.getpid(), root / "nowhere"))) :]
+    of_npu = rows[len(list(memory_sources(os.getpid(), root / "nowhere"))) :]
+    return [(row.name, row.readable, str(row.remark)) for row in of_npu]
 
 
 def test_the_sources_of_a_board(board: Board) -> None:
     """The one that is used of each kind, and what the kernel lacks; without an NPU there are no such rows."""
     assert _npu_rows(board("rk3588")) == [
-        MemorySource("/proc/PID/fdinfo", True, "dma-bufs of the process"),
-        MemorySource("/proc/rk_dmabuf/size", True, "dma-bufs of the system"),
-        MemorySource(
+        ("/proc/PID/fdinfo", True, "dma-bufs of the process"),
+        ("/proc/rk_dmabuf/size", True, "dma-bufs of the system"),
+        (
             "/proc/rk_dma_heap/dma_heap_info",
             False,
             "Rockchip's DMA heaps: the kernel lacks CONFIG_DMABUF_HEAPS_ROCKCHIP",
         ),
-        MemorySource("/sys/kernel/debug/rknpu/mm", True, "SRAM of the NPU"),
+        ("/sys/kernel/debug/rknpu/mm", True, "SRAM of the NPU"),
     ]
     assert _npu_rows(board("mainline")) == []
 
@@ -270,22 +270,22 @@ def test_what_needs_root_is_said(board: Board, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(os, "open", refuse)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert [(row.name, row.readable, row.remark) for row in _npu_rows(root)[1:]] == [
+    assert _npu_rows(root)[1:] == [
         ("/sys/kernel/debug/dma_buf/bufinfo", False, "dma-bufs of the system: needs root"),
         ("/proc/rk_dma_heap/dma_heap_info", True, "Rockchip's DMA heaps"),
         ("/sys/kernel/debug/rknpu/mm", False, "SRAM of the NPU: needs root"),
     ]
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert "refused to root too" in _npu_rows(root)[1].remark
+    assert "refused to root too" in _npu_rows(root)[1][2]
 
 
 def test_a_process_that_is_not_shown_is_said(board: Board) -> None:
     """The row says what is missed."""
     root = board("rk3588")
     (root / "proc" / str(os.getpid()) / "maps").write_text("x-y rw-s 0 0 0 /dmabuf:\n")
-    row = _npu_rows(root)[0]
-    assert not row.readable
-    assert "not shown to this user" in row.remark
+    _, readable, remark = _npu_rows(root)[0]
+    assert not readable
+    assert "not shown to this user" in remark
 
 
 def test_the_environment_names_board_and_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from scenarios.plan import (
     Plan,
     Step,
 )
+from targets.base import THIS_INTERPRETER
 from targets.measured_process import Run
 from tests.support import make_plan, walk
 
@@ -198,3 +199,12 @@ def test_resolutions_that_cannot_share_are_not_supported() -> None:
     failure = walk(make_plan("shared_weights", *["not_supported@share_weights0"] * 2)).failure
     assert failure is not None
     assert (failure.kind, failure.phase, failure.context) == ("not_supported", "context", 1)
+
+
+def test_a_long_text_of_the_runtime_is_cut() -> None:
+    """What is no adapter's error has its type and its text, as far as a message goes."""
+    run = walk(make_plan("no_reuse", "absent" * 1000, runtime="onnxruntime"), THIS_INTERPRETER)
+    assert run.failure is not None
+    assert run.failure.message.code == "exception"
+    assert set(run.failure.message.values) == {"type", "text"}
+    assert len(str(run.failure.message.values["text"])) == 2000

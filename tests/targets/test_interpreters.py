@@ -38,7 +38,7 @@ def test_an_environment_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, t
 def test_megengine_lite_in_its_environment() -> None:
     """The interpreter that models names has the runtime."""
     if not megengine_installed():
-        pytest.skip("MegEngine is not installed: python -m models megengine install")
+        pytest.skip("MegEngine is not installed: reusebench models install megengine")
     assert finds_runtime(str(megengine_python()), _MEGENGINE_LITE)
     assert python_with(_MEGENGINE_LITE) is not None
 

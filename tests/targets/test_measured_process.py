@@ -282,7 +282,7 @@ def test_a_failure_is_a_result(script: str, kind: str, place: tuple[str, int | N
     run = walk(plan, observer=watcher)
     assert run.failure is not None
     assert kind in OUTCOMES
-    assert (run.failure.kind, run.failure.message) == (kind, message)
+    assert (run.failure.kind, str(run.failure.message)) == (kind, message)
     assert (run.failure.phase, run.failure.context) == place
     done = list(plan.steps())[: list(plan.steps()).index(Step(*place))]
     assert [step for step in _phases(run) if step.phase != "trimmed"] == done
@@ -312,7 +312,7 @@ def test_a_hang_ends_at_the_time_limit(script: str, place: tuple[str, int]) -> N
     run = walk(make_plan("full_dup", script), observer=watcher, time_limit_s=_SHORT_LIMIT_S)
     assert run.failure is not None
     assert (run.failure.kind, run.failure.phase, run.failure.context) == ("hung", *place)
-    assert "time limit of 1.5 s (--time-limit)" in run.failure.message
+    assert "time limit of 1.5 s (--time-limit)" in str(run.failure.message)
     assert _is_gone(watcher.pid)
 
 
@@ -345,15 +345,21 @@ def test_children_of_the_process_go_with_it(tmp_path: Path) -> None:
     assert [_is_gone(child) for child in children] == [True] * 3
 
 
-@pytest.mark.parametrize("garbage", ["Segmentation fault", "{}", "[1]", '{"event": "failure"}', "\\xff"])
+#: All fields of a failure, and a message without values.
+_HALF_A_FAILURE = '{"event": "failure", "phase": "steady", "context": 0, "kind": "failed", "message": {"code": "x"}}'
+
+
+@pytest.mark.parametrize(
+    "garbage", ["Segmentation fault", "{}", "[1]", '{"event": "failure"}', _HALF_A_FAILURE, "\\xff"]
+)
 def test_a_process_that_talks_nonsense_has_failed(tmp_path: Path, garbage: str) -> None:
     """A line that is not of the protocol is quoted, and is no traceback in the harness."""
     body = f"read(); barrier('imported'); read(); os.write(1, b'''{garbage}\\n'''); read()"
     run = walk(make_plan("full_dup", "plain"), _script(tmp_path, body))
     assert run.failure is not None
     assert (run.failure.kind, run.failure.phase, run.failure.context) == ("failed", "context", 0)
-    assert "no message of the protocol" in run.failure.message
-    assert garbage.strip("\\xf") in run.failure.message
+    assert "no message of the protocol" in str(run.failure.message)
+    assert garbage.strip("\\xf") in str(run.failure.message)
 
 
 def test_a_process_that_leaves_in_the_middle_of_a_message_has_crashed(tmp_path: Path) -> None:
@@ -361,7 +367,7 @@ def test_a_process_that_leaves_in_the_middle_of_a_message_has_crashed(tmp_path: 
     run = walk(make_plan("full_dup", "plain"), _script(tmp_path, "read(); sys.stdout.write('{\"event\"'); sys.exit(4)"))
     assert run.failure is not None
     assert (run.failure.kind, run.failure.phase) == ("crashed", "imported")
-    assert "exit code 4" in run.failure.message
+    assert "exit code 4" in str(run.failure.message)
 
 
 def test_a_process_that_does_not_leave_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +375,7 @@ def test_a_process_that_does_not_leave_is_ended(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("targets.measured_process._LEAVE_S", 0.1)
     run = walk(make_plan("full_dup", "plain"), _script(tmp_path, "os.close(1); time.sleep(600)"))
     assert run.failure is not None
-    assert (run.failure.kind, run.failure.message) == ("crashed", "the process was ended by SIGKILL")
+    assert (run.failure.kind, str(run.failure.message)) == ("crashed", "the process was ended by SIGKILL")
 
 
 def test_a_process_killed_while_it_is_read_is_a_result() -> None:
@@ -387,7 +393,7 @@ def test_a_process_killed_while_it_is_read_is_a_result() -> None:
 
     run = walk(make_plan("full_dup", "plain"), observer=Killer(sample_hz=100))
     assert run.failure is not None
-    assert (run.failure.kind, run.failure.message) == ("crashed", "the process was ended by SIGKILL")
+    assert (run.failure.kind, str(run.failure.message)) == ("crashed", "the process was ended by SIGKILL")
     assert _phases(run) == [Step("imported"), Step("context", 0)]
     assert (run.failure.phase, run.failure.context) == ("context", 1)
 
@@ -493,4 +499,4 @@ def test_preparing_may_fail_too(tmp_path: Path, script: str, kind: str, message:
     limit_s = _SHORT_LIMIT_S if kind == "hung" else TIME_LIMIT_S
     failure = prepare_models(SCRIPTED, make_plan("full_dup", script), tmp_path, limit_s)
     assert isinstance(failure, Failure)
-    assert (failure.kind, failure.phase, failure.context, failure.message) == (kind, "prepare", None, message)
+    assert (failure.kind, failure.phase, failure.context, str(failure.message)) == (kind, "prepare", None, message)

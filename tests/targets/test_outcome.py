@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from messages import Message
 from targets.outcome import OUTCOMES, Failure, classify_exit, oom_kills
 
 #: As Linux 6.1 writes it, shortened.
@@ -51,7 +54,7 @@ def test_how_a_process_ended(code: int, killed_for_memory: bool, kind: str, word
     """Only a SIGKILL while the kernel killed for memory is taken for that."""
     found, message = classify_exit(code, killed_for_memory)
     assert found == kind
-    assert word in message
+    assert word in str(message)
 
 
 def test_every_signal_has_a_sentence() -> None:
@@ -59,15 +62,19 @@ def test_every_signal_has_a_sentence() -> None:
     for number in range(1, 65):
         kind, message = classify_exit(-number, killed_for_memory=False)
         assert kind == "crashed"
-        assert message.startswith("the process was ended by ")
-    assert "40" in classify_exit(-40, killed_for_memory=False)[1]
+        assert str(message).startswith("the process was ended by ")
+    assert "40" in str(classify_exit(-40, killed_for_memory=False)[1])
 
 
 def test_a_failure_as_a_sentence() -> None:
-    """Kind, phase and context stand before what happened."""
-    failure = Failure("out_of_memory", "context", 3, "an allocation failed")
+    """Kind, phase and context stand before what happened, in every language; what is stored of it comes back."""
+    failure = Failure("out_of_memory", "context", 3, Message("text", {"text": "an allocation failed"}))
     assert str(failure) == "out of memory in phase 'context 3': an allocation failed"
-    assert str(Failure("hung", "steady", None, "no answer")) == "hung in phase 'steady': no answer"
+    assert "内存不足" in failure.sentence("zh-CN")
+    assert "上下文 3" in failure.sentence("zh-CN")
+    killed = Failure("crashed", "steady", None, Message("process_ended_by_signal", {"signal": "SIGSEGV"}))
+    assert str(killed) == "crashed in phase 'steady': the process was ended by SIGSEGV"
+    assert Failure.from_json(json.loads(json.dumps(asdict(killed)))) == killed
 
 
 def test_every_outcome_is_explained() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import CompilationFailed, NoCompiler
+from targets.errors import TargetError
 from targets.folders import root
 from targets.preload import build
 from targets.preload.build import ensure_preload, is_built, preload_library, uclibc_folder
@@ -65,7 +65,7 @@ def test_a_source_that_does_not_compile_leaves_nothing(
     (tmp_path / "bad.c").write_text("#error this is wrong\n", encoding="ascii")
     monkeypatch.setattr(build, "_SOURCES", tmp_path)
     build._digest.cache_clear()
-    with pytest.raises(CompilationFailed, match="could not compile the preload library: "):
+    with pytest.raises(TargetError, match="could not compile the preload library: "):
         ensure_preload(_OWN, lambda _: None)
     assert not is_built(_OWN)
     build._digest.cache_clear()
@@ -109,7 +109,7 @@ def test_a_compiler_that_cannot_be_fetched(monkeypatch: pytest.MonkeyPatch, tmp_
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
     with pytest.raises(
-        NoCompiler, match=r"pip could not install ziglang \(No module named pip\)\. Install one \(Debian"
+        TargetError, match=r"pip could not install ziglang \(No module named pip\)\. Install one \(Debian"
     ):
         fetch_compiler(tmp_path, lambda _: None)
     assert missing_package("armhf") in ("gcc-arm-linux-gnueabihf", "gcc")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import LibraryNotUsable
+from targets.errors import TargetError
 from targets.rknn_library import architecture_of, architecture_of_this_python, read_library
 from tests.targets.library_files import write_library
 
@@ -30,9 +30,9 @@ def test_each_kind_is_for_its_chips(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """The sentence has the path and the system's reason."""
-    with pytest.raises(LibraryNotUsable, match=r"--rknn-library .*/none: No such file or directory\. Give"):
+    with pytest.raises(TargetError, match=r"--rknn-library .*/none: No such file or directory\. Give"):
         read_library(tmp_path / "none")
-    with pytest.raises(LibraryNotUsable, match="Is a directory"):
+    with pytest.raises(TargetError, match="Is a directory"):
         read_library(tmp_path)
 
 
@@ -42,9 +42,9 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     text.write_text("librknnrt version: 1.6.0 (", encoding="ascii")
     (tmp_path / "empty").touch()
     for path in (text, tmp_path / "empty", write_library(tmp_path / "other", architecture="mips")):
-        with pytest.raises(LibraryNotUsable, match="it is no shared library for armhf, aarch64, x86_64"):
+        with pytest.raises(TargetError, match="it is no shared library for armhf, aarch64, x86_64"):
             read_library(path)
-    with pytest.raises(LibraryNotUsable, match="has no version of RKNN's in it"):
+    with pytest.raises(TargetError, match="has no version of RKNN's in it"):
         read_library(Path(sys.executable))
 
 

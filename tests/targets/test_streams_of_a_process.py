@@ -130,7 +130,7 @@ def test_a_context_that_fails_among_frames_is_a_result() -> None:
     run = walk(plan)
     assert run.failure is not None
     assert (run.failure.kind, run.failure.phase, run.failure.context) == ("failed", "steady", None)
-    assert "the script says so" in run.failure.message
+    assert "the script says so" in str(run.failure.message)
 
 
 def test_streams_that_hang_are_ended_at_the_time_limit() -> None:

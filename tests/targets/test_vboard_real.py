@@ -1,7 +1,7 @@
 """Rockchip's own libraries on the installed virtual board.
 
 They run where the libraries are found in reusebench/rknn in the user's cache (any file name) with models beside them or
-in reusebench/models, and where `python -m targets vboard install` was run for them.
+in reusebench/models, and where `reusebench board install` was run for them.
 """
 
 from __future__ import annotations

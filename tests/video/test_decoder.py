@@ -13,12 +13,11 @@ from typing import Any
 import av
 import pytest
 
-from runtimes.base import ImageInput
+from runtimes.base import AdapterError, ImageInput
 from tests.video.conftest import brightness
 from video.clip import Clip
 from video.decoder import Decoder, describe
 from video.encoder import write_clip
-from video.errors import NoDecoder, NoFrames, NoVideoStream, VideoUnreadable
 from video.letterbox import Letterbox
 
 _FRAMES = 20
@@ -202,32 +201,30 @@ def _without_pictures(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("damage", "error", "words"),
+    ("damage", "words"),
     [
-        (lambda _: b"", VideoUnreadable, "cannot be read as a video.*whole file"),
-        (lambda _: b"no video, but words\n" * 99, VideoUnreadable, "cannot be read as a video"),
-        (lambda content: content[: len(content) // 2], VideoUnreadable, "cannot be read as a video"),
-        (lambda content: content.replace(b"avc1", b"zzzz"), NoDecoder, "no decoder for the codec.*ffmpeg -i"),
-        (_without_pictures, NoFrames, "no frame of .* can be decoded"),
+        (lambda _: b"", "cannot be read as a video.*whole file"),
+        (lambda _: b"no video, but words\n" * 99, "cannot be read as a video"),
+        (lambda content: content[: len(content) // 2], "cannot be read as a video"),
+        (lambda content: content.replace(b"avc1", b"zzzz"), "no decoder for the codec.*ffmpeg -i"),
+        (_without_pictures, "no frame of .* can be decoded"),
     ],
 )
-def test_bad_files_are_said(
-    damage: Callable[[bytes], bytes], error: type[Exception], words: str, clip: Path, tmp_path: Path
-) -> None:
+def test_bad_files_are_said(damage: Callable[[bytes], bytes], words: str, clip: Path, tmp_path: Path) -> None:
     """Empty, of another kind, cut short, of an unknown codec, without any frame: each has its sentence."""
     path = tmp_path / "bad.mp4"
     path.write_bytes(damage(clip.read_bytes()))
-    with pytest.raises(error, match=words):
+    with pytest.raises(AdapterError, match=words):
         describe(str(path))
 
 
 def test_other_places_are_said(sound: Path, tmp_path: Path) -> None:
     """Nothing there, a folder, sound alone."""
-    with pytest.raises(VideoUnreadable, match="No such file"):
+    with pytest.raises(AdapterError, match="No such file"):
         describe(str(tmp_path / "absent.mp4"))
-    with pytest.raises(VideoUnreadable, match="Is a directory"):
+    with pytest.raises(AdapterError, match="Is a directory"):
         describe(str(tmp_path))
-    with pytest.raises(NoVideoStream, match="only sound"):
+    with pytest.raises(AdapterError, match="only sound"):
         describe(str(sound))
 
 

@@ -12,11 +12,12 @@ import pytest
 
 import runtimes
 from accounting.sharing import Finding
-from harness.errors import ResolutionsTooFew
+from harness.errors import NoModels
 from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
 from harness.options import Settings
+from messages import Message
 from storage.files import check_result
 from storage.trace import read_trace
 from targets.base import Target
@@ -154,7 +155,7 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path) -> None:
     check_result(json.loads(json.dumps(measured.info)))
     assert measured.latencies_ns == []
     assert measured.info["outcome"] == "crashed"
-    assert "exit code 5" in measured.info["failure"]["message"]
+    assert measured.info["failure"]["message"] == {"code": "process_exited", "values": {"code": 5}}
     assert [each["failure"] is None for each in measured.info["repeats"]] == [True, False]
     assert [each is None for each in measured.info["memory"]["application_memory_bytes"]] == [False, True]
 
@@ -210,7 +211,7 @@ def test_a_failure_is_no_reason_for_another_plan(tmp_path: Path) -> None:
 
 def test_a_scenario_of_more_models_than_there_are(tmp_path: Path) -> None:
     """It is no failure of the runtime, and said before anything is measured."""
-    with pytest.raises(ResolutionsTooFew, match="about the first 3 resolutions and there are 2"):
+    with pytest.raises(NoModels, match="about the first 3 resolutions and there are 2"):
         _bench(tmp_path, "plain", "plain too").measure("scripted", "shared_weights_3")
 
 
@@ -235,8 +236,7 @@ def test_outputs_that_differ_within_a_configuration(tmp_path: Path) -> None:
     assert measured.latencies_ns == []
     assert len(measured.info["repeats"]) == 2
     ((first, second),) = measured.info["output_digests"].values()
-    assert first in measured.info["failure"]["message"]
-    assert second in measured.info["failure"]["message"]
+    assert measured.info["failure"]["message"]["values"]["digests"] == f"{first}, {second}"
 
 
 def test_outputs_that_differ_from_those_without_reuse(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_outputs_that_differ_from_those_without_reuse(tmp_path: Path) -> None:
     measured = bench.measure("scripted", "full_dup")
     assert measured.info["outcome"] == "outputs_differ"
     assert len(next(iter(measured.info["output_digests"].values()))) == 1
-    assert "no_reuse_one_model gave" in measured.info["failure"]["message"]
+    assert measured.info["failure"]["message"]["values"]["scenario"] == "no_reuse_one_model"
 
 
 def test_outputs_are_compared_by_model(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_a_context_that_reads_foreign_memory(tmp_path: Path, target: Target, rea
     assert measured.latencies_ns == []
     assert info["outcome"] == "wrong_memory"
     assert (info["failure"]["phase"], info["failure"]["context"]) == ("steady", 1)
-    assert words in info["failure"]["message"]
+    assert words in str(Message.from_json(info["failure"]["message"]))
     findings = [(each["kind"], each["context"], each["owner"]) for each in info["repeats"][0]["npu"]["findings"]]
     assert (kind, 1, 0) in findings
     assert len(info["repeats"]) == 2

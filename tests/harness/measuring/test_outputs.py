@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.measuring.outputs import Outputs
+from messages import Message
 from scenarios.plan import Streams, Video
 from storage.result import Repeat
 from tests.support import make_plan
@@ -44,7 +45,7 @@ def test_a_frame_with_other_outputs_is_a_failure(later: Repeat) -> None:
     failure = outputs.differ(_info(), _PLAN, [later])
     assert failure is not None
     assert (failure.kind, failure.phase) == ("outputs_differ", "steady")
-    assert failure.message == f"{_PLAN.models[0].name} gave other outputs for 1 frames than for the same frames before"
+    assert failure.message == Message("frames_differ", {"model": _PLAN.models[0].name, "unequal": 1})
 
 
 def test_frames_of_another_video_are_others() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import runtimes
-from harness.errors import NothingDecoded
+from harness.errors import NoModels
 from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench
 from harness.options import Pace, Settings
@@ -93,7 +93,7 @@ def test_a_result_has_the_frames_of_each_repeat(tmp_path: Path) -> None:
 
 def test_there_is_nothing_to_decode_alone(tmp_path: Path) -> None:
     """Without a video decoding alone would be nothing at all."""
-    with pytest.raises(NothingDecoded):
+    with pytest.raises(NoModels, match="decodes no video"):
         _bench(tmp_path).plans("scripted", "streams_decode_only")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import NoModels, NoVideo, VideoInvalid
+from harness.errors import NoModels, UserError
 from harness.measuring import videos as videos_module
 from harness.measuring.videos import Videos
 from targets.base import THIS_INTERPRETER
@@ -56,7 +56,7 @@ def test_a_video_of_the_user_that_cannot_be_read_stops_the_session(tmp_path: Pat
     """The error names the option and the file."""
     videos = Videos({"one": THIS_INTERPRETER}, tmp_path / "none.mp4")
     for _ in range(2):
-        with pytest.raises(VideoInvalid, match=r"--video .*none\.mp4: ") as caught:
+        with pytest.raises(UserError, match=r"--video .*none\.mp4: ") as caught:
             videos.of("one")
         assert not isinstance(caught.value, NoModels)
 
@@ -68,5 +68,5 @@ def test_without_the_default_clip_streams_are_skipped(monkeypatch: pytest.Monkey
         raise VideoError("no encoder")
 
     monkeypatch.setattr(videos_module, "ensure_clip", fail)
-    with pytest.raises(NoVideo, match="no encoder"):
+    with pytest.raises(NoModels, match="no encoder"):
         Videos({"one": THIS_INTERPRETER}).of("one")

@@ -16,7 +16,7 @@ import models
 from models.__main__ import main
 from models.cache import cached_path, fill, is_intact
 from models.conversion.description import describe
-from models.errors import CannotWrite, ConversionFailed, NotInstalled
+from models.errors import ModelError
 from models.megengine.emitter import MegEngineConverter
 from models.networks.layers import Activation, Convolution, GlobalAveragePool
 from models.networks.network import Network
@@ -122,7 +122,7 @@ def test_a_cached_file_needs_no_megengine() -> None:
 def test_a_missing_megengine_is_said_before_anything_is_built(cache: Path) -> None:
     """The error has the command to run and the folder."""
     with pytest.raises(
-        NotInstalled, match=r"\.mge files .*1\.13\.0, which is not in /.*`python -m models megengine in"
+        ModelError, match=r"\.mge files .*1\.13\.0, which is not in /.*`reusebench models install megengine`"
     ):
         models.ensure_mge(_TINY)
     assert not cache.exists()
@@ -131,7 +131,7 @@ def test_a_missing_megengine_is_said_before_anything_is_built(cache: Path) -> No
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("raise", r"MegEngine made no tiny-64-.*\.mge: building the network failed: assertion failed$"),
+        ("raise", r"MegEngine could not make tiny-64-.*\.mge: building the network failed: assertion failed$"),
         ("die", r"its process \(killed by SIGKILL\) failed: half a wo$"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_failed_conversion_is_reported_with_its_words(
 ) -> None:
     """An exception and a crash of MegEngine are each an error of one line; nothing is left behind."""
     monkeypatch.setenv("SCRIPTED_MEGENGINE", what)
-    with pytest.raises(ConversionFailed, match=words) as caught:
+    with pytest.raises(ModelError, match=words) as caught:
         models.ensure_mge(_TINY)
     assert "\n" not in str(caught.value)
     assert [each.name for each in cache.iterdir()] == [".lock"]
@@ -153,7 +153,7 @@ def test_a_description_that_is_not_there_is_said(tmp_path: Path) -> None:
     """The step and the system's words are in the error."""
     with (
         MegEngineConverter() as converter,
-        pytest.raises(ConversionFailed, match=r"reading the description failed: .*No such file"),
+        pytest.raises(ModelError, match=r"reading the description failed: .*No such file"),
     ):
         converter.convert(MegEngineRecipe(_TINY), tmp_path / "nowhere", tmp_path / "out.mge")
 
@@ -162,7 +162,7 @@ def test_a_description_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no temporary folder can be made, the error is a sentence about the file."""
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
-    with pytest.raises(CannotWrite, match=r"cannot write .*\.mge: No such file or directory"):
+    with pytest.raises(ModelError, match=r"cannot write .*\.mge: No such file or directory"):
         models.ensure_mge(_TINY)
 
 

@@ -37,7 +37,7 @@ _FOLDER = models.megengine_folder()
 
 pytestmark = pytest.mark.skipif(
     not models.megengine_installed(),
-    reason=f"{_FOLDER} is not there: run `python -m models megengine install` to test it",
+    reason=f"{_FOLDER} is not there: run `reusebench models install megengine` to test it",
 )
 
 _PROGRAM = Path(__file__).with_name("run_mge.py")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.errors import InvalidNetwork
+from models.errors import ModelError
 from models.networks.layers import (
     Add,
     Concat,
@@ -63,8 +63,8 @@ def test_parameters_follow_from_channels_kernel_and_groups() -> None:
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        ([MaxPool("a", "nowhere", 2, 2)], "layer 'a': reads 'nowhere', which no layer before it writes"),
-        ([MaxPool("images", "images", 2, 2)], "layer 'images': two layers have this name"),
+        ([MaxPool("a", "nowhere", 2, 2)], "layer 'a' reads 'nowhere', which no layer before it writes"),
+        ([MaxPool("images", "images", 2, 2)], "two layers have the name 'images'"),
         ([Convolution("a", "images", 8, kernel=1, groups=2)], "2 groups do not divide 3 input and 8 output"),
         ([Convolution("a", "images", 8, kernel=35, padding=1)], "kernel 35 is larger than the padded map of 32 x 32"),
         ([FullyConnected("a", "images", 8)], "needs a vector"),
@@ -75,11 +75,11 @@ def test_parameters_follow_from_channels_kernel_and_groups() -> None:
 )
 def test_a_contradiction_is_refused_with_the_layers_name(layers: list[Layer], message: str) -> None:
     """A network whose layers do not fit together cannot be made, and the message says which layer and why."""
-    with pytest.raises(InvalidNetwork, match=message):
+    with pytest.raises(ModelError, match=message):
         _network(*layers)
 
 
 def test_an_output_that_nothing_writes_is_refused() -> None:
     """Every output must be a tensor of the network."""
-    with pytest.raises(InvalidNetwork, match="'b': is an output, but no layer writes it"):
+    with pytest.raises(ModelError, match="'b' is an output of test, but no layer writes it"):
         Network("test", 32, 32, (MaxPool("a", "images", 2, 2),), ("a", "b"))

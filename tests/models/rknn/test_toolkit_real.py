@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import models
-from models.errors import ConversionFailed
+from models.errors import ModelError
 from models.recipe import Recipe, RknnRecipe
 from models.rknn.emitter import RknnConverter
 from models.rknn.toolkit import toolkit_folder, toolkit_installed
@@ -16,7 +16,7 @@ from models.rknn.toolkit import toolkit_folder, toolkit_installed
 _FOLDER = toolkit_folder()
 
 pytestmark = pytest.mark.skipif(
-    not toolkit_installed(), reason=f"{_FOLDER} is not there: run `python -m models toolkit install` to test it"
+    not toolkit_installed(), reason=f"{_FOLDER} is not there: run `reusebench models install rknn-toolkit` to test it"
 )
 
 _TINY = Recipe("tiny", 64, 1)
@@ -69,7 +69,7 @@ def test_what_the_toolkit_says_is_handed_on(tmp_path: Path) -> None:
     (tmp_path / "no.onnx").write_bytes(b"no model")
     with (
         RknnConverter() as converter,
-        pytest.raises(ConversionFailed, match=r"load_onnx failed: .*DecodeError: Error parsing message$"),
+        pytest.raises(ModelError, match=r"load_onnx failed: .*DecodeError: Error parsing message$"),
     ):
         converter.convert(_MASTER, tmp_path / "no.onnx", tmp_path / "out.rknn")
     assert not (tmp_path / "out.rknn").exists()

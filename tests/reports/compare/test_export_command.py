@@ -12,7 +12,8 @@ import pytest
 
 from reports.commands.export import prepare_parser, run
 from reports.compare.exports import EXPORTS
-from reports.errors import ExportNotWritable, NoSuchRuns, NothingToExport
+from reports.errors import ReportError
+from storage.errors import StorageError
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, full_run, result, write_run
 from tests.support import CHECKOUT
 
@@ -80,7 +81,7 @@ def test_output_is_a_file(storage: Path, tmp_path: Path, capfd: pytest.CaptureFi
 
 def test_output_that_cannot_be_written(storage: Path, tmp_path: Path) -> None:
     """An output in a folder that is not there is an error that names the option."""
-    with pytest.raises(ExportNotWritable, match="--output FILE"):
+    with pytest.raises(ReportError, match="--output FILE"):
         export(storage, "--format", "csv", "--output", str(tmp_path / "none" / "file"))
 
 
@@ -115,13 +116,13 @@ def test_an_unknown_metric(storage: Path, capfd: pytest.CaptureFixture[str]) -> 
 
 def test_a_run_that_is_not_there(storage: Path) -> None:
     """Words that mean no run are an error, which says what is valid."""
-    with pytest.raises(NoSuchRuns, match="latest"):
+    with pytest.raises(StorageError, match="there is no run '7'"):
         export(storage, "7", "--format", "csv")
 
 
 def test_no_figures_at_all(storage: Path) -> None:
     """A metric that the run does not have is an error, and no empty file is written."""
-    with pytest.raises(NothingToExport):
+    with pytest.raises(ReportError, match="no figures of npu_memory"):
         export(storage, "--format", "bencher", "--metric", "npu_memory", "--output", str(storage / "file"))
     assert not (storage / "file").exists()
 
@@ -139,7 +140,7 @@ def test_what_failed_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str])
 def test_nothing_but_failures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Where everything failed there is no export, and each failure is named all the same."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", [], failure=FAILED)])
-    with pytest.raises(NothingToExport, match="There are: none"):
+    with pytest.raises(ReportError, match="There are: none"):
         export(tmp_path, "--format", "csv")
     assert "not in the export: 0001_run: onnxruntime no_reuse" in capfd.readouterr().err
 

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import change_point_accuracy
 from reports.commands import history as history_command
-from reports.errors import NoHistory, NoStorage, OutputNotWritable
+from reports.errors import ReportError
 from tests.reports.history.history_storage import STEP, make_history
 from tests.reports.stored import MACHINE
 
@@ -80,7 +80,7 @@ def test_only_one_configuration(storage: Path, tmp_path: Path, capsys: pytest.Ca
     """--only NAME leaves that scenario alone; a name that is not stored is told, with those that are."""
     assert history("--storage", storage, "--output", tmp_path, "--only", "full_dup", "--format", "csv") == 0
     assert "no_reuse" not in capsys.readouterr().out
-    with pytest.raises(NoHistory, match=r"of fill_dup.*stored are: full_dup, "):
+    with pytest.raises(ReportError, match=r"of fill_dup.*stored are: full_dup, "):
         history("--storage", storage, "--output", tmp_path, "--only", "fill_dup")
 
 
@@ -89,7 +89,7 @@ def test_a_metric_that_is_not_there(storage: Path, tmp_path: Path, capsys: pytes
     with pytest.raises(SystemExit):
         history("--storage", storage, "--metric", "memory")
     assert "there is no metric 'memory'; valid: application_memory," in capsys.readouterr().err
-    with pytest.raises(NoHistory, match="no run has figures of npu_memory"):
+    with pytest.raises(ReportError, match="no run has figures of npu_memory"):
         history("--storage", storage, "--output", tmp_path, "--metric", "npu_memory")
 
 
@@ -120,10 +120,10 @@ def test_boards_are_series_of_their_own(
 
 def test_mistakes_are_told(storage: Path, tmp_path: Path) -> None:
     """A storage that is not there, and a folder that cannot be written, are mistakes of the user."""
-    with pytest.raises(NoStorage):
+    with pytest.raises(ReportError, match=r"no storage at .*none"):
         history("--storage", tmp_path / "none")
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputNotWritable):
+    with pytest.raises(ReportError, match=r"cannot write the report into .* Name another with --output DIR"):
         history("--storage", storage, "--output", tmp_path / "file" / "out")
 
 
