@@ -14,7 +14,6 @@ from harness.selection import Choice, chosen_runtimes
 from harness.session import Session, choose_board_storage
 from samplers.environment import stored_environment
 from storage.board import board_name, board_storage
-from storage.journal import cut_off_hint
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -103,7 +102,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(session.verdict.words)
         terminalreporter.section("reusebench")
         option = "" if storage == board_storage() else f" --storage {storage}"
-        terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports{option}")
-        hint = cut_off_hint(storage)
-        if hint:
-            terminalreporter.write_line(hint)
+        terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: reusebench report{option}")

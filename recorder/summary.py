@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tabulate import tabulate
+
 from storage.board import board_storage
 
 __all__ = ["print_summary", "tell"]
@@ -24,29 +26,25 @@ _COLUMNS = {
 
 def tell(sentence: str) -> None:
     """Say one thing."""
-    print(f"samplers: {sentence}", file=sys.stderr, flush=True)
+    print(f"reusebench: {sentence}", file=sys.stderr, flush=True)
 
 
 def print_summary(program: Mapping[str, Any], stored: Path, storage: Path) -> None:
     """Print a line for each phase, what else must be known, and where the result is."""
-    # Only now: while the program ran, it would have weighed on it.
-    from rich.console import Console
-    from rich.table import Table
-
     phases = program["phases"]
     shown = {head: key for head, key in _COLUMNS.items() if any(_known(phase["memory"][key]) for phase in phases)}
-    table = Table("phase", title=_title(program), title_justify="left", box=None, pad_edge=False)
-    for head, unit in {"time": "s", **dict.fromkeys(shown, "MiB")}.items():
-        table.add_column(f"{head}\n{unit}", justify="right")
+    rows = []
     for phase in phases:
         sizes = [_figure(phase["memory"][key], _MIB, 1) for key in shown.values()]
-        table.add_row(phase["name"], _figure(phase["durations_ns"], _S, 2), *sizes)
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    console.print(table)
+        rows.append((phase["name"], _figure(phase["durations_ns"], _S, 2), *sizes))
+    heads = ("phase", "time\ns", *(f"{head}\nMiB" for head in shown))
+    alignment = ("left", *["right"] * (len(heads) - 1))
+    table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
+    print(f"{_title(program)}\n{table}", file=sys.stderr)
     for note in _notes(program):
         tell(note)
     option = "" if storage == board_storage() else f" --storage {storage}"
-    tell(f"stored in {stored}. The report: python -m reports{option}")
+    tell(f"stored in {stored}. The report: reusebench report{option}")
 
 
 def _title(program: Mapping[str, Any]) -> str:

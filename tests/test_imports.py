@@ -16,7 +16,7 @@ _PACKAGES: dict[str, set[str]] = {
     "models": set(),
     "samplers": set(),
     "recorder": {"samplers", "storage"},
-    "runtimes": {"harness", "samplers", "storage", "targets"},
+    "runtimes": set(),
     "video": {"models", "runtimes"},
     "scenarios": {"runtimes", "video"},
     "targets": {"models", "runtimes", "scenarios"},
@@ -24,6 +24,17 @@ _PACKAGES: dict[str, set[str]] = {
     "storage": {"scenarios"},
     "harness": {"accounting", "models", "runtimes", "samplers", "scenarios", "storage", "targets", "video"},
     "reports": {"scenarios", "storage"},
+    "commands": {
+        "harness",
+        "models",
+        "recorder",
+        "reports",
+        "runtimes",
+        "samplers",
+        "storage",
+        "targets",
+        "video",
+    },
     "bench": set(),
     "conftest": {"harness", "samplers", "storage"},
 }
@@ -43,15 +54,13 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
-    "reports": (
-        "errors base results programs sections explanation claims streams compare history page commands __main__"
-    ),
+    "reports": ("errors base results programs sections explanation claims streams compare history page"),
     "samplers": "procfs process system npu machine sources observer environment",
-    "models": "errors networks platforms recipe cache conversion onnx rknn megengine commands __init__ __main__",
+    "models": "errors networks platforms recipe cache conversion onnx rknn megengine __init__",
     "recorder": "errors signals pace phases marks process_tree program recording phase_figures stored_form run_document"
-    " summary task __main__",
+    " summary task",
     "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
-    " measured_process commands __main__",
+    " measured_process",
 }
 
 #: Libraries that only these packages may import: they would weigh in on the scale, or draw a table where none belongs.
@@ -62,6 +71,9 @@ _LIBRARIES = {
     "pandas": {"reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports"},
+    "rich": {"commands", "reports"},
+    "tabulate": {"commands", "recorder"},
+    "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},
     "jsonschema": {"storage"},

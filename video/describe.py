@@ -1,33 +1,45 @@
-"""The command `python -m video describe`: what a file is, told by the Python that runs it (Python 3.8)."""
+"""`python -m video.describe [--json] FILE`: what a file is, told by the Python that runs it (Python 3.8)."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import Any, Dict
+import sys
+from typing import Any, Dict, Optional, Sequence
 
-from video.errors import NoPyAv
+from video.errors import NoPyAv, VideoError
 
-__all__ = ["prepare_parser", "run"]
+__all__ = ["main"]
 
 
-def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Print what the file is; return 0, or 2 after a sentence on standard error where it cannot be decoded here."""
+    parser = argparse.ArgumentParser(prog="python -m video.describe")
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    options = parser.parse_args(argv)
+    try:
+        description = _describe(options.file)
+    except VideoError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(description) if options.json else _in_words(description))
+    return 0
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Print what the file is; raise VideoError where it cannot be decoded here."""
+def _describe(path: str) -> Dict[str, Any]:
     try:
         from video.decoder import describe
     except ImportError as error:
         raise NoPyAv(error) from None
-    found = describe(arguments.file)
-    print(json.dumps(found) if arguments.json else _in_words(found))
+    return describe(path)
 
 
-def _in_words(found: Dict[str, Any]) -> str:
-    fps = f"{found['fps']:g} frames per second" if found["fps"] else "no frame rate given"
-    frames = f"{found['frames']} frames" if found["frames"] else "number of frames not given"
-    return f"{found['codec']}, {found['width']}x{found['height']}, {fps}, {frames}"
+def _in_words(description: Dict[str, Any]) -> str:
+    fps = f"{description['fps']:g} frames per second" if description["fps"] else "no frame rate given"
+    frames = f"{description['frames']} frames" if description["frames"] else "number of frames not given"
+    return f"{description['codec']}, {description['width']}x{description['height']}, {fps}, {frames}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
