@@ -101,4 +101,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(session.verdict.words)
         terminalreporter.section("reusebench")
         option = "" if storage == board_storage() else f" --storage {storage}"
-        terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: python -m reports{option}")
+        terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: reusebench report{option}")

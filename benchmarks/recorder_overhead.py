@@ -1,4 +1,4 @@
-"""What `python -m samplers record` costs the program that it records: `python -m benchmarks.recorder_overhead`.
+"""What `reusebench record` costs the program that it records: `python -m benchmarks.recorder_overhead`.
 
 A pipeline of frames, each the same work, is recorded. The recorder is stopped and let go on in turn (SIGSTOP, SIGCONT),
 so that the time of a frame with it stands beside that without it, a second away: what else the machine does touches
@@ -110,7 +110,7 @@ def _measure(
 ) -> tuple[Progress, list[Stretch], float]:
     """Return the program's progress, when it was recorded, and the recorder's CPU time in percent of that time."""
     seconds = _START_S + (2 * pairs + 1) * stretch_s + 1
-    record = [sys.executable, "-m", "recorder", "record", "--storage", str(folder / "storage"), "--"]
+    record = [sys.executable, "-m", "commands", "record", "--storage", str(folder / "storage"), "--"]
     command = [*record, program[0], str(seconds), *program[1:]]
     output = folder / "progress"
     with output.open("w") as file, subprocess.Popen(command, cwd=CHECKOUT, stdout=file) as recorder:

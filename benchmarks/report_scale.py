@@ -30,12 +30,12 @@ _REPEATS = 5
 _INTERVAL_S = 0.02
 
 
-#: What is measured, by its name in the table: what stands after `python -m`, without the storage and the output.
+#: What is measured, by its name in the table: what stands after `reusebench`, without the storage and the output.
 COMMANDS = {
-    "report": ("reports",),
-    "compare": ("reports", "compare", "latest~1", "latest"),
-    "history": ("reports", "history"),
-    "list": ("storage", "list"),
+    "report": ("report",),
+    "compare": ("compare", "latest~1", "latest"),
+    "history": ("history",),
+    "list": ("runs", "list"),
 }
 #: Of these, those that write a page.
 _WRITERS = ("report", "history")
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def command_cost(folder: Path, name: str, results: int) -> Cost:
     """Return what a command takes over the storage in the folder, which has so many results."""
     output = ["--output", str(folder / "out")] if name in _WRITERS else []
-    command = [sys.executable, "-m", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
+    command = [sys.executable, "-m", "commands", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
     start, cpu_s = time.perf_counter(), _cpu_s()
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
         seen = list(_memory_until_the_end(process))

@@ -1,4 +1,4 @@
-"""The gate of `pytest bench/`: this run against a baseline that the user has named, by `python -m reports compare`.
+"""The gate of `pytest bench/`: this run against a baseline that the user has named, by `reusebench compare`.
 
 In a process of its own: the comparison needs numpy, which the harness never imports.
 """
@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.errors import UserError
 from storage.errors import StorageError
+from harness.extras import check_extra
 from storage.limits import Limit, parse_limit
 from storage.references import find_runs
 from storage.runs import CONDITIONS, Run, read_runs
@@ -73,18 +74,10 @@ class Gate:
 
     def judge(self, saved: Path) -> Verdict:
         """Compare the stored run with the baseline."""
-        command = [
-            sys.executable,
-            "-m",
-            "reports",
-            "compare",
-            self.baseline,
-            str(saved),
-            "--storage",
-            str(self.storage),
-        ]
+        command = [sys.executable, "-m", "commands", "compare", "--storage", str(self.storage)]
         command += [word for limit in self.limits for word in ("--fail", limit.text)]
         command += [word for condition in self.across for word in ("--across", condition)]
+        command += ["--", self.baseline, str(saved)]
         # Where the user is, names of files mean what they mean to the user.
         path = os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH", "")]))
         done = subprocess.run(
@@ -112,6 +105,7 @@ def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
             f"--memory-baseline {words}: this moves, so that a run that got worse would be the next baseline. Name one "
             "that stays: a name given with --benchmark-save, a number, a file or a git revision"
         )
+    check_extra("reports", "--memory-baseline")
     known = [run for run in read_runs(storage) if isinstance(run, Run)] if storage.is_dir() else []
     try:
         find_runs(words, known, Path())

@@ -47,7 +47,7 @@ def add_choice_options(add: AddOption) -> None:
         action="append",
         metavar="NAME",
         type=_runtime_name,
-        help="Runtime to measure; repeatable. Default: all that are installed. `python -m runtimes` lists them.",
+        help="Runtime to measure; repeatable. Default: all that are installed. `reusebench doctor` lists them.",
     )
     add(
         "--target",
@@ -55,7 +55,7 @@ def add_choice_options(add: AddOption) -> None:
         default="python",
         help="Where the measured process runs: python (this one, or the runtime's own), python:PATH, board (this "
         "board, with a ledger of NPU buffers), vboard:CHIP (Rockchip's runtime on a virtual board). "
-        "`python -m targets` lists them. Default: python.",
+        "`reusebench doctor` lists them. Default: python.",
     )
     add(
         "--rknn-library",

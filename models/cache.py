@@ -68,7 +68,7 @@ def ensure(name: str, size: int, seed: int) -> Path:
     path = cached_path(recipe)
     if not is_intact(path):
         arguments = ["--size", str(recipe.size), "--seed", str(recipe.seed)]
-        run_in_another_process("models", "build", recipe.name, *arguments)
+        run_in_another_process("commands", "models", "build", recipe.name, *arguments)
     return path
 
 

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tabulate import tabulate
+
 from storage.board import board_storage
 from storage.program import Program
 

@@ -1,4 +1,4 @@
-"""`python -m samplers record`: a program is recorded, its phases are stored as any result is, and shown in short."""
+"""`reusebench record`: a program is recorded, its phases are stored as any result is, and shown in short."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def read_runs(storage: Path) -> Iterator[Run | BadFile]:
 
 def read_run(path: Path) -> Run | BadFile:
     """Return the file's run, or what is wrong with it."""
-    file = read_run_file(path) or BadFile(path, Message("run_empty"))
+    file = read_run_file(path) or BadFile(path, Message("file_without_results"))
     return file if isinstance(file, BadFile) else run_of(file)
 
 

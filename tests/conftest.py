@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import models
+from commands import main
+from tests.support import Ended, Reusebench
 
 _HERE = Path(__file__).resolve().parent
 _DOUBLE = _HERE / "runtimes" / "rknn_double.c"
@@ -91,6 +93,20 @@ def rknn_double(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]
         return built[options]
 
     return compile_double
+
+
+@pytest.fixture
+def reusebench(capfd: pytest.CaptureFixture[str]) -> Reusebench:
+    """Return reusebench(arguments...), which runs the command and returns how it ended."""
+
+    def run(*arguments: object) -> Ended:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments], prog_name="reusebench")
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, *capfd.readouterr())
+
+    return run
 
 
 def _built(cache: Path, name: str, size: int, seed: int) -> Path:

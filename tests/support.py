@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,19 @@ def make_plan(
     """Return the first plan of a scenario over models of these paths, small enough to walk in no time."""
     parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores, rounds=3, schedule=schedule)
     return build_plans(scenario, parameters)[0]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it printed."""
+
+    exit_code: int
+    out: str
+    err: str
+
+
+#: Runs `reusebench` with these arguments, in the process of the tests.
+Reusebench = Callable[..., Ended]
 
 
 class Watcher:

@@ -17,12 +17,12 @@ _PACKAGES: dict[str, set[str]] = {
     "models": set(),
     "samplers": {"messages"},
     "recorder": {"samplers", "storage"},
-    "runtimes": {"harness", "messages", "samplers", "storage", "targets"},
+    "runtimes": {"messages"},
     "video": {"models", "runtimes"},
     "scenarios": {"messages", "runtimes", "video"},
-    "targets": {"messages", "models", "runtimes", "scenarios"},
-    "accounting": {"scenarios"},
-    "storage": {"scenarios"},
+    "targets": {"messages", "models", "runtimes", "samplers", "scenarios"},
+    "accounting": {"scenarios", "targets"},
+    "storage": {"accounting", "messages", "samplers", "scenarios", "targets"},
     "harness": {
         "accounting",
         "messages",
@@ -34,7 +34,18 @@ _PACKAGES: dict[str, set[str]] = {
         "targets",
         "video",
     },
-    "reports": {"messages", "scenarios", "storage"},
+    "reports": {"accounting", "messages", "samplers", "scenarios", "storage", "targets"},
+    "commands": {
+        "harness",
+        "models",
+        "recorder",
+        "reports",
+        "runtimes",
+        "samplers",
+        "storage",
+        "targets",
+        "video",
+    },
     "bench": set(),
     "conftest": {"harness", "samplers", "storage"},
 }
@@ -42,10 +53,18 @@ _PACKAGES: dict[str, set[str]] = {
 #: Where a package needs one module of another package and no more.
 _ONLY = {
     ("accounting", "scenarios"): {"scenarios.plan"},
+    ("accounting", "targets"): {"targets.barriers"},
+    ("storage", "accounting"): {"accounting.account", "accounting.ledger"},
+    ("storage", "samplers"): {"samplers.readings"},
     ("storage", "scenarios"): {"scenarios.plan"},
+    ("storage", "targets"): {"targets.barriers", "targets.outcome"},
+    ("reports", "accounting"): {"accounting.account", "accounting.sharing", "accounting.sizes"},
+    ("reports", "samplers"): {"samplers.readings"},
+    ("reports", "targets"): {"targets.barriers", "targets.outcome"},
+    ("targets", "samplers"): {"samplers.readings"},
     ("targets", "models"): {"models.cache", "models.megengine"},
     ("targets", "runtimes"): {"runtimes.RuntimeEntry", "runtimes.available", "runtimes.base", "runtimes.rknn.library"},
-    ("reports", "scenarios"): {"scenarios.catalogue"},
+    ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.plan"},
     ("video", "models"): {"models.cache", "models.errors"},
     ("video", "runtimes"): {"runtimes.base"},
     ("scenarios", "video"): {"video.decoder", "video.letterbox"},
@@ -54,15 +73,13 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
-    "reports": (
-        "errors base results programs sections explanation claims streams compare history page commands __main__"
-    ),
+    "reports": "errors base results programs sections explanation claims streams compare history page",
     "samplers": "procfs process system npu machine sources observer environment",
-    "models": "errors networks platforms recipe cache conversion onnx rknn megengine commands __init__ __main__",
+    "models": "errors networks platforms recipe cache conversion onnx rknn megengine __init__",
     "recorder": "errors signals pace phases marks process_tree program recording phase_figures stored_form run_document"
-    " summary task __main__",
+    " summary task",
     "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
-    " measured_process commands __main__",
+    " measured_process",
 }
 
 #: Libraries that only these packages may import: they would weigh in on the scale, or draw a table where none belongs.
@@ -73,6 +90,9 @@ _LIBRARIES = {
     "pandas": {"reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports"},
+    "rich": {"commands", "reports"},
+    "tabulate": {"commands", "recorder"},
+    "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},
     "jsonschema": {"storage"},

@@ -80,4 +80,4 @@ def _make(clip: Clip, path: Path) -> None:
         leftover.unlink()
     size = f"{clip.width}x{clip.height}"
     form = ["--size", size, "--fps", str(clip.fps), "--seconds", str(clip.seconds)]
-    run_in_another_process("video", "make", "--output", str(path), *form)
+    run_in_another_process("commands", "models", "clip", "--output", str(path), *form)

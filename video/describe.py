@@ -1,37 +1,36 @@
-"""The command `python -m video describe`: what a file is, told by the Python that runs it (Python 3.8)."""
+"""What a video is, as the Python that will measure sees it: `python -m video.describe FILE` prints a line of JSON.
+
+Runs in that Python, which may be 3.8, for video.probe.
+"""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from typing import Any, Dict
 
-from video.errors import VideoError
+from runtimes.base import AdapterError
 
-__all__ = ["prepare_parser", "run"]
-
-
-def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+__all__ = ["main"]
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Print what the file is; raise VideoError without PyAV, AdapterError where it cannot be decoded here."""
+def main(path: str) -> int:
+    """Print the description; return 0, or 2 after a sentence on standard error where it cannot be decoded here."""
     try:
         from video.decoder import describe
+
+        print(json.dumps(describe(path)))
     except ImportError as error:
-        raise VideoError(
+        print(
             f"{sys.executable} cannot import PyAV, which decodes the frames ({error}): pip install av; "
-            "for MegEngine's environment: reusebench models install megengine"
-        ) from None
-    found = describe(arguments.file)
-    print(json.dumps(found) if arguments.json else _in_words(found))
+            "for MegEngine's environment: reusebench models install megengine",
+            file=sys.stderr,
+        )
+        return 2
+    except AdapterError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
 
-def _in_words(found: Dict[str, Any]) -> str:
-    fps = f"{found['fps']:g} frames per second" if found["fps"] else "no frame rate given"
-    frames = f"{found['frames']} frames" if found["frames"] else "number of frames not given"
-    return f"{found['codec']}, {found['width']}x{found['height']}, {fps}, {frames}"
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -185,7 +185,7 @@ def test_nothing_is_drawn_where_no_person_looks(whole: Whole) -> None:
 
 def test_the_end_says_what_to_do_next(whole: Whole) -> None:
     """Where the results are, and which command shows the comparison of them."""
-    assert f"python -m reports --storage {whole.first.storage}" in whole.first.words
+    assert f"reusebench report --storage {whole.first.storage}" in whole.first.words
 
 
 def test_progress_on_a_terminal(bench: Bench, tiny_model: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
+from harness.errors import UserError
+from harness.extras import EXTRAS
 from harness.gate import add_gate_options, make_gate
 from tests.reports.stored import full_run
 
@@ -57,6 +59,13 @@ def test_a_baseline_that_is_not_there(storage: Path) -> None:
         make_gate(options("--memory-baseline=nobody"), storage)
     with pytest.raises(UserError, match="there is no run 'base'"):
         make_gate(options("--memory-baseline=base"), storage / "not-made-yet")
+
+
+def test_a_comparison_that_cannot_be_made_here(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the reports extra it is refused before anything is measured, with the line that installs it."""
+    monkeypatch.setitem(EXTRAS, "reports", ("no_such_module",))
+    with pytest.raises(UserError, match=r"^--memory-baseline needs the reports extra: pip install -e .*\[reports\]'$"):
+        make_gate(options("--memory-baseline=run", "--memory-fail=npu_memory:0"), storage)
 
 
 @pytest.mark.parametrize(

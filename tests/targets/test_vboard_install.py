@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from targets.__main__ import main
 from targets.errors import TargetError
 from targets.folders import check_usable, root, sysroot
 from targets.rknn_library import read_library
@@ -229,40 +228,3 @@ def test_a_cache_that_the_loader_would_not_find(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("XDG_CACHE_HOME", f"/tmp/{name}")
     with pytest.raises(TargetError, match="XDG_CACHE_HOME=FOLDER"):
         check_usable()
-
-
-def test_the_door_lists_the_targets(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With what is missing, and the command that brings it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert main([]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [
-        "python",
-        "python:PATH",
-        "vboard:CHIP",
-        "board",
-    ]
-    assert "not ready: reusebench board install --rknn-library FILE" in "\n".join(lines)
-
-
-def test_mistakes_at_the_door_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2, one line, no traceback."""
-    library = write_library(tmp_path / "library.so")
-    wrong = (["--rknn-library", "/none"], ["--rknn-library", str(library), "--chip", "rv1106"])
-    for arguments in wrong:
-        assert main(["vboard", "install", *arguments]) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err.startswith("error: --rknn-library ")
-        assert said.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("arguments", [["vboard"], ["ledger"], ["vboard", "install"], ["fly"]])
-def test_commands_that_are_not_whole(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """They show the usage."""
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert "usage: python -m targets" in capsys.readouterr().err

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import models
-from models.__main__ import main
-from models.cache import cached_path, fill, is_intact
+from models.cache import cached_path, fill
 from models.conversion.description import describe
 from models.errors import ModelError
 from models.megengine.emitter import MegEngineConverter
@@ -164,27 +163,6 @@ def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
     with pytest.raises(ModelError, match=r"cannot write .*\.mge: No such file or directory"):
         models.ensure_mge(_TINY)
-
-
-@pytest.mark.usefixtures("megengine")
-def test_build_for_megengine_goes_into_the_cache(capsys: pytest.CaptureFixture[str]) -> None:
-    """The path is printed; --output gets the file instead of the cache."""
-    assert main(["build", "tiny", "--for", "megengine", "--seed", "1"]) == 0
-    path = cached_path(MegEngineRecipe(_TINY))
-    assert capsys.readouterr().out == f"{path}\n"
-    assert is_intact(path)
-
-
-@pytest.mark.usefixtures("megengine")
-def test_build_for_megengine_with_output_writes_there(
-    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """--output gets the file, and nothing goes into the cache of models."""
-    output = tmp_path / "model.mge"
-    assert main(["build", "tiny", "--for", "megengine", "--output", str(output)]) == 0
-    assert capsys.readouterr().out == f"{output}\n"
-    assert output.stat().st_size
-    assert not cache.exists()
 
 
 @pytest.mark.usefixtures("megengine")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import models
-from models.__main__ import main
 from models.errors import ModelError
 from models.megengine.environment import install_megengine
 from tests.models.scripted_python import ScriptedPython
@@ -86,11 +85,3 @@ def test_other_machines_are_refused(python: ScriptedPython, monkeypatch: pytest.
     with pytest.raises(ModelError, match=r"on aarch64; make the .mge files on Linux on x86-64, with --output"):
         install_megengine(_silent)
     assert not python.asked()
-
-
-def test_the_command_prints_the_folder(python: ScriptedPython, capsys: pytest.CaptureFixture[str]) -> None:
-    """The folder goes to standard output, the steps to standard error; --python chooses the interpreter."""
-    assert main(["megengine", "install", "--python", str(python.path)]) == 0
-    captured = capsys.readouterr()
-    assert captured.out == f"{models.megengine_folder()}\n"
-    assert captured.err.splitlines()[-2:] == ["MegEngine==1.13.0 ...", "trying it ..."]

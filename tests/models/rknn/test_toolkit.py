@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from models.__main__ import main
 from models.errors import ModelError
 from models.platforms import TOOLKIT_VERSION
 from models.rknn.toolkit import install_toolkit, toolkit_folder, toolkit_installed
@@ -192,18 +191,3 @@ def test_a_cache_that_cannot_be_written_is_said(cache: Path) -> None:
     cache.touch()
     with pytest.raises(ModelError, match=r"rknn-toolkit2.*XDG_CACHE_HOME"):
         _install()
-
-
-def test_the_command_prints_the_folder(python: ScriptedPython, capsys: pytest.CaptureFixture[str]) -> None:
-    """The folder goes to standard output, the steps to standard error."""
-    assert main(["toolkit", "install", "--python", str(python.path), "--torch", "mine"]) == 0
-    captured = capsys.readouterr()
-    assert captured.out == f"{toolkit_folder()}\n"
-    assert captured.err.splitlines()[-2:] == ["mine ...", "trying it ..."]
-
-
-def test_ctrl_c_is_no_traceback(python: ScriptedPython, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command ends with 130, as shells expect, and without a traceback."""
-    python.behave(interrupts="numpy")
-    assert main(["toolkit", "install"]) == 130
-    assert "Traceback" not in capsys.readouterr().err

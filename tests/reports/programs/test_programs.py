@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from reports.__main__ import main
 from reports.base import drawing
 from reports.base.texts import LANGUAGES, texts_of
 from reports.programs.figure import phase_colours, programs_figure
@@ -18,6 +17,7 @@ from tests.reports.base.test_figures_apart import overlaps
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, write_run
 from tests.reports.stored_programs import program, repeat, trace, write_programs
+from tests.support import Reusebench
 
 _TEXTS = texts_of("en")
 
@@ -117,12 +117,12 @@ def test_texts_of_the_figure_keep_apart(tmp_path: Path, monkeypatch: pytest.Monk
     assert found == []
 
 
-def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
     """The page has their section, the runs and the machine; the terminal shows their phases."""
     formats = [word for each in ("html", "csv", "svg") for word in ("--format", each)]
-    assert main(["--storage", str(storage), "--output", str(tmp_path / "out"), *formats]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"pipeline +load .*\n +steady +1\.00 .*32\.0 ±2\.0", said)
+    done = reusebench("report", "--storage", storage, "--output", tmp_path / "out", *formats)
+    assert done.exit_code == 0
+    assert re.search(r"pipeline +load .*\n +steady +1\.00 .*32\.0 ±2\.0", done.out)
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert re.findall(r'<section id="([^"]+)">', page) == ["programs", "runs", "environment"]
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'\bid="([^"]+)"', page))
@@ -142,28 +142,30 @@ def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, capsys: pyt
     assert rows[3]["command"] == "./pipeline"
 
 
-def test_a_bad_file_among_programs_is_named(storage: Path, tmp_path: Path) -> None:
+def test_a_bad_file_among_programs_is_named(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
     """The page says so also where there is no other section for it."""
     (storage / "Linux-CPython-3.11-64bit" / "0009_bad.json").write_text("{")
-    assert main(["--storage", str(storage), "--output", str(tmp_path / "out"), "--format", "html"]) == 1
+    done = reusebench("report", "--storage", storage, "--output", tmp_path / "out", "--format", "html")
+    assert done.exit_code == 1
     assert "0009_bad.json" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
-def test_programs_stand_beside_scenarios(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_stand_beside_scenarios(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
     """One storage, one page: nothing of the scenarios is missing because a program was recorded later."""
     write_run(storage, [result(storage, "no_reuse", even(3, spread=0.5))], 4, "2026-01-02T03:04:05")
-    assert main(["--storage", str(storage), "--output", str(tmp_path / "out"), "--format", "html"]) == 0
-    assert "no_reuse" in capsys.readouterr().out
+    done = reusebench("report", "--storage", storage, "--output", tmp_path / "out", "--format", "html")
+    assert done.exit_code == 0
+    assert "no_reuse" in done.out
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     order = re.findall(r'<section id="([^"]+)">', page)
     assert order.index("mechanisms") < order.index("programs") < order.index("failures")
     assert order[-1] == "definitions"
 
 
-def test_a_run_that_is_named_shows_its_own_recording(storage: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_named_shows_its_own_recording(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
     """An older recording is shown when it is asked for."""
-    arguments = ["--storage", str(storage), "--output", str(tmp_path / "out"), "--format", "html"]
-    assert main([*arguments, "--run", "1"]) == 0
+    arguments = ("--storage", storage, "--output", tmp_path / "out", "--format", "html")
+    assert reusebench("report", *arguments, "--run", 1).exit_code == 0
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     section = page[page.index('id="programs"') : page.index('id="runs"')]
     assert "20.0" in section

@@ -1,20 +1,19 @@
-"""`python -m reports history` on stored files."""
+"""`reusebench history` on stored files."""
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import change_point_accuracy
-from reports.commands import history as history_command
-from reports.errors import ReportError
 from tests.reports.history.history_storage import STEP, make_history
 from tests.reports.stored import MACHINE
+from tests.support import Reusebench
 
 #: Of which this is the first at the new level.
 _RUNS, _FIRST_NEW = 24, 16
@@ -28,23 +27,16 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def history(*arguments: object) -> int:
-    parser = argparse.ArgumentParser()
-    history_command.prepare_parser(parser)
-    return history_command.run(parser.parse_args(list(map(str, arguments))))
-
-
 def rows_of(output: Path, table: str) -> list[dict[str, str]]:
     with (output / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_change_points_are_printed_newest_first(
-    storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_change_points_are_printed_newest_first(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
     """A line for each says figure, size, runs and confidence; the other series are counted; the page is named."""
-    assert history("--storage", storage, "--output", tmp_path) == 0
-    *changes, counted, page = capsys.readouterr().out.splitlines()
+    done = reusebench("history", "--storage", storage, "--output", tmp_path)
+    assert (done.exit_code, done.err) == (0, "")
+    *changes, counted, page = done.out.splitlines()
     assert counted == f"change points: {len(changes)}, in {len(changes)} series; series without any: 12"
     assert page == f"History: {tmp_path / 'history.html'}"
     (line,) = (line for line in changes if " full_dup (4 x 3, model-a): application_memory_trimmed_over_b" in line)
@@ -54,12 +46,13 @@ def test_change_points_are_printed_newest_first(
     assert [path.name for path in tmp_path.iterdir()] == ["history.html"]
 
 
-def test_tables_have_every_run_and_every_change(storage: Path, tmp_path: Path) -> None:
+def test_tables_have_every_run_and_every_change(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
     """The plain files have a row per run and series, and per change point, in all formats, with the run's commits."""
-    formats = [word for each in ("csv", "json", "md") for word in ("--format", each)]
-    assert history("--storage", storage, "--output", tmp_path, "--metric", "application_memory", *formats) == 0
+    formats = [word for name in ("csv", "json", "md") for word in ("--format", name)]
+    chosen = ("--metric", "application_memory", *formats)
+    assert reusebench("history", "--storage", storage, "--output", tmp_path, *chosen).exit_code == 0
     assert {path.name for path in (tmp_path / "tables").iterdir()} == {
-        f"{table}.{each}" for table in ("change_points", "history") for each in ("csv", "json", "md")
+        f"{table}.{name}" for table in ("change_points", "history") for name in ("csv", "json", "md")
     }
     changes = rows_of(tmp_path, "change_points")
     assert {row["name"] for row in changes} == {"no_reuse", "full_dup"}
@@ -76,55 +69,55 @@ def test_tables_have_every_run_and_every_change(storage: Path, tmp_path: Path) -
     assert json.loads((tmp_path / "tables" / "history.json").read_text())["table"] == "history"
 
 
-def test_only_one_configuration(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--only NAME leaves that scenario alone; a name that is not stored is told, with those that are."""
-    assert history("--storage", storage, "--output", tmp_path, "--only", "full_dup", "--format", "csv") == 0
-    assert "no_reuse" not in capsys.readouterr().out
-    with pytest.raises(ReportError, match=r"of fill_dup.*stored are: full_dup, "):
-        history("--storage", storage, "--output", tmp_path, "--only", "fill_dup")
+def test_only_one_configuration(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
+    """--only NAME leaves that scenario alone."""
+    done = reusebench("history", "--storage", storage, "--output", tmp_path, "--only", "full_dup", "--format", "csv")
+    assert done.exit_code == 0
+    assert "no_reuse" not in done.out
 
 
-def test_a_metric_that_is_not_there(storage: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown metric is refused with the valid ones; one that no run has is told."""
-    with pytest.raises(SystemExit):
-        history("--storage", storage, "--metric", "memory")
-    assert "there is no metric 'memory'; valid: application_memory," in capsys.readouterr().err
-    with pytest.raises(ReportError, match="no run has figures of npu_memory"):
-        history("--storage", storage, "--output", tmp_path, "--metric", "npu_memory")
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_read(tmp_path: Path, reusebench: Reusebench) -> None:
     """A damaged file is named, the others are read, and the exit code is 1; too few runs are told."""
     make_history(tmp_path, 3, 1)
     file = next(tmp_path.glob("*/0002*"))
     file.write_text(file.read_text()[:300])
-    assert history("--storage", tmp_path, "--output", tmp_path / "out") == 1
-    told = capsys.readouterr()
-    assert "0002_run.json: cannot be read" in told.err
-    assert "change points: 0, in 0 series; series without any: 4, of them with fewer than 4 runs" in told.out
+    done = reusebench("history", "--storage", tmp_path, "--output", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "0002_run.json: cannot be read" in done.err
+    assert "change points: 0, in 0 series; series without any: 4, of them with fewer than 4 runs" in done.out
     assert "0002_run.json" in (tmp_path / "out" / "history.html").read_text()
 
 
 def test_boards_are_series_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
 ) -> None:
     """The folder above two boards has the series of both, and a change is told with its board."""
     for board in ("board-a", "board-b"):
         monkeypatch.setitem(MACHINE["reusebench"], "board", board)
         make_history(tmp_path / "boards" / board, 12, 1)
     arguments = ["--storage", tmp_path / "boards", "--output", tmp_path, "--metric", "application_memory"]
-    assert history(*arguments, "--format", "md") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert {line.partition(",")[0] for line in lines[:-2]} == {"board-a", "board-b"}
+    done = reusebench("history", *arguments, "--format", "md")
+    assert done.exit_code == 0
+    assert {line.partition(",")[0] for line in done.out.splitlines()[:-2]} == {"board-a", "board-b"}
 
 
-def test_mistakes_are_told(storage: Path, tmp_path: Path) -> None:
-    """A storage that is not there, and a folder that cannot be written, are mistakes of the user."""
-    with pytest.raises(ReportError, match=r"no storage at .*none"):
-        history("--storage", tmp_path / "none")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--only", "fill_dup"], "throughput of fill_dup. Name others .*stored are: full_dup, "),
+        (["--metric", "memory"], "'memory' is not one of 'application_memory'"),
+        (["--metric", "npu_memory"], "no run has figures of npu_memory"),
+        (["--storage", "{folder}/none"], "no storage at .*none"),
+        (["--output", "{folder}/file/out"], "cannot write the history into .*--output DIR"),
+    ],
+)
+def test_mistakes(storage: Path, tmp_path: Path, words: list[str], sentence: str, reusebench: Reusebench) -> None:
+    """They end with exit code 2 and what is valid."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(ReportError, match=r"cannot write the report into .* Name another with --output DIR"):
-        history("--storage", storage, "--output", tmp_path / "file" / "out")
+    chosen = [word.format(folder=tmp_path) for word in words]
+    done = reusebench("history", "--storage", storage, "--output", tmp_path, *chosen)
+    assert done.exit_code == 2
+    assert re.search(f"^Error: .*{sentence}", done.err, re.MULTILINE)
 
 
 def test_the_benchmark_reads_noise_and_scores_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

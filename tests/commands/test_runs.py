@@ -1,24 +1,21 @@
-"""`python -m storage`: what is stored, and what goes when old runs are removed."""
+"""`reusebench runs`: what is stored, and what goes when old runs are removed."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from storage.__main__ import main
 from storage.files import PROGRAMS
 from storage.program import PROGRAM_MEMORY, Recorded, build_program
 from storage.trace import write_trace
 from storage.writing import save_run
 from tests.reports.stored import FAILED, MACHINE, NOT_SUPPORTED, even, result, write_run
-from tests.support import CHECKOUT
+from tests.support import Reusebench
 
 _Words = Callable[..., str]
 _DAY_S = 24 * 60 * 60
@@ -69,12 +66,13 @@ def storage(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def words(storage: Path, capsys: pytest.CaptureFixture[str]) -> _Words:
+def words(storage: Path, reusebench: Reusebench) -> _Words:
     """Return words(arguments..., code=0): what the command prints, standard error last."""
 
     def run(*arguments: str, code: int = 0, of: Path = storage) -> str:
-        assert main([*arguments, "--storage", str(of)]) == code
-        return "".join(capsys.readouterr())
+        done = reusebench("runs", *arguments, "--storage", of)
+        assert done.exit_code == code, done
+        return done.out + done.err
 
     return run
 
@@ -130,7 +128,7 @@ def test_a_damaged_file_is_named(storage: Path, words: _Words) -> None:
     damaged.write_text("{")
     found = words("list", code=1)
     assert "4 runs" in found
-    assert f"storage: {damaged}: cannot be read" in found
+    assert f"Warning: {damaged}: cannot be read" in found
 
 
 def test_an_empty_storage(tmp_path: Path, words: _Words) -> None:
@@ -313,25 +311,20 @@ def test_damaged_files_and_what_may_be_theirs_stay(storage: Path, words: _Words)
     assert _numbers(storage) == [1, 2, 4]
     assert _owners(storage) == {_id(1), _id(2), _id(4)}
     assert "kept: 3 traces that no run has, for they may be of a damaged file" in found
-    assert f"storage: {damaged}: cannot be read" in found
+    assert f"Warning: {damaged}: cannot be read" in found
 
 
 def test_programs_have_traces_too(storage: Path, words: _Words) -> None:
-    """What `python -m samplers record` stored is a run like any other."""
-    identity = {
-        "run": "20250101_000000-99",
-        "name": "detector",
-        "command": ["./detector"],
-        "attached": False,
-        "sample_hz": 10.0,
-    }
-    repeat = Recorded({**_FACTS, "trace": write_trace(storage, "20250101_000000-99", "1", {})}, {"whole": _PHASE})
+    """What `reusebench record` stored is a run like any other."""
+    run_id = "20250101_000000-99"
+    identity = {"run": run_id, "name": "detector", "command": ["./detector"], "attached": False, "sample_hz": 10.0}
+    repeat = Recorded({**_FACTS, "trace": write_trace(storage, run_id, "1", {})}, {"whole": _PHASE})
     info = build_program(identity, "ok", [repeat])
     run = {"machine_info": MACHINE, "commit_info": {}, "benchmarks": [], "datetime": "2025-01-01T00:00:00+00:00"}
     save_run(storage, {**run, PROGRAMS: [info]}, "20250101_000000")
     assert "program" in words("list").splitlines()[1].split()
     assert "1 run with 1 trace\n" in words("prune", "--keep", "4")
-    assert "20250101_000000-99" not in _owners(storage)
+    assert run_id not in _owners(storage)
 
 
 def test_other_files_are_not_touched(storage: Path, words: _Words) -> None:
@@ -382,27 +375,16 @@ def test_no_storage(tmp_path: Path, words: _Words) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "sentence"),
     [
-        (["prune"], "one of the arguments --keep --before is required"),
-        (["prune", "--keep", "-1"], "'-1' is not valid; valid: a whole number from 0"),
-        (["prune", "--keep", "x"], "'x' is not valid; valid: a whole number from 0"),
+        (["prune"], "say which runs are old, by --keep N or by --before DATE"),
+        (["prune", "--keep", "1", "--before", "2026-01-01"], "say which runs are old, by --keep N or by --before DATE"),
+        (["prune", "--keep", "-1"], "-1 is not in the range x>=0"),
+        (["prune", "--keep", "x"], "'x' is not a valid integer"),
         (["prune", "--before", "soon"], "'soon' is not valid; valid: 2026-11-30 or 2026-11-30T12:00"),
-        (["prune", "--keep", "1", "--before", "2026-01-01"], "not allowed with argument"),
-        (["list", "--limit", "x"], "'x' is not valid"),
-        ([], "COMMAND"),
+        (["list", "--limit", "x"], "'x' is not a valid integer"),
     ],
 )
-def test_mistakes_on_the_command_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """argparse's exit code, and what is valid."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
-
-
-def test_the_command_itself(storage: Path) -> None:
-    """It is a module that can be run."""
-    command = [sys.executable, "-m", "storage", "list", "--storage", str(storage)]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1].startswith("4 runs")
+def test_mistakes(words: _Words, arguments: list[str], sentence: str) -> None:
+    """They end with exit code 2 and what is valid."""
+    assert sentence in words(*arguments, code=2)

@@ -1,4 +1,4 @@
-"""`python -m samplers record` as users run it: real programs, the real storage."""
+"""`reusebench record` as users run it: real programs, the real storage."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from typing import Any
 
 import pytest
 
-from recorder.__main__ import main
 from storage.files import StoredFile, read_storage
 from storage.runs import run_of
 from storage.trace import read_trace
-from tests.support import CHECKOUT
+from tests.support import CHECKOUT, Reusebench
 
 _MIB = 2**20
-_DOOR = (sys.executable, "-m", "recorder")
+_RECORD = (sys.executable, "-m", "commands", "record")
 _LIMIT_S = 60
 
 _PHASES = """
@@ -55,13 +54,25 @@ if not os.fork():
 os.wait()
 raise SystemExit(3)
 """
+#: Both workers hold their memory from the mark `steady` to the mark `end`, however busy the machine is.
 _WORKERS = """
 import os, time
+mark = {mark}
+ready, filled = os.pipe()
+end, ending = os.pipe()
 for size in (8, 24):
     if not os.fork():
+        os.close(ending)
         held = bytearray(size << 20)
-        time.sleep(0.8)
+        os.write(filled, b".")
+        os.read(end, 1)
         os._exit(0)
+os.read(ready, 1)
+os.read(ready, 1)
+mark("steady")
+time.sleep(0.8)
+mark("end")
+os.close(ending)
 os.wait()
 os.wait()
 """
@@ -102,7 +113,10 @@ class Done:
 _COMMANDS: dict[str, Sequence[str]] = {
     "file": ("--phases", "{folder}/marks", "--", sys.executable, "-c", _PHASES.format(mark=_TO_FILE)),
     "descriptor": ("--marker", "4", "--", sys.executable, "-c", _PHASES.format(mark=_TO_DESCRIPTOR)),
-    "workers": ("--name", "two workers", "--", sys.executable, "-c", _WORKERS),
+    "workers": (
+        *("--name", "two workers", "--marker", "4"),
+        *("--", sys.executable, "-c", _WORKERS.format(mark=_TO_DESCRIPTOR)),
+    ),
     "daemon": ("--", sys.executable, "-c", _DAEMON),
     "spike": ("--", sys.executable, "-c", _SPIKE),
     "passed": ("--name", "a/b c", "--repeats", "2", "--", sys.executable, "-c", _PASSED),
@@ -117,7 +131,7 @@ def record(folder: Path, *arguments: str, text: str | None = "in") -> Done:
     storage = folder / "storage"
     words = [each.format(folder=folder) if each.startswith("{folder}") else each for each in arguments]
     done = subprocess.run(
-        [*_DOOR, "record", "--storage", str(storage), *words],
+        [*_RECORD, "--storage", str(storage), *words],
         cwd=CHECKOUT,
         input=text,
         capture_output=True,
@@ -185,8 +199,9 @@ def test_all_processes_count(recorded: dict[str, Done]) -> None:
     done = recorded["workers"]
     assert done.program["name"] == "two workers"
     assert done.program["repeats"][0]["process_count"] == 3
-    assert done.values("application_memory")["run"] >= 32 * _MIB
-    assert 24 * _MIB <= done.values("process_peak_rss")["run"] <= done.values("application_peak_rss")["run"] - 8 * _MIB
+    assert done.values("application_memory")["steady"] >= 32 * _MIB
+    largest, peak = done.values("process_peak_rss")["steady"], done.values("application_peak_rss")["steady"]
+    assert 24 * _MIB <= largest <= peak - 8 * _MIB
     peaks = [each["peak_rss_bytes"] for each in done.program["repeats"][0]["processes"]]
     assert peaks == sorted(peaks, reverse=True)
     assert peaks[0] - peaks[1] == pytest.approx(16 * _MIB, rel=0.2)
@@ -213,8 +228,8 @@ def test_input_and_output_are_the_programs(recorded: dict[str, Done]) -> None:
     """Standard output has nothing of ours; the first of two repeats has read all of the input."""
     done = recorded["passed"]
     assert (done.code, done.out) == (0, "IN\n\n")
-    assert done.err.startswith("told\ntold\n")
-    assert "reusebench report --storage" in done.err
+    assert done.err.startswith("told\ntold\na/b c: exit code 0, 2 repeats\nphase ")
+    assert "The report: reusebench report --storage" in done.err
     assert done.program["name"] == "a/b c"
     assert len(done.program["repeats"]) == 2
     assert {len(values) for phase in done.program["phases"] for values in phase["memory"].values()} == {2}
@@ -248,59 +263,44 @@ def test_a_command_has_dashes_of_its_own(recorded: dict[str, Done]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "sentence"),
     [
-        (("--", "no-such-command"), 127, "there is no such command"),
-        (("--", "/etc/passwd"), 126, "cannot be executed"),
+        (("--", "no-such-command"), 127, "no-such-command: there is no such command"),
+        (("--", "/etc/passwd"), 126, "/etc/passwd: it cannot be executed"),
         (("--pid", "4194304"), 2, "there is no process 4194304"),
-        (("--phases", "/proc/none", "--", "true"), 2, "--phases FILE"),
-        (("--project", "/etc/passwd", "--", "true"), 2, "--project DIR"),
+        (("--phases", "/proc/none", "--", "true"), 2, "the file of phases /proc/none cannot be written"),
+        (("--project", "/etc/passwd", "--", "true"), 2, "/etc/passwd is no folder. --project DIR"),
+        ((), 2, "there is no program: put it behind --, or give --pid PID"),
+        (("--",), 2, "there is no program: put it behind --, or give --pid PID"),
+        (("--pid", "1", "--", "true"), 2, "--pid records a program that runs already"),
+        (("--pid", "1", "--marker", "3"), 2, "--marker needs a program that is started here"),
+        (("--pid", "1", "--repeats", "2"), 2, "--repeats needs a program that is started here"),
+        (("--pid", "0"), 2, "0 is not in the range x>=1"),
+        (("--marker", "2", "--", "true"), 2, "2 is not in the range 3<=x<=255"),
+        (("--marker", "3", "--phases", "f", "--", "true"), 2, "marks come by --phases FILE or by --marker FD"),
+        (("--repeats", "0", "--", "true"), 2, "0 is not in the range x>=1"),
+        (("--name", " ", "--", "true"), 2, "' ' is not valid; valid: printable characters"),
     ],
 )
 def test_a_mistake_is_said_and_nothing_is_stored(
-    arguments: Sequence[str], code: int, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    arguments: Sequence[str], code: int, sentence: str, tmp_path: Path, reusebench: Reusebench
 ) -> None:
-    """One sentence says what was wrong and what to do."""
-    assert main(["record", "--storage", str(tmp_path / "storage"), *arguments]) == code
-    assert said in capfd.readouterr().err
+    """One sentence says what was wrong and what to do; the exit codes of what cannot be started are the shell's."""
+    done = reusebench("record", "--storage", tmp_path / "storage", *arguments)
+    assert (done.exit_code, done.out) == (code, "")
+    (line,) = (line for line in done.err.splitlines() if line.startswith("Error: "))
+    assert sentence in line
     assert not list(tmp_path.glob("storage/*/*.json"))
 
 
-def test_a_storage_that_cannot_be_written_is_said_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_storage_that_cannot_be_written_is_said_first(tmp_path: Path, reusebench: Reusebench) -> None:
     """The program is not started, so nothing is measured in vain."""
     (tmp_path / "file").touch()
     started = tmp_path / "started"
-    assert main(["record", "--storage", str(tmp_path / "file"), "--", "touch", str(started)]) == 2
-    assert "--storage DIR" in capfd.readouterr().err
+    done = reusebench("record", "--storage", tmp_path / "file", "--", "touch", started)
+    assert done.exit_code == 2
+    assert "--storage DIR" in done.err
     assert not started.exists()
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("--",),
-        ("--pid", "1", "--", "true"),
-        ("--pid", "1", "--marker", "3"),
-        ("--pid", "1", "--repeats", "2"),
-        ("--pid", "0"),
-        ("--marker", "2", "--", "true"),
-        ("--marker", "3", "--phases", "f", "--", "true"),
-        ("--repeats", "0", "--", "true"),
-        ("--name", " ", "--", "true"),
-    ],
-)
-def test_arguments_that_do_not_fit(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """They are refused with how to write them."""
-    with pytest.raises(SystemExit, match="2"):
-        main(["record", *arguments])
-    assert "python -m samplers record [OPTIONS] -- CMD" in capsys.readouterr().err
-
-
-def test_alone_it_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """There is nothing to do by default."""
-    assert main([]) == 0
-    assert "record" in capsys.readouterr().out
 
 
 def in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, StoredFile]:
@@ -308,7 +308,7 @@ def in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Stor
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(CHECKOUT)
-        os.execv(sys.executable, [*_DOOR, "record", "--storage", str(storage), *arguments])
+        os.execv(sys.executable, [*_RECORD, "--storage", str(storage), *arguments])
     marker, said = b"program is there", b""
     while marker not in said:
         said += os.read(terminal, 1024)
@@ -347,7 +347,7 @@ def test_a_second_ctrl_c_kills(tmp_path: Path) -> None:
 
 def test_sigterm_is_passed_on(tmp_path: Path) -> None:
     """Who ends the recorder ends the program, and what was measured is kept."""
-    command = [*_DOOR, "record", "--storage", str(tmp_path), "--", "sh", "-c", "echo; exec sleep 60"]
+    command = [*_RECORD, "--storage", str(tmp_path), "--", "sh", "-c", "echo; exec sleep 60"]
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recorder:
         assert recorder.stdout is not None
         recorder.stdout.readline()
@@ -364,7 +364,7 @@ def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        command = [*_DOOR, "record", "--pid", str(process.pid), "--storage", str(tmp_path)]
+        command = [*_RECORD, "--pid", str(process.pid), "--storage", str(tmp_path)]
         marks = tmp_path / "marks"
         with subprocess.Popen([*command, "--phases", str(marks)], cwd=CHECKOUT, stderr=subprocess.DEVNULL) as recorder:
             while not marks.exists():
@@ -387,9 +387,9 @@ def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
 def test_npu_memory_is_read_where_there_is_an_npu(tmp_path: Path) -> None:
     """A program that holds no buffer has none of it; elsewhere it is not known."""
     lines = (
-        "import sys, recorder.__main__, recorder.task as command",
-        "command.has_npu = lambda: True",
-        "sys.exit(recorder.__main__.main())",
+        "import recorder.task, commands",
+        "recorder.task.has_npu = lambda: True",
+        "commands.main()",
     )
     arguments = ["record", "--storage", str(tmp_path), "--", "sleep", "0.2"]
     subprocess.run([sys.executable, "-c", "; ".join(lines), *arguments], cwd=CHECKOUT, check=True, capture_output=True)

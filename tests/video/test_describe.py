@@ -1,4 +1,4 @@
-"""`python -m video`, and what the harness asks of another interpreter through it."""
+"""What an interpreter says of a video, and what the harness asks of another one through it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests.support import CHECKOUT
-from video.__main__ import main
+from video.describe import main
 from video.errors import VideoError
 from video.probe import describe_with
 
 _CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
 
 
-def test_describe_says_what_a_file_is(clip: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_described(clip: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In words, or as one line of JSON."""
-    assert main(["describe", str(clip)]) == 0
-    assert main(["describe", "--json", str(clip)]) == 0
+    assert main([str(clip)]) == 0
+    assert main(["--json", str(clip)]) == 0
     words, as_json = capsys.readouterr().out.splitlines()
     assert words == "h264, 160x96, 10 frames per second, 20 frames"
     assert json.loads(as_json) == _CLIP
@@ -29,28 +29,9 @@ def test_describe_says_what_a_file_is(clip: Path, capsys: pytest.CaptureFixture[
 
 def test_a_mistake_is_one_sentence(sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On standard error, with exit code 2 and without a traceback."""
-    mistakes = [["describe", str(sound)], ["make", "--size", "15x16"], ["make", "--output", "/absent/x.mp4"]]
-    for arguments in mistakes:
-        assert main(arguments) == 2
-        said = capsys.readouterr()
-        assert (said.out, said.err.count("\n"), said.err[:7]) == ("", 1, "error: ")
-    with pytest.raises(SystemExit, match="2"):
-        main(["make", "--size", "large"])
-    assert "valid: WIDTHxHEIGHT" in capsys.readouterr().err
-
-
-def test_make_writes_the_file_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --output there; without it into the cache."""
-    path = tmp_path / "clip.mp4"
-    form = ["--size", "64x48", "--fps", "5", "--seconds", "0.6"]
-    assert main(["make", "--output", str(path), *form]) == 0
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert main(["make", *form]) == 0
-    printed = [Path(line) for line in capsys.readouterr().out.splitlines()]
-    assert printed[0] == path
-    assert tmp_path / "reusebench" in printed[1].parents
-    assert printed[0].read_bytes() == printed[1].read_bytes()
+    assert main([str(sound)]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n"), printed.err[:7]) == ("", 1, "error: ")
 
 
 def test_the_harness_asks_the_interpreter_that_measures(

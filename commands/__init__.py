@@ -1,0 +1,108 @@
+"""The command `reusebench`: its subcommands, and how a mistake, Ctrl-C or a reader that goes away ends each of them.
+
+Exit codes: 0 all is well; 1 the command worked and the answer is bad; 2 a mistake of the user.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from typing import NamedTuple, NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from harness.errors import UserError
+from harness.extras import check_extra, missing_modules
+from models.errors import ModelError
+from recorder.errors import RecordError
+from reports.errors import ReportError
+from runtimes.base import AdapterError
+from storage.errors import StorageError
+from targets.errors import TargetError
+
+__all__ = ["COMMANDS", "main"]
+
+
+class Subcommand(NamedTuple):
+    """A row of COMMANDS."""
+
+    help: str
+    #: The extra of the installation without which it cannot be imported.
+    extra: str | None = None
+
+
+#: Each is the function of this name in the module of this name, which is imported when the command is given.
+COMMANDS = {
+    "report": Subcommand("Write the report of stored runs: a page, tables, figures.", extra="reports"),
+    "compare": Subcommand("Compare two runs; fail where a figure got worse.", extra="reports"),
+    "history": Subcommand("Find where figures changed over all stored runs.", extra="reports"),
+    "export": Subcommand("Write stored runs in the formats of other tools."),
+    "record": Subcommand("Measure any program, by phase and process."),
+    "runs": Subcommand("List stored runs; remove old ones."),
+    "doctor": Subcommand("Show what works here, what is missing and how to get it."),
+    "models": Subcommand("Build model files and clips; install converters."),
+    "board": Subcommand("Prepare the virtual board and the ledger of NPU buffers."),
+}
+
+#: The base error of each package: its message is the sentence for the user. VideoError is an AdapterError.
+_MISTAKES = (AdapterError, ModelError, RecordError, ReportError, StorageError, TargetError, UserError)
+
+
+class _Reusebench(click.Group):
+    """The group of COMMANDS."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name; None where there is none, or it cannot be completed here."""
+        subcommand = COMMANDS.get(cmd_name)
+        if subcommand is None or (ctx.resilient_parsing and subcommand.extra and missing_modules(subcommand.extra)):
+            return None
+        if subcommand.extra:
+            check_extra(subcommand.extra, "this command")
+        command: click.Command = getattr(importlib.import_module(f"commands.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table into the help; nothing is imported for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, subcommand.help) for name, subcommand in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command; nothing is imported for it."""
+        return [
+            CompletionItem(name, help=subcommand.help)
+            for name, subcommand in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
+    def invoke(self, ctx: click.Context) -> NoReturn:
+        """Run the command; it returns its exit code, or None for 0."""
+        try:
+            exit_code = super().invoke(ctx)
+            sys.stdout.flush()
+        except _MISTAKES as error:
+            click.echo(f"Error: {error}", err=True)
+            # That of a program that cannot be started is the shell's.
+            ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
+        except KeyboardInterrupt:
+            ctx.exit(128 + signal.SIGINT)
+        except BrokenPipeError:
+            # As with `| head`. The interpreter flushes once more when it ends, which would fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(128 + signal.SIGPIPE)
+        ctx.exit(exit_code or 0)
+
+
+@click.group(
+    cls=_Reusebench,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog='Completion in bash: eval "$(_REUSEBENCH_COMPLETE=bash_source reusebench)"',
+)
+def main() -> None:
+    """Show, compare and export what `pytest bench/` measured; prepare what it needs."""

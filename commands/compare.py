@@ -1,0 +1,137 @@
+"""`reusebench compare`: what has changed between two runs, and whether it is more than allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from tabulate import tabulate
+
+from commands.known_runs import KnownRuns
+from commands.options import metrics, project, storages
+from reports.compare.changes import Changes, compare_runs
+from reports.compare.gate import Judgement, judge
+from reports.compare.records import as_csv, as_json
+from reports.compare.text import HEADS, change_tables, opening_lines, remarks, verdict_lines
+from reports.errors import ReportError
+from storage.limits import Limit, LimitInvalid, parse_limit
+from storage.metrics import Metric, find_metric
+from storage.runs import CONDITIONS
+
+__all__ = ["compare"]
+
+#: Compared where no option names others: what users ask for first, and the finest figure of memory there is.
+_DEFAULT = (
+    "application_memory",
+    "application_memory_trimmed_over_baseline",
+    "application_peak_rss",
+    "npu_memory",
+    "latency",
+    "throughput",
+)
+#: Figures are to the right, what they are of and the verdict to the left.
+_ALIGNMENT = ("left", *["right"] * (len(HEADS) - 2), "left")
+
+
+def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> list[Limit]:
+    try:
+        return [parse_limit(text) for text in texts]
+    except LimitInvalid as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command()
+@click.argument("base", metavar="BASE")
+@click.argument("head", metavar="[HEAD]", default="latest")
+@storages
+@project
+@metrics(f"those of --fail, or {', '.join(_DEFAULT)}")
+@click.option(
+    "--fail",
+    "limits",
+    metavar="LIMIT",
+    multiple=True,
+    callback=_limits,
+    help="Exit with 1 where a figure got worse by more, and it is no noise; repeatable. METRIC:PERCENT%+AMOUNT, such "
+    "as application_memory:2%+512KiB or npu_memory:0.",
+)
+@click.option(
+    "--across",
+    type=click.Choice(CONDITIONS),
+    metavar="CONDITION",
+    multiple=True,
+    help=f"Compare configurations although this differs; repeatable. Valid: {', '.join(CONDITIONS)}.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "md", "csv", "json")),
+    default="text",
+    show_default=True,
+    help="Form of what is printed.",
+)
+def compare(
+    base: str,
+    head: str,
+    storages: Sequence[Path],
+    project: Path,
+    metrics: Sequence[Metric],
+    limits: Sequence[Limit],
+    across: Sequence[str],
+    form: str,
+) -> int:
+    """Compare the runs HEAD (the newest one without it) with the runs BASE.
+
+    Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
+
+    Exits with 1 where a limit of --fail is broken, with 2 where it could be held against nothing.
+    """
+    known = KnownRuns.read_if_any(storages, project)
+    head_runs = known.find(head)
+    # The name of a baseline may be that of the head too.
+    head_paths = {run.path.resolve() for run in head_runs}
+    base_runs = [run for run in known.find(base) if run.path.resolve() not in head_paths]
+    if not base_runs:
+        raise ReportError(f"{base} and {head} are the same: a run is not compared with itself. Name another one")
+    chosen = metrics or list(dict.fromkeys(limit.metric for limit in limits)) or list(map(find_metric, _DEFAULT))
+    all_runs = {run.path.resolve(): run for run in (*known.runs, *base_runs)}.values()
+    changes = compare_runs(base_runs, head_runs, all_runs, chosen, across)
+    judgement = judge(changes, limits) if limits else None
+    if form == "csv":
+        click.echo(as_csv(changes), nl=False)
+    elif form == "json":
+        click.echo(as_json(changes), nl=False)
+    elif form == "md":
+        click.echo("\n".join(_markdown(changes, judgement)))
+    else:
+        click.echo("\n".join(_text(changes, judgement)))
+    if not changes.rows:
+        raise ReportError(
+            f"nothing of {head} can be compared with {base}: no configuration was measured in both with any of these "
+            "metrics under the same conditions. The lines above say what differs; --across and --metric choose others"
+        )
+    if judgement is None:
+        return 0
+    if not judgement.passed:
+        return 1
+    return 2 if judgement.is_empty or changes.differing else 0
+
+
+def _text(changes: Changes, judgement: Judgement | None) -> list[str]:
+    """Return the lines for a terminal; rows are as long as they must be, however narrow it is."""
+    lines = list(opening_lines(changes))
+    for title, rows in change_tables(changes):
+        lines += ["", click.style(title, bold=True)]
+        lines.append(tabulate(rows, HEADS, tablefmt="plain", disable_numparse=True, colalign=_ALIGNMENT))
+    return [*lines, "", *remarks(changes), "", *verdict_lines(changes, judgement)]
+
+
+def _markdown(changes: Changes, judgement: Judgement | None) -> list[str]:
+    """Return the lines for the summary of a CI job: the verdict first."""
+    lines = [f"- {line}" for line in (*verdict_lines(changes, judgement), *opening_lines(changes))]
+    for title, rows in change_tables(changes):
+        escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+        lines += ["", f"**{title}**", ""]
+        lines.append(tabulate(escaped, HEADS, tablefmt="pipe", disable_numparse=True, colalign=_ALIGNMENT))
+    return [*lines, "", *(f"- {line}" for line in remarks(changes))]

@@ -1,0 +1,141 @@
+"""`reusebench doctor`: what works here, what can be read, what is missing and how to get it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import click
+from tabulate import tabulate
+
+from harness.extras import EXTRAS, install_line, missing_modules
+from models.megengine.environment import MEGENGINE
+from models.rknn.toolkit import TOOLKIT
+from runtimes import RUNTIMES, RuntimeEntry
+from samplers.sources import MemorySource, machine_sources, memory_sources
+from targets.base import CHECKOUT
+from targets.chips import CHIPS, playable_chips
+from targets.interpreters import python_with
+from targets.preload.build import is_built
+from targets.rknn_library import architecture_of_this_python
+from targets.vboard.emulator import find_emulator, is_needed
+from targets.vboard.system import is_installed
+
+__all__ = ["doctor"]
+
+#: What each extra is for.
+_PURPOSES = {"reports": "reusebench report, compare, history", "streams": "streams of video"}
+#: The library that makes model files, with the command that installs it.
+_CONVERTERS = {
+    TOOLKIT: "reusebench models install rknn-toolkit",
+    MEGENGINE: "reusebench models install megengine",
+}
+#: The architectures that Rockchip's libraries are for.
+_BOARD_ARCHITECTURES = ("armhf", "aarch64")
+#: Prints the version of the runtime of an adapter, and that of the Python that has it, as the last words.
+_VERSIONS = """
+import importlib, platform, sys
+from runtimes.base import AdapterError
+try:
+    print(importlib.import_module(sys.argv[1]).open_runtime().version, platform.python_version())
+except AdapterError as error:
+    sys.exit(str(error))
+"""
+
+
+class Part(NamedTuple):
+    """One row: a part that is here or not."""
+
+    name: str
+    is_here: bool
+    #: What it is for, or what to do where it is not here.
+    remark: str
+
+
+@click.command()
+def doctor() -> int:
+    """Show what works here, what can be read, what is missing and how to get it.
+
+    Exits with 1 where no runtime works.
+    """
+    try:
+        version = importlib.metadata.version("reusebench")
+    except importlib.metadata.PackageNotFoundError:
+        version = "(not installed: pip install -e .)"
+    click.echo(f"reusebench {version}, Python {platform.python_version()} ({sys.executable})")
+    runtimes = [_runtime(entry) for entry in RUNTIMES]
+    for subject, parts in (
+        ("extra", _extras()),
+        ("runtime", runtimes),
+        ("target", _targets()),
+        ("converter", _converters()),
+        ("memory source", _sources(memory_sources(os.getpid()))),
+        ("machine source", _sources(machine_sources())),
+    ):
+        rows = [(part.name, "yes" if part.is_here else "no", part.remark) for part in parts]
+        click.echo()
+        click.echo(tabulate(rows, (subject, "here", "remark"), tablefmt="plain", disable_numparse=True))
+    return 0 if any(runtime.is_here for runtime in runtimes) else 1
+
+
+def _extras() -> Iterator[Part]:
+    for extra in EXTRAS:
+        missing = missing_modules(extra)
+        remedy = f"; {', '.join(missing)} missing: {install_line(extra)}" if missing else ""
+        yield Part(extra, not missing, f"{_PURPOSES[extra]}{remedy}")
+
+
+def _runtime(entry: RuntimeEntry) -> Part:
+    """Return the runtime's version, asked in a process of the Python that has it: a broken library may crash it."""
+    python = python_with(entry)
+    if python is None:
+        return Part(entry.name, False, entry.install)
+    command = [python, "-c", _VERSIONS, entry.adapter]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
+        # Rockchip's library is not installed by pip; the reason says what to give.
+        again = f"installed, but cannot be imported: {reason}. Install it again: {entry.install}"
+        return Part(entry.name, False, again if entry.module else reason)
+    version, python_version = done.stdout.split()[-2:]
+    own = f", in an environment of its own: Python {python_version} ({python})" if python != sys.executable else ""
+    return Part(entry.name, True, f"version {version}{own}")
+
+
+def _targets() -> Iterator[Part]:
+    yield Part("python", True, "this interpreter, or that of a runtime's own environment")
+    yield Part("python:PATH", True, "another Python")
+    for architecture in _BOARD_ARCHITECTURES:
+        system = not is_needed(architecture) or (is_installed(architecture) and find_emulator(architecture) is not None)
+        ready = system and is_built(architecture)
+        chips = [name for name in playable_chips() if architecture in CHIPS[name].architectures]
+        remark = f"the virtual board for {architecture} libraries; CHIP: {', '.join(chips)}"
+        remedy = "" if ready else ": reusebench board install --rknn-library FILE"
+        yield Part("vboard:CHIP", ready, f"{remark}{remedy}")
+    own = architecture_of_this_python()
+    if own is None:
+        yield Part("board", False, "the library that keeps the ledger is not made for this Python's processor")
+    else:
+        remedy = "" if is_built(own) else ": reusebench board install-ledger"
+        yield Part("board", is_built(own), f"this interpreter on a board, with a ledger of the NPU's buffers{remedy}")
+
+
+def _converters() -> Iterator[Part]:
+    for environment, command in _CONVERTERS.items():
+        name = f"{environment.library} {environment.version}"
+        if environment.installed():
+            yield Part(name, True, f"makes {environment.makes} files: {environment.folder()}")
+        elif platform.machine() in environment.machines:
+            yield Part(name, False, f"makes {environment.makes} files: {command} (about {environment.gigabytes} GB)")
+        else:
+            yield Part(name, False, f"makes {environment.makes} files, on {environment.machines_in_words} alone")
+
+
+def _sources(sources: Iterable[MemorySource]) -> Iterator[Part]:
+    for source in sources:
+        yield Part(source.name, source.readable, str(source.remark))

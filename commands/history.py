@@ -1,0 +1,119 @@
+"""`reusebench history`: where each figure of each configuration changed, over all stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from commands.known_runs import KnownRuns
+from commands.options import language, metrics, output, storages
+from reports.errors import ReportError
+from reports.history.change_points import LEAST_RUNS
+from reports.history.levels import HISTORY_METRICS, History, changes_of, histories_of
+from reports.history.page import write_history
+from reports.history.table import CHANGE_POINTS, HISTORY, change_point_rows, history_rows
+from reports.history.text import confidence, event, percent, place, size
+from reports.page.exported_tables import TABLE_FORMATS, frame_of, write_table
+from reports.page.page import PAGE as INDEX
+from storage.board import board_storage
+from storage.files import BadFile
+from storage.metrics import Metric, find_metric
+
+__all__ = ["history"]
+
+_PAGE = "html"
+
+
+@click.command()
+@storages
+@metrics(", ".join(HISTORY_METRICS))
+@click.option("--only", "names", metavar="NAME", multiple=True, help="This scenario or program alone; repeatable.")
+@output
+@language
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice((_PAGE, *TABLE_FORMATS)),
+    multiple=True,
+    help=f"What is written, a page, or tables of change points and of runs; repeatable. Default: {_PAGE}.",
+)
+def history(
+    storages: Sequence[Path],
+    metrics: Sequence[Metric],
+    names: Sequence[str],
+    output: Path,
+    language: str,
+    formats: Sequence[str],
+) -> int:
+    """Print where figures changed over all stored runs, and write the page of it.
+
+    Exits with 1 where a stored file could not be read.
+    """
+    known = KnownRuns.read(storages or [board_storage()])
+    metrics = metrics or [find_metric(name) for name in HISTORY_METRICS]
+    runs = known.runs
+    if names:
+        runs = [
+            replace(run, measured=tuple(row for row in run.measured if row.configuration.name in names)) for run in runs
+        ]
+    histories = histories_of(runs, metrics)
+    if not histories:
+        stored = sorted({row.configuration.name for run in known.runs for row in run.measured})
+        raise ReportError(
+            f"no run has figures of {', '.join(metric.name for metric in metrics)}"
+            f"{' of ' * bool(names)}{', '.join(names)}. Name others with --metric METRIC or --only NAME; stored are: "
+            f"{', '.join(stored) or 'none: run `pytest bench/` first, or name another storage with --storage DIR'}"
+        )
+    click.echo("\n".join(_lines(histories)))
+    try:
+        paths = _write(histories, known.bad_files, output, language, formats or (_PAGE,))
+    except OSError as error:
+        reason = f"cannot write the history into {output} ({error.strerror})"
+        raise ReportError(f"{reason}. Name another folder with --output DIR") from None
+    for path in paths:
+        click.echo(f"History: {path}")
+    return 1 if known.bad_files else 0
+
+
+def _lines(histories: Sequence[History]) -> Iterator[str]:
+    """Yield the change points, the newest first, and how many series there are beside them."""
+    changes = changes_of(histories)
+    several_boards = len({history.series.board for history in histories}) > 1
+    for change in changes:
+        board = f"{change.series.board}, " if several_boards else ""
+        before, after = (f"{place(run)} ({run.moment})" for run in (change.before.run, change.after.run))
+        events = "".join(f"; {event(beside)}" for beside in change.events)
+        yield (
+            f"{board}{change.series.configuration}: {change.series.metric.name} {size(change)} ({percent(change)} %) "
+            f"after {before}, by {after}; confidence {confidence(change)} %{events}"
+        )
+    changed = sum(bool(history.changes) for history in histories)
+    short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
+    few = f", of them with fewer than {LEAST_RUNS} runs to judge by: {short}" if short else ""
+    yield f"change points: {len(changes)}, in {changed} series; series without any: {len(histories) - changed}{few}"
+
+
+def _write(
+    histories: Sequence[History],
+    bad_files: Sequence[BadFile],
+    output: Path,
+    language: str,
+    formats: Sequence[str],
+) -> list[Path]:
+    """Write in these formats into the folder, and return what was written."""
+    paths = []
+    if _PAGE in formats:
+        report = INDEX if (output / INDEX).exists() else None
+        paths.append(write_history(histories, output, language, bad_files, report))
+    tables = [name for name in TABLE_FORMATS if name in formats]
+    if tables:
+        folder = output / "tables"
+        folder.mkdir(parents=True, exist_ok=True)
+        changes = change_point_rows(changes_of(histories))
+        write_table("change_points", frame_of(CHANGE_POINTS, changes), folder, tables)
+        write_table("history", frame_of(HISTORY, history_rows(histories)), folder, tables)
+        paths.append(folder)
+    return paths

@@ -1,0 +1,72 @@
+"""The runs that a command may speak of: those of its storages, and those that a user names by a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from reports.errors import ReportError
+from storage.board import board_storage
+from storage.errors import StorageError
+from storage.files import BadFile, storages_in
+from storage.references import RunsError, find_runs
+from storage.runs import Run, read_runs
+
+__all__ = ["KnownRuns", "board_storages", "warn"]
+
+
+def warn(subject: object) -> None:
+    """Say on standard error what was left out, or is damaged."""
+    click.echo(f"Warning: {subject}", err=True)
+
+
+def board_storages(folder: Path) -> list[Path]:
+    """Return the storage of one board, the folder itself, or those of all boards inside it."""
+    if not folder.is_dir():
+        raise StorageError(f"no storage at {folder}. Run `pytest bench/` first, or name another with --storage DIR")
+    return storages_in(folder)
+
+
+@dataclass
+class KnownRuns:
+    """The runs of the storages."""
+
+    #: The checkout whose git revisions may be named.
+    project: Path
+    runs: list[Run] = field(default_factory=list)
+    #: Also of a storage that was named by its path.
+    bad_files: list[BadFile] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, storages: Iterable[Path], project: Path = Path()) -> KnownRuns:
+        """Read the storages; damaged files are named on standard error."""
+        known = cls(project)
+        for folder in storages:
+            for board in board_storages(folder):
+                for run in read_runs(board):
+                    if isinstance(run, Run):
+                        known.runs.append(run)
+                    else:
+                        known.add_bad_file(run)
+        return known
+
+    @classmethod
+    def read_if_any(cls, storages: Sequence[Path], project: Path) -> KnownRuns:
+        """Read the storages. This board's, the default, need not be there: runs may be named by their files."""
+        own = board_storage()
+        return cls.read(storages or ([own] if own.is_dir() else []), project)
+
+    def find(self, words: str) -> list[Run]:
+        """Return the runs that the words mean, the oldest first."""
+        try:
+            return find_runs(words, self.runs, self.project, self.add_bad_file)
+        except RunsError as error:
+            raise ReportError(str(error)) from None
+
+    def add_bad_file(self, file: BadFile) -> None:
+        """Name a damaged file on standard error, and keep it."""
+        warn(file)
+        self.bad_files.append(file)

@@ -1,0 +1,66 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from reports.base.texts import LANGUAGES
+from storage.board import board_storage
+from storage.metrics import METRICS, find_metric
+
+__all__ = ["PATH", "language", "metrics", "output", "project", "storage", "storages"]
+
+#: Whether it is there is said by who opens it, with what to do about it.
+PATH = click.Path(path_type=Path)
+
+storage = click.option(
+    "--storage", type=PATH, metavar="DIR", default=board_storage, help="Storage of the runs. Default: this board's."
+)
+storages = click.option(
+    "--storage",
+    "storages",
+    type=PATH,
+    metavar="DIR",
+    multiple=True,
+    help="Storage of a board, or a folder of several; repeatable. Default: this board's.",
+)
+output = click.option(
+    "--output",
+    type=PATH,
+    metavar="DIR",
+    default=Path("out/report"),
+    show_default=True,
+    help="Folder of what is written.",
+)
+language = click.option(
+    "--lang",
+    "language",
+    type=click.Choice(LANGUAGES),
+    default=LANGUAGES[0],
+    show_default=True,
+    help="Language that is shown first.",
+)
+project = click.option(
+    "--project",
+    type=PATH,
+    metavar="DIR",
+    default=Path(),
+    help="Checkout whose commits are meant. Default: the working folder.",
+)
+
+
+def metrics(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Return the option of which figures; `default` says in its help which ones there are without it."""
+    names = [metric.name for metric in METRICS]
+    return click.option(
+        "--metric",
+        "metrics",
+        type=click.Choice(names),
+        metavar="METRIC",
+        multiple=True,
+        callback=lambda _context, _option, chosen: [find_metric(name) for name in dict.fromkeys(chosen)],
+        help=f"This figure alone; repeatable. Default: {default}. Valid: {', '.join(names)}.",
+    )

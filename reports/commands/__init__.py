@@ -1,1 +1,0 @@
-"""The commands: options in, files and lines out."""

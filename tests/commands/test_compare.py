@@ -1,0 +1,194 @@
+"""`reusebench compare`: stored files in, tables, sentences and an exit code out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reports.stored import FAILED, MIB, dup, even, npu_account, result, write_run
+from tests.support import Ended, Reusebench
+
+LIMIT = ("--fail", "application_memory:2%+512KiB")
+
+
+def store(storage: Path, number: int, *infos: dict[str, Any]) -> None:
+    write_run(storage, list(infos), number, f"2026-01-{number:02}T00:00:00")
+
+
+def grown(storage: Path, mib: float = 0.0, **changes: Any) -> dict[str, Any]:
+    """Return full dup with so much more in each of 12 contexts."""
+    return {**result(storage, "full_dup", dup(40 + mib, 10 + mib)), **changes}
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    """Return a storage with a run, another like it, and one that takes 60 MiB more."""
+    storage = tmp_path / "storage"
+    store(storage, 1, grown(storage), result(storage, "no_reuse", even(40)))
+    store(storage, 2, grown(storage), result(storage, "no_reuse", even(40)))
+    store(storage, 3, grown(storage, 5), result(storage, "no_reuse", even(40)))
+    return storage
+
+
+@pytest.fixture
+def compare(storage: Path, reusebench: Reusebench) -> Callable[..., Ended]:
+    """Return compare(words...), of runs of the storage."""
+    return lambda *words: reusebench("compare", *words, "--storage", storage)
+
+
+def test_a_rise_is_told_with_its_size(compare: Callable[..., Ended]) -> None:
+    """The table has both medians, the change with its interval and the verdict; without a limit it fails nothing."""
+    done = compare(1)
+    assert done.exit_code == 0
+    (row,) = [line.split() for line in done.out.splitlines() if line.startswith("full_dup") and "+60.00" in line][:1]
+    assert row[0] == "full_dup"
+    assert {"180.00", "240.00", "+60.00", "higher"} <= set(row)
+    assert "base: 0001_" in done.out
+    assert "head: 0003_" in done.out
+
+
+def test_limits(compare: Callable[..., Ended]) -> None:
+    """A rise beyond the limit ends with 1 and one line that says all of it; else it is said what was compared."""
+    done = compare(1, 3, *LIMIT)
+    assert done.exit_code == 1
+    (line,) = [line for line in done.out.splitlines() if line.startswith("FAILED")]
+    assert "full_dup" in line
+    assert "180.00 -> 240.00 MiB, +60.00" in line
+    assert "allowed 4.10 MiB" in line
+    done = compare(1, 2, *LIMIT)
+    assert done.exit_code == 0
+    assert "passed application_memory:2%+512KiB: 2 compared" in done.out
+
+
+def test_a_run_is_not_compared_with_itself(compare: Callable[..., Ended], storage: Path) -> None:
+    """Where the base's words mean the head too it is left out of the base, and where nothing is left that is said."""
+    done = compare(storage, "latest")
+    assert done.exit_code == 0
+    assert "base: 0001_" in done.out
+    done = compare(3, 3)
+    assert done.exit_code == 2
+    assert "3 and 3 are the same" in done.err
+
+
+def test_other_conditions_are_said_and_fail_a_gate(compare: Callable[..., Ended], storage: Path) -> None:
+    """Another version of the runtime is not compared silently: with a limit the exit code is not 0."""
+    store(storage, 4, grown(storage, runtime_version="9.9"), result(storage, "no_reuse", even(40)))
+    done = compare(3, 4)
+    assert done.exit_code == 0
+    assert "runtime_version 1.2.3 -> 9.9" in done.out
+    assert "--across runtime_version" in done.out
+    assert compare(2, 4, *LIMIT).exit_code == 2
+    done = compare(2, 4, *LIMIT, "--across", "runtime_version")
+    assert done.exit_code == 0
+    assert "compared although they differ" in done.out
+
+
+def test_nothing_to_compare(compare: Callable[..., Ended], storage: Path) -> None:
+    """Two runs without a common configuration end with exit code 2 and what to do."""
+    store(storage, 4, result(storage, "shared_context", dup(40, 10)))
+    done = compare(3, 4)
+    assert done.exit_code == 2
+    assert "Error: nothing of 4 can be compared with 3" in done.err
+    assert "only in the base: onnxruntime full_dup" in done.out
+
+
+def test_what_fails_now_fails_the_gate(compare: Callable[..., Ended], storage: Path) -> None:
+    """A configuration that crashes where the base measured it breaks a gate."""
+    crashed = result(storage, "full_dup", [], failure=FAILED)
+    store(storage, 4, crashed, result(storage, "no_reuse", even(40)))
+    assert compare(3, 4).exit_code == 0
+    done = compare(3, 4, *LIMIT)
+    assert done.exit_code == 1
+    assert "it was measured in the base, and here it is: crashed" in done.out
+
+
+def test_damaged_files_are_named(compare: Callable[..., Ended], storage: Path) -> None:
+    """A file that was cut short is named and costs nothing else."""
+    (path,) = storage.glob("*/0002_*.json")
+    path.write_text(path.read_text()[:1000])
+    done = compare(1, 3)
+    assert done.exit_code == 0
+    assert done.err.startswith(f"Warning: {path}: cannot be read")
+
+
+def test_files_are_compared_without_a_storage(
+    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
+) -> None:
+    """Two files are enough, wherever they are."""
+    files = sorted(storage.glob("*/*.json"))
+    monkeypatch.chdir(tmp_path)
+    done = reusebench("compare", files[0], files[2])
+    assert done.exit_code == 0
+    assert "higher" in done.out
+
+
+def test_a_baseline_in_a_folder_of_its_own_shows_its_noise(
+    compare: Callable[..., Ended], storage: Path, tmp_path: Path
+) -> None:
+    """The runs of a baseline that is kept elsewhere are earlier runs of the series."""
+    for number in range(1, 7):
+        store(tmp_path / "baseline", number, grown(storage))
+    store(storage, 9, grown(storage))
+    done = compare(tmp_path / "baseline", 9)
+    assert done.exit_code == 0
+    assert "The noise is known from 9 earlier runs" in done.out
+
+
+def test_a_narrow_terminal_cuts_nothing(compare: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row is as long as it must be: what does not fit goes on in the next line of the terminal."""
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = compare(1, "--metric", "application_memory").out.splitlines()
+    assert any(line.startswith("full_dup") and line.endswith("higher") for line in lines)
+
+
+def test_counted_memory(tmp_path: Path, reusebench: Reusebench) -> None:
+    """NPU memory is compared to the byte."""
+    storage = tmp_path / "npu"
+    for number, more in ((1, 0), (2, 1)):
+        info = result(storage, "full_dup", dup(40, 10), npu=npu_account, computes=False)
+        info["memory"]["npu_memory_bytes"] = [size + more for size in info["memory"]["npu_memory_bytes"]]
+        store(storage, number, info)
+    done = reusebench("compare", 1, 2, "--storage", storage, "--fail", "npu_memory:0")
+    assert done.exit_code == 1
+    assert "+1 B ±0.00 MiB" in done.out
+    done = reusebench("compare", 1, 2, "--storage", storage, "--fail", "npu_memory:1B")
+    assert done.exit_code == 0
+    assert "rknn, vboard:rk3588, 4 x 3" in done.out
+
+
+def test_forms(compare: Callable[..., Ended]) -> None:
+    """CSV and JSON hold the rows in the metrics' own units; Markdown is for the summary of a CI job."""
+    words = (1, 3, "--metric", "application_memory", "--format")
+    rows = list(csv.DictReader(io.StringIO(compare(*words, "csv").out)))
+    assert [(row["name"], row["verdict"]) for row in rows] == [("full_dup", "higher"), ("no_reuse", "no change")]
+    assert float(rows[0]["change"]) == 60 * MIB
+    assert json.loads(compare(*words, "json").out)["changes"][0]["change"] == 60 * MIB
+    lines = compare(1, 3, *LIMIT, "--format", "md").out.splitlines()
+    assert sum(line.startswith("- FAILED application_memory") for line in lines) == 1
+    table = [line for line in lines if line.startswith("|")]
+    assert [len(line.split("|")) for line in table] == [10] * 4
+    assert table[1].startswith("|:-")
+    assert [line.split()[1] for line in table[2:]] == ["full_dup", "no_reuse"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["1", "--fail", "memory:2%"], "there is no metric 'memory'"),
+        (["1", "--metric", "memory"], "'memory' is not one of 'application_memory'"),
+        (["1", "--across", "weather"], "'weather' is not one of 'board'"),
+        (["77"], "there is no run '77'"),
+        (["1", "latest~9"], "there is no run 'latest~9'"),
+    ],
+)
+def test_mistakes(compare: Callable[..., Ended], words: Sequence[str], sentence: str) -> None:
+    """What cannot be understood ends with exit code 2 and what is valid."""
+    done = compare(*words)
+    assert (done.exit_code, done.out) == (2, "")
+    assert sentence in done.err

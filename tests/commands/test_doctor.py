@@ -1,0 +1,159 @@
+"""`reusebench doctor`: what works on this machine, and what to do where something does not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import onnxruntime
+import pytest
+
+from commands import doctor
+from harness import extras
+from runtimes import RuntimeEntry, find_runtime
+from runtimes.rknn import library
+from runtimes.rknn.library import LIBRARY_VARIABLE
+from targets import interpreters
+from tests.support import Ended, Reusebench
+
+_HERE = RuntimeEntry("here", "tests.scripted_driver", "json", "pip install here", "cpu", ".here")
+_MISSING = RuntimeEntry("missing", "runtimes.missing", "no_such_module", "pip install missing==1", "cpu", ".missing")
+_BROKEN = RuntimeEntry("broken", "no_such_package.adapter", "json", "pip install broken", "npu", ".broken")
+
+
+@pytest.fixture
+def doctor_of(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> Callable[..., Ended]:
+    """Return doctor_of(entries...): the command where these are all runtimes."""
+
+    def run(*entries: RuntimeEntry) -> Ended:
+        monkeypatch.setattr(doctor, "RUNTIMES", entries)
+        return reusebench("doctor")
+
+    return run
+
+
+def row(done: Ended, name: str) -> tuple[str, str]:
+    """Return what the row of that name says: whether it is here, and the remark."""
+    (line,) = (line for line in done.out.splitlines() if line.startswith(f"{name}  "))
+    is_here, _, remark = line.removeprefix(name).strip().partition("  ")
+    return is_here, remark.strip()
+
+
+def test_what_is_here(reusebench: Reusebench) -> None:
+    """This Python, each runtime with its version, targets, converters and sources of figures; the exit code is 0."""
+    done = reusebench("doctor")
+    assert (done.exit_code, done.err) == (0, "")
+    assert done.out.startswith("reusebench ")
+    assert f"({sys.executable})" in done.out.splitlines()[0]
+    assert row(done, "onnxruntime") == ("yes", f"version {onnxruntime.__version__}")
+    assert row(done, "python")[0] == "yes"
+    for name in ("megengine_lite", "rknn", "board", "rknn-toolkit2 2.5.0", "MegEngine 1.13.0", "/proc/meminfo"):
+        assert row(done, name)[0] in ("yes", "no")
+
+
+def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
+    """Each extra, target and converter that is not here stands with the command that brings it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setitem(extras.EXTRAS, "streams", ("av", "no_such_module"))
+    done = reusebench("doctor")
+    is_here, remark = row(done, "streams")
+    assert is_here == "no"
+    assert remark.startswith("streams of video; no_such_module missing: pip install -e ")
+    assert remark.endswith("[streams]'")
+    for name, command in (
+        ("rknn-toolkit2 2.5.0", "reusebench models install rknn-toolkit (about 1.5 GB)"),
+        ("MegEngine 1.13.0", "reusebench models install megengine (about 1.8 GB)"),
+        ("board", "reusebench board install-ledger"),
+    ):
+        is_here, remark = row(done, name)
+        assert is_here == "no"
+        assert remark.endswith(f": {command}")
+    boards = [line for line in done.out.splitlines() if line.startswith("vboard:CHIP")]
+    assert len(boards) == 2
+    assert all(line.endswith(": reusebench board install --rknn-library FILE") for line in boards)
+
+
+def test_a_converter_that_is_not_made_for_this_machine(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+    """It is said where it works; nothing that would fail is advised."""
+    monkeypatch.setattr("platform.machine", lambda: "armv7l")
+    done = reusebench("doctor")
+    assert row(done, "MegEngine 1.13.0") == ("no", "makes .mge files, on x86-64 alone")
+
+
+def test_a_runtime_that_is_not_installed(doctor_of: Callable[..., Ended]) -> None:
+    """It is said with what to install, and does not spoil the others; the exit code is 1 where none works."""
+    done = doctor_of(_MISSING, _HERE)
+    assert done.exit_code == 0
+    assert row(done, "missing") == ("no", "pip install missing==1")
+    assert row(done, "here") == ("yes", "version 1.2.3")
+    assert doctor_of(_MISSING).exit_code == 1
+
+
+def test_a_runtime_that_cannot_be_imported(doctor_of: Callable[..., Ended]) -> None:
+    """A broken installation is told apart from a missing one."""
+    done = doctor_of(_BROKEN)
+    assert done.exit_code == 1
+    is_here, remark = row(done, "broken")
+    assert is_here == "no"
+    assert remark.startswith(
+        "installed, but cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"
+    )
+    assert remark.endswith("Install it again: pip install broken")
+
+
+def test_rockchips_runtime_is_here_where_its_library_is(
+    doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without a library the option is named; a file that is none is said in words, and there is no traceback."""
+    rknn = find_runtime("rknn")
+    monkeypatch.setattr(library, "_FOLDERS", ())
+    monkeypatch.delenv(LIBRARY_VARIABLE, raising=False)
+    done = doctor_of(rknn)
+    assert done.exit_code == 1
+    assert row(done, "rknn") == ("no", rknn.install)
+    text = tmp_path / "notes.txt"
+    text.write_text("no library")
+    monkeypatch.setenv(LIBRARY_VARIABLE, str(text))
+    is_here, remark = row(doctor_of(rknn), "rknn")
+    assert is_here == "no"
+    assert remark.startswith(f"{text}: it is no shared library")
+
+
+@pytest.mark.parametrize(
+    ("script", "is_here", "remark"),
+    [
+        # What the import prints does not matter.
+        (
+            'echo "loaded plugins"; echo "1.13.0 3.10.13"',
+            "yes",
+            "version 1.13.0, in an environment of its own: Python 3.10.13 ({python})",
+        ),
+        (
+            "echo one >&2; echo two >&2; exit 1",
+            "no",
+            "installed, but cannot be imported: two. Install it again: pip install missing==1",
+        ),
+        (
+            "exit 3",
+            "no",
+            "installed, but cannot be imported: its process ended with 3. Install it again: pip install missing==1",
+        ),
+    ],
+)
+def test_a_runtime_in_an_environment_of_its_own(
+    doctor_of: Callable[..., Ended],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    script: str,
+    is_here: str,
+    remark: str,
+) -> None:
+    """Its version is asked of the interpreter there, which is named; its last words are the reason where it fails."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    python.chmod(0o755)
+    monkeypatch.setattr(interpreters, "available", lambda _: False)
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"missing": (lambda: True, lambda: python)})
+    assert row(doctor_of(_MISSING), "missing") == (is_here, remark.format(python=python))

@@ -1,0 +1,158 @@
+"""`reusebench` itself: its help, its completion, what it needs to be installed, and how its commands end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from commands import COMMANDS, main
+from harness.extras import EXTRAS, install_line
+from tests.reports.stored import full_run
+from tests.support import CHECKOUT, Ended, Reusebench
+
+#: Runs the command where the modules of the first argument are not installed.
+_WITHOUT = """
+import sys
+sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
+from commands import main
+main(sys.argv[2:], prog_name="reusebench")
+"""
+#: Heavy for a board, and pages that the measured process would share: only what needs them may import them.
+_HEAVY = ("numpy", "onnxruntime", *(name for modules in EXTRAS.values() for name in modules))
+
+
+def _run(*arguments: object, folder: Path = CHECKOUT, **variables: str) -> Ended:
+    """Run the command in a process that has none of the heavy modules."""
+    command = [sys.executable, "-c", _WITHOUT, ",".join(_HEAVY), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **variables}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def _tree(command: click.Command, context: click.Context) -> Iterator[click.Context]:
+    """Yield the context of the command and of all below it."""
+    yield context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None
+            yield from _tree(subcommand, click.Context(subcommand, info_name=name, parent=context))
+
+
+def test_the_help_fits_a_screen(reusebench: Reusebench) -> None:
+    """24 lines of 80 characters name every command."""
+    lines = reusebench("--help").out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[lines.index("Commands:") + 1 :][: len(COMMANDS)]] == list(COMMANDS)
+    assert "_REUSEBENCH_COMPLETE=bash_source reusebench" in lines[-1]
+
+
+def test_every_option_is_explained() -> None:
+    """Each command and option of the tree has a help text, and no line of one is over 100 characters."""
+    contexts = list(_tree(main, click.Context(main, info_name="reusebench")))
+    assert len(contexts) > len(COMMANDS)
+    for context in contexts:
+        lines = context.get_help().splitlines()
+        assert context.command.help, lines[0]
+        assert max(map(len, lines)) <= 100, lines[0]
+        options = [option for option in context.command.params if isinstance(option, click.Option)]
+        assert [option.name for option in options if not option.help] == [], lines[0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("runs", "list", "--storage", "{storage}"),
+        ("runs", "prune", "--keep", "1", "--storage", "{storage}"),
+        ("export", "--format", "csv", "--metric", "latency", "--storage", "{storage}"),
+        ("record", "--storage", "{storage}", "--", "true"),
+        ("doctor",),
+        ("models", "list"),
+        ("board", "install", "--help"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_the_base_installation_is_enough(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """What a board needs imports none of the extras, and neither numpy nor a runtime."""
+    full_run(tmp_path)
+    done = _run(*(argument.format(storage=tmp_path) for argument in arguments))
+    assert "Traceback" not in done.err
+    # Of the stored run one configuration failed; a runtime may be in an environment of its own.
+    exit_codes = {"export": {1}, "doctor": {0, 1}}.get(arguments[0], {0})
+    assert done.exit_code in exit_codes, done.err
+
+
+@pytest.mark.parametrize("name", [name for name, subcommand in COMMANDS.items() if subcommand.extra == "reports"])
+def test_a_command_whose_extra_is_missing(name: str, tmp_path: Path) -> None:
+    """It is refused with the line that installs it, as it is typed where the user is; its help too."""
+    sentence = "Error: this command needs the reports extra: pip install -e "
+    assert _run(name, "--help") == Ended(2, "", f"{sentence}'.[reports]'\n")
+    assert _run(name, folder=tmp_path) == Ended(2, "", f"{sentence}'{CHECKOUT}[reports]'\n")
+
+
+def test_a_clip_without_pyav(tmp_path: Path) -> None:
+    """It is refused with the line that installs it, also where another process would make the clip."""
+    for arguments in (("--output", tmp_path / "clip.mp4"), ("--size", "15x15")):
+        assert _run("models", "clip", *arguments).exit_code == 2
+    done = _run("models", "clip", "--output", tmp_path / "clip.mp4")
+    assert done.err == f"Error: this command needs the streams extra: {install_line('streams')}\n"
+
+
+def test_extras_are_those_of_the_installation() -> None:
+    """pyproject.toml installs what is looked for here, under the same names, and none of it for everybody."""
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11 is the first that reads TOML")
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    installed = {
+        extra: {requirement.partition(">")[0] for requirement in requirements}
+        for extra, requirements in project["optional-dependencies"].items()
+    }
+    assert {extra: installed[extra] for extra in EXTRAS} == {extra: set(modules) for extra, modules in EXTRAS.items()}
+    assert installed["all"] == {f"reusebench[{','.join(EXTRAS)}]"}
+    assert not {requirement.partition(">")[0] for requirement in project["dependencies"]} & set(_HEAVY[2:])
+    assert project["scripts"] == {"reusebench": "commands:main"}
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("reusebench r", ["report", "record", "runs"]),
+        ("reusebench runs ", ["list", "prune"]),
+        ("reusebench export --format b", ["bencher"]),
+        # Without its extra: nothing, and no complaint between the user's words.
+        ("reusebench report --s", []),
+    ],
+)
+def test_completion(words: str, completed: list[str]) -> None:
+    """The shell asks for words in a variable."""
+    place = str(len(words.split(" ")) - 1)
+    done = _run(_REUSEBENCH_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=place)
+    assert done.err == ""
+    assert [line.partition(",")[2] for line in done.out.split()] == completed
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    """As with `| head`: no complaint, and the exit code of a program that SIGPIPE ended."""
+    full_run(tmp_path)
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "commands", "runs", "list", "--storage", str(tmp_path)]
+    done = subprocess.run(command, cwd=CHECKOUT, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_mistakes_on_the_command_line(reusebench: Reusebench) -> None:
+    """They end with exit code 2, the usage and a sentence."""
+    for arguments in (("fly",), ("report", "--fly"), ("runs", "list", "now")):
+        done = reusebench(*arguments)
+        assert (done.exit_code, done.out) == (2, "")
+        assert done.err.startswith("Usage: reusebench ")
+        assert done.err.splitlines()[-1].startswith("Error: ")

@@ -1,0 +1,194 @@
+"""`reusebench models`: model files and clips made from code, and the installation of what makes further kinds."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+from models.cache import cached_path, is_intact
+from models.megengine.environment import megengine_folder
+from models.recipe import MegEngineRecipe, Recipe, RknnRecipe
+from models.rknn.toolkit import toolkit_folder
+from tests.models.megengine.scripted_megengine import install_scripted_megengine
+from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
+from tests.models.scripted_python import ScriptedPython
+from tests.support import CHECKOUT, Ended, Reusebench
+
+_TINY = Recipe("tiny", 64, 0)
+_RK3588 = RknnRecipe(_TINY, "rk3588")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_every_network_is_listed(reusebench: Reusebench) -> None:
+    """Each network has a line with its parameters, fp32 MiB and default size."""
+    lines = reusebench("models", "list").out.splitlines()
+    assert [line.split()[:4] for line in lines[1:]] == [
+        ["resnet50", "25,530,472", "97.4", "224"],
+        ["mobilenet_v2", "3,487,816", "13.3", "224"],
+        ["yolov5s", "7,225,885", "27.6", "640"],
+        ["tiny", "68,036", "0.3", "64"],
+        ["frame", "12", "0.0", "1080"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "recipe"),
+    [
+        ([], _TINY),
+        # The chip may be written as Rockchip does.
+        (["--for", "rknn", "--platform", "RK3588"], _RK3588),
+        (["--for", "rknn", "--platform", "rk3588", "--remove-weight"], RknnRecipe(_TINY, "rk3588", weightless=True)),
+        (["--for", "megengine"], MegEngineRecipe(_TINY)),
+    ],
+)
+def test_files_go_into_the_cache(
+    arguments: list[str], recipe: Recipe | RknnRecipe | MegEngineRecipe, reusebench: Reusebench
+) -> None:
+    """Of the default size and seed 0; the path is printed."""
+    install_scripted_toolkit()
+    install_scripted_megengine()
+    done = reusebench("models", "build", "tiny", *arguments)
+    assert done == Ended(0, f"{cached_path(recipe)}\n", "")
+    assert is_intact(cached_path(recipe))
+
+
+def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reusebench) -> None:
+    """--output gets the file of that size and seed; the cache stays empty."""
+    output = tmp_path / "model.onnx"
+    done = reusebench("models", "build", "tiny", "--size", 48, "--seed", 9, "--output", output)
+    assert done == Ended(0, f"{output}\n", "")
+    (image,) = onnx.load(output).graph.input
+    assert [dimension.dim_value for dimension in image.type.tensor_type.shape.dim] == [1, 3, 48, 48]
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_output_of_converters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+    """--output gets the file, and the cache has its source alone; a conversion that fails leaves the old file."""
+    install_scripted_toolkit()
+    install_scripted_megengine()
+    mge, rknn = tmp_path / "model.mge", tmp_path / "model.rknn"
+    command = ("models", "build", "tiny", "--for")
+    assert reusebench(*command, "megengine", "--output", mge) == Ended(0, f"{mge}\n", "")
+    assert reusebench(*command, "rknn", "--platform", "rk3588", "--output", rknn) == Ended(0, f"{rknn}\n", "")
+    content = rknn.read_bytes()
+    assert content
+    assert mge.stat().st_size
+    assert is_intact(cached_path(_TINY))
+    assert not cached_path(_RK3588).exists()
+    assert not cached_path(MegEngineRecipe(_TINY)).exists()
+    monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
+    done = reusebench(*command, "rknn", "--platform", "rk3588", "--output", rknn)
+    assert (done.exit_code, done.out) == (2, "")
+    assert "build failed: build: rv9999 cannot do that!" in done.err
+    assert rknn.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["build", "yolov5s", "--size", "100"], "valid: a multiple of 32 from 32 to 16384"),
+        (["build", "tiny", "--size", "-64"], "valid: a whole number from 32 to 16384"),
+        (["build", "tiny", "--seed", "-1"], "valid: a whole number from 0 to 4294967295"),
+        (["build", "tiny", "--output", "/nowhere/at/all.onnx"], "cannot write /nowhere/at/all.onnx: No such file"),
+        (["build", "tiny", "--output", "."], "cannot write .: it exists and is not a regular file"),
+        (["build", "tiny", "--output", "long" * 99], "File name too long"),
+        (["build", "tiny", "--for", "rknn"], "add --platform CHIP, one of rk3588, rk3576, "),
+        (
+            ["build", "tiny", "--for", "rknn", "--platform", "rv1106", "--remove-weight"],
+            "no file without weights can be made for rv1106: the toolkit ignores remove_weight there; valid: rk",
+        ),
+        (["build", "tiny", "--for", "rknn", "--platform", "rk3588"], ".rknn files are made by rknn-toolkit2 2.5.0"),
+        (["build", "tiny", "--for", "onnx", "--platform", "rk3588"], "--platform is for .rknn files only; add --for"),
+        (["build", "tiny", "--remove-weight"], "--remove-weight is for .rknn files only; add --for rknn"),
+        (["clip", "--size", "15x16"], "a clip cannot have the size 15x16; valid: even numbers"),
+        (["clip", "--output", "/nowhere/x.mp4"], "cannot write /nowhere/x.mp4: No such file"),
+    ],
+)
+def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -> None:
+    """They end with exit code 2 and one line that says what is valid, and nothing on standard output."""
+    done = reusebench("models", *arguments)
+    assert (done.exit_code, done.out) == (2, "")
+    assert done.err.startswith("Error: ")
+    assert done.err.count("\n") == 1
+    assert sentence in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["build", "vgg"], "'vgg' is not one of 'resnet50', 'mobilenet_v2', 'yolov5s', 'tiny', 'frame'"),
+        (["build", "tiny", "--for", "rknn", "--platform", "rk1"], "'rk1' is not one of 'rk3588', 'rk3576'"),
+        (["build", "tiny", "--size", "large"], "'large' is not a valid integer"),
+        (["clip", "--size", "large"], "'large' is no size; valid: WIDTHxHEIGHT in pixels"),
+        (["build"], "Missing argument 'NAME'"),
+        (["bake"], "No such command 'bake'"),
+        (["install"], "Usage: reusebench models install"),
+    ],
+)
+def test_what_is_no_command_line(arguments: list[str], sentence: str, reusebench: Reusebench) -> None:
+    """It gets the usage, and what is valid."""
+    done = reusebench("models", *arguments)
+    assert "Usage: reusebench models" in done.out + done.err
+    assert sentence in done.out + done.err
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """When the file system takes no more bytes, the command says so, exits with 2 and leaves nothing behind."""
+    output = tmp_path / "model.onnx"
+    code = (
+        "import resource; from commands import main;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536));"
+        f"main(['models', 'build', 'tiny', '--output', {str(output)!r}])"
+    )
+    build = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert build.returncode == 2
+    assert build.stderr.startswith(f"Error: cannot write {output}: File too large; choose a folder")
+    assert build.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_clips(tmp_path: Path, reusebench: Reusebench) -> None:
+    """With --output the clip goes there; without it into the cache."""
+    form = ("--size", "64x48", "--fps", 5, "--seconds", 0.6)
+    output = tmp_path / "clip.mp4"
+    assert reusebench("models", "clip", "--output", output, *form) == Ended(0, f"{output}\n", "")
+    cached = Path(reusebench("models", "clip", *form).out.rstrip())
+    assert tmp_path / "cache" in cached.parents
+    assert cached.read_bytes() == output.read_bytes()
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedPython:
+    """Put a scripted interpreter into the path, and nothing else, on a machine that both libraries are made for."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    return ScriptedPython(tmp_path, "python3.10")
+
+
+def test_libraries_are_installed(python: ScriptedPython, reusebench: Reusebench) -> None:
+    """The folder goes to standard output, the steps to standard error; --python and --torch are heeded."""
+    done = reusebench("models", "install", "rknn-toolkit", "--python", python.path, "--torch", "mine")
+    assert (done.exit_code, done.out) == (0, f"{toolkit_folder()}\n")
+    assert done.err.splitlines()[-2:] == ["mine ...", "trying it ..."]
+    done = reusebench("models", "install", "megengine", "--python", python.path)
+    assert (done.exit_code, done.out) == (0, f"{megengine_folder()}\n")
+    assert done.err.splitlines()[-2:] == ["MegEngine==1.13.0 ...", "trying it ..."]
+
+
+def test_ctrl_c_ends_an_installation(python: ScriptedPython, reusebench: Reusebench) -> None:
+    """The command ends with 130, as shells expect, and without a traceback."""
+    python.behave(interrupts="numpy")
+    done = reusebench("models", "install", "rknn-toolkit")
+    assert done.exit_code == 130
+    assert "Traceback" not in done.err

@@ -1,0 +1,158 @@
+"""`reusebench report`: stored files in; a page, tables, figures and an exit code out."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from commands.report import FORMATS
+from reports.base.texts import texts_of
+from storage.mechanisms import write_trials
+from tests.reports.stored import MACHINE, dup, even, full_run, result, tried, write_run
+from tests.support import Reusebench
+
+
+def formats(*names: str) -> list[str]:
+    return [word for name in names for word in ("--format", name)]
+
+
+def rows_of(output: Path, table: str) -> list[dict[str, str]]:
+    with (output / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_report_of_a_storage(tmp_path: Path, reusebench: Reusebench) -> None:
+    """The command writes page and tables, prints the table, and says where the page is."""
+    full_run(tmp_path / "storage")
+    output = tmp_path / "report"
+    done = reusebench("report", "--storage", tmp_path / "storage", "--output", output)
+    assert (done.exit_code, done.err) == (0, "")
+    assert {path.name for path in output.iterdir()} == {"index.html", "tables"}
+    assert "330.0" in done.out
+    place = f"Report: {output / 'index.html'}"
+    assert done.out.index("The answer") < done.out.index("Most is saved by: Full dup") < done.out.index(place)
+
+
+def test_results_of_the_first_version_are_reported(tmp_path: Path, reusebench: Reusebench) -> None:
+    """What was stored before there were further mechanisms, copies and accounts has a whole report, explained too."""
+    storage = tmp_path / "storage"
+    infos = [result(storage, "no_reuse_one_model", even(40)), result(storage, "full_dup", dup(40, 10))]
+    for info in infos:
+        for key in ("copies", "chip", "driver_version", "computes"):
+            del info[key]
+        for repeat in info["repeats"]:
+            del repeat["npu"]
+        kept = ("stream", "model", "mechanism", "source")
+        info["plan"]["contexts"] = [{key: context[key] for key in kept} for context in info["plan"]["contexts"]]
+    write_run(storage, infos)
+    assert reusebench("report", "--storage", storage, "--output", tmp_path, *formats(*FORMATS)).exit_code == 0
+    totals = [row for row in rows_of(tmp_path, "explanations") if row["component"] == "total"]
+    assert [(row["scenario"], row["error_bytes"]) for row in totals] == [("full_dup", "0")]
+
+
+def test_no_results(tmp_path: Path, reusebench: Reusebench) -> None:
+    """A storage that is not there, or is empty, is a mistake, and the sentence says what to run."""
+    for words in ("no storage at ", "no results in "):
+        done = reusebench("report", "--storage", tmp_path / "storage", "--output", tmp_path / "out")
+        assert (done.exit_code, done.out) == (2, "")
+        assert done.err.startswith(f"Error: {words}")
+        assert "Run `pytest bench/` first" in done.err
+        (tmp_path / "storage").mkdir(exist_ok=True)
+
+
+def test_damaged_files_are_named_and_the_rest_is_reported(tmp_path: Path, reusebench: Reusebench) -> None:
+    """One cut short, and one of another version of the schema; the exit code is 1."""
+    storage = tmp_path / "storage"
+    path = full_run(storage)
+    (path.parent / "0002_cut.json").write_text(path.read_text()[:500])
+    write_run(storage, [{**result(storage, "no_reuse", even(40)), "schema": "reusebench-result-99"}], number=3)
+    done = reusebench("report", "--storage", storage, "--output", tmp_path / "out")
+    assert done.exit_code == 1
+    assert (tmp_path / "out" / "index.html").exists()
+    assert re.search(r"^Warning: .*0002_cut\.json: cannot be read", done.err, re.MULTILINE)
+    assert re.search(r"^Warning: .*reusebench-result-99.* reads .reusebench-result-1", done.err, re.MULTILINE)
+
+
+def test_several_boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+    """Each has its groups and no row is of two, whether their folder or each storage is named."""
+    boards = ("board-a", "board-b")
+    for board in boards:
+        monkeypatch.setitem(MACHINE["reusebench"], "board", board)
+        full_run(tmp_path / "boards" / board)
+    assert reusebench("report", "--storage", tmp_path / "boards", "--output", tmp_path / "folder").exit_code == 0
+    html = (tmp_path / "folder" / "index.html").read_text(encoding="utf-8")
+    for board in boards:
+        assert f"ONNX Runtime 1.2.3, python, {board}" in html
+    assert "Boards: board-b; board-a." in html
+    storages = [word for board in boards for word in ("--storage", tmp_path / "boards" / board)]
+    assert reusebench("report", *storages, "--output", tmp_path / "named", "--format", "csv").exit_code == 0
+    for output in (tmp_path / "folder", tmp_path / "named"):
+        rows = rows_of(output, "comparison")
+        assert {row["board"] for row in rows if row["scenario"] == "full_dup"} == {*boards, ""}
+
+
+def test_a_folder_with_one_board_is_that_board(tmp_path: Path, reusebench: Reusebench) -> None:
+    """A folder that holds one board's storage needs no further words, also where that has trials."""
+    full_run(tmp_path / "boards" / "board-a")
+    write_trials(tmp_path / "boards" / "board-a", tried())
+    assert reusebench("report", "--storage", tmp_path / "boards", "--output", tmp_path / "out").exit_code == 0
+    assert "no allocator" in (tmp_path / "out" / "tables" / "mechanisms.csv").read_text()
+
+
+def test_runs_are_chosen_and_stand_each_for_itself(tmp_path: Path, reusebench: Reusebench) -> None:
+    """--run takes numbers, with or without zeros, and `latest`; equal configurations of two runs both stand."""
+    storage = tmp_path / "storage"
+    for number in (1, 2, 3):
+        write_run(storage, [result(storage, "no_reuse", even(40 + number))], number, at=f"2026-01-0{number}T00:00:00")
+    command = ["report", "--storage", storage, "--output", tmp_path, "--format", "csv"]
+    for runs, numbers in ((["1", "0002"], ["2", "1"]), (["latest"], ["3"]), (["latest", "3"], ["3"])):
+        assert reusebench(*command, *(word for run in runs for word in ("--run", run))).exit_code == 0
+        rows = [row for row in rows_of(tmp_path, "comparison") if row["outcome"] == "ok"]
+        assert [row["run_number"] for row in rows] == numbers
+    done = reusebench(*command, "--run", "7")
+    assert done.exit_code == 2
+    assert re.match(r"Error: there is no run '7'\. Valid: a number, .* Stored: 3 runs; numbers 1", done.err)
+
+
+@pytest.mark.parametrize(
+    ("names", "written"),
+    [
+        (["html"], {"index.html"}),
+        (["json"], {"tables"}),
+        (["svg"], {"figures"}),
+        (["csv", "svg", "html"], {"index.html", "tables", "figures"}),
+    ],
+)
+def test_formats_are_chosen(tmp_path: Path, names: list[str], written: set[str], reusebench: Reusebench) -> None:
+    """Only what was named is written; tables in the formats that were named alone."""
+    full_run(tmp_path / "storage")
+    output = tmp_path / "out"
+    assert reusebench("report", "--storage", tmp_path / "storage", "--output", output, *formats(*names)).exit_code == 0
+    assert {path.name for path in output.iterdir()} == written
+    assert {path.suffix[1:] for path in output.glob("tables/*")} == set(names) & {"csv", "md", "json"}
+
+
+def test_everything_is_in_the_language_of_the_user(tmp_path: Path, reusebench: Reusebench) -> None:
+    """--lang is the language of the terminal, of the page's first view and of the figures in files."""
+    full_run(tmp_path / "storage")
+    arguments = ["--storage", tmp_path / "storage", "--output", tmp_path / "out", "--lang", "zh-CN"]
+    done = reusebench("report", *arguments, *formats("html", "svg"))
+    assert done.exit_code == 0
+    chinese = texts_of("zh-CN")
+    assert chinese("terminal_scenario") in done.out
+    assert '<html lang="zh-CN">' in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    figure = (tmp_path / "out" / "figures" / "onnx-runtime-1.2.3-python-dup-explanation.svg").read_text("utf-8")
+    assert chinese.scenario("full_dup") in figure
+    assert texts_of("en").scenario("full_dup") not in figure
+
+
+def test_output_that_cannot_be_written(tmp_path: Path, reusebench: Reusebench) -> None:
+    """It is a mistake, and the sentence names the option."""
+    full_run(tmp_path / "storage")
+    (tmp_path / "file").write_text("")
+    done = reusebench("report", "--storage", tmp_path / "storage", "--output", tmp_path / "file" / "out")
+    assert done.exit_code == 2
+    assert re.match(r"Error: cannot write the report into .*--output DIR$", done.err)
