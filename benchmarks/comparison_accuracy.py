@@ -17,6 +17,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from storage.files import PROGRAMS, WITHOUT_SPEED
+from storage.writing import save_run
+
 from harness.measuring.measurement import Bench
 from harness.measuring.model_sets import BuiltIn, ModelSets
 from harness.measuring.videos import Videos
@@ -27,10 +30,8 @@ from reports.base.units import number, shown_unit
 from reports.compare.changes import Change, compare_runs
 from reports.compare.difference import HIGHER, LOWER
 from reports.compare.noise import ENOUGH_RUNS
-from storage.files import PROGRAMS, WITHOUT_SPEED
 from storage.metrics import find_metric
 from storage.runs import Run, read_runs
-from storage.writing import save_run
 from targets.base import Target
 from tests.reports.compare.growing_driver import VARIABLE
 

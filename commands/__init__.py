@@ -22,6 +22,7 @@ from reports.errors import ReportError
 from runtimes.base import AdapterError
 from storage.errors import StorageError
 from targets.errors import TargetError
+from video.errors import VideoError
 
 __all__ = ["COMMANDS", "main"]
 
@@ -47,8 +48,8 @@ COMMANDS = {
     "board": Subcommand("Prepare the virtual board and the ledger of NPU buffers."),
 }
 
-#: The base error of each package: its message is the sentence for the user. VideoError is an AdapterError.
-_MISTAKES = (AdapterError, ModelError, RecordError, ReportError, StorageError, TargetError, UserError)
+#: The base error of each package: its message is the sentence for the user.
+_MISTAKES = (AdapterError, ModelError, RecordError, ReportError, StorageError, TargetError, UserError, VideoError)
 
 
 class _Reusebench(click.Group):

@@ -17,7 +17,8 @@ from harness.extras import EXTRAS, install_line, missing_modules
 from models.megengine.environment import MEGENGINE
 from models.rknn.toolkit import TOOLKIT
 from runtimes import RUNTIMES, RuntimeEntry
-from samplers.sources import MemorySource, machine_sources, memory_sources
+from samplers.readings import MemorySource
+from samplers.sources import machine_sources, memory_sources
 from targets.base import CHECKOUT
 from targets.chips import CHIPS, playable_chips
 from targets.interpreters import python_with

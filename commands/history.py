@@ -19,8 +19,8 @@ from reports.history.text import confidence, event, percent, place, size
 from reports.page.exported_tables import TABLE_FORMATS, frame_of, write_table
 from reports.page.page import PAGE as INDEX
 from storage.board import board_storage
-from storage.files import BadFile
 from storage.metrics import Metric, find_metric
+from storage.run_file import BadFile
 
 __all__ = ["history"]
 

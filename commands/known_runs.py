@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
-from reports.errors import ReportError
 from storage.board import board_storage
 from storage.errors import StorageError
-from storage.files import BadFile, storages_in
-from storage.references import RunsError, find_runs
+from storage.references import find_runs
+from storage.run_file import BadFile, storages_in
 from storage.runs import Run, read_runs
 
 __all__ = ["KnownRuns", "board_storages", "warn"]
@@ -61,10 +60,7 @@ class KnownRuns:
 
     def find(self, words: str) -> list[Run]:
         """Return the runs that the words mean, the oldest first."""
-        try:
-            return find_runs(words, self.runs, self.project, self.add_bad_file)
-        except RunsError as error:
-            raise ReportError(str(error)) from None
+        return find_runs(words, self.runs, self.project, self.add_bad_file)
 
     def add_bad_file(self, file: BadFile) -> None:
         """Name a damaged file on standard error, and keep it."""

@@ -120,7 +120,7 @@ def _cells(run: Run, size_bytes: int) -> Sequence[str]:
     return (
         str(run.number or _NONE),
         run.moment,
-        run.name,
+        run.name if run.is_finished else f"{run.name} (unfinished)",
         run.board,
         run.short_commit or _NONE,
         ", ".join(dict.fromkeys(measured.configuration.runtime for measured in run.measured)),
@@ -140,6 +140,8 @@ def _pruning_lines(pruning: Pruning) -> Iterator[str]:
     if pruning.named:
         names = ", ".join(dict.fromkeys(stored.run.name for stored in pruning.named))
         yield f"kept for the name: {_count(len(pruning.named), 'run')} ({names}); --named removes named runs too"
+    if pruning.growing:
+        yield f"kept: {_count(len(pruning.growing), 'run')} that may still be measured"
     if pruning.linked:
         yield f"kept: {_count(len(pruning.linked), 'run')} behind links, which are not followed"
     if pruning.unclear:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from storage.errors import StorageError
 from harness.extras import check_extra
+from storage.errors import StorageError
 from storage.limits import Limit, parse_limit
 from storage.references import find_runs
 from storage.runs import CONDITIONS, Run, read_runs

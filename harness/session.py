@@ -182,8 +182,8 @@ class Session:
             self.is_misplaced = True
             self.saved = save_run(Path(tempfile.mkdtemp(prefix="reusebench-")), output_json, name)
             logger.error(
-                f"the storage {self.storage} cannot be written ({error.strerror}). The run is in {self.saved}. When there "
-                f"is room, move it to {self.storage / self.saved.parent.name}, under a number that is free"
+                f"the storage {self.storage} cannot be written ({error.strerror}). The run is in {self.saved}. When "
+                f"there is room, move it to {self.storage / self.saved.parent.name}, under a number that is free"
             )
         logger.info(f"Saved benchmark data in: {self.saved}")
 

@@ -32,7 +32,6 @@ def tell(sentence: str) -> None:
 def print_summary(program: Program, stored: Path, storage: Path) -> None:
     """Print a line for each phase, what else must be known, and where the result is."""
     # Only now: while the program ran, it would have weighed on it.
-    from tabulate import tabulate
 
     columns = {
         head: key

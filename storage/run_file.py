@@ -151,10 +151,7 @@ class _SchemaUnknown(Exception):
 def read_run_file(path: Path) -> StoredRun | BadFile | None:
     """Return the file's run, what is wrong with it, or None where there is nothing of ours in it."""
     try:
-        content = path.read_bytes()
-        if not content:
-            return BadFile(path, Message("file_empty"))
-        document = msgspec.json.decode(content, type=_Document)
+        document = msgspec.json.decode(path.read_bytes(), type=_Document)
         results = [*_results(document.benchmarks), *_results(document.without_speed)]
         programs = [program for raw in document.programs if isinstance(program := _ours(raw), Program)]
         if not results and not programs:
@@ -170,13 +167,14 @@ def read_run_file(path: Path) -> StoredRun | BadFile | None:
             is_finished=not document.unfinished,
         )
     except OSError as error:
-        return BadFile(path, Message("file_unreadable", {"error": error.strerror or str(error)}))
+        reason = Message("file_unreadable", {"error": error.strerror or str(error)})
     except _SchemaUnknown as error:
-        return BadFile(path, Message("file_schema_unknown", {"schema": str(error), "known": ", ".join(_READ)}))
+        reason = Message("file_schema_unknown", {"schema": str(error), "known": ", ".join(_READ)})
     except msgspec.ValidationError as error:
-        return BadFile(path, Message("file_invalid", {"error": str(error)}))
+        reason = Message("file_invalid", {"error": str(error)})
     except (ValueError, RecursionError) as error:  # no JSON, or no date
-        return BadFile(path, Message("file_damaged", {"error": str(error)}))
+        reason = Message("file_damaged", {"error": str(error)})
+    return BadFile(path, reason)
 
 
 def _results(benchmarks: list[_Benchmark]) -> Iterator[StoredResult]:

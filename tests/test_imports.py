@@ -74,12 +74,12 @@ _ONLY = {
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
     "reports": "errors base results programs sections explanation claims streams compare history page",
-    "samplers": "procfs process system npu machine sources observer environment",
+    "samplers": "procfs readings process system npu machine sources observer environment",
     "models": "errors networks platforms recipe cache conversion onnx rknn megengine __init__",
     "recorder": "errors signals pace phases marks process_tree program recording phase_figures stored_form run_document"
     " summary task",
     "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
-    " measured_process",
+    " barriers measured_process",
 }
 
 #: Libraries that only these packages may import: they would weigh in on the scale, or draw a table where none belongs.
@@ -95,14 +95,12 @@ _LIBRARIES = {
     "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},
-    "jsonschema": {"storage"},
-    "fastjsonschema": {"storage"},
+    "msgspec": {"accounting", "conftest", "harness", "samplers", "storage", "targets"},
     "pytest": {"bench", "harness", "conftest"},
 }
 
 #: Parts that import this project and the standard library alone.
 _STANDARD_LIBRARY_ALONE = (
-    "accounting",
     "messages",
     "runtimes/__init__.py",
     "runtimes/base.py",

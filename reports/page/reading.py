@@ -12,7 +12,7 @@ from reports.results.published import published_rows
 from reports.results.rows import Group, compare, newest_of_each
 from storage.board import board_storage
 from storage.references import find_runs
-from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
+from storage.run_file import BadFile, StoredRun, read_storage, storages_in
 from storage.runs import run_of
 
 __all__ = ["MOST_SHOWN", "boards_in", "read_material", "to_be_shown"]

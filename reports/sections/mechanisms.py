@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from storage.mechanisms import RuntimeTrials, Trial
+
 from reports.base.format import EMPTY, copied_mib, mib, percent
 from reports.base.messages import message_words
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from scenarios.catalogue import SCENARIOS
-from storage.mechanisms import RuntimeTrials, Trial
 
 __all__ = ["reasons", "trials_dates", "trials_table"]
 

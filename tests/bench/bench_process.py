@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.files import BadFile, StoredFile, read_storage
+
 from tests.support import CHECKOUT, TIME_LIMIT_S
 
 #: As little work as there is; --quick shortens the idle time before each process.

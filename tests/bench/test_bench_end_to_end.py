@@ -19,9 +19,9 @@ from typing import Any
 
 import psutil
 import pytest
+from storage.files import WITHOUT_SPEED, check_result
 
 from messages import Message
-from storage.files import WITHOUT_SPEED, check_result
 from storage.trace import read_trace
 from targets.chips import chip_of_this_machine
 from tests.bench.bench_process import Bench, Done

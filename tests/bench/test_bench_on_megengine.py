@@ -6,9 +6,9 @@ import platform
 from pathlib import Path
 
 import pytest
+from storage.files import check_result
 
 from models import ModelError, Recipe, cache_root, ensure_mge_all, megengine_installed
-from storage.files import check_result
 from tests.bench.bench_process import Bench
 
 #: The user's own, read before any test has a cache of its own.

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from storage.files import WITHOUT_SPEED, check_result
+
 from tests.bench.bench_process import Bench, Done
 from tests.support import CHECKOUT
 

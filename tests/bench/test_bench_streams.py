@@ -11,10 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
-
-from bench.test_published import SCENARIOS
 from storage.files import check_result
 from storage.recovery import recover
+
+from bench.test_published import SCENARIOS
 from storage.trace import read_trace
 from tests.bench.bench_process import Bench, Done
 from video.clip import Clip, ensure_clip

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage.files import check_result
 
 from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
@@ -24,7 +25,6 @@ from models import ModelError, cache_root, ensure_rknn
 from runtimes import find_runtime
 from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan
-from storage.files import check_result
 from targets.base import LEDGER_VARIABLE, THIS_INTERPRETER, Target
 from targets.chips import CHIPS, MINI_RUNTIME
 from targets.errors import TargetError

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from storage.files import StoredFile, read_storage
+
 from storage.runs import run_of
 from storage.trace import read_trace
 from tests.support import CHECKOUT, Reusebench

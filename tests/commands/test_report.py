@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from storage.mechanisms import write_trials
 
 from commands.report import FORMATS
 from reports.base.texts import texts_of
-from storage.mechanisms import write_trials
 from tests.reports.stored import MACHINE, dup, even, full_run, result, tried, write_run
 from tests.support import Reusebench
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from storage.files import PROGRAMS
+from storage.writing import save_run
+
 from storage.program import PROGRAM_MEMORY, Recorded, build_program
 from storage.trace import write_trace
-from storage.writing import save_run
 from tests.reports.stored import FAILED, MACHINE, NOT_SUPPORTED, even, result, write_run
 from tests.support import Reusebench
 

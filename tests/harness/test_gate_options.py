@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from harness.errors import UserError
 from harness.extras import EXTRAS
 from harness.gate import add_gate_options, make_gate
 from tests.reports.stored import full_run

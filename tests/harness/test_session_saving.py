@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from harness.session import choose_board_storage
 from storage.files import StoredFile, read_storage
 from storage.writing import python_folder
+
+from harness.session import choose_board_storage
 from tests.bench.bench_process import Bench
 
 #: A pytest plugin under which the disk of the storage is full: for traces from the start, then for the run.

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from storage.files import BadFile
 
 from messages import ENGLISH, LANGUAGES, Message
 from samplers.sources import machine_sources, memory_sources
 from scenarios.plan import Streams, Video
-from storage.files import BadFile
 from storage.runs import read_run
 from targets.outcome import OUTCOMES, Failure
 from tests.messages.test_messages import TEXTS, fields

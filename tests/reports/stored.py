@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from storage.files import WITHOUT_SPEED, check_result
+from storage.mechanisms import RuntimeTrials, Trial
+
 from scenarios.catalogue import (
     FRAMES_4K,
     FRAMES_1080P,
@@ -20,8 +23,6 @@ from scenarios.catalogue import (
     STREAMS as OF_STREAMS,
 )
 from scenarios.plan import Context, Model, Plan
-from storage.files import WITHOUT_SPEED, check_result
-from storage.mechanisms import RuntimeTrials, Trial
 from storage.result import Configuration, Repeat, build_result
 from storage.trace import write_trace
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.files import PROGRAMS
+
 from storage.program import PROGRAM_MEMORY, Recorded, build_program
 from storage.trace import write_trace
 from tests.reports.stored import MACHINE, MIB

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scenarios.plan import Plan
 from storage.files import check_result
+
+from scenarios.plan import Plan
 from tests.reports.stored import MIB, STREAMS, dup, even, result, write_run
 
 FPS, SECONDS = 30, 6.0

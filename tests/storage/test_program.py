@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from storage.files import PROGRAMS, BadFile, StoredFile, read_storage
+
 from storage.program import PROGRAM_MEMORY, InvalidProgram, build_program, check_program
 from storage.runs import run_of
 from tests.reports.stored_programs import program, repeat, write_programs

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from storage.files import BadFile
 
 from storage.errors import StorageError
-from storage.files import BadFile
 from storage.references import find_runs
 from storage.runs import Run
 from tests.reports.stored import even, result, write_run

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage.files import InvalidResult, check_result
 
 from accounting.attribution import COMPONENTS
 from samplers.observer import Observer
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import Plan
-from storage.files import InvalidResult, check_result
 from storage.result import SCHEMA, Configuration, Repeat, build_result
 from targets.outcome import OUTCOMES
 from tests.support import make_plan, walk

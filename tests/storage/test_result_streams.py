@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage.files import InvalidResult, check_result
 
 from reports.base.units import amount
 from reports.compare.noise import noise_of
-from storage.files import InvalidResult, check_result
 from storage.limits import parse_limit
 from storage.metrics import METRICS, find_metric
 from storage.runs import Run, read_run

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import fastjsonschema
 import pytest
+from storage.files import WITHOUT_SPEED, BadFile, InvalidResult, StoredFile, check_result, read_storage
+from storage.writing import save_run
 
 from storage import files
-from storage.files import WITHOUT_SPEED, BadFile, InvalidResult, StoredFile, check_result, read_storage
 from storage.result import Configuration, build_result
-from storage.writing import save_run
 from tests.reports.stored import even, result, write_run
 from tests.support import make_plan
 

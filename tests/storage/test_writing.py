@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from pytest_benchmark.utils import get_machine_id
-
-from storage import writing
 from storage.files import StoredFile, read_storage
 from storage.writing import RunNameInvalid, run_number, save_run
+
+from storage import writing
 from tests.reports.stored import even, result, write_run
 
 _FORK = multiprocessing.get_context("fork")

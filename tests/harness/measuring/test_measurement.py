@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage.files import check_result
 
 import runtimes
 from accounting.sharing import Finding
@@ -18,7 +19,6 @@ from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
 from harness.options import Settings
 from messages import Message
-from storage.files import check_result
 from storage.trace import read_trace
 from targets.base import Target
 from tests.scripted_driver import ACCOUNT, ENTRY

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage.files import check_result
 
 import runtimes
 from harness.errors import NoModels
@@ -17,7 +18,6 @@ from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench
 from harness.options import Pace, Settings
 from harness.progress import Silent
-from storage.files import check_result
 from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
 

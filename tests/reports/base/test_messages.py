@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from storage.mechanisms import Trial
 
 from messages import Message
 from reports.base.messages import message_words
@@ -12,7 +13,6 @@ from reports.sections.answers import answers
 from reports.sections.failures import failures
 from reports.sections.mechanisms import reasons
 from reports.sections.tables import memory_sources
-from storage.mechanisms import Trial
 from targets.outcome import OUTCOMES
 from tests.reports.page.test_page import in_language, page
 from tests.reports.results.test_rows import groups_of

@@ -11,12 +11,12 @@ from typing import Any
 import jsonschema
 import pandas as pd
 import pytest
+from storage.files import StoredFile, read_storage
 
 from reports.compare.exports import EXPORTS, absent_metrics, export, left_out, name_of
 from reports.compare.long_form import COLUMNS
 from reports.errors import ReportError
 from scenarios.plan import Model
-from storage.files import StoredFile, read_storage
 from storage.metrics import METRICS, find_metric
 from storage.runs import Configuration, Run, run_of
 from tests.reports.stored import FAILED, MIB, MODELS, NOT_SUPPORTED, even, full_run, npu_run, result, write_run

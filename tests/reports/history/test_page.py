@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from markupsafe import escape
+from storage.files import StoredFile, read_storage
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.history.levels import History, histories_of
 from reports.history.page import write_history, write_history_beside
-from storage.files import StoredFile, read_storage
 from storage.metrics import METRICS, find_metric
 from storage.runs import Run, read_runs
 from tests.reports.history.history_storage import make_history

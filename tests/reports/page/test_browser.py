@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage.mechanisms import write_trials
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.page.figures import figures_of
@@ -18,7 +19,6 @@ from reports.page.page import write_page
 from reports.page.reading import read_material, to_be_shown
 from reports.results.questions import question_of
 from scenarios.catalogue import SCENARIOS
-from storage.mechanisms import write_trials
 from tests.reports.stored import even, full_run, npu_run, result, tried, write_run
 from tests.reports.stored_streams import published_run
 

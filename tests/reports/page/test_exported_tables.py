@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage.files import StoredFile, read_storage
 
 from reports.page.exported_tables import TABLE_FORMATS, TABLES, write_tables
 from reports.page.material import Material
 from reports.results.published import published_rows
 from reports.results.rows import compare
-from storage.files import StoredFile, read_storage
 from tests.reports.results.test_rows import groups_of
 from tests.reports.stored import FAILED, LATENCY_NS, MIB, even, full_run, npu_run, result, tried, write_run
 from tests.support import CHECKOUT

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from markupsafe import escape
+from storage.mechanisms import write_trials
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.page.figures import figures_of
@@ -13,7 +14,6 @@ from reports.page.page import write_page
 from reports.page.reading import read_material, to_be_shown
 from reports.results.questions import QUESTIONS
 from reports.streams.frames import STREAMS
-from storage.mechanisms import write_trials
 from tests.reports.stored import (
     MACHINE,
     NOT_SUPPORTED,

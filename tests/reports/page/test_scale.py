@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from storage.files import StoredFile, read_storage
+
 from benchmarks.report_scale import make_storage
 from reports.results.rows import compare
 from scenarios.catalogue import SCENARIOS
-from storage.files import StoredFile, read_storage
 
 
 def test_a_storage_has_the_results_that_were_asked_for(tmp_path: Path) -> None:

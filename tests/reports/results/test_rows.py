@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from storage.files import StoredFile, read_storage
 
 from reports.results.rows import Group, Row, compare
 from scenarios.plan import Model
-from storage.files import StoredFile, read_storage
 from tests.reports.stored import FAILED, MIB, MODELS, dup, even, full_run, npu_account, npu_run, result, write_run
 
 

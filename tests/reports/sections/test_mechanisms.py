@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from storage.mechanisms import VERDICTS, Trial
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.sections.mechanisms import reasons, trials_dates, trials_table
-from storage.mechanisms import VERDICTS, Trial
 from tests.reports.stored import MIB, tried
 
 ENGLISH = texts_of("en")
