@@ -12,8 +12,6 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from reports.errors import ReportError
-from storage.board import board_storage
-from storage.journal import cut_off_hint
 
 __all__ = ["COMMANDS", "main"]
 
@@ -49,8 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = cast(_Command, import_module(f"reports.commands.{name}"))
     command.prepare_parser(parser)
     options = parser.parse_args(words)
-    for hint in filter(None, map(cut_off_hint, options.storage or [board_storage()])):
-        print(f"reports: {hint}", file=sys.stderr)
     try:
         return command.run(options)
     except ReportError as error:

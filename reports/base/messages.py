@@ -1,4 +1,4 @@
-"""Messages that are stored in English, in the words of another language: what failed, why, and what could be read."""
+"""Stored messages in words: what failed, why, and what could be read."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ import json
 import re
 from pathlib import Path
 
+from messages import Message, read_sentence, words
 from reports.base.texts import LANGUAGES, Texts
 
-__all__ = ["said"]
+__all__ = ["in_words"]
 
 _FOLDER = Path(__file__).parent.parent / "data"
 #: {name}, as re.escape leaves it.
 _FIELD = re.compile(r"\\\{(\w+)\\\}")
 
 
-def said(message: str, texts: Texts) -> str:
-    """Return a stored message in the language of the texts, its fields too; as it is where no translation fits."""
-    for pattern, text in _translations(texts.language):
-        found = pattern.fullmatch(message)
-        if found:
-            return text.format(**{name: said(value, texts) for name, value in found.groupdict().items()})
-    return message
+def in_words(message: Message | str, texts: Texts) -> str:
+    """Return a message, or a sentence of version 0.1.0, in the language of the texts; as it is where it is unknown."""
+    known = message if isinstance(message, Message) else read_sentence(message)
+    return _translated(words(known, texts.language), texts.language)
+
+
+def _translated(sentence: str, language: str) -> str:
+    """Return an English sentence in the language, its fields too."""
+    for pattern, text in _translations(language):
+        fields = pattern.fullmatch(sentence)
+        if fields:
+            return text.format(**{name: _translated(value, language) for name, value in fields.groupdict().items()})
+    return sentence
 
 
 @functools.cache

@@ -5,15 +5,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
+from accounting.sizes import COMPONENTS
 from reports.base.format import mib, npu_mib, npu_plus_minus, percent, plus_minus
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.explanation.explanation import ACCOUNT, NPU, Explanation, explain
 from reports.results.labels import labels
-from reports.results.npu import COMPONENTS
 from reports.results.rows import Group, Row
-from reports.sections.sharing import findings
+from reports.sections.sharing import findings_of
 
 __all__ = ["explanation_sentences", "explanation_table", "prediction_summary"]
 
@@ -103,7 +103,7 @@ def _why_of_npu(row: Row, found: Explanation, texts: Texts) -> list[str]:
 
 
 def _what_is_shared(row: Row, found: Explanation) -> str:
-    if any(finding.kind == "not_shared" for finding in findings(row)):
+    if any(finding.kind == "not_shared" for finding in findings_of(row)):
         return "explained_not_shared"
     return "explained_shared_all" if found.shared == COMPONENTS else f"explained_shared_{'_'.join(found.shared)}"
 
@@ -121,7 +121,7 @@ def _why_of_application(found: Explanation, texts: Texts) -> list[str]:
     """Return what contexts take with and without reuse, and what nothing is shared of."""
     at_once = found.measured["at_once"]
     assert at_once is not None
-    sizes = {"own": _mib(found, found.own.reusing), "unshared": _mib(found, found.unshared)}
+    sizes = {"own": _mib(found, found.own["reusing"]), "unshared": _mib(found, found.unshared)}
     sentences = [
         texts("explained_own_application", **sizes),
         texts("explained_import", size=_mib(found, found.measured["import"])),

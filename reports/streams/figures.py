@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -21,11 +20,12 @@ from reports.streams.frames import (
     MemoryParts,
     Workload,
     all_frames,
-    asked_per_s,
     growth,
     memory_parts,
+    trends,
 )
 from reports.streams.text import growth_words
+from storage.result import Series
 
 __all__ = ["latency_figure", "latency_marks", "memory_figure", "over_time_figure", "part_colours"]
 
@@ -65,8 +65,8 @@ def memory_figure(found: Workload, texts: Texts) -> Drawing | None:
         frames.margins(x=0.25)
         if narrow:
             _rows_of(frames, names, narrow)
-        if asked := asked_per_s(found.rows[0]):
-            frames.axvline(asked, color=INK, linewidth=1, linestyle="--")
+        if found.due_per_s:
+            frames.axvline(found.due_per_s, color=INK, linewidth=1, linestyle="--")
         memory.set_xlabel(texts("streams_axis_memory"))
         frames.set_xlabel(texts("streams_axis_rate"))
         for axes in (memory, frames):
@@ -213,18 +213,19 @@ def _powers(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _series(row: Row) -> dict[str, Any] | None:
+def _series(row: Row) -> Series | None:
     """Return the readings of the first repeat that the verdict is of; of a short one of the first."""
-    found, drawn = growth(row), [each for each in row.frames if each.series and len(each.series.seconds) > 1]
-    own = [each for each in drawn if found and each.memory and each.memory.verdict == found.verdict]
-    return next((each.series for each in (*own, *drawn)), None)
+    grown = growth(row)
+    own = [series for series, trend in trends(row) if grown and trend.verdict == grown.verdict]
+    drawn = [streams.series for streams in row.frames if streams.series and len(streams.series.seconds) > 1]
+    return next(iter((*own, *drawn)), None)
 
 
-def _over_time(axes: Axes, series: dict[str, Any], colour: str) -> None:
+def _over_time(axes: Axes, series: Series, colour: str) -> None:
     first = series.rss_bytes[0]
     grown = [(size - first) / MIB for size in series.rss_bytes]
     axes.plot(series.seconds, grown, color=colour, linewidth=1.6)
-    heap = [(time, size) for time, size in zip(series.seconds, series.get("heap_bytes") or ()) if size is not None]
+    heap = [(time, size) for time, size in zip(series.seconds, series.heap_bytes or ()) if size is not None]
     if heap:
         axes.plot([time for time, _ in heap], [(size - heap[0][1]) / MIB for _, size in heap], color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)

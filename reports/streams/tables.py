@@ -17,7 +17,6 @@ from reports.streams.frames import (
     HEAP,
     PERCENTILES,
     RSS,
-    STAGES,
     FrameFigures,
     Workload,
     all_frames,
@@ -26,13 +25,14 @@ from reports.streams.frames import (
     is_cut_off,
     is_interrupted,
     memory_parts,
-    of_repeats,
     stage,
     stream_frames,
     throttling,
     workloads,
 )
 from reports.streams.text import growth_words, per_minute
+from samplers.readings import CpuUse, Machine
+from scenarios.frames import STAGES
 
 __all__ = ["STREAM_COLUMNS", "machine_table", "memory_table", "per_stream_table", "stages_table", "stream_rows"]
 
@@ -127,7 +127,7 @@ def stages_table(found: Workload, texts: Texts) -> Table | None:
             ],
         )
         for row in found.rows
-        if of_repeats(row, "stages_ns")
+        if any(streams.stages_ns for streams in row.frames)
     ]
     heads = [
         texts("streams_column_stage", stage=texts(f"streams_stage_{name}"), name=_percentile(end, texts))
@@ -140,9 +140,9 @@ def stages_table(found: Workload, texts: Texts) -> Table | None:
 def machine_table(found: Workload, texts: Texts) -> Table | None:
     """Return what the machine did meanwhile, and memory over time; None where nothing is known."""
     cells: dict[str, Callable[[Row], str]] = {
-        "cores": lambda row: _of_cores(row, "cpu", "cores_percent"),
-        "process": lambda row: _mean(of_repeats(row, "cpu", "process_percent")),
-        "harness": lambda row: _mean(of_repeats(row, "cpu", "harness_percent"), 1),
+        "cores": lambda row: _of_cores([cpu.cores_percent for cpu in _cpu(row)]),
+        "process": lambda row: _mean([cpu.process_percent for cpu in _cpu(row)]),
+        "harness": lambda row: _mean([cpu.harness_percent for cpu in _cpu(row)], 1),
         "npu_load": _npu_load,
         "temperature": _temperature,
         "frequency": _frequency,
@@ -173,11 +173,11 @@ def stream_rows(group: Group) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Yield each row that has streams with the rows of the exported table: all of its streams together, then each."""
     for found in workloads(group.rows):
         for row in found.rows:
-            asked = _asked(row)
-            yield row, {**asked, "stream": "all", **_frame_values(all_frames(row)), **_values_of_all(row, found)}
+            common = _common_values(row, found)
+            yield row, {**common, "stream": "all", **_frame_values(all_frames(row)), **_values_of_all(row, found)}
             for number, frames in enumerate(stream_frames(row), start=1):
                 fps = {"asked_per_s": found.schedule.fps}
-                yield row, {**asked, **fps, "stream": number, **_frame_values(frames)}
+                yield row, {**common, **fps, "stream": number, **_frame_values(frames)}
 
 
 # The page.
@@ -209,7 +209,7 @@ def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts
 def _of_finished(row: Row, column: str) -> str:
     """Return what the repeats read that were finished when the run was cut off; of other failures nothing."""
     name = _READ_AT_THE_END.get(column)
-    return mib(Figure.of(row.info.memory[name])) if name and is_cut_off(row) else EMPTY
+    return mib(Figure.of(getattr(row.info.memory, name))) if name and is_cut_off(row) else EMPTY
 
 
 def _part_cell(row: Row, found: Workload) -> str:
@@ -283,33 +283,41 @@ def _percentile(name: str, texts: Texts) -> str:
     return texts(f"streams_percentile_{name}")
 
 
-def _of_cores(row: Row, *place: str) -> str:
+def _cpu(row: Row) -> list[CpuUse]:
+    return [streams.cpu for streams in row.frames if streams.cpu]
+
+
+def _machines(row: Row) -> list[Machine]:
+    return [streams.machine for streams in row.frames if streams.machine]
+
+
+def _of_cores(repeats: Sequence[Sequence[float]]) -> str:
     """Return the mean of each core over the repeats."""
-    return " / ".join(f"{statistics.fmean(core):.0f}" for core in zip(*of_repeats(row, *place))) or EMPTY
+    return " / ".join(f"{statistics.fmean(core):.0f}" for core in zip(*repeats)) or EMPTY
 
 
 def _npu_load(row: Row) -> str:
-    loads = [[core["mean"] for core in each] for each in of_repeats(row, "machine", "npu_load_percent")]
-    return " / ".join(f"{statistics.fmean(core):.0f}" for core in zip(*loads)) or EMPTY
+    repeats = [machine.npu_load_percent for machine in _machines(row)]
+    return _of_cores([[core.mean for core in cores] for cores in repeats if cores is not None])
 
 
 def _temperature(row: Row) -> str:
     """Return the hottest sensor: at the start of the first repeat, and the highest of all."""
-    sensors = [sensor for each in of_repeats(row, "machine", "temperatures") for sensor in each]
+    sensors = [sensor for machine in _machines(row) for sensor in machine.temperatures]
     if not sensors:
         return EMPTY
-    hottest = max(sensors, key=lambda sensor: sensor["highest_celsius"])
-    first = next(sensor for sensor in sensors if sensor["name"] == hottest["name"])
-    return f"{first['first_celsius']:.0f} → {hottest['highest_celsius']:.0f}"
+    hottest = max(sensors, key=lambda sensor: sensor.highest_celsius)
+    first = next(sensor for sensor in sensors if sensor.name == hottest.name)
+    return f"{first.first_celsius:.0f} → {hottest.highest_celsius:.0f}"
 
 
 def _frequency(row: Row) -> str:
     """Return the lowest clock, and the mean of the slowest one, in MHz."""
-    clocks = [clock for each in of_repeats(row, "machine", "frequencies") for clock in each]
+    clocks = [clock for machine in _machines(row) for clock in machine.frequencies]
     if not clocks:
         return EMPTY
-    lowest, mean = (min(clock[key] for clock in clocks) / 1e6 for key in ("lowest_hz", "mean_hz"))
-    return f"{lowest:,.0f} / {mean:,.0f}"
+    lowest_mhz, mean_mhz = min(clock.lowest_hz for clock in clocks) / 1e6, min(clock.mean_hz for clock in clocks) / 1e6
+    return f"{lowest_mhz:,.0f} / {mean_mhz:,.0f}"
 
 
 def _throttled(row: Row, texts: Texts) -> str:
@@ -339,12 +347,12 @@ def _mean(values: Sequence[float], decimals: int = 0) -> str:
 # The exported table.
 
 
-def _asked(row: Row) -> dict[str, Any]:
-    schedule = row.schedule or {}
+def _common_values(row: Row, found: Workload) -> dict[str, Any]:
+    schedule = found.schedule
     return {
         "baseline": row.info.baseline,
         "outcome": row.outcome,
-        "asked_per_s": schedule.count * schedule.fps,
+        "asked_per_s": found.due_per_s,
         "queue": schedule.queue,
         "duration_s": schedule.duration_s,
         "video": schedule.video.name if schedule.video else None,
@@ -374,8 +382,8 @@ def _values_of_all(row: Row, found: Workload) -> dict[str, Any]:
         "saved_bytes": _whole(row.saved),
         "saved_percent": None if row.saved_percent is None else round(row.saved_percent, 3),
         "inference_saved_percent": None if share is None else round(share, 3),
-        "cpu_process_percent": _rounded(Figure.of(of_repeats(row, "cpu", "process_percent"))),
-        "cpu_harness_percent": _rounded(Figure.of(of_repeats(row, "cpu", "harness_percent"))),
+        "cpu_process_percent": _rounded(Figure.of(cpu.process_percent for cpu in _cpu(row))),
+        "cpu_harness_percent": _rounded(Figure.of(cpu.harness_percent for cpu in _cpu(row))),
         "throttled_percent": round(hot.share_percent, 3) if hot else None,
         **_growth_values(row, RSS),
         **_growth_values(row, HEAP),

@@ -78,4 +78,4 @@ def _lost(row: Row) -> str:
 
 def _latency(row: Row) -> str:
     frames = all_frames(row)
-    return f"{frames.latency.p99.median / 1e6:,.1f}" if frames and frames.latency else EMPTY
+    return f"{frames.latency['p99'].median / 1e6:,.1f}" if frames and frames.latency else EMPTY

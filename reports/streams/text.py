@@ -18,7 +18,6 @@ from reports.streams.frames import (
     Growth,
     Workload,
     all_frames,
-    asked_per_s,
     growth,
     inference_saved_percent,
     is_cut_off,
@@ -56,7 +55,7 @@ def asked_sentences(found: Workload, texts: Texts) -> list[str]:
         "duration": _duration(schedule.duration_s, texts),
         "warm_up": _duration(schedule.warm_up_s, texts),
         "fps": _short(schedule.fps),
-        "asked": _short(asked_per_s(found.rows[0])),
+        "asked": _short(found.due_per_s),
         "queue": schedule.queue,
     }
     pace = "streams_asked_paced" if schedule.fps else "streams_asked_fastest"
@@ -75,7 +74,7 @@ def frame_sentences(found: Workload, texts: Texts) -> list[str]:
     if not found.schedule.fps:
         return [texts("streams_fastest", parts=_rates(rates, texts)), *_decoding(found, texts)]
     slow = [(row, rate) for row, rate in rates if not kept_up(row)]
-    asked = _short(asked_per_s(found.rows[0]))
+    asked = _short(found.due_per_s)
     if not slow:
         return [texts("streams_kept_up", asked=asked, range=_range([rate for _, rate in rates], texts))]
     if len(slow) < len(rates):
@@ -107,7 +106,7 @@ def opening_part(group: Group, label: str, texts: Texts) -> str | None:
         return None
     values = {
         "group": label,
-        "asked": _short(asked_per_s(found.rows[0])),
+        "asked": _short(found.due_per_s),
         "range": _range(rates, texts) if rates else "",
     }
     pace = ("paced" if found.schedule.fps else "fastest") if found.computes else "virtual"
@@ -196,7 +195,7 @@ def _what(found: Workload, texts: Texts) -> str:
     video = found.schedule.video
     if video is None:
         return texts("streams_no_video")
-    return texts("streams_video", **{key: video[key] for key in ("width", "height", "codec", "name")})
+    return texts("streams_video", width=video.width, height=video.height, codec=video.codec, name=video.name)
 
 
 def _decoding(found: Workload, texts: Texts) -> list[str]:
@@ -204,7 +203,7 @@ def _decoding(found: Workload, texts: Texts) -> list[str]:
     frames = all_frames(found.decode_only) if found.decode_only else None
     if frames is None or found.decode_only is None or not found.schedule.video:
         return []
-    values = {"rate": _short(frames.per_s.median), "asked": _short(asked_per_s(found.decode_only))}
+    values = {"rate": _short(frames.per_s.median), "asked": _short(found.due_per_s)}
     if not found.schedule.fps:
         return [texts("streams_decoding_alone", **values)]
     return [texts("streams_decodes" if kept_up(found.decode_only) else "streams_cannot_decode", **values)]
@@ -304,8 +303,7 @@ def _values_of_verdict(row: Row, found: Growth, texts: Texts) -> dict[str, str]:
 
 def _measured_time(row: Row, texts: Texts) -> str:
     """Return how long the steady state was that is kept, at least."""
-    seconds = [each.seconds for each in row.frames]
-    return _duration(min(seconds, default=0.0), texts)
+    return _duration(min((streams.seconds for streams in row.frames), default=0.0), texts)
 
 
 def _rates(rates: Sequence[tuple[Row, Figure]], texts: Texts) -> str:

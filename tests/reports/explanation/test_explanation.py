@@ -19,7 +19,7 @@ from reports.explanation.explanation import (
     explain,
     explanation_rows,
 )
-from reports.results.npu import COMPONENTS
+from accounting.sizes import COMPONENTS
 from reports.results.rows import Row
 from scenarios.plan import Plan
 from tests.reports.results.test_rows import groups_of
