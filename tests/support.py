@@ -1,4 +1,4 @@
-"""What the tests of several rooms share: plans, targets and observers."""
+"""What the tests of several packages share: plans, readings, targets and observers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
 from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan, Step, Streams
+from targets.barriers import BarrierReading, Frames, StepData
 from targets.base import Target
 from targets.measured_process import Listener, Run, run_plan
 
@@ -20,6 +24,32 @@ SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.scripted_driver"))
 
 #: Far longer than anything takes; a test fails, and does not hang.
 TIME_LIMIT_S = 60.0
+
+
+#: A reading in which every figure is 0.
+_PROCESS = ProcessMemory(**dict.fromkeys(ProcessMemory.__struct_fields__, 0))
+_SYSTEM = SystemMemory(**dict.fromkeys(SystemMemory.__struct_fields__, 0))
+_NO_DATA = StepData()
+_NPU = NpuMemory(**dict.fromkeys(NpuMemory.__struct_fields__))
+
+
+def reading(npu_bytes: int | None = None, **process: int | None) -> Reading:
+    """Return a reading with these figures of the process; with an NPU whose dma-bufs take so much, if any is given."""
+    npu = None if npu_bytes is None else msgspec.structs.replace(_NPU, process_dmabuf_bytes=npu_bytes)
+    return Reading(msgspec.structs.replace(_PROCESS, **process), _SYSTEM, npu)
+
+
+def barrier(
+    phase: str,
+    context: int | None = None,
+    at_ns: int = 0,
+    data: StepData = _NO_DATA,
+    trimmed: bool = False,
+    **process: int | None,
+) -> BarrierReading:
+    """Return a barrier with these figures of the process, `pss_bytes` above all; the others are 0."""
+    read = reading(**process)
+    return BarrierReading(phase, context, at_ns, data, trimmed, read.process, read.system)
 
 
 def models_of(*paths: object) -> tuple[Model, ...]:
@@ -65,19 +95,20 @@ class Watcher:
         """Count."""
         self.samples += 1
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return what was seen."""
-        return {"seen": self._look(self.pid)}
+    def snapshot(self) -> Reading:
+        """Look; RSS is what was seen, if that is a number."""
+        seen = self._look(self.pid)
+        return reading(rss_bytes=seen if isinstance(seen, int) else 0)
 
 
 class Deaf:
     """A listener that keeps nothing of what it hears."""
 
     def step(self, step: Step) -> None:
-        """Hear of a step."""
+        """Take no note of a step."""
 
-    def frames(self, message: dict[str, Any], run: Run) -> None:
-        """Hear of frames."""
+    def frames(self, message: Frames, run: Run) -> None:
+        """Take no note of frames."""
 
 
 def walk(
