@@ -45,7 +45,7 @@ _INTERVAL_S = 0.02
 #: What is measured, by its name in the table: what stands after `python -m`, without the storage and the output.
 COMMANDS = {
     "report": ("reports",),
-    "compare": ("reports", "compare", "latest~1", "latest"),
+    "compare": ("reports", "compare", "latest~1", "latest", "--across", "runtime_version"),
     "history": ("reports", "history"),
     "list": ("storage", "list"),
 }

@@ -493,9 +493,9 @@ def _total(figures: Iterable[Figure | None]) -> Figure:
 
 
 def _difference(greater: Figure, smaller: Figure) -> Figure:
-    found = difference(greater, smaller)
-    assert found is not None
-    return found
+    figure = difference(greater, smaller)
+    assert figure is not None
+    return figure
 
 
 def _whole(figure: Figure | None) -> int | None:
@@ -506,7 +506,7 @@ def _whole_spread(figure: Figure | None) -> int | None:
     return round(figure.spread) if figure and figure.spread is not None else None
 
 
-def _naive_bytes(found: Explanation) -> int | None:
+def _naive_bytes(explanation: Explanation) -> int | None:
     """Return the whole memory that the claim leaves."""
-    saved = found.naive_saved_bytes
-    return None if saved is None else round(found.baseline_total.median - saved)
+    saved = explanation.naive_saved_bytes
+    return None if saved is None else round(explanation.baseline_total.median - saved)

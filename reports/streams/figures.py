@@ -45,10 +45,10 @@ _PANEL = 150
 _LEAST_MIB = 2.0
 
 
-def memory_figure(found: Workload, texts: Texts) -> Drawing | None:
+def memory_figure(workload: Workload, texts: Texts) -> Drawing | None:
     """Draw what the memory of each mode is for, and beside it the frames that it kept; None without measurements."""
-    shown = {row: parts for row in found.rows if (parts := memory_parts(row, found.decode_only))}
-    if not shown or not found.computes:
+    shown = {row: parts for row in workload.rows if (parts := memory_parts(row, workload.decode_only))}
+    if not shown or not workload.computes:
         return None
     names = [texts.scenario(row.scenario) for row in shown]
 
@@ -65,8 +65,8 @@ def memory_figure(found: Workload, texts: Texts) -> Drawing | None:
         frames.margins(x=0.25)
         if narrow:
             _rows_of(frames, names, narrow)
-        if found.due_per_s:
-            frames.axvline(found.due_per_s, color=INK, linewidth=1, linestyle="--")
+        if workload.due_per_s:
+            frames.axvline(workload.due_per_s, color=INK, linewidth=1, linestyle="--")
         memory.set_xlabel(texts("streams_axis_memory"))
         frames.set_xlabel(texts("streams_axis_rate"))
         for axes in (memory, frames):
@@ -76,16 +76,16 @@ def memory_figure(found: Workload, texts: Texts) -> Drawing | None:
     return drawing(draw, lambda narrow: _height(len(shown), narrow) * (2 if narrow else 1))
 
 
-def part_colours(found: Workload, texts: Texts) -> dict[str, str]:
+def part_colours(workload: Workload, texts: Texts) -> dict[str, str]:
     """Return what the bars of the figure of memory are made of, with their colours."""
-    parts = [each for row in found.rows if (each := memory_parts(row, found.decode_only))]
-    colours = {name: _COLOURS[name] for name in _PARTS if any(getattr(each, name) for each in parts)}
+    parts = [split for row in workload.rows if (split := memory_parts(row, workload.decode_only))]
+    colours = {name: _COLOURS[name] for name in _PARTS if any(getattr(split, name) for split in parts)}
     return {texts(f"streams_part_{name}"): colour for name, colour in {**colours, "frames": _FRAMES_COLOUR}.items()}
 
 
-def latency_figure(found: Workload, texts: Texts) -> Drawing | None:
+def latency_figure(workload: Workload, texts: Texts) -> Drawing | None:
     """Draw how late the frames of each mode are, by percentile, on a scale of powers; None where none was done."""
-    shown = {row: frames.latency for row in found.rows if (frames := all_frames(row)) and frames.latency}
+    shown = {row: frames.latency for row in workload.rows if (frames := all_frames(row)) and frames.latency}
     if not shown:
         return None
     names = [texts.scenario(row.scenario) for row in shown]
@@ -95,8 +95,8 @@ def latency_figure(found: Workload, texts: Texts) -> Drawing | None:
         axes.set_xscale("log")
         for place, (row, latency) in zip(_rows_of(axes, names, narrow), shown.items()):
             _latencies(axes, place, latency, SCENARIO_COLOURS.get(row.scenario, OTHER_COLOUR))
-        if found.schedule.fps:
-            axes.axvline(1000 / found.schedule.fps, color=INK, linewidth=1, linestyle="--")
+        if workload.schedule.fps:
+            axes.axvline(1000 / workload.schedule.fps, color=INK, linewidth=1, linestyle="--")
         _powers(axes)
         axes.set_xlabel(texts("streams_axis_latency"))
 
@@ -108,13 +108,13 @@ def latency_marks(texts: Texts) -> list[tuple[str, str, str]]:
     return [(texts(f"streams_percentile_{name}"), "currentColor", _MARK_TEXTS[name]) for name in PERCENTILES]
 
 
-def over_time_figure(found: Workload, texts: Texts) -> Drawing | None:
+def over_time_figure(workload: Workload, texts: Texts) -> Drawing | None:
     """Draw RSS over the steady state of one repeat of each row, from its start, with what is said of its growth.
 
     None where no run was long enough for a slope.
     """
-    shown = [(row, series) for row in found.rows if (series := _series(row))]
-    if not shown or not any(growth(row) for row in found.rows):
+    shown = [(row, series) for row in workload.rows if (series := _series(row))]
+    if not shown or not any(growth(row) for row in workload.rows):
         return None
 
     def draw(canvas: Canvas, narrow: bool) -> None:
@@ -233,11 +233,11 @@ def _over_time(axes: Axes, series: Series, colour: str) -> None:
 
 def _panel_title(row: Row, texts: Texts) -> str:
     """Return the scenario with what is said of its RSS, and of its heap where that grows and RSS does not."""
-    found, heap = growth(row), growth(row, HEAP)
+    rss, heap = growth(row), growth(row, HEAP)
     name = texts.scenario(row.scenario)
-    if found is None:
+    if rss is None:
         return name
-    said = texts("streams_panel", scenario=name, verdict=growth_words(found, texts))
-    if heap and heap.verdict == "growing" and found.verdict != "growing":
-        return texts("streams_panel_heap", said=said, verdict=growth_words(heap, texts))
-    return said
+    title = texts("streams_panel", scenario=name, verdict=growth_words(rss, texts))
+    if heap and heap.verdict == "growing" and rss.verdict != "growing":
+        return texts("streams_panel_heap", title=title, verdict=growth_words(heap, texts))
+    return title

@@ -150,9 +150,7 @@ def workloads(rows: Sequence[Row]) -> list[Workload]:
     for row in rows:
         if row.schedule:
             of_workloads.setdefault(workload(row.info), Workload(row.schedule, [])).rows.append(row)
-    return sorted(
-        of_workloads.values(), key=lambda found: max(row.file.recorded_at for row in found.rows), reverse=True
-    )
+    return sorted(of_workloads.values(), key=lambda one: max(row.file.recorded_at for row in one.rows), reverse=True)
 
 
 def all_frames(row: Row) -> FrameFigures | None:
@@ -225,28 +223,28 @@ def trends(row: Row, memory: str = RSS) -> Sequence[tuple[Series, Trend]]:
     for series in (streams.series for streams in row.frames):
         readings = (series.rss_bytes if memory == RSS else series.heap_bytes) if series else None
         known = [size for size in readings or () if size is not None]
-        if series and readings and len(known) == len(readings) and (found := trend(series.seconds, known)):
-            repeats.append((series, found))
+        if series and readings and len(known) == len(readings) and (fitted := trend(series.seconds, known)):
+            repeats.append((series, fitted))
     return repeats
 
 
 def growth(row: Row, memory: str = RSS) -> Growth | None:
     """Return whether RSS, or HEAP, grew over time; None where there are no readings, or too few."""
-    repeats = [found for _, found in trends(row, memory)]
+    repeats = [fitted for _, fitted in trends(row, memory)]
     if not repeats:
         return None
-    verdict = next(name for name in VERDICTS if any(found.verdict == name for found in repeats))
-    own = [found for found in repeats if found.verdict == verdict]
+    verdict = next(name for name in VERDICTS if any(fitted.verdict == name for fitted in repeats))
+    own = [fitted for fitted in repeats if fitted.verdict == verdict]
     return Growth(
         verdict=verdict,
         count=len(own),
         repeats=len(repeats),
-        slope=statistics.median(found.slope_bytes_per_s for found in own),
-        low=min(found.low_bytes_per_s for found in own),
-        high=max(found.high_bytes_per_s for found in own),
-        confidence_percent=min(found.growing_confidence_percent for found in own),
-        level_after_s=max((found.level_after_s for found in own if found.level_after_s is not None), default=None),
-        resolution=max(found.resolution_bytes_per_s for found in own),
+        slope=statistics.median(fitted.slope_bytes_per_s for fitted in own),
+        low=min(fitted.low_bytes_per_s for fitted in own),
+        high=max(fitted.high_bytes_per_s for fitted in own),
+        confidence_percent=min(fitted.growing_confidence_percent for fitted in own),
+        level_after_s=max((fitted.level_after_s for fitted in own if fitted.level_after_s is not None), default=None),
+        resolution=max(fitted.resolution_bytes_per_s for fitted in own),
     )
 
 
