@@ -239,5 +239,5 @@ def _panel_title(row: Row, texts: Texts) -> str:
         return name
     title = texts("streams_panel", scenario=name, verdict=growth_words(rss, texts))
     if heap and heap.verdict == "growing" and rss.verdict != "growing":
-        return texts("streams_panel_heap", title=title, verdict=growth_words(heap, texts))
+        return texts("streams_panel_heap", said=title, verdict=growth_words(heap, texts))
     return title
