@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 from benchmarks.comparison_accuracy import GROWN, measure
 from reports.history.change_points import ChangePoint, change_points
@@ -86,7 +87,8 @@ def read_lines(files: Sequence[Path]) -> Noise:
     """Return what the files have, each a configuration."""
     found: dict[tuple[str, str], list[float]] = {}
     for file in files:
-        for figures in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            figures = json.loads(line, object_hook=lambda fields: SimpleNamespace(**fields))
             for name in _METRICS:
                 found.setdefault((file.stem, name), []).extend(find_metric(name).values(figures))
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -30,7 +30,10 @@ from reports.base.units import number, shown_unit
 from reports.compare.changes import Change, compare_runs
 from reports.compare.difference import HIGHER, LOWER
 from reports.compare.noise import ENOUGH_RUNS
+from samplers.environment import environment
 from storage.metrics import find_metric
+from storage.result import Result
+from storage.run_file import WITHOUT_SPEED, save_run
 from storage.runs import Run, read_runs
 from targets.base import Target
 from tests.reports.compare.growing_driver import VARIABLE
@@ -103,20 +106,19 @@ def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
     targets = {"onnxruntime": target}
     with tempfile.TemporaryDirectory() as traces:
         bench = Bench(settings, ModelSets(_MOBILENET, streams=1), targets, Videos(targets), Path(traces), Silent())
-        results = [bench.measure("onnxruntime", scenario).info for scenario in _SCENARIOS]
+        results = [bench.measure("onnxruntime", scenario).result for scenario in _SCENARIOS]
     save_run(storage, _document(results), name)
 
 
-def _document(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _document(results: Sequence[Result]) -> dict[str, Any]:
     """Return the run in the form of a file; their latencies' statistics are of no use here."""
     return {
-        "machine_info": {"reusebench": {"board": "here"}},
+        "machine_info": {"reusebench": environment("here")},
         "commit_info": {},
         "benchmarks": [],
         "datetime": datetime.now(timezone.utc).isoformat(),
         "version": "",
-        WITHOUT_SPEED: [{"extra_info": info} for info in results],
-        PROGRAMS: [],
+        WITHOUT_SPEED: [{"extra_info": result} for result in results],
     }
 
 

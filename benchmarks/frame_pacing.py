@@ -12,12 +12,13 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from harness.measuring.frames import FramesWatch
 from harness.measuring.videos import Videos
 from samplers.observer import Observer
 from scenarios.plan import Context, Plan, Streams, Video
+from storage.result import StreamsRun
+from targets.barriers import Frames
 from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import Run, run_plan
 from tests.support import Deaf, models_of
@@ -35,9 +36,9 @@ class _Listener(Deaf):
     def __init__(self, plan: Plan, observer: Observer) -> None:
         self.watch = FramesWatch(plan, observer, computes=True)
 
-    def frames(self, message: dict[str, Any], run: Run) -> None:  # noqa: ARG002
+    def frames(self, message: Frames, run: Run) -> None:  # noqa: ARG002
         """Gather them."""
-        self.watch.hear(message)
+        self.watch.take(message)
 
 
 def main() -> int:
@@ -62,7 +63,7 @@ def _videos() -> Iterator[tuple[str, Video | None]]:
     yield f"{video.width}x{video.height} {video.codec}, decoded and scaled", video
 
 
-def _measure(seconds: float, fps: float, video: Video | None) -> dict[str, Any]:
+def _measure(seconds: float, fps: float, video: Video | None) -> StreamsRun:
     schedule = Streams(_STREAMS, fps, queue=0, warm_up_s=2.0, duration_s=seconds, video=video)
     contexts = tuple(Context(stream, 0) for stream in range(_STREAMS) for _ in range(_CONTEXTS))
     plan = Plan("pacing", None, "idle", models_of("none"), contexts, cores=2, rounds=1, schedule=schedule)
@@ -71,20 +72,24 @@ def _measure(seconds: float, fps: float, video: Video | None) -> dict[str, Any]:
     run = run_plan(_TARGET, plan, observer, 60.0, listener)
     if run.failure:
         sys.exit(f"{run.failure}\n{run.failure.last_words}")
-    found = listener.watch.summary(run.interrupted)
-    assert found is not None
-    return found
+    streams = listener.watch.summary(run.interrupted)
+    assert streams is not None
+    return streams
 
 
-def _table(found: dict[str, Any]) -> Iterator[str]:
-    whole = found["all"]
-    yield f"  {whole['done']} of {whole['due']} frames done, {whole['dropped']} dropped, {whole['missed']} missed"
+def _table(streams: StreamsRun) -> Iterator[str]:
+    whole, stages_ns, cpu = streams.all, streams.stages_ns, streams.cpu
+    assert whole is not None
+    assert stages_ns is not None
+    assert cpu is not None
+    yield f"  {whole.done} of {whole.due} frames done, {whole.dropped} dropped, {whole.missed} missed"
     yield f"  {'ms':<18}{'50 %':>8}{'90 %':>8}{'99 %':>8}{'max':>8}"
     for stage, name in _STAGES.items():
-        figures = found["stages_ns"][stage]
-        yield f"  {name:<18}" + "".join(f"{figures[each] / 1e6:8.3f}" for each in ("p50", "p90", "p99", "max"))
-    cpu = found["cpu"]
-    yield f"  CPU, of one core: process {cpu['process_percent']:.1f} %, harness {cpu['harness_percent']:.1f} %"
+        times_ns = stages_ns[stage]
+        if times_ns is not None:
+            shown = (times_ns.p50, times_ns.p90, times_ns.p99, times_ns.max)
+            yield f"  {name:<18}" + "".join(f"{time_ns / 1e6:8.3f}" for time_ns in shown)
+    yield f"  CPU, of one core: process {cpu.process_percent:.1f} %, harness {cpu.harness_percent:.1f} %"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ process. A result has five repeats of twelve contexts, and the size of such a on
 from __future__ import annotations
 
 import argparse
-import copy
 import datetime
 import resource
 import subprocess
@@ -17,10 +16,23 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from scenarios.catalogue import SCENARIOS
-from tests.reports.stored import MIB, dup, even, npu_account, result, write_run
+from storage.result import Result
+from storage.run_file import Commit
+from tests.reports.stored import (
+    MIB,
+    MakeAccount,
+    changed,
+    dup,
+    even,
+    npu_account,
+    result,
+    with_memory,
+    write_run,
+)
 from tests.support import CHECKOUT
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
@@ -33,7 +45,7 @@ _INTERVAL_S = 0.02
 #: What is measured, by its name in the table: what stands after `reusebench`, without the storage and the output.
 COMMANDS = {
     "report": ("report",),
-    "compare": ("compare", "latest~1", "latest"),
+    "compare": ("compare", "latest~1", "latest", "--across", "runtime_version"),
     "history": ("history",),
     "list": ("runs", "list"),
 }
@@ -109,14 +121,12 @@ def make_storage(storage: Path, count: int) -> int:
     runs = -(-count // len(first))
     for number in range(runs):
         at = (_FIRST_RUN + datetime.timedelta(hours=number)).isoformat()
-        commit = {"id": f"{number:040x}", "dirty": False}
-        write_run(
-            storage, [_changed(info, number, number * _VERSIONS // runs) for info in first], number + 1, at, commit
-        )
+        infos = [_measured(info, number, number * _VERSIONS // runs) for info in first]
+        write_run(storage, infos, number + 1, at, Commit(id=f"{number:040x}"))
     return runs * len(first)
 
 
-def _results(storage: Path, npu: Any) -> list[dict[str, Any]]:
+def _results(storage: Path, npu: MakeAccount | None) -> list[Result]:
     costs = {
         scenario.name: even(40, _REPEATS, 0.5) if scenario.baseline is None else dup(40, 10, _REPEATS)
         for scenario in SCENARIOS
@@ -125,14 +135,15 @@ def _results(storage: Path, npu: Any) -> list[dict[str, Any]]:
     return [result(storage, name, cost, npu=npu, computes=not npu, run=run) for name, cost in costs.items()]
 
 
-def _changed(info: dict[str, Any], number: int, version: int) -> dict[str, Any]:
+def _measured(info: Result, number: int, version: int) -> Result:
     """Return the result as another run would have measured it."""
-    changed = copy.deepcopy(info)
-    changed.update(run=f"run{number}", runtime_version=f"1.{version}.0")
-    for name, sizes in changed["memory"].items():
-        if name.startswith("application_"):
-            changed["memory"][name] = [size if size is None else size + number * 7919 % 64 * 4096 for size in sizes]
-    return changed
+    more_bytes = number * 7919 % 64 * 4096
+    sizes = {
+        name: [size if size is None else size + more_bytes for size in values]
+        for name, values in msgspec.structs.asdict(info.memory).items()
+        if name.startswith("application_")
+    }
+    return with_memory(changed(info, run=f"run{number}", runtime_version=f"1.{version}.0"), **sizes)
 
 
 def _cpu_s() -> float:

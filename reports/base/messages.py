@@ -1,16 +1,13 @@
-"""What is stored of events, in words: what failed, why, and what could be read."""
+"""Stored messages in words: what failed, why, and what could be read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from messages import Message, words
+from messages import Message, read_sentence, words
 from reports.base.texts import Texts
 
-__all__ = ["message_words"]
+__all__ = ["in_words"]
 
 
-def message_words(stored: str | Mapping[str, Any], texts: Texts) -> str:
-    """Return a stored message, of version 0.1.0 a sentence, in the language of the texts."""
-    return words(Message.from_json(stored), texts.language)
+def in_words(message: Message | str, texts: Texts) -> str:
+    """Return a message, or a sentence of version 0.1.0, in the language of the texts."""
+    return words(message if isinstance(message, Message) else read_sentence(message), texts.language)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
+
+import msgspec
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.claims.judges import Judgement, judge
@@ -38,26 +39,31 @@ CLAIMS_COLUMNS = (
 _IDENTITY = CLAIMS_COLUMNS[:5]
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """One claim, with what is looked at to judge it."""
 
     id: str
-    source: Source
+    #: In the file, the name of the source.
+    source_name: str = msgspec.field(name="source")
     #: Runtimes that it is about; None: any.
-    runtimes: tuple[str, ...] | None
+    runtimes: Optional[tuple[str, ...]]
     #: Which of Rockchip's libraries: "full", or "mini" as its small chips have it; None: either.
-    library: str | None
+    library: Optional[str]
     #: By language.
-    claim: Mapping[str, str]
-    test: Mapping[str, str]
+    claim: dict[str, str]
+    test: dict[str, str]
     #: A name of judges.JUDGES, and its parameters.
     judge: str
-    parameters: Mapping[str, Any]
+    parameters: dict[str, Any]
+
+    @property
+    def source(self) -> Source:
+        """Where it is made."""
+        return _read_file().sources[self.source_name]
 
     def concerns(self, group: Group) -> bool:
         """Whether the claim is about the group's runtime and chip."""
-        library = "mini" if group.info.get("chip") in _MINI_CHIPS else "full"
+        library = "mini" if group.info.chip in _MINI_CHIPS else "full"
         about_runtime = self.runtimes is None or group.info.runtime in self.runtimes
         return about_runtime and self.library in (None, library)
 
@@ -71,24 +77,19 @@ class Judged:
     judgement: Judgement
 
 
-@cache
+class _ClaimsFile(msgspec.Struct, frozen=True):
+    sources: dict[str, Source]
+    claims: tuple[Claim, ...]
+
+
 def read_claims() -> tuple[Claim, ...]:
     """Return every claim, in the order of the file."""
-    data = json.loads(_FILE.read_text(encoding="utf-8"))
-    sources = {key: Source(**source) for key, source in data["sources"].items()}
-    return tuple(
-        Claim(
-            id=each.id,
-            source=sources[each.source],
-            runtimes=None if each.runtimes is None else tuple(each.runtimes),
-            library=each.library,
-            claim=each.claim,
-            test=each.test,
-            judge=each.judge,
-            parameters=each.parameters,
-        )
-        for each in data["claims"]
-    )
+    return _read_file().claims
+
+
+@cache
+def _read_file() -> _ClaimsFile:
+    return msgspec.json.decode(_FILE.read_bytes(), type=_ClaimsFile)
 
 
 def judge_claims(groups: Iterable[Group]) -> list[Judged]:
@@ -105,7 +106,7 @@ def judge_claims(groups: Iterable[Group]) -> list[Judged]:
 def claims_rows(group: Group) -> list[dict[str, Any]]:
     """Return a row in CLAIMS_COLUMNS for each claim that is about the group; reasons are English."""
     texts = texts_of(LANGUAGES[0])
-    identity = {key: group.info[key] for key in _IDENTITY}
+    identity = {name: getattr(group.info, name) for name in _IDENTITY}
     return [
         {
             **identity,

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from accounting.account import Account, ApplicationBuffers
+from accounting.sizes import COMPONENTS
 from reports.base.format import milliseconds, npu_mib, per_second, percent
 from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
-from reports.results.npu import COMPONENTS
 from reports.results.rows import Group, Row
 from reports.sections.copies import avoided_bytes, copied
 
@@ -139,7 +140,7 @@ def only_weights_shared(group: Group, scenario: str) -> Judgement:
     """Judge by the ledger: dups have no weights, and internal tensors and register commands of their own."""
     row = _measured(group, scenario)
     sizes = _of_mechanism(row, "dup")
-    shared = {each.component for account in row.accounts for each in account.shared}
+    shared = {memory.component for account in row.accounts for memory in account.shared}
     own = sizes["internal"].median and sizes["register_commands"].median
     alone = bool(not sizes["weights"].median and own and shared == {"weights"})
     return _yes_or_no(alone, "weights_alone", "not_weights_alone", sizes["weights"], "bytes", _parts(sizes))
@@ -148,23 +149,23 @@ def only_weights_shared(group: Group, scenario: str) -> Judgement:
 def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement:
     """Judge by the ledger: inferences name buffers that the application allocated; which, by kind."""
     accounts = _ledgers(_first_measured(group, scenarios))
-    found = [each.application_buffers for each in accounts if "application_buffers" in each]
-    if len(found) < len(accounts):
+    repeats = [account.application_buffers for account in accounts if account.application_buffers is not None]
+    if len(repeats) < len(accounts):
         raise CannotBeJudged("stored_before")
-    if not all(found):
+    if not all(repeats):
         raise CannotBeJudged("no_application_buffers")
-    sums = [sum(kind["read"] for kind in each) for each in found]
-    fewest = found[sums.index(min(sums))]
+    sums = [sum(entry.read for entry in repeat) for repeat in repeats]
+    fewest = repeats[sums.index(min(sums))]
     figure = Figure.of(sums)
     assert figure is not None
     shown = Phrase("claims_buffers", {kind: _named_of(fewest, kind) for kind in _BUFFER_KINDS})
     return _yes_or_no(min(sums) > 0, "still_read", "never_read", figure, "buffers", shown)
 
 
-def _named_of(found: Sequence[Mapping[str, Any]], kind: str) -> str:
+def _named_of(buffers: Sequence[ApplicationBuffers], kind: str) -> str:
     """Return how many buffers of a kind are named, of how many."""
-    read, count = (sum(each[key] for each in found if each.kind == kind) for key in ("read", "count"))
-    return f"{read}/{count}"
+    of_kind = [entry for entry in buffers if entry.kind == kind]
+    return f"{sum(entry.read for entry in of_kind)}/{sum(entry.count for entry in of_kind)}"
 
 
 def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
@@ -188,7 +189,7 @@ def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
 def memory_saved(group: Group, scenario: str) -> Judgement:
     """Judge by NPU memory, else by application memory over the import: more is saved than repeats differ by."""
     row, _ = _compared(group, scenario)
-    saved = row.npu_saved or row.saved_over_baseline
+    saved = row.saved_memory
     if saved is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
     values = {"saved": npu_mib(saved), "memory": "npu" if row.npu_saved else "over_import"}
@@ -276,9 +277,9 @@ def _rate_kept(group: Group, scenario: str, tolerance_percent: float) -> Judgeme
     return Judgement(verdict, reason, figure, "percent", shown)
 
 
-def _ledgers(row: Row) -> list[dict[str, Any]]:
+def _ledgers(row: Row) -> list[Account]:
     """Return the accounts of the repeats, all by a ledger."""
-    if not row.accounts or any(each.source != "ledger" for each in row.accounts):
+    if not row.accounts or any(account.source != "ledger" for account in row.accounts):
         raise CannotBeJudged("no_ledger")
     return row.accounts
 
@@ -287,20 +288,25 @@ def _of_contexts(row: Row, component: str) -> list[list[int]]:
     """Return the bytes that each context has of a component, for each repeat."""
     if not row.accounts:
         raise CannotBeJudged("no_account")
-    sizes = [[context[f"{component}_bytes"] for context in each.contexts] for each in row.accounts]
-    if any(size is None for each in sizes for size in each):
-        raise CannotBeJudged("not_told_apart")
-    return sizes
+    repeats = []
+    for account in row.accounts:
+        sizes = [context.size_bytes(component) for context in account.contexts]
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes):
+            raise CannotBeJudged("not_told_apart")
+        repeats.append(known)
+    return repeats
 
 
 def _of_mechanism(row: Row, mechanism: str) -> dict[str, Figure]:
     """Return what all contexts that were made by the mechanism have of each component, by the ledger."""
-    places = [place for place, each in enumerate(row.info.plan.contexts) if each.mechanism == mechanism]
+    places = [place for place, context in enumerate(row.info.plan.contexts) if context.mechanism == mechanism]
     accounts = _ledgers(row)
     if not places:
         raise CannotBeJudged("not_measured", scenario=row.scenario)
     sums = {
-        name: Figure.of(sum(each.contexts[place][f"{name}_bytes"] for place in places) for each in accounts)
+        # A ledger knows every component.
+        name: Figure.of(sum(account.contexts[place].size_bytes(name) or 0 for place in places) for account in accounts)
         for name in COMPONENTS
     }
     return {name: figure for name, figure in sums.items() if figure}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
-import operator
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
+from accounting.account import Account
+from accounting.sizes import COMPONENTS, ContextMemory
 from reports.base.statistics import Figure, difference
-from reports.results.npu import COMPONENTS, component_memory
+from reports.results.npu import component_memory
 from reports.results.rows import Row
+from scenarios.plan import SHARED_CONTEXT, Context
 
 __all__ = [
     "ACCOUNT",
@@ -58,8 +60,10 @@ EXPLANATION_COLUMNS = (
     "basis",
 )
 
-_SHARED_CONTEXT = "shared_context"
-_Sizes = dict[str, "float | None"]
+_Sizes = dict[str, Optional[float]]
+#: Of a context: the model's digest, the mechanism, the place in a shared internal memory, what is outside, what is not
+#: copied.
+_Kind = tuple[str, str, str, tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -160,30 +164,32 @@ def measured_memory(row: Row) -> Memory | None:
 
 def explanation_rows(row: Row) -> list[dict[str, Any]]:
     """Return a row in EXPLANATION_COLUMNS for each component and for the total; none where nothing is explained."""
-    found = explain(row)
-    if found is None:
+    explanation = explain(row)
+    if explanation is None:
         return []
-    sides = [{**found.baseline, TOTAL: found.baseline_total}, {**found.predicted, TOTAL: found.predicted_total}]
-    measured, errors = {**found.measured, TOTAL: found.measured_total}, {**found.error_by_component, TOTAL: found.error}
+    baseline = {**explanation.baseline, TOTAL: explanation.baseline_total}
+    predicted = {**explanation.predicted, TOTAL: explanation.predicted_total}
+    measured = {**explanation.measured, TOTAL: explanation.measured_total}
+    errors = {**explanation.error_by_component, TOTAL: explanation.error}
     return [
         {
             "component": name,
-            "baseline_bytes": _whole(sides[0][name]),
-            "predicted_bytes": _whole(sides[1][name]),
+            "baseline_bytes": _whole(baseline[name]),
+            "predicted_bytes": _whole(predicted[name]),
             "measured_bytes": _whole(measured[name]),
             "measured_spread_bytes": _whole_spread(measured[name]),
             "error_bytes": _whole(errors[name]),
-            "naive_bytes": _naive_bytes(found) if name == TOTAL else None,
-            "basis": found.basis,
+            "naive_bytes": _naive_bytes(explanation) if name == TOTAL else None,
+            "basis": explanation.basis,
         }
         for name in measured
     ]
 
 
 def _explanation(basis: str, row: Row, baseline: Row, own: Memory, other: Memory, predicted: Memory) -> Explanation:
-    contexts = _contexts(row)
+    contexts = row.info.plan.contexts
     # Of fewer contexts than the baseline's nobody claims anything.
-    as_many = len(contexts) == len(_contexts(baseline))
+    as_many = len(contexts) == len(baseline.info.plan.contexts)
     reusing = [place for place, reuses in enumerate(_reuses(contexts)) if reuses and as_many]
     return Explanation(
         basis=basis,
@@ -205,40 +211,37 @@ def _explanation(basis: str, row: Row, baseline: Row, own: Memory, other: Memory
 # The plan.
 
 
-def _contexts(row: Row) -> list[dict[str, Any]]:
-    contexts: list[dict[str, Any]] = row.info.plan.contexts
-    return contexts
-
-
-def _roles(contexts: Sequence[Mapping[str, Any]]) -> list[str]:
+def _roles(contexts: Sequence[Context]) -> list[str]:
     """Return each context's place in a shared internal memory: "none", "first" or "further"."""
-    seen: set[int | None] = set()
+    numbers: set[int] = set()
     roles = []
-    for number in (context.get("internal") for context in contexts):
-        roles.append("none" if number is None else "further" if number in seen else "first")
-        seen.add(number)
+    for context in contexts:
+        if context.internal is None:
+            roles.append("none")
+        else:
+            roles.append("further" if context.internal in numbers else "first")
+            numbers.add(context.internal)
     return roles
 
 
-def _reuses(contexts: Sequence[Mapping[str, Any]]) -> list[bool]:
+def _reuses(contexts: Sequence[Context]) -> list[bool]:
     """Return of each context whether it reuses another one, or an internal memory that another one has already."""
     return [context.source is not None or role == "further" for context, role in zip(contexts, _roles(contexts))]
 
 
-def _shares(contexts: Sequence[Mapping[str, Any]]) -> list[bool]:
+def _shares(contexts: Sequence[Context]) -> list[bool]:
     """Return of each context whether it reuses another one, or is reused."""
     sources = {context.source for context in contexts}
-    pairs = zip(contexts, _roles(contexts))
-    shared = {context.get("internal") for context, role in pairs if role == "further"}
+    shared = {context.internal for context, role in zip(contexts, _roles(contexts)) if role == "further"}
     return [
-        reuses or place in sources or context.get("internal") in shared
+        reuses or place in sources or context.internal in shared
         for place, (context, reuses) in enumerate(zip(contexts, _reuses(contexts)))
     ]
 
 
-def _shared(contexts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _shared(contexts: Sequence[Context]) -> tuple[str, ...]:
     """Return the components that contexts have of another one."""
-    if any(context.mechanism == _SHARED_CONTEXT for context in contexts):
+    if any(context.mechanism == SHARED_CONTEXT for context in contexts):
         return COMPONENTS
     weights = any(context.source is not None for context in contexts)
     return ("weights",) * weights + ("internal",) * ("further" in _roles(contexts))
@@ -246,8 +249,8 @@ def _shared(contexts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def _digests(row: Row) -> list[str]:
     """Return the digest of each context's model."""
-    models = row.info.plan.models
-    return [str(models[context.model]["digest"]) for context in _contexts(row)]
+    plan = row.info.plan
+    return [plan.models[context.model].digest for context in plan.contexts]
 
 
 # NPU memory, by the account.
@@ -255,13 +258,13 @@ def _digests(row: Row) -> list[str]:
 
 def _have_accounts_alike(row: Row, baseline: Row) -> bool:
     """Whether both have an account, of one source: another one tells other components apart."""
-    sources = [{account.source for account in each.accounts} for each in (row, baseline)]
-    return len(sources[0]) == 1 and sources[0] == sources[1]
+    sources, others = ({account.source for account in accounts} for accounts in (row.accounts, baseline.accounts))
+    return len(sources) == 1 and sources == others
 
 
 def _npu_memory(row: Row) -> Memory | None:
-    found = component_memory(row)
-    return Memory(NPU, found.sizes, found.total) if found and found.total else None
+    memory = component_memory(row)
+    return Memory(NPU, memory.sizes, memory.total) if memory and memory.total else None
 
 
 def _by_account(row: Row, baseline: Row) -> Memory:
@@ -273,29 +276,26 @@ def _by_account(row: Row, baseline: Row) -> Memory:
     return Memory(NPU, sizes, total)
 
 
-def _predicted(row: Row, baseline: Row, account: Mapping[str, Any]) -> _Sizes:
+def _predicted(row: Row, baseline: Row, account: Account) -> _Sizes:
     means = _means_by_model(_digests(baseline), account.contexts)
     # A further thread on a context adds nothing.
-    made = [(context, means[digest]) for context, digest in zip(_contexts(row), _digests(row)) if _is_made(context)]
-    sizes = {name: _sum(each[name] for _, each in made) for name in COMPONENTS}
-    sizes["weights"] = _sum(each.weights for context, each in made if context.source is None)
-    sizes["internal"] = _internal_bytes([(context.get("internal"), each.internal) for context, each in made])
+    pairs = zip(row.info.plan.contexts, _digests(row))
+    made = [(context, means[digest]) for context, digest in pairs if context.mechanism != SHARED_CONTEXT]
+    sizes = {name: _sum(of_context[name] for _, of_context in made) for name in COMPONENTS}
+    sizes["weights"] = _sum(of_context["weights"] for context, of_context in made if context.source is None)
+    sizes["internal"] = _internal_bytes([(context.internal, of_context["internal"]) for context, of_context in made])
     sizes["other"] = _sum([sizes["other"], account.unattributed_bytes])
     return sizes
 
 
-def _is_made(context: Mapping[str, Any]) -> bool:
-    return bool(context.mechanism != _SHARED_CONTEXT)
-
-
-def _means_by_model(digests: Sequence[str], contexts: Sequence[Mapping[str, Any]]) -> dict[str, _Sizes]:
+def _means_by_model(digests: Sequence[str], contexts: Sequence[ContextMemory]) -> dict[str, _Sizes]:
     """Return what a context of each model has on average, by component."""
-    of_model: dict[str, list[Mapping[str, Any]]] = {}
+    of_models: dict[str, list[ContextMemory]] = {}
     for digest, context in zip(digests, contexts):
-        of_model.setdefault(digest, []).append(context)
+        of_models.setdefault(digest, []).append(context)
     return {
-        digest: {name: _mean(context[f"{name}_bytes"] for context in each) for name in COMPONENTS}
-        for digest, each in of_model.items()
+        digest: {name: _mean(context.size_bytes(name) for context in of_model) for name in COMPONENTS}
+        for digest, of_model in of_models.items()
     }
 
 
@@ -310,8 +310,8 @@ def _internal_bytes(members: Sequence[tuple[int | None, float | None]]) -> float
 
 
 def _own_by_account(row: Row, places: Sequence[int]) -> dict[str, Figure | None]:
-    def of_repeat(account: Mapping[str, Any], name: str) -> float | None:
-        return _mean(account.contexts[place][f"{name}_bytes"] for place in places)
+    def of_repeat(account: Account, name: str) -> float | None:
+        return _mean(account.contexts[place].size_bytes(name) for place in places)
 
     return {name: Figure.of(of_repeat(account, name) for account in row.accounts) for name in COMPONENTS}
 
@@ -336,14 +336,20 @@ class _Repeat:
 
 def _repeats(row: Row) -> list[_Repeat]:
     memory = row.info.memory
-    names = ("baseline_memory_bytes", "context_memory_bytes", "application_memory_bytes")
-    values = [memory[name] for name in names]
-    decoders = memory.get("decoder_memory_bytes", [None] * len(values[0]))
-    return [_Repeat(*each) for each in zip(*values, decoders) if None not in each[: len(names)]]
+    repeats = []
+    for imported, contexts, whole, decoders in zip(
+        memory.baseline_memory_bytes,
+        memory.context_memory_bytes,
+        memory.application_memory_bytes,
+        memory.decoder_memory_bytes or (None,) * len(memory.baseline_memory_bytes),
+    ):
+        if imported is not None and contexts is not None and whole is not None:
+            repeats.append(_Repeat(imported, contexts, whole, decoders))
+    return repeats
 
 
 def _application_memory(row: Row) -> Memory | None:
-    repeats, reuses = _repeats(row), _reuses(_contexts(row))
+    repeats, reuses = _repeats(row), _reuses(row.info.plan.contexts)
     total = Figure.of(repeat.whole_bytes for repeat in repeats)
     sizes = {
         "import": Figure.of(repeat.import_bytes for repeat in repeats),
@@ -369,15 +375,16 @@ def _by_contexts(row: Row, baseline: Row) -> Memory:
     before, stand_ins = _repeats(baseline), _stand_ins(row)
     alone = [_unshared_bytes(row, baseline, repeat) for repeat in before]
     added = [[repeat.contexts_bytes[place] for place in stand_ins.values()] for repeat in _repeats(row)]
-    reuses = [_reuses(_contexts(row))[place] for place in stand_ins]
+    all_reuse = _reuses(row.info.plan.contexts)
+    reuses = [all_reuse[place] for place in stand_ins]
     sizes: dict[str, Figure | None] = {
         "import": Figure.of(repeat.import_bytes for repeat in before),
         **_decoders(before),
-        "loaded": _total([Figure.of(alone), Figure.of(_sum_where(reuses, False, each) for each in added)]),
-        "reusing": Figure.of(_sum_where(reuses, True, each) for each in added),
+        "loaded": _total([Figure.of(alone), Figure.of(_sum_where(reuses, False, repeat) for repeat in added)]),
+        "reusing": Figure.of(_sum_where(reuses, True, repeat) for repeat in added),
         "at_once": Figure.of(repeat.at_once_bytes for repeat in before),
     }
-    kept = Figure.of(_kept_bytes(repeat) + each for repeat, each in zip(before, alone))
+    kept = Figure.of(_kept_bytes(repeat) + size for repeat, size in zip(before, alone))
     return Memory(APPLICATION, sizes, _total([kept, Figure.of(map(sum, added))]))
 
 
@@ -392,17 +399,20 @@ def _unshared_bytes(row: Row, baseline: Row, repeat: _Repeat) -> float:
     What is copied stands in memory twice. So a context has as much less as its inference copies less.
     """
     own, before = _copied_bytes(row, baseline)
-    uncopied = _means(_digests(baseline), map(operator.sub, repeat.contexts_bytes, before))
-    planned = zip(_digests(row), own, _shares(_contexts(row)))
-    return sum(uncopied[digest] + copied for digest, copied, shares in planned if not shares)
+    uncopied = [added - copied for added, copied in zip(repeat.contexts_bytes, before)]
+    means = _means(_digests(baseline), uncopied)
+    planned = zip(_digests(row), own, _shares(row.info.plan.contexts))
+    return sum(means[digest] + copied for digest, copied, shares in planned if not shares)
 
 
 def _copied_bytes(row: Row, baseline: Row) -> tuple[list[int], list[int]]:
     """Return what an inference of each context copies, and of the baseline's; nothing where either was not counted."""
     own, before = (
-        [each.input_bytes + each.output_bytes for each in one.info.get("copies") or ()] for one in (row, baseline)
+        [copies.input_bytes + copies.output_bytes for copies in info.copies or ()] for info in (row.info, baseline.info)
     )
-    return (own, before) if own and before else ([0] * len(_contexts(row)), [0] * len(_contexts(baseline)))
+    if own and before:
+        return own, before
+    return [0] * len(row.info.plan.contexts), [0] * len(baseline.info.plan.contexts)
 
 
 def _stand_ins(row: Row) -> dict[int, int]:
@@ -410,21 +420,25 @@ def _stand_ins(row: Row) -> dict[int, int]:
 
     The first of a kind is often unlike all others: pages of libraries and of the allocator are first touched there.
     """
-    of_kind: dict[tuple[Any, ...], list[int]] = {}
-    for place, (kind, shares) in enumerate(zip(_kinds(row), _shares(_contexts(row)))):
+    contexts = row.info.plan.contexts
+    places_of_kind: dict[_Kind, list[int]] = {}
+    for place, (kind, shares) in enumerate(zip(_kinds(row), _shares(contexts))):
         if shares:
-            of_kind.setdefault(kind, []).append(place)
-    found = {place: places[min(number, 1)] for places in of_kind.values() for number, place in enumerate(places)}
-    return dict(sorted(found.items()))
+            places_of_kind.setdefault(kind, []).append(place)
+    stand_ins = {}
+    for places in places_of_kind.values():
+        for number, place in enumerate(places):
+            stand_ins[place] = places[min(number, 1)]
+    return dict(sorted(stand_ins.items()))
 
 
-def _kinds(row: Row) -> list[tuple[Any, ...]]:
+def _kinds(row: Row) -> list[_Kind]:
     """Return what each context's figures depend on, as far as the plan says."""
-    contexts = _contexts(row)
-    # Runs stored before contexts had these lists lack them.
-    lists = [tuple(tuple(context.get(name, ())) for name in ("outside", "zero_copy")) for context in contexts]
-    mechanisms = [context.mechanism for context in contexts]
-    return list(zip(_digests(row), mechanisms, _roles(contexts), lists))
+    contexts = row.info.plan.contexts
+    return [
+        (digest, context.mechanism, role, context.outside, context.zero_copy)
+        for digest, context, role in zip(_digests(row), contexts, _roles(contexts))
+    ]
 
 
 def _basis(row: Row) -> str:
@@ -447,10 +461,10 @@ def _in_baseline(row: Row, baseline: Row, places: Sequence[int]) -> Figure | Non
 
 def _means(digests: Iterable[str], sizes: Iterable[int]) -> dict[str, float]:
     """Return the mean by model."""
-    of_model: dict[str, list[int]] = {}
+    of_models: dict[str, list[int]] = {}
     for digest, size in zip(digests, sizes):
-        of_model.setdefault(digest, []).append(size)
-    return {digest: statistics.fmean(each) for digest, each in of_model.items()}
+        of_models.setdefault(digest, []).append(size)
+    return {digest: statistics.fmean(of_model) for digest, of_model in of_models.items()}
 
 
 # Sums of what is known.
@@ -479,9 +493,9 @@ def _total(figures: Iterable[Figure | None]) -> Figure:
 
 
 def _difference(greater: Figure, smaller: Figure) -> Figure:
-    found = difference(greater, smaller)
-    assert found is not None
-    return found
+    figure = difference(greater, smaller)
+    assert figure is not None
+    return figure
 
 
 def _whole(figure: Figure | None) -> int | None:
@@ -492,7 +506,7 @@ def _whole_spread(figure: Figure | None) -> int | None:
     return round(figure.spread) if figure and figure.spread is not None else None
 
 
-def _naive_bytes(found: Explanation) -> int | None:
+def _naive_bytes(explanation: Explanation) -> int | None:
     """Return the whole memory that the claim leaves."""
-    saved = found.naive_saved_bytes
-    return None if saved is None else round(found.baseline_total.median - saved)
+    saved = explanation.naive_saved_bytes
+    return None if saved is None else round(explanation.baseline_total.median - saved)

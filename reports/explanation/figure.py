@@ -87,30 +87,32 @@ def explanation_colours(rows: Sequence[Row], texts: Texts) -> dict[str, str]:
 def _shown(rows: Sequence[Row]) -> dict[Row, Memory]:
     """Return the rows that are drawn: all of one memory, since they have one axis."""
     own = [row for row in rows if not row.is_variant] or rows
-    found = {row: memory for row in own if row.info.plan.contexts and (memory := measured_memory(row))}
-    names = {memory.name for memory in found.values()}
-    return {row: memory for row, memory in found.items() if memory.name == NPU or NPU not in names}
+    memories = {row: memory for row in own if row.info.plan.contexts and (memory := measured_memory(row))}
+    names = {memory.name for memory in memories.values()}
+    return {row: memory for row, memory in memories.items() if memory.name == NPU or NPU not in names}
 
 
 def _lanes(row: Row, measured: Memory) -> list[_Lane]:
     """Return the lanes that there are: of a baseline the measured alone."""
     lanes = [_Lane("measured", measured.total.median / MIB, (measured.total.spread or 0) / MIB, measured.sizes)]
-    found = explain(row)
-    if found is None or found.memory != measured.name:
+    explanation = explain(row)
+    if explanation is None or explanation.memory != measured.name:
         return lanes
-    lanes.insert(0, _Lane("predicted", found.predicted_total.median / MIB, 0, found.predicted))
-    if found.naive_saved_bytes is not None:
-        lanes.insert(0, _Lane("claim", (found.baseline_total.median - found.naive_saved_bytes) / MIB, 0, {}))
+    lanes.insert(0, _Lane("predicted", explanation.predicted_total.median / MIB, 0, explanation.predicted))
+    if explanation.naive_saved_bytes is not None:
+        lanes.insert(
+            0, _Lane("claim", (explanation.baseline_total.median - explanation.naive_saved_bytes) / MIB, 0, {})
+        )
     return lanes
 
 
 def _blocks(names: Sequence[str], lanes: Sequence[Sequence[_Lane]], narrow: bool) -> list[_Block]:
     """Return the blocks one below the other, each below its name where that stands above it."""
     blocks, top = [], 0.0
-    for name, each in zip(names, lanes):
+    for name, of_scenario in zip(names, lanes):
         top += _NAME if narrow else 0
-        blocks.append(_Block(name, top, each))
-        top += len(each) * _LANE + _GAP
+        blocks.append(_Block(name, top, of_scenario))
+        top += len(of_scenario) * _LANE + _GAP
     return blocks
 
 
@@ -148,9 +150,9 @@ def _label(axes: Axes, place: float, lane: _Lane, memory: str, texts: Texts) -> 
 
 def _whiskers(axes: Axes, blocks: Sequence[_Block]) -> None:
     """Draw all whiskers in one piece."""
-    found = [(lane.total, place, lane.spread) for block in blocks for place, lane in block.places if lane.spread]
-    if found:
-        totals, places, spreads = zip(*found)
+    whiskers = [(lane.total, place, lane.spread) for block in blocks for place, lane in block.places if lane.spread]
+    if whiskers:
+        totals, places, spreads = zip(*whiskers)
         axes.errorbar(totals, places, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
 
 

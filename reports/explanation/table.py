@@ -5,15 +5,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
+from accounting.sizes import COMPONENTS
 from reports.base.format import mib, npu_mib, npu_plus_minus, percent, plus_minus
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.explanation.explanation import ACCOUNT, NPU, Explanation, explain
 from reports.results.labels import labels
-from reports.results.npu import COMPONENTS
 from reports.results.rows import Group, Row
-from reports.sections.sharing import findings
+from reports.sections.sharing import findings_of
 
 __all__ = ["explanation_sentences", "explanation_table", "prediction_summary"]
 
@@ -34,16 +34,21 @@ _HEADS = (
 
 def explanation_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     """Return a row for each scenario that is explained; None where none is."""
-    found = [(row, explanation) for row in rows if (explanation := explain(row))]
-    if not found:
+    explained = [(row, explanation) for row in rows if (explanation := explain(row))]
+    if not explained:
         return None
-    return Table([texts(head) for head in _HEADS], [(row.outcome, _cells(row, each, texts)) for row, each in found])
+    return Table(
+        [texts(head) for head in _HEADS],
+        [(row.outcome, _cells(row, explanation, texts)) for row, explanation in explained],
+    )
 
 
 def explanation_sentences(rows: Iterable[Row], texts: Texts) -> list[str]:
     """Return for each scenario that something is claimed of why it is not reached, and how good the prediction is."""
-    found = ((row, explain(row)) for row in rows)
-    return [_sentences(row, each, texts) for row, each in found if each and each.reusing]
+    explained = ((row, explain(row)) for row in rows)
+    return [
+        _sentences(row, explanation, texts) for row, explanation in explained if explanation and explanation.reusing
+    ]
 
 
 def prediction_summary(groups: Sequence[Group], texts: Texts) -> list[str]:
@@ -52,116 +57,127 @@ def prediction_summary(groups: Sequence[Group], texts: Texts) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _cells(row: Row, found: Explanation, texts: Texts) -> list[Cell]:
+def _cells(row: Row, explanation: Explanation, texts: Texts) -> list[Cell]:
     return [
         Cell(texts.scenario(row.scenario), False),
-        Cell(percent(found.naive_percent)),
-        Cell(_mib(found, found.predicted_saved)),
-        Cell(percent(found.percent(found.predicted_saved))),
-        Cell(_mib(found, found.measured_saved, spread=True)),
-        Cell(percent(found.percent(found.measured_saved))),
-        Cell(_mib(found, found.error, spread=True)),
-        Cell(percent(found.percent(found.error))),
-        Cell(_errors(found, texts), False),
-        Cell(texts(f"basis_{found.basis}"), False),
+        Cell(percent(explanation.naive_percent)),
+        Cell(_mib(explanation, explanation.predicted_saved)),
+        Cell(percent(explanation.percent(explanation.predicted_saved))),
+        Cell(_mib(explanation, explanation.measured_saved, spread=True)),
+        Cell(percent(explanation.percent(explanation.measured_saved))),
+        Cell(_mib(explanation, explanation.error, spread=True)),
+        Cell(percent(explanation.percent(explanation.error))),
+        Cell(_errors(explanation, texts), False),
+        Cell(texts(f"basis_{explanation.basis}"), False),
     ]
 
 
-def _errors(found: Explanation, texts: Texts) -> str:
+def _errors(explanation: Explanation, texts: Texts) -> str:
     """Return the components whose error is not nothing, each with its sign."""
-    shown = {name: _shown(found, error) for name, error in found.error_by_component.items() if error}
+    shown = {name: _shown(explanation, error) for name, error in explanation.error_by_component.items() if error}
     parts = [
-        texts("error_part", component=_component(name, texts), error=f"{size:+,.{_decimals(found)}f}")
+        texts("error_part", component=_component(name, texts), error=f"{size:+,.{_decimals(explanation)}f}")
         for name, size in shown.items()
         if size
     ]
     return texts.joined(parts)
 
 
-def _sentences(row: Row, found: Explanation, texts: Texts) -> str:
-    why = _why_of_npu(row, found, texts) if found.basis == ACCOUNT else _why_of_application(found, texts)
-    return texts("sentence_separator").join([_claim(row, found, texts), *why, _prediction(found, texts)])
+def _sentences(row: Row, explanation: Explanation, texts: Texts) -> str:
+    why = (
+        _why_of_npu(row, explanation, texts)
+        if explanation.basis == ACCOUNT
+        else _why_of_application(explanation, texts)
+    )
+    return texts("sentence_separator").join([_claim(row, explanation, texts), *why, _prediction(explanation, texts)])
 
 
-def _claim(row: Row, found: Explanation, texts: Texts) -> str:
+def _claim(row: Row, explanation: Explanation, texts: Texts) -> str:
     return texts(
-        "explained_claim_reached" if found.claim_is_reached else "explained_claim",
+        "explained_claim_reached" if explanation.claim_is_reached else "explained_claim",
         scenario=texts.scenario(row.scenario),
-        reusing=found.reusing,
-        contexts=found.contexts,
-        claim=percent(found.naive_percent),
-        measured=percent(found.percent(found.measured_saved)),
+        reusing=explanation.reusing,
+        contexts=explanation.contexts,
+        claim=percent(explanation.naive_percent),
+        measured=percent(explanation.percent(explanation.measured_saved)),
     )
 
 
-def _why_of_npu(row: Row, found: Explanation, texts: Texts) -> list[str]:
+def _why_of_npu(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
     """Return what is shared, and what each context still has of its own."""
-    parts = [found.baseline[name] for name in found.shared]
+    parts = [explanation.baseline[name] for name in explanation.shared]
     shared = Figure(sum(part.median for part in parts if part), None)
-    values = {"shared": _mib(found, shared), "whole": _mib(found, found.baseline_total)}
-    return [texts(_what_is_shared(row, found), **values), *_own(found, texts)]
+    values = {"shared": _mib(explanation, shared), "whole": _mib(explanation, explanation.baseline_total)}
+    return [texts(_what_is_shared(row, explanation), **values), *_own(explanation, texts)]
 
 
-def _what_is_shared(row: Row, found: Explanation) -> str:
-    if any(finding.kind == "not_shared" for finding in findings(row)):
+def _what_is_shared(row: Row, explanation: Explanation) -> str:
+    if any(finding.kind == "not_shared" for finding in findings_of(row)):
         return "explained_not_shared"
-    return "explained_shared_all" if found.shared == COMPONENTS else f"explained_shared_{'_'.join(found.shared)}"
+    return (
+        "explained_shared_all"
+        if explanation.shared == COMPONENTS
+        else f"explained_shared_{'_'.join(explanation.shared)}"
+    )
 
 
-def _own(found: Explanation, texts: Texts) -> list[str]:
-    own = {name: size for name, size in found.own.items() if size and _shown(found, size)}
+def _own(explanation: Explanation, texts: Texts) -> list[str]:
+    own = {name: size for name, size in explanation.own.items() if size and _shown(explanation, size)}
     if not own:
         return []
     whole = Figure(sum(size.median for size in own.values()), None)
-    parts = [texts("error_part", component=_component(name, texts), error=_mib(found, own[name])) for name in own]
-    return [texts("explained_own", own=_mib(found, whole), components=texts.joined(parts))]
+    parts = [texts("error_part", component=_component(name, texts), error=_mib(explanation, own[name])) for name in own]
+    return [texts("explained_own", own=_mib(explanation, whole), components=texts.joined(parts))]
 
 
-def _why_of_application(found: Explanation, texts: Texts) -> list[str]:
+def _why_of_application(explanation: Explanation, texts: Texts) -> list[str]:
     """Return what contexts take with and without reuse, and what nothing is shared of."""
-    at_once = found.measured["at_once"]
+    at_once = explanation.measured["at_once"]
     assert at_once is not None
-    sizes = {"own": _mib(found, found.own.reusing), "unshared": _mib(found, found.unshared)}
+    sizes = {"own": _mib(explanation, explanation.own["reusing"]), "unshared": _mib(explanation, explanation.unshared)}
     sentences = [
         texts("explained_own_application", **sizes),
-        texts("explained_import", size=_mib(found, found.measured["import"])),
+        texts("explained_import", size=_mib(explanation, explanation.measured["import"])),
     ]
-    if _shown(found, at_once):
+    if _shown(explanation, at_once):
         key = "explained_at_once_more" if at_once.median > 0 else "explained_at_once_less"
-        sentences.append(texts(key, size=_mib(found, _absolute(at_once))))
+        sentences.append(texts(key, size=_mib(explanation, _absolute(at_once))))
     return sentences
 
 
-def _prediction(found: Explanation, texts: Texts) -> str:
-    error = found.error
-    values = {"predicted": percent(found.percent(found.predicted_saved)), "percent": percent(_off(found))}
-    if not _shown(found, error):
-        return texts("explained_right", error=f"{10 ** -_decimals(found):.{_decimals(found)}f}", **values)
-    spread = (npu_plus_minus if found.memory == NPU else plus_minus)(error) if error.spread else ""
+def _prediction(explanation: Explanation, texts: Texts) -> str:
+    error = explanation.error
+    values = {
+        "predicted": percent(explanation.percent(explanation.predicted_saved)),
+        "percent": percent(_off(explanation)),
+    }
+    if not _shown(explanation, error):
+        return texts("explained_right", error=f"{10 ** -_decimals(explanation):.{_decimals(explanation)}f}", **values)
+    spread = (npu_plus_minus if explanation.memory == NPU else plus_minus)(error) if error.spread else ""
     more_or_less = "explained_more" if error.median > 0 else "explained_less"
     key = more_or_less if error.exceeds_spread else "explained_within"
-    return texts(key, error=_mib(found, _absolute(error)), spread=spread, **values)
+    return texts(key, error=_mib(explanation, _absolute(error)), spread=spread, **values)
 
 
 def _summary(group: Group, label: str, texts: Texts) -> str | None:
-    found = [(row, explanation) for row in group.rows if (explanation := explain(row))]
-    if not found:
+    explained = [(row, explanation) for row in group.rows if (explanation := explain(row))]
+    if not explained:
         return None
-    row, largest = max(found, key=lambda pair: _off(pair[1]))
+    row, largest = max(explained, key=lambda pair: _off(pair[1]))
     return texts(
         "prediction_summary",
         runtime=label,
-        count=len(found),
+        count=len(explained),
         memory=texts(f"memory_{largest.memory}"),
-        median=percent(statistics.median(_off(each) for _, each in found)),
+        median=percent(statistics.median(_off(explanation) for _, explanation in explained)),
         largest=percent(_off(largest)),
         scenario=texts.scenario(row.scenario),
     )
 
 
-def _off(found: Explanation) -> float:
+def _off(explanation: Explanation) -> float:
     """Return the prediction error without its sign, in percent of the baseline's memory."""
-    return abs(found.percent(found.error))
+    return abs(explanation.percent(explanation.error))
 
 
 def _component(name: str, texts: Texts) -> str:
@@ -169,17 +185,17 @@ def _component(name: str, texts: Texts) -> str:
     return texts(f"component_{name}").lower()
 
 
-def _mib(found: Explanation, figure: Figure | None, spread: bool = False) -> str:
-    return (npu_mib if found.memory == NPU else mib)(figure, spread)
+def _mib(explanation: Explanation, figure: Figure | None, spread: bool = False) -> str:
+    return (npu_mib if explanation.memory == NPU else mib)(figure, spread)
 
 
-def _decimals(found: Explanation) -> int:
-    return 2 if found.memory == NPU else 1
+def _decimals(explanation: Explanation) -> int:
+    return 2 if explanation.memory == NPU else 1
 
 
-def _shown(found: Explanation, figure: Figure) -> float:
+def _shown(explanation: Explanation, figure: Figure) -> float:
     """Return MiB as rounded for the reader: zero is nothing to speak of."""
-    return round(figure.median / MIB, _decimals(found))
+    return round(figure.median / MIB, _decimals(explanation))
 
 
 def _absolute(figure: Figure) -> Figure:

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from reports.base.drawing_pool import draw_all
 from reports.base.languages import every_language
-from reports.base.messages import message_words
+from reports.base.messages import in_words
 from reports.base.rendering import write_html
 from reports.base.texts import Texts
 from reports.compare.short_names import common_words, short_names
@@ -84,7 +84,7 @@ def write_history(
         language,
         draw_all({block.figure: partial(history_figure, block.histories) for block in shown}),
         report=report,
-        bad_files=every_language(lambda texts: [message_words(str(each), texts) for each in bad_files]),
+        bad_files=every_language(lambda texts: [in_words(file.message, texts) for file in bad_files]),
         **every_language(partial(_page_data, histories, blocks, shown, most_panels)),
     )
 

@@ -25,11 +25,12 @@ from reports.sections import tables as page_tables
 from reports.sections.answers import warnings
 from reports.sections.contexts import fit_table
 from reports.sections.failures import failures
-from reports.sections.mechanisms import reasons, trials_dates, trials_table
+from reports.sections.mechanisms import mechanisms_table, reasons
 from reports.sections.savings import savings_table
 from reports.sections.speed import speed_sentences, speed_table
 from reports.streams.section import stream_definitions
 from scenarios.catalogue import MODEL_SETS
+from storage.run_file import MachineInfo
 
 __all__ = ["page_data"]
 
@@ -53,9 +54,8 @@ def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[
         "claim_tests": claim_tests(texts),
         "parts": [_part(group, name, number, texts) for number, (group, name) in enumerate(zip(shown, names))],
         "references": _references(texts),
-        "trials": trials_table(material.tried, texts),
-        "trials_dates": trials_dates(material.tried, texts),
-        "trials_reasons": reasons(material.tried, texts),
+        "mechanisms": mechanisms_table(shown, names, texts),
+        "mechanism_reasons": reasons(shown, names, texts),
         "programs": programs_table(material.programs, texts),
         "processes": processes_table(material.programs, texts),
         "program_definitions": [
@@ -155,14 +155,14 @@ def _one_of_each_board(groups: Sequence[Group]) -> list[Group]:
     return list({group.board: group for group in reversed(groups)}.values())[::-1]
 
 
-def _machines(material: Material, groups: Sequence[Group]) -> list[dict[str, Any]]:
+def _machines(material: Material, groups: Sequence[Group]) -> list[MachineInfo]:
     """Return what is known of each board that the page shows something of."""
     of_groups = [group.newest.machine for group in _one_of_each_board(groups)]
     machines = [*of_groups, *(program.file.machine for program in material.programs)]
     return list({machine.reusebench.board: machine for machine in reversed(machines)}.values())[::-1]
 
 
-def _board(machine: dict[str, Any], texts: Texts) -> dict[str, Any]:
+def _board(machine: MachineInfo, texts: Texts) -> dict[str, Any]:
     return {
         "name": machine.reusebench.board,
         "facts": page_tables.environment(machine, texts),
@@ -174,14 +174,23 @@ def _conditions(group: Group, texts: Texts) -> str:
     """Return under what the group was measured, and with which models."""
     info, version = group.info, group.info.runtime_version
     known = {
-        "condition_chip": {"chip": info.get("chip")},
-        "condition_driver": {"driver": info.get("driver_version")},
+        "condition_chip": {"chip": info.chip},
+        "condition_driver": {"driver": info.driver_version},
         "condition_library": {"version": version if version != group.short_version else None},
     }
-    first = {key: info[key] for key in ("streams", "contexts", "target", "cores")}
     # Contexts of streams of video do not wait for each other.
     inferring = "conditions" if any(row.schedule is None for row in group.rows) else "conditions_streams"
-    parts = [texts(inferring, python=info.python_version or EMPTY, **first)]
+    python = info.python_version or EMPTY
+    parts = [
+        texts(
+            inferring,
+            python=python,
+            streams=info.streams,
+            contexts=info.contexts,
+            target=info.target,
+            cores=info.cores,
+        )
+    ]
     parts += [texts(key, **values) for key, values in known.items() if all(values.values())]
     parts += [texts("condition_measured", date=_date(group), run=group.newest.path.name, board=group.board)]
     return texts("sentence_separator").join(parts + _models(group, texts))

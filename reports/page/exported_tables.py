@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from reports.base.statistics import Figure
 from reports.claims.claims import CLAIMS_COLUMNS, claims_rows
 from reports.explanation.explanation import EXPLANATION_COLUMNS, explanation_rows
@@ -20,6 +22,7 @@ from reports.results.published import PublishedRow
 from reports.results.rows import Row
 from reports.sections.contexts import FIT_COLUMNS, context_costs, fit_rows, further_costs
 from reports.sections.copies import avoided_bytes, copied
+from reports.sections.mechanisms import MECHANISM_COLUMNS, mechanism_rows
 from reports.sections.speed import SPEED_COLUMNS, speed_rows
 from reports.streams.tables import STREAM_COLUMNS, stream_rows
 from storage.run_file import StoredRun
@@ -68,9 +71,6 @@ _COMPARISON = (
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
 #: Where a configuration's result comes from, at the end of its rows.
 _ORIGIN = ("board", "recorded_at", "run_number")
-#: Identity of a runtime that was tried.
-_TRIED = ("runtime", "runtime_version", "target", "python_version", "chip")
-_TRIAL = ("recorded_at", "scenario", "verdict", "reason", "memory", "saved_bytes", "spread_bytes", "whole_bytes")
 _CONTEXT = ("context", "mechanism", "added_bytes", "added_spread_bytes", "total_over_baseline_bytes", "load_ns")
 _SLOPE = ("mechanism", "further_contexts", "slope_bytes", "slope_spread_bytes")
 _NPU_SLOPE = ("npu_slope_bytes", "npu_slope_spread_bytes")
@@ -159,12 +159,8 @@ def _streams(material: Material) -> _Rows:
 
 
 def _mechanisms(material: Material) -> _Rows:
-    """Return a row for each mechanism of each runtime that was tried: what it came to."""
-    return [
-        {**vars(each), **vars(trial), "combined": " ".join(trial.combined) or None}
-        for each in material.tried
-        for trial in each.trials
-    ]
+    """Return a row for each mechanism of each group: what it came to."""
+    return [{**row, "board": group.board} for group in material.groups for row in mechanism_rows(group)]
 
 
 def _claims(material: Material) -> _Rows:
@@ -179,7 +175,7 @@ def _runs(material: Material) -> _Rows:
 
 def _run_row(row: Row) -> dict[str, Any]:
     known = {**_comparison_row(row), **_origin(row.file)}
-    return {**known, "file": row.file.path.name, "run": row.info.run, "commit": row.file.commit.get("id")}
+    return {**known, "file": row.file.path.name, "run": row.info.run, "commit": row.file.commit.id}
 
 
 def _of_each(columns: Iterable[str], rows_of: Callable[[Row], _Rows]) -> _Table:
@@ -226,19 +222,19 @@ def _comparison_row(row: Row) -> dict[str, Any]:
 
 
 def _published_row(row: PublishedRow) -> dict[str, Any]:
-    known = {key: value for key, value in vars(row).items() if key in _COMPARISON}
+    known = {key: value for key, value in msgspec.structs.asdict(row).items() if key in _COMPARISON}
     return {**known, "outcome": _PUBLISHED, "saved_percent": _rounded(row.saved_percent)}
 
 
 def _identity(row: Row) -> dict[str, Any]:
-    values = {key: row.info[key] for key in _IDENTITY if key != "models"}
+    values = {name: getattr(row.info, name) for name in _IDENTITY if name != "models"}
     return {**values, "models": row.models}
 
 
 def _origin(file: StoredRun) -> dict[str, Any]:
     number = file.path.name.partition("_")[0]
     return {
-        "board": file.machine.reusebench.board,
+        "board": file.board,
         "recorded_at": file.recorded_at,
         "run_number": int(number) if number.isdigit() else None,
     }
@@ -290,7 +286,7 @@ TABLES: dict[str, _Table] = {
     "contexts": _of_each(_CONTEXT, _contexts),
     "slopes": _of_each((*_SLOPE, *_NPU_SLOPE), _slopes),
     "npu_components": _of_each(("context", "component", "bytes"), _npu_components),
-    "mechanisms": ((*_TRIED, *_TRIAL, "copies_avoided_bytes", "combined"), _mechanisms),
+    "mechanisms": ((*MECHANISM_COLUMNS, "board"), _mechanisms),
     "explanations": _of_each(EXPLANATION_COLUMNS, explanation_rows),
     "claims": ((*CLAIMS_COLUMNS, "board"), _claims),
     "speed": _of_each(SPEED_COLUMNS, speed_rows),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.mechanisms import RuntimeTrials
-
 from reports.programs.programs import RecordedProgram
 from reports.results.published import PublishedRow
 from reports.results.rows import Group
@@ -22,7 +20,6 @@ class Material:
     #: Newest first.
     groups: Sequence[Group]
     published: Sequence[PublishedRow] = ()
-    tried: Sequence[RuntimeTrials] = ()
     bad_files: Sequence[BadFile] = ()
     #: Every run that could be read, also where a newer one stands in the groups.
     files: Sequence[StoredRun] = ()

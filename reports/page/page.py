@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reports.base.drawing_pool import DrawnFigure
 from reports.base.languages import every_language
-from reports.base.messages import message_words
+from reports.base.messages import in_words
 from reports.base.rendering import write_html
 from reports.page.data import page_data
 from reports.page.material import Material
@@ -38,7 +38,7 @@ def write_page(
         "title",
         language,
         figures,
-        bad_files=every_language(lambda texts: [message_words(str(each), texts) for each in material.bad_files]),
+        bad_files=every_language(lambda texts: [in_words(file.message, texts) for file in material.bad_files]),
         left_out=len(material.groups) - len(shown),
         history=history,
         **every_language(partial(page_data, material, shown)),

@@ -53,7 +53,7 @@ def _part(name: str, group: Group, published: Sequence[PublishedRow], texts: Tex
         "reasons": explanation_sentences(rows, texts),
         "explanation": explanation_table(rows, texts),
         "components": page_tables.components(rows, texts),
-        "by_runtime": any(each.source == "runtime" for row in rows for each in row.accounts),
+        "by_runtime": any(account.source == "runtime" for row in rows for account in row.accounts),
         "parts": None if group.has_npu_memory else page_tables.parts(rows, texts),
         "comparison": page_tables.comparison(group, rows, published if name == PUBLISHED_QUESTION else (), texts),
         "copies": copies_table(group, rows, texts) if name == _COPIES else None,

@@ -11,24 +11,26 @@ from reports.programs.programs import newest_programs, programs_in
 from reports.results.published import published_rows
 from reports.results.rows import Group, compare, newest_of_each
 from storage.board import board_storage
-from storage.references import find_runs
-from storage.run_file import BadFile, StoredRun, read_storage, storages_in
+from storage.references import RunsError, find_runs
+from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
 from storage.runs import run_of
 
 __all__ = ["MOST_SHOWN", "boards_in", "read_material", "to_be_shown"]
 
 #: Groups that the page has sections and figures of: more would make it too large to send and too slow to make.
 MOST_SHOWN = 6
-#: Whose readings a report is made from; of the others it needs to know that there were any.
-_PHASES = ("imported", "steady")
 
 
 def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:
     """Return what the storages hold: where runs are named, these alone, each for itself; else the newest of all."""
     folders = [folder for storage in storages or [board_storage()] for folder in boards_in(storage)]
-    found = [each for folder in folders for each in read_storage(folder, _PHASES)]
-    files = [each for each in found if isinstance(each, StoredRun)]
-    bad_files = [each for each in found if isinstance(each, BadFile)]
+    files: list[StoredRun] = []
+    bad_files: list[BadFile] = []
+    for file in (file for folder in folders for file in read_storage(folder)):
+        if isinstance(file, StoredRun):
+            files.append(file)
+        else:
+            bad_files.append(file)
     if not files:
         unreadable = "".join(f"\n{file}" for file in bad_files)
         raise ReportError(
@@ -38,8 +40,7 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
     chosen = _chosen(files, runs) if runs else files
     groups = _of_runs(chosen) if runs else compare(chosen)
     programs = programs_in(chosen) if runs else newest_programs(programs_in(chosen))
-    tried = [each for folder in folders for each in read_trials(folder)]
-    return Material(groups, published_rows(), tried, bad_files, files, programs)
+    return Material(groups, published_rows(), bad_files, files, programs)
 
 
 def to_be_shown(groups: Sequence[Group]) -> list[Group]:
@@ -63,8 +64,11 @@ def _chosen(files: Sequence[StoredRun], words: Iterable[str]) -> list[StoredRun]
     """Return the runs that the words mean: of a number, those in each storage that has it."""
     known = {file.path.resolve(): file for file in files}
     runs = [run_of(file) for file in files]
-    paths = [run.path for each in words for run in find_runs(each, runs, Path())]
-    chosen = {path.resolve(): known.get(path.resolve()) or read_file(path, _PHASES) for path in paths}
+    try:
+        paths = [run.path for each in words for run in find_runs(each, runs, Path())]
+    except RunsError as error:
+        raise NoSuchRuns(error) from None
+    chosen = {path.resolve(): known.get(path.resolve()) or read_run_file(path) for path in paths}
     return [file for file in chosen.values() if isinstance(file, StoredRun)]
 
 

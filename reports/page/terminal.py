@@ -94,8 +94,14 @@ def print_opening(sentences: Sequence[str], texts: Texts, console: Console) -> N
 def _title(group: Group, texts: Texts) -> str:
     info = group.info
     files = [row.info.model_files for row in group.rows if row.models_in_turn]
-    values = {"version": group.short_version or EMPTY, **{key: info[key] for key in ("target", "streams", "contexts")}}
-    title = texts("terminal_title", runtime=texts.runtime(info.runtime), **values)
+    title = texts(
+        "terminal_title",
+        runtime=texts.runtime(info.runtime),
+        version=group.short_version or EMPTY,
+        target=info.target,
+        streams=info.streams,
+        contexts=info.contexts,
+    )
     return title + (texts("terminal_in_turn", files=files[0]) if files else "")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -11,7 +10,7 @@ from reports.base.drawing import INK, Canvas, Drawing, drawing
 from reports.base.texts import Texts
 from reports.programs.programs import MOST_PROGRAMS, RecordedProgram
 from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
-from storage.trace import read_trace
+from storage.trace import ProgramTrace, read_trace
 
 __all__ = ["phase_colours", "programs_figure"]
 
@@ -49,32 +48,33 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> Drawin
 def phase_colours(programs: Sequence[RecordedProgram]) -> dict[str, str]:
     """Return a colour for each phase that is drawn: equal names have equal colours; those beyond the last, one."""
     drawn = programs[:MOST_PROGRAMS]
-    names = dict.fromkeys(str(phase.name) for program in drawn for phase in program.info.phases)
+    names = dict.fromkeys(phase.name for program in drawn for phase in program.info.phases)
     further = [OTHER_COLOUR] * len(names)
     return dict(zip(names, (*PROGRAM_PHASE_COLOURS, *further)))
 
 
-def _panel(axes: Axes, trace: dict[str, Any], colours: Mapping[str, str]) -> None:
+def _panel(axes: Axes, trace: ProgramTrace, colours: Mapping[str, str]) -> None:
     for phase in trace.phases:
         begin_s, end_s = phase.begin_ns / _S, phase.end_ns / _S
         axes.axvspan(begin_s, end_s, color=colours.get(phase.name, OTHER_COLOUR), alpha=0.22, linewidth=0)
-    axes.plot(*_points(trace.timeline, "rss_bytes"), color=INK, linewidth=1.2)
-    axes.plot(*_points(trace.pss, "pss_bytes"), linestyle="none", marker="o", markersize=2.4, color=INK)
-    axes.plot(*_points(trace.npu_held, "npu_memory_bytes"), color=INK, linewidth=1, linestyle=":")
+    rss, pss, npu = trace.timeline, trace.pss, trace.npu_held
+    axes.plot(*_points(rss.times_ns, rss.rss_bytes), color=INK, linewidth=1.2)
+    axes.plot(*_points(pss.times_ns, pss.pss_bytes), linestyle="none", marker="o", markersize=2.4, color=INK)
+    axes.plot(*_points(npu.times_ns, npu.npu_memory_bytes), color=INK, linewidth=1, linestyle=":")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
 
 
-def _points(series: Mapping[str, Sequence[int]], name: str) -> tuple[list[float], list[float]]:
+def _points(times_ns: Sequence[int], sizes: Sequence[int]) -> tuple[list[float], list[float]]:
     """Return seconds since the start, and MiB."""
-    return [time_ns / _S for time_ns in series.times_ns], [size / _MIB for size in series[name]]
+    return [time_ns / _S for time_ns in times_ns], [size / _MIB for size in sizes]
 
 
 def _title(name: str) -> str:
     return name if len(name) <= _TITLE else f"{name[: _TITLE - 3]}..."
 
 
-def _trace(program: RecordedProgram) -> dict[str, Any] | None:
+def _trace(program: RecordedProgram) -> ProgramTrace | None:
     storage = program.file.path.parent.parent
-    trace = read_trace(storage, program.info.repeats[0]["trace"])
+    trace = read_trace(storage, program.info.repeats[0].trace, ProgramTrace)
     return trace if trace and trace.timeline.times_ns else None

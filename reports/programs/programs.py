@@ -11,7 +11,7 @@ from reports.base.format import EMPTY, mib
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
-from storage.program import PROGRAM_MEMORY
+from storage.program import Phase, PhaseMemory, Process, Program
 from storage.run_file import StoredRun
 
 __all__ = [
@@ -38,6 +38,7 @@ _SHOWN = (
     "system_memory_over_idle",
     "npu_memory",
 )
+_MEMORY = PhaseMemory.__struct_fields__
 #: Of the exported table; new columns come at the end.
 PROGRAM_COLUMNS = (
     "program",
@@ -46,7 +47,7 @@ PROGRAM_COLUMNS = (
     "outcome",
     "duration_ns",
     "pss_readings",
-    *(f"{key[: -len('_bytes')]}_{part}" for key in PROGRAM_MEMORY for part in ("bytes", "spread_bytes")),
+    *(f"{name.removesuffix('_bytes')}_{part}" for name in _MEMORY for part in ("bytes", "spread_bytes")),
     "command",
     "file",
     "commit",
@@ -60,18 +61,18 @@ PROGRAM_COLUMNS = (
 class RecordedProgram:
     """One recording of a program."""
 
-    info: dict[str, Any]
+    info: Program
     file: StoredRun
 
     @property
     def name(self) -> str:
         """What the user calls it."""
-        return str(self.info.name)
+        return self.info.name
 
     @property
     def board(self) -> str:
         """Where it ran."""
-        return str(self.file.machine.reusebench.board)
+        return self.file.board
 
 
 def programs_in(files: Iterable[StoredRun]) -> list[RecordedProgram]:
@@ -82,7 +83,7 @@ def programs_in(files: Iterable[StoredRun]) -> list[RecordedProgram]:
 
 def newest_programs(programs: Sequence[RecordedProgram]) -> list[RecordedProgram]:
     """Return the newest recording of each program on each board, newest first."""
-    return list({(each.board, each.name): each for each in reversed(programs)}.values())[::-1]
+    return list({(program.board, program.name): program for program in reversed(programs)}.values())[::-1]
 
 
 def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
@@ -105,7 +106,7 @@ def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table 
     rows = [
         ("ok", _process_cells(program, process, texts))
         for program in programs
-        for process in program.info.repeats[0]["processes"][:_MOST_PROCESSES]
+        for process in program.info.repeats[0].processes[:_MOST_PROCESSES]
     ]
     heads = [
         texts(f"program_column_{name}") for name in ("program", "process", "peak", "first_seen", "last_seen", "pss")
@@ -113,7 +114,7 @@ def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table 
     return Table(heads, rows) if rows else None
 
 
-def terminal_cells(phase: dict[str, Any]) -> list[str]:
+def terminal_cells(phase: Phase) -> list[str]:
     """Return time, application memory, highest sum of RSS and the largest process of a phase; of one the spread."""
     application, *peaks = (_figure(phase, name) for name in _SHOWN[:3])
     time = _seconds(Figure.of(phase.durations_ns), spread=False)
@@ -129,13 +130,11 @@ def _known(program: RecordedProgram, name: str) -> bool:
     return any(_figure(phase, name) for phase in program.info.phases)
 
 
-def _figure(phase: dict[str, Any], name: str) -> Figure | None:
-    return Figure.of(phase.memory[f"{name}_bytes"])
+def _figure(phase: Phase, name: str) -> Figure | None:
+    return Figure.of(getattr(phase.memory, f"{name}_bytes"))
 
 
-def _cells(
-    program: RecordedProgram, phase: dict[str, Any], shown: Sequence[str], several: bool, texts: Texts
-) -> list[Cell]:
+def _cells(program: RecordedProgram, phase: Phase, shown: Sequence[str], several: bool, texts: Texts) -> list[Cell]:
     return [
         Cell(program.name, False),
         *([Cell(program.board, False)] if several else []),
@@ -150,19 +149,19 @@ def _cells(
 def _outcome(program: RecordedProgram, texts: Texts) -> str:
     """Return what became of it, with the exit code or the signal of the last repeat where it failed."""
     outcome, last = program.info.outcome, program.info.repeats[-1]
-    said = texts(f"outcome_{outcome}")
+    name = texts(f"outcome_{outcome}")
     if outcome == "ok":
-        return said
+        return name
     why = last.signal or texts("program_exit_code", code=last.exit_code)
-    return texts("program_outcome", outcome=said, why=why)
+    return texts("program_outcome", outcome=name, why=why)
 
 
-def _process_cells(program: RecordedProgram, process: dict[str, Any], texts: Texts) -> list[Cell]:
+def _process_cells(program: RecordedProgram, process: Process, texts: Texts) -> list[Cell]:
     return [
         Cell(program.name, False),
         Cell(f"{process.name} ({process.pid})", False),
         Cell(mib(Figure(process.peak_rss_bytes, None))),
-        *(Cell(_seconds(Figure(process[key], None))) for key in ("first_seen_ns", "last_seen_ns")),
+        *(Cell(_seconds(Figure(time_ns, None))) for time_ns in (process.first_seen_ns, process.last_seen_ns)),
         Cell(texts("yes" if process.pss_readable else "no"), False),
     ]
 
@@ -174,14 +173,14 @@ def _seconds(figure: Figure | None, spread: bool = True) -> str:
     return f"{figure.median / 1e9:,.2f}{shown}"
 
 
-def _row(program: RecordedProgram, phase: dict[str, Any]) -> dict[str, Any]:
+def _row(program: RecordedProgram, phase: Phase) -> dict[str, Any]:
     number = program.file.path.name.partition("_")[0]
     duration = Figure.of(phase.durations_ns)
     sizes: dict[str, int | None] = {}
-    for key in PROGRAM_MEMORY:
-        figure = Figure.of(phase.memory[key])
-        sizes[key] = round(figure.median) if figure else None
-        sizes[f"{key[: -len('_bytes')]}_spread_bytes"] = _spread(figure)
+    for name in _MEMORY:
+        figure = Figure.of(getattr(phase.memory, name))
+        sizes[name] = round(figure.median) if figure else None
+        sizes[f"{name.removesuffix('_bytes')}_spread_bytes"] = _spread(figure)
     return {
         "program": program.name,
         "phase": phase.name,
@@ -192,7 +191,7 @@ def _row(program: RecordedProgram, phase: dict[str, Any]) -> dict[str, Any]:
         **sizes,
         "command": shlex.join(program.info.command),
         "file": program.file.path.name,
-        "commit": program.file.commit.get("id"),
+        "commit": program.file.commit.id,
         "board": program.board,
         "recorded_at": program.file.recorded_at,
         "run_number": int(number) if number.isdigit() else None,

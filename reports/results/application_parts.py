@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from reports.base.statistics import Figure
 from reports.results.rows import Row
+from storage.result import StoredRepeat
 
 __all__ = ["PARTS", "ApplicationParts", "application_parts"]
 
@@ -34,8 +34,11 @@ def application_parts(row: Row) -> ApplicationParts | None:
     return ApplicationParts(total, baseline, known if len(known) == len(PARTS) else {})
 
 
-def _over(repeat: dict[str, Any], key: str) -> int | None:
+def _over(repeat: StoredRepeat, key: str) -> int | None:
     """Return what a part grew by between import and the end of the steady phase; None where one is not known."""
-    phases = repeat.phases
-    values = [phases.get(phase, {}).get("process", {}).get(key) for phase in ("steady", "imported")]
-    return None if None in values else values[0] - values[1]
+    imported, steady = repeat.phases.get("imported"), repeat.phases.get("steady")
+    if imported is None or steady is None:
+        return None
+    before: int | None = getattr(imported.process, key)
+    after: int | None = getattr(steady.process, key)
+    return None if before is None or after is None else after - before

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from matplotlib.colors import to_hex, to_rgb
 
-from reports.results.npu import COMPONENTS
+from accounting.sizes import COMPONENTS
 from reports.results.questions import QUESTIONS, scenarios_of
 from scenarios.catalogue import find_scenario
 

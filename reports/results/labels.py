@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from reports.base.format import EMPTY
@@ -17,7 +16,7 @@ _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     lambda group, texts: texts("label_python", python=group.info.python_version or EMPTY),
     lambda group, texts: texts("label_streams", streams=group.info.streams, contexts=group.info.contexts),
     lambda group, texts: texts("label_cores", cores=group.info.cores),
-    lambda group, _: str(group.rows[0].info.models[0]["name"]),
+    lambda group, _: group.info.models[0].name,
     lambda group, texts: texts("label_run", run=group.newest.path.name.partition("_")[0]),
     lambda group, _: group.newest.recorded_at[:16].replace("T", " "),
 )
@@ -30,15 +29,18 @@ def group_id(number: int) -> str:
 
 def labels(groups: Sequence[Group], texts: Texts) -> list[str]:
     """Return the shortest label of each group that no other has, where there is one."""
-    found = [_runtime(group, texts) for group in groups]
+    names = [_runtime(group, texts) for group in groups]
     for fact in _FACTS:
-        counts = Counter(found)
-        facts = [fact(group, texts) for group in groups]
-        told = {label: len({said for said, own in zip(facts, found) if own == label}) > 1 for label in counts}
-        found = [texts("label_with", label=own, fact=said) if told[own] else own for own, said in zip(found, facts)]
-    return found
+        facts_of: dict[str, set[str]] = {}
+        for group, name in zip(groups, names):
+            facts_of.setdefault(name, set()).add(fact(group, texts))
+        names = [
+            texts("label_with", label=name, fact=fact(group, texts)) if len(facts_of[name]) > 1 else name
+            for group, name in zip(groups, names)
+        ]
+    return names
 
 
 def _runtime(group: Group, texts: Texts) -> str:
     name, version = texts.runtime(group.info.runtime), group.short_version or EMPTY
-    return texts("runtime_tried", runtime=name, version=version, target=group.info.target)
+    return texts("runtime_on_target", runtime=name, version=version, target=group.info.target)

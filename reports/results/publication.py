@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import Optional
+
+import msgspec
 
 from reports.base.texts import Texts
 
 __all__ = ["Source", "listed"]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One published source."""
 
     #: By language.
-    title: Mapping[str, str]
+    title: dict[str, str]
     #: None where the document is known by its title and version alone.
-    url: str | None
+    url: Optional[str]
     #: As much of the date as the source tells; None where it tells nothing.
-    published: str | None
+    published: Optional[str]
     read: str
 
     def dates(self, texts: Texts) -> str:

@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Union
 
+from accounting.account import Account
+from reports.base.format import shows_in_mib
 from reports.base.statistics import Figure, difference
 from reports.results.questions import OTHER, QUESTIONS, question_of
 from scenarios.catalogue import SCENARIOS, STREAMS
+from scenarios.plan import Streams
+from storage.result import Result, StreamsRun
 from storage.run_file import StoredResult, StoredRun
 
 __all__ = ["BUSY_PERCENT", "CONDITIONS", "Group", "Row", "compare", "newest_of_each", "workload"]
@@ -26,6 +30,12 @@ _ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)
 _MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
 _VARIANTS = {scenario.name for scenario in SCENARIOS if scenario.is_variant}
 
+_Conditions = tuple[Union[str, int, None], ...]
+#: Digests of the models.
+_Models = tuple[str, ...]
+#: What streams were given to do: numbers of the schedule, and the digest of the video.
+_Workload = tuple[Union[float, str, None], ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Row:
@@ -36,14 +46,14 @@ class Row:
     baseline: Row | None
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Result:
         """The stored result."""
         return self.result.info
 
     @property
     def scenario(self) -> str:
         """The scenario's name."""
-        return str(self.info.scenario)
+        return self.info.scenario
 
     @property
     def storage(self) -> Path:
@@ -58,7 +68,7 @@ class Row:
     @property
     def is_disturbed(self) -> bool:
         """Whether other work may show in its speed, or in that of its baseline."""
-        return any(each.busy_percent > BUSY_PERCENT for each in (self, self.baseline) if each)
+        return any(row.busy_percent > BUSY_PERCENT for row in (self, self.baseline) if row)
 
     @property
     def question(self) -> str:
@@ -68,7 +78,7 @@ class Row:
     @property
     def model_set(self) -> str:
         """Which of the session's models the scenario uses, one of MODEL_SETS."""
-        return _model_set(self.result)
+        return _model_set(self.info)
 
     @property
     def is_variant(self) -> bool:
@@ -78,12 +88,12 @@ class Row:
     @property
     def computes(self) -> bool:
         """Whether the NPU's arithmetic was there, so that speed and outputs mean something."""
-        return bool(self.info.get("computes", True))
+        return self.info.computes
 
     @cached_property
     def outcome(self) -> str:
         """The stored outcome; outputs that differ from the stored baseline's count as such too."""
-        outcome = str(self.info.outcome)
+        outcome = self.info.outcome
         if outcome == "ok" and self.baseline and self.baseline.info.outcome == "ok":
             same = self.info.output_digests == self.baseline.info.output_digests
             comparable = self.computes and self.baseline.computes
@@ -101,23 +111,23 @@ class Row:
         return self.outcome == "ok"
 
     def memory(self, name: str) -> Figure | None:
-        """Return a figure of extra_info["memory"] over the repeats; None where it was not measured, or not stored."""
-        return Figure.of(self.info.memory.get(name, ())) if self.measured else None
+        """Return a figure of storage.result.Memory over the repeats; None where it was not measured, or not stored."""
+        return Figure.of(getattr(self.info.memory, name)) if self.measured else None
 
     @property
-    def accounts(self) -> list[dict[str, Any]]:
+    def accounts(self) -> list[Account]:
         """The accounts of NPU memory, one per repeat that has one, whatever the outcome."""
-        return [repeat.npu for repeat in self.info.repeats if repeat.get("npu")]
+        return [repeat.npu for repeat in self.info.repeats if repeat.npu]
 
     @property
-    def schedule(self) -> dict[str, Any] | None:
+    def schedule(self) -> Streams | None:
         """The plan's streams of frames; None where every context infers again and again."""
-        return _schedule(self.result)
+        return self.info.plan.schedule
 
     @property
-    def frames(self) -> list[dict[str, Any]]:
+    def frames(self) -> list[StreamsRun]:
         """What the streams did, of each repeat that came so far, whatever the outcome."""
-        return [each for each in self.info.get("frames") or () if each]
+        return [streams for streams in self.info.frames if streams]
 
     @property
     def latency(self) -> Figure | None:
@@ -128,7 +138,7 @@ class Row:
         if not self.measured or self.result.stats is None or self.schedule:
             return None
         repeats = Figure.of(self.info.speed.latency_median_ns)
-        return Figure(self.result.stats["median"] * 1e9, repeats.spread if repeats else None)
+        return Figure(self.result.stats.median * 1e9, repeats.spread if repeats else None)
 
     @property
     def latency_saved(self) -> Figure | None:
@@ -171,14 +181,38 @@ class Row:
         return self._percent("npu_memory_bytes")
 
     @property
-    def saving_percent(self) -> Figure | None:
-        """Saved NPU memory in percent, with its spread; where there is none, of the application's over the import."""
+    def saved_memory(self) -> Figure | None:
+        """Saved NPU memory in bytes; where there is none, the application's over the import."""
+        return self.npu_saved or self.saved_over_baseline
+
+    @property
+    def memory_without(self) -> Figure | None:
+        """What the baseline takes of the memory that saved_memory is of, in bytes."""
         name = "npu_memory_bytes" if self.npu_saved else "application_memory_over_baseline_bytes"
-        saved, whole = self._saved(name), self.baseline.memory(name) if self.baseline else None
+        return self.baseline.memory(name) if self.baseline else None
+
+    @property
+    def saving_percent(self) -> Figure | None:
+        """Saved memory in percent, with its spread."""
+        saved, whole = self.saved_memory, self.memory_without
         if saved is None or whole is None or whole.median <= 0:
             return None
         spread = None if saved.spread is None else 100 * saved.spread / whole.median
         return Figure(100 * saved.median / whole.median, spread)
+
+    @property
+    def memory_change(self) -> str | None:
+        """Whether it takes "less", the "same" or "more" memory than the baseline; None where they are not compared.
+
+        A ledger is exact. Application memory is shown to a tenth of a MiB, and what is less is nothing.
+        """
+        saved = self.saved_memory
+        if saved is None:
+            return None
+        differs = saved.exceeds_spread if self.npu_saved else shows_in_mib(saved)
+        if not differs:
+            return "same"
+        return "less" if saved.median > 0 else "more"
 
     def _saved(self, name: str) -> Figure | None:
         return difference(self.baseline.memory(name), self.memory(name)) if self.baseline else None
@@ -191,7 +225,7 @@ class Row:
     @property
     def models(self) -> str:
         """The models' names; files that serve several streams in turn are said to."""
-        names = ", ".join(str(model.name) for model in self.info.models)
+        names = ", ".join(model.name for model in self.info.models)
         note = f" ({self.info.model_files} for {self.info.streams} streams, in turn)"
         return names + note if self.models_in_turn else names
 
@@ -200,7 +234,7 @@ class Row:
         """Whether there were fewer files than streams, so that some serve several."""
         files = self.info.model_files
         every_stream_has_one = self.model_set == STREAMS and len(self.info.models) == files
-        return bool(every_stream_has_one and files < self.info.streams)
+        return every_stream_has_one and files < self.info.streams
 
 
 @dataclass(frozen=True)
@@ -210,14 +244,14 @@ class Group:
     rows: tuple[Row, ...]
 
     @property
-    def info(self) -> dict[str, Any]:
-        """The conditions, as every row has them."""
+    def info(self) -> Result:
+        """A result: the conditions are the same in every row's."""
         return self.rows[0].info
 
     @property
     def board(self) -> str:
         """The board that it was measured on; results of two boards never stand in one group."""
-        return _board(self.newest)
+        return self.newest.board
 
     @property
     def computes(self) -> bool:
@@ -227,7 +261,7 @@ class Group:
     @property
     def short_version(self) -> str | None:
         """The runtime's version without the build that Rockchip's libraries name after it."""
-        version: str | None = self.info.runtime_version
+        version = self.info.runtime_version
         return version.partition(" ")[0] if version else None
 
     @property
@@ -238,8 +272,8 @@ class Group:
     @property
     def questions(self) -> dict[str, list[Row]]:
         """The rows by the question that they answer, in the order of QUESTIONS."""
-        parts = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER)}
-        return {name: rows for name, rows in parts.items() if rows}
+        questions = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER)}
+        return {name: rows for name, rows in questions.items() if rows}
 
     @property
     def newest(self) -> StoredRun:
@@ -251,13 +285,13 @@ class Group:
 class _Gathering:
     """Results that are to become a group, from runs taken newest first."""
 
-    conditions: tuple[Any, ...]
+    conditions: _Conditions
     #: The first model of each set, which tells the sets of two runs apart: some scenarios use no other of it.
     firsts: dict[str, str]
     #: By scenario, models and workload.
-    members: dict[tuple[Any, ...], tuple[StoredResult, StoredRun]]
+    members: dict[tuple[str, _Models, _Workload | None], tuple[StoredResult, StoredRun]]
 
-    def takes(self, conditions: tuple[Any, ...], firsts: dict[str, str]) -> bool:
+    def takes(self, conditions: _Conditions, firsts: dict[str, str]) -> bool:
         """Whether a run under these conditions uses, of each set that both have, the same models."""
         same = all(self.firsts.get(name, first) == first for name, first in firsts.items())
         return same and self.conditions == conditions
@@ -266,7 +300,8 @@ class _Gathering:
         """Take what no newer run has measured."""
         self.firsts.update(firsts)
         for result in results:
-            self.members.setdefault((result.info.scenario, _models(result), workload(result)), (result, file))
+            info = result.info
+            self.members.setdefault((info.scenario, _models(info), workload(info)), (result, file))
 
 
 def compare(files: Iterable[StoredRun]) -> list[Group]:
@@ -279,68 +314,58 @@ def compare(files: Iterable[StoredRun]) -> list[Group]:
     # Of two runs at the same time the later file is the newer one.
     for file in sorted(files, key=lambda file: file.recorded_at)[::-1]:
         for conditions, results in _by_conditions(file).items():
-            firsts = {_model_set(result): _models(result)[0] for result in results}
-            fitting = (each for each in gatherings if each.takes(conditions, firsts))
+            firsts = {_model_set(result.info): _models(result.info)[0] for result in results}
+            fitting = (gathering for gathering in gatherings if gathering.takes(conditions, firsts))
             gathering = next(fitting, None)
             if gathering is None:
                 gathering = _Gathering(conditions, {}, {})
                 gatherings.append(gathering)
             gathering.add(results, file, firsts)
-    found = [Group(tuple(_rows(list(each.members.values())))) for each in gatherings]
-    return sorted(found, key=lambda group: group.newest.recorded_at, reverse=True)
+    groups = [Group(tuple(_rows(list(gathering.members.values())))) for gathering in gatherings]
+    return sorted(groups, key=lambda group: group.newest.recorded_at, reverse=True)
 
 
 def newest_of_each(groups: Iterable[Group]) -> list[Group]:
     """Return the newest group of each board, runtime and target; groups come newest first."""
-    found: dict[tuple[str, str, str], Group] = {}
+    newest: dict[tuple[str, str, str], Group] = {}
     for group in groups:
-        found.setdefault((group.board, group.info.runtime, group.info.target), group)
-    return list(found.values())
+        newest.setdefault((group.board, group.info.runtime, group.info.target), group)
+    return list(newest.values())
 
 
-def _by_conditions(file: StoredRun) -> dict[tuple[Any, ...], list[StoredResult]]:
-    found: dict[tuple[Any, ...], list[StoredResult]] = {}
+def _by_conditions(file: StoredRun) -> dict[_Conditions, list[StoredResult]]:
+    results: dict[_Conditions, list[StoredResult]] = {}
     for result in file.results:
-        conditions = (_board(file), *(result.info.get(name) for name in CONDITIONS))
-        found.setdefault(conditions, []).append(result)
-    return found
-
-
-def _board(file: StoredRun) -> str:
-    return str(file.machine.reusebench.board)
+        conditions = (file.board, *(getattr(result.info, name) for name in CONDITIONS))
+        results.setdefault(conditions, []).append(result)
+    return results
 
 
 def _rows(members: list[tuple[StoredResult, StoredRun]]) -> list[Row]:
     """Return the rows in order, each joined to the baseline with the same models and the same workload."""
     members = sorted(members, key=lambda member: _ORDER.get(member[0].info.scenario, len(_ORDER)))
-    baselines: dict[tuple[Any, ...], Row] = {}
+    baselines: dict[tuple[str | None, _Models, _Workload | None], Row] = {}
     rows = []
     for result, file in members:
-        models, asked = _models(result), workload(result)
-        row = Row(result, file, baselines.get((result.info.baseline, models, asked)))
-        baselines[(row.scenario, models, asked)] = row
+        models, given = _models(result.info), workload(result.info)
+        row = Row(result, file, baselines.get((result.info.baseline, models, given)))
+        baselines[(row.scenario, models, given)] = row
         rows.append(row)
     return rows
 
 
-def workload(result: StoredResult) -> tuple[Any, ...] | None:
+def workload(info: Result) -> _Workload | None:
     """Return what tells the streams of two results apart, wherever their video is; None where there are none."""
-    schedule = _schedule(result)
+    schedule = info.plan.schedule
     if schedule is None:
         return None
-    video = schedule.video
-    values = (schedule[key] for key in ("count", "fps", "queue", "warm_up_s", "duration_s"))
-    return (*values, video.digest if video else None)
+    digest = schedule.video.digest if schedule.video else None
+    return (schedule.count, schedule.fps, schedule.queue, schedule.warm_up_s, schedule.duration_s, digest)
 
 
-def _schedule(result: StoredResult) -> dict[str, Any] | None:
-    schedule: dict[str, Any] | None = result.info.plan.get("schedule")
-    return schedule
+def _model_set(info: Result) -> str:
+    return _MODEL_SETS.get(info.scenario, STREAMS)
 
 
-def _model_set(result: StoredResult) -> str:
-    return _MODEL_SETS.get(result.info.scenario, STREAMS)
-
-
-def _models(result: StoredResult) -> tuple[str, ...]:
-    return tuple(model.digest for model in result.info.models)
+def _models(info: Result) -> _Models:
+    return tuple(model.digest for model in info.models)

@@ -26,32 +26,32 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
 def _of_file(file: StoredRun, texts: Texts) -> Iterator[list[Cell]]:
     yield from (_of_runtime(file, results, texts) for results in _by_runtime(file))
     for program in file.programs:
-        yield _cells(file, texts("program_run", name=program.name), EMPTY, [program.outcome])
+        yield _cells(file, texts("program_run", name=program.name), EMPTY, [program.outcome], texts)
 
 
 def _by_runtime(file: StoredRun) -> Iterator[list[StoredResult]]:
-    found: dict[tuple[str, ...], list[StoredResult]] = {}
+    of_runtimes: dict[tuple[str, str | None, str], list[StoredResult]] = {}
     for result in file.results:
-        key = tuple(str(result.info[name]) for name in ("runtime", "runtime_version", "target"))
-        found.setdefault(key, []).append(result)
-    yield from found.values()
+        key = (result.info.runtime, result.info.runtime_version, result.info.target)
+        of_runtimes.setdefault(key, []).append(result)
+    yield from of_runtimes.values()
 
 
 def _of_runtime(file: StoredRun, results: Sequence[StoredResult], texts: Texts) -> list[Cell]:
     info = results[0].info
-    version = str(info.runtime_version or EMPTY).partition(" ")[0]
+    version = (info.runtime_version or EMPTY).partition(" ")[0]
     outcomes = [result.info.outcome for result in results]
-    return _cells(file, f"{texts.runtime(info.runtime)} {version}", info.target, outcomes)
+    return _cells(file, f"{texts.runtime(info.runtime)} {version}", info.target, outcomes, texts)
 
 
-def _cells(file: StoredRun, what: str, target: str, outcomes: Sequence[str]) -> list[Cell]:
+def _cells(file: StoredRun, what: str, target: str, outcomes: Sequence[str], texts: Texts) -> list[Cell]:
     measured, lacking = outcomes.count("ok"), outcomes.count("not_supported")
     return [
         Cell(file.recorded_at[:16].replace("T", " "), False),
-        Cell(file.path.name, False),
-        Cell(str(file.machine.reusebench.board), False),
+        Cell(file.path.name if file.is_finished else texts("run_unfinished", file=file.path.name), False),
+        Cell(file.board, False),
         Cell(what, False),
         Cell(target, False),
         *(Cell(str(count)) for count in (measured, lacking, len(outcomes) - measured - lacking)),
-        Cell(str(file.commit.get("id") or EMPTY)[:_COMMIT], False),
+        Cell((file.commit.id or EMPTY)[:_COMMIT], False),
     ]

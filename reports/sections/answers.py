@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reports.base.format import (
+    EMPTY,
     copied_mib,
     mib,
     milliseconds,
@@ -15,18 +16,17 @@ from reports.base.format import (
     plus_minus,
     shows_in_mib,
 )
-from reports.base.messages import message_words
+from reports.base.messages import in_words
 from reports.base.statistics import Figure
 from reports.base.texts import Texts
 from reports.results.rows import BUSY_PERCENT, Group, Row
 from reports.sections.copies import copied
-from reports.sections.sharing import Finding, findings
+from reports.sections.mechanisms import COMBINING, combined_mechanisms
+from reports.sections.sharing import Finding, findings_of
 
 __all__ = ["answers", "not_supported", "warnings"]
 
 MIB = 2**20
-#: The scenario that uses every mechanism that the runtime has.
-_COMBINES = "lean"
 #: Questions in which it matters what an inference copies.
 _ABOUT_COPIES = ("io_copies", "lean")
 
@@ -45,27 +45,27 @@ def not_supported(rows: Iterable[Row], texts: Texts) -> str | None:
 
 def warnings(group: Group, texts: Texts) -> list[str]:
     """Return a sentence for each reason to mistrust the figures; each says what to do."""
-    found = []
+    sentences = []
     busy = max(row.busy_percent for row in group.rows)
     if busy > BUSY_PERCENT:
-        found.append(texts("warning_busy" if group.computes else "warning_busy_memory", percent=f"{busy:.0f}"))
+        sentences.append(texts("warning_busy" if group.computes else "warning_busy_memory", percent=f"{busy:.0f}"))
     if any(row.measured and len(row.info.repeats) == 1 for row in group.rows):
-        found.append(texts("warning_one_repeat"))
-    return found + [_finding(row, each, texts) for row in group.rows for each in findings(row)]
+        sentences.append(texts("warning_one_repeat"))
+    return sentences + [_finding(row, finding, texts) for row in group.rows for finding in findings_of(row)]
 
 
 def _answer(row: Row, texts: Texts) -> str:
     scenario = texts.scenario(row.scenario)
     if not row.measured:
         failure = row.info.failure
-        message = message_words(failure.message, texts) if failure else texts("differs_from_baseline")
+        message = in_words(failure.message, texts) if failure else texts("differs_from_baseline")
         return texts("answer_failed", scenario=scenario, outcome=texts(f"outcome_{row.outcome}"), message=message)
     if row.saved is None or row.baseline is None:
-        return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info.baseline))
+        return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info.baseline or EMPTY))
     names = {"scenario": scenario, "baseline": texts.scenario(row.baseline.scenario)}
     memory = _application_memory if row.npu_saved is None else _npu_memory
     sentences = [memory(row, row.baseline, names, texts), _speed(row, texts), _copies(row, texts)]
-    if row.scenario == _COMBINES:
+    if row.scenario in COMBINING:
         sentences += _combined(row, texts)
     return texts("sentence_separator").join(filter(None, sentences))
 
@@ -148,15 +148,12 @@ def _copies(row: Row, texts: Texts) -> str | None:
 
 def _combined(row: Row, texts: Texts) -> list[str]:
     """Return which mechanisms were combined, and which the runtime has not."""
-    contexts = row.info.plan.contexts
-    used = {
-        "dup": any(each.mechanism == "dup" for each in contexts),
-        "internal": any(each.internal is not None for each in contexts),
-        "zero_copy": any(each.zero_copy for each in contexts),
-    }
-    has, lacks = ([texts(f"combined_{name}") for name in used if used[name] == each] for each in (True, False))
-    sentences = {"answer_combined": has, "answer_combined_without": lacks}
-    return [texts(key, mechanisms=texts.joined(names)) for key, names in sentences.items() if names]
+    sentences = []
+    for key, is_used in {"answer_combined": True, "answer_combined_without": False}.items():
+        names = [name for name, used in combined_mechanisms(row.info.plan).items() if used == is_used]
+        if names:
+            sentences.append(texts(key, mechanisms=texts.joined(texts(f"combined_{name}") for name in names)))
+    return sentences
 
 
 def _finding(row: Row, finding: Finding, texts: Texts) -> str:

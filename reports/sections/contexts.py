@@ -88,7 +88,7 @@ class LineFit:
 def context_costs(row: Row) -> list[ContextCost]:
     """Return the costs in the order of making; none where the configuration was not measured."""
     repeats = _added(row)
-    totals = [list(itertools.accumulate(added)) for added in repeats]
+    totals = [tuple(itertools.accumulate(added)) for added in repeats]
     loads = row.info.speed.context_load_ns
     return [
         ContextCost(
@@ -117,7 +117,7 @@ def further_costs(row: Row) -> list[FurtherCost]:
 
 def npu_totals(row: Row) -> list[Figure]:
     """Return the NPU memory of the first context, of the first two, and so on; none without an account."""
-    totals = [list(itertools.accumulate(added)) for added in _npu_added(row)]
+    totals = [tuple(itertools.accumulate(added)) for added in _npu_added(row)]
     return [_figure(totals, index) for index in range(len(_mechanisms(row))) if totals]
 
 
@@ -199,15 +199,15 @@ def _whole_spread(figure: Figure) -> int | None:
     return None if figure.spread is None else round(figure.spread)
 
 
-def _added(row: Row) -> list[list[int]]:
-    """Return the bytes that each context added, a list per repeat."""
+def _added(row: Row) -> list[tuple[int, ...]]:
+    """Return the bytes that each context added, per repeat."""
     return [added for added in row.info.memory.context_memory_bytes if added] if row.measured else []
 
 
-def _npu_added(row: Row) -> list[list[int]]:
-    """Return the bytes of NPU memory that belong to each context, a list per repeat."""
+def _npu_added(row: Row) -> list[tuple[int, ...]]:
+    """Return the bytes of NPU memory that belong to each context, per repeat."""
     accounts = row.accounts if row.measured else []
-    return [[sum(size or 0 for size in context.values()) for context in each.contexts] for each in accounts]
+    return [tuple(context.total_bytes for context in account.contexts) for account in accounts]
 
 
 def _slope(repeats: Sequence[Sequence[int]], places: Sequence[int]) -> Figure | None:
@@ -215,7 +215,7 @@ def _slope(repeats: Sequence[Sequence[int]], places: Sequence[int]) -> Figure | 
 
 
 def _mechanisms(row: Row) -> list[str]:
-    return [str(context.mechanism) for context in row.info.plan.contexts]
+    return [context.mechanism for context in row.info.plan.contexts]
 
 
 def _figure(repeats: Sequence[Sequence[int]], index: int) -> Figure:

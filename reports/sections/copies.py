@@ -25,10 +25,13 @@ class Copied:
 
 def copied(row: Row) -> Copied | None:
     """Return what was counted; None where the configuration was not measured, or before copies were counted."""
-    contexts = row.info.get("copies") if row.measured else None
+    contexts = row.info.copies if row.measured else None
     if not contexts:
         return None
-    return Copied(*(statistics.fmean(each[key] for each in contexts) for key in ("input_bytes", "output_bytes")))
+    return Copied(
+        statistics.fmean(copies.input_bytes for copies in contexts),
+        statistics.fmean(copies.output_bytes for copies in contexts),
+    )
 
 
 def avoided_bytes(row: Row) -> float | None:

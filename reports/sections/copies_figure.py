@@ -56,7 +56,7 @@ def _way(row: Row) -> str:
 
 
 def _memory_saved(rows: Sequence[Row]) -> dict[str, Figure]:
-    saved = {_way(row): row.npu_saved or row.saved_over_baseline for row in rows}
+    saved = {_way(row): row.saved_memory for row in rows}
     return {way: _in_unit(figure, MIB) for way, figure in saved.items() if figure}
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.base.format import EMPTY, copied_mib, mib, milliseconds, npu_mib, shows_in_mib
-from reports.base.statistics import Figure
+from reports.base.format import EMPTY, copied_mib, mib, milliseconds, npu_mib
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
@@ -62,16 +61,11 @@ def _cells(group: Group, row: Row, size: str, texts: Texts) -> list[Cell]:
 
 def _verdict(row: Row, texts: Texts) -> str:
     """Return in words whether the differences are more than what repeats differ by."""
-    found = {"memory": row.npu_saved or row.saved_over_baseline, "latency": row.latency_saved}
-    known = {name: saved for name, saved in found.items() if saved}
-    if any(saved.spread is None for saved in known.values()):
+    memory, latency = row.saved_memory, row.latency_saved
+    if any(saved.spread is None for saved in (memory, latency) if saved):
         return texts("verdict_one_repeat")
-    return texts.joined(texts(f"verdict_{name}_{_kind(saved, name, row)}") for name, saved in known.items())
-
-
-def _kind(saved: Figure, name: str, row: Row) -> str:
-    # A ledger is exact; application memory is shown to a tenth of a MiB, and what is less is nothing.
-    of_application = name == "memory" and not row.npu_saved
-    if not (shows_in_mib(saved) if of_application else saved.exceeds_spread):
-        return "same"
-    return "less" if saved.median > 0 else "more"
+    changes = [f"memory_{row.memory_change}"] if memory else []
+    if latency:
+        change = "same" if not latency.exceeds_spread else "less" if latency.median > 0 else "more"
+        changes.append(f"latency_{change}")
+    return texts.joined(texts(f"verdict_{change}") for change in changes)

@@ -2,36 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from reports.base.format import EMPTY
-from reports.base.messages import message_words
+from reports.base.messages import in_words
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 
-__all__ = ["failures"]
+__all__ = ["Reason", "failures", "phase_in_words"]
 
 
-def failures(group: Group, texts: Texts) -> list[dict[str, str]]:
+@dataclass(frozen=True)
+class Reason:
+    """Why scenarios have no figures, in words."""
+
+    scenarios: str
+    outcome: str
+    #: Empty where it bears on nothing.
+    phase: str
+    message: str
+    #: The end of what the process wrote.
+    last_words: str
+
+
+def failures(group: Group, texts: Texts) -> list[Reason]:
     """Return each reason with its scenarios, in the order of the first of them."""
-    scenarios: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    alike: dict[tuple[str | int | None, ...], list[Row]] = {}
     for row in group.rows:
         if not row.measured:
-            what = {"outcome": texts(f"outcome_{row.outcome}"), **_what_happened(row, texts)}
-            scenarios.setdefault(tuple(what.items()), []).append(texts.scenario(row.scenario))
-    return [{"scenarios": texts.joined(names), **dict(what)} for what, names in scenarios.items()]
+            alike.setdefault(_what_happened(row), []).append(row)
+    return [_reason(rows, texts) for rows in alike.values()]
 
 
-def _what_happened(row: Row, texts: Texts) -> dict[str, str]:
+def phase_in_words(phase: str, context: int | None, texts: Texts) -> str:
+    """Return a phase, with the number of its context where it is of one."""
+    name = texts.words.get(f"phase_{phase}", phase)
+    return name if context is None else f"{name}, {context + 1}"
+
+
+def _what_happened(row: Row) -> tuple[str | int | None, ...]:
+    """Return what tells two failures apart, the same whatever the language."""
     failure = row.info.failure
     if failure is None:
-        return {"phase": EMPTY, "message": texts("differs_from_baseline"), "last_words": ""}
-    message = message_words(failure["message"], texts)
+        return (row.outcome,)
     if not row.supported:
+        return row.outcome, str(failure.message)
+    return row.outcome, failure.phase, failure.context, str(failure.message), failure.last_words
+
+
+def _reason(rows: list[Row], texts: Texts) -> Reason:
+    first, failure = rows[0], rows[0].info.failure
+    phase, message, last_words = EMPTY, texts("differs_from_baseline"), ""
+    if failure:
+        phase, message = phase_in_words(failure.phase, failure.context, texts), in_words(failure.message, texts)
+        last_words = failure.last_words
+    if not first.supported:
         # Where the runtime said that it lacks the mechanism, and what it had said before, bear on nothing.
-        return {"phase": "", "message": message, "last_words": ""}
-    phase = _phase(failure["phase"], failure["context"], texts)
-    return {"phase": phase, "message": message, "last_words": failure["last_words"]}
-
-
-def _phase(name: str, context: int | None, texts: Texts) -> str:
-    phase = texts.words.get(f"phase_{name}", name)
-    return phase if context is None else f"{phase}, {context + 1}"
+        phase = last_words = ""
+    scenarios = texts.joined(texts.scenario(row.scenario) for row in rows)
+    return Reason(scenarios, texts(f"outcome_{first.outcome}"), phase, message, last_words)

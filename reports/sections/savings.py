@@ -15,12 +15,10 @@ from reports.base.texts import Texts
 from reports.results.colours import RUNTIME_COLOURS
 from reports.results.labels import group_id
 from reports.results.rows import Group, Row
-from scenarios.catalogue import SCENARIOS
+from reports.sections.mechanisms import MECHANISMS, mechanism_row
 
 __all__ = ["runtime_colours", "savings_figure", "savings_table"]
 
-#: Scenarios that show a mechanism.
-_MECHANISMS = tuple(each.name for each in SCENARIOS if each.baseline and not each.is_variant)
 #: The table has what saves less; a figure with it would be as long as the table.
 _LEAST_PERCENT = 1.0
 #: Pixels of a bar, between two mechanisms, and of a mechanism's name above its bars.
@@ -75,14 +73,8 @@ def runtime_colours(groups: Sequence[Group], labels: Sequence[str], texts: Texts
 
 def _asked(groups: Sequence[Group]) -> dict[str, list[Row | None]]:
     """Return the mechanisms that any group was asked for, each with the row of every group."""
-    rows = {name: [_row(group, name) for group in groups] for name in _MECHANISMS}
+    rows = {name: [mechanism_row(group, name) for group in groups] for name in MECHANISMS}
     return {name: of_groups for name, of_groups in rows.items() if any(of_groups)}
-
-
-def _row(group: Group, scenario: str) -> Row | None:
-    """Return the group's row of a scenario; of several, with other models, one that can be compared."""
-    rows = [row for row in group.rows if row.scenario == scenario]
-    return next((row for row in rows if row.saving_percent), rows[0] if rows else None)
 
 
 def _column(group: Group, label: str, texts: Texts) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from accounting.account import Account
 from reports.base.statistics import Figure
 from reports.results.rows import Row
+from scenarios.plan import DUP, SHARED_WEIGHTS, Context
 
-__all__ = ["Finding", "SharedMemory", "findings", "shared_memories"]
+__all__ = ["Finding", "SharedMemory", "findings_of", "shared_memories"]
 
 #: Mechanisms of contexts that read the weights of their source.
-_SHARE_WEIGHTS = ("dup", "shared_weights")
+_SHARE_WEIGHTS = (DUP, SHARED_WEIGHTS)
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class SharedMemory:
 class Finding:
     """Something that a configuration did with memory and its plan does not say, over contexts and repeats."""
 
-    #: As in storage/schema/result-1.json.
+    #: As in accounting.sharing.Finding.
     kind: str
     #: Counted from 1; empty for a leak.
     contexts: tuple[int, ...]
@@ -49,56 +50,61 @@ def shared_memories(row: Row) -> list[SharedMemory]:
     """Return what the plan shares, weights first; none where there is no account to look it up in."""
     accounts = row.accounts if row.measured else []
     planned = list(_planned(row.info.plan.contexts)) if accounts else []
-    seen = [_seen(planned, each) for each in accounts if each.source == "ledger"]
+    seen = [_seen(planned, account) for account in accounts if account.source == "ledger"]
     return [
         SharedMemory(
             component=component,
             owner=owner + 1,
             readers=tuple(reader + 1 for reader in readers),
-            seen=min((each[place] for each in seen), default=None),
-            size=Figure.of(each.contexts[owner][f"{component}_bytes"] for each in accounts),
+            seen=min((counts[place] for counts in seen), default=None),
+            size=Figure.of(account.contexts[owner].size_bytes(component) for account in accounts),
         )
         for place, (component, owner, readers) in enumerate(planned)
     ]
 
 
-def findings(row: Row) -> list[Finding]:
+def findings_of(row: Row) -> list[Finding]:
     """Return what was found, one for each kind, in the order of finding."""
-    repeats = [each.findings for each in row.accounts]
-    every = [finding for repeat in repeats for finding in repeat]
-    return [
-        Finding(
-            kind=kind,
-            contexts=_numbers(each.context for each in every if each.kind == kind),
-            owners=_numbers(each.owner for each in every if each.kind == kind),
-            amount=max(sum(each.amount for each in repeat if each.kind == kind) for repeat in repeats),
-            past_end_bytes=_lowest(each.get("past_end_bytes") for each in every if each.kind == kind),
+    repeats = [account.findings for account in row.accounts]
+    kinds = dict.fromkeys(finding.kind for repeat in repeats for finding in repeat)
+    findings = []
+    for kind in kinds:
+        of_kind = [finding for repeat in repeats for finding in repeat if finding.kind == kind]
+        findings.append(
+            Finding(
+                kind=kind,
+                contexts=_numbers(finding.context for finding in of_kind),
+                owners=_numbers(finding.owner for finding in of_kind),
+                amount=max(sum(finding.amount for finding in repeat if finding.kind == kind) for repeat in repeats),
+                past_end_bytes=_lowest(finding.past_end_bytes for finding in of_kind),
+            )
         )
-        for kind in dict.fromkeys(each.kind for each in every)
-    ]
+    return findings
 
 
-def _planned(contexts: Sequence[dict[str, Any]]) -> Iterator[tuple[str, int, list[int]]]:
+def _planned(contexts: Sequence[Context]) -> Iterator[tuple[str, int, list[int]]]:
     """Yield (component, owner, readers) of each memory that the plan shares, in the order in which it is made."""
     for owner in range(len(contexts)):
-        readers = [place for place, each in enumerate(contexts) if _reads_weights_of(each, owner)]
+        readers = [
+            place
+            for place, context in enumerate(contexts)
+            if context.mechanism in _SHARE_WEIGHTS and context.source == owner
+        ]
         if readers:
             yield "weights", owner, readers
-    numbers = [context.get("internal") for context in contexts]
-    for number in dict.fromkeys(number for number in numbers if number is not None):
-        owner, *readers = [place for place, each in enumerate(numbers) if each == number]
+    members: dict[int, list[int]] = {}
+    for place, context in enumerate(contexts):
+        if context.internal is not None:
+            members.setdefault(context.internal, []).append(place)
+    for owner, *readers in members.values():
         if readers:
             yield "internal", owner, readers
 
 
-def _reads_weights_of(context: dict[str, Any], owner: int) -> bool:
-    return context.mechanism in _SHARE_WEIGHTS and bool(context.source == owner)
-
-
-def _seen(planned: Sequence[tuple[str, int, list[int]]], account: dict[str, Any]) -> list[int]:
+def _seen(planned: Sequence[tuple[str, int, list[int]]], account: Account) -> list[int]:
     """Return how many of the planned readers of each memory were seen to read it."""
-    without_weights = {each.context for each in account.findings if each.kind == "not_shared"}
-    readers_of = {(each.component, each.owner): set(each.readers) for each in account.shared}
+    without_weights = {finding.context for finding in account.findings if finding.kind == "not_shared"}
+    readers_of = {(memory.component, memory.owner): set(memory.readers) for memory in account.shared}
     counts = []
     for component, owner, readers in planned:
         expected = set(readers) - (without_weights if component == "weights" else set())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.base.format import EMPTY, mib, npu_mib, per_second, percent, shows_in_mib
+from reports.base.format import EMPTY, mib, npu_mib, per_second, percent
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
@@ -73,9 +73,7 @@ class Weighed:
 
     @property
     def _memory(self) -> str:
-        # Application memory is shown to a tenth of a MiB, and what is less is nothing; a ledger is exact.
-        differs = self.saved.exceeds_spread if self.row.npu_saved else shows_in_mib(self.saved)
-        return "same" if not differs else "saves" if self.saved.median > 0 else "takes_more"
+        return {"less": "saves", "more": "takes_more"}.get(self.row.memory_change or "", "same")
 
     @property
     def _speed(self) -> str:
@@ -155,7 +153,7 @@ def speed_rows(row: Row) -> list[dict[str, Any]]:
 def _weigh(row: Row) -> Weighed | None:
     if row.baseline is None or not row.computes:
         return None
-    saved, share = row.npu_saved or row.saved_over_baseline, row.saving_percent
+    saved, share = row.saved_memory, row.saving_percent
     own, of_baseline = row.throughput, row.baseline.throughput
     change = _change_percent(own, of_baseline)
     if not (saved and share and own and of_baseline and change):

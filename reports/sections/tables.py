@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from accounting.sizes import COMPONENTS
 from reports.base.format import EMPTY, component_mib, mib, milliseconds, npu_mib, numbers, per_second, percent
-from reports.base.messages import message_words
+from reports.base.messages import in_words
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.results.application_parts import PARTS, application_parts
-from reports.results.npu import COMPONENTS, component_memory
+from reports.results.npu import component_memory
 from reports.results.published import PublishedRow
 from reports.results.rows import Group, Row
 from reports.sections.contexts import further_costs
 from reports.sections.sharing import SharedMemory, shared_memories
+from storage.run_file import MachineInfo
 
 __all__ = [
     "COLUMNS",
@@ -116,11 +117,17 @@ def details(group: Group, texts: Texts) -> Table:
     left_out = {*shown, *(() if group.computes else ("column_load",))}
     columns = [column for column in _DETAILS if column not in left_out]
     rows = [
-        (row.outcome, [Cell(texts.scenario(row.scenario), False), *(Cell(COLUMNS[each](row)) for each in columns)])
+        (row.outcome, [Cell(_measured_scenario(row, texts), False), *(Cell(COLUMNS[name](row)) for name in columns)])
         for row in group.rows
         if row.measured
     ]
     return Table([texts(head) for head in ("column_scenario", *columns)], rows)
+
+
+def _measured_scenario(row: Row, texts: Texts) -> str:
+    """Return the scenario, with the one of the session whose processes stand for it too."""
+    scenario, other = texts.scenario(row.scenario), row.info.measured_as
+    return texts("measured_as", scenario=scenario, other=texts.scenario(other)) if other else scenario
 
 
 def slopes(group: Group, texts: Texts) -> Table:
@@ -206,7 +213,7 @@ def sharing(group: Group, texts: Texts) -> Table | None:
     return Table([*heads[:2], size, *heads[2:]], rows) if rows else None
 
 
-def environment(machine: Mapping[str, Any], texts: Texts) -> Table:
+def environment(machine: MachineInfo, texts: Texts) -> Table:
     """Return what of the machine bears on memory and speed."""
     unknown = texts("environment_unknown")
     rows = [
@@ -216,13 +223,20 @@ def environment(machine: Mapping[str, Any], texts: Texts) -> Table:
     return Table((), rows)
 
 
-def memory_sources(machine: Mapping[str, Any], texts: Texts) -> Table | None:
+def memory_sources(machine: MachineInfo, texts: Texts) -> Table | None:
     """Return what could be read on the machine; None in runs that were stored before this was noted."""
-    sources = machine.reusebench.get("memory_sources")
-    if not sources:
-        return None
-    rows = [("ok", _memory_source(each, texts)) for each in sources]
-    return Table([texts(f"column_{name}") for name in ("source", "readable", "remark")], rows)
+    rows = [
+        (
+            "ok",
+            [
+                Cell(in_words(source.name, texts), False),
+                Cell(texts("yes" if source.readable else "no"), False),
+                Cell(in_words(source.remark, texts), False),
+            ],
+        )
+        for source in machine.reusebench.memory_sources
+    ]
+    return Table([texts(f"column_{name}") for name in ("source", "readable", "remark")], rows) if rows else None
 
 
 def _comparison_columns(group: Group) -> Sequence[str]:
@@ -277,18 +291,12 @@ def _verified(shared: SharedMemory, texts: Texts) -> str:
     return texts(kind, seen=shared.seen, readers=readers)
 
 
-def _memory_source(source: dict[str, Any], texts: Texts) -> list[Cell]:
-    readable = texts("yes" if source.readable else "no")
-    shown = (message_words(source.name, texts), readable, message_words(source.remark, texts))
-    return [Cell(text, False) for text in shown]
-
-
-def _facts(machine: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(machine: MachineInfo) -> dict[str, str | int | None]:
     own = machine.reusebench
     return {
         "board": own.board,
         "board_model": own.board_model,
-        "cpu": machine.get("cpu", {}).get("brand_raw"),
+        "cpu": machine.cpu.get("brand_raw"),
         "usable_cpus": own.usable_cpus,
         "cpu_governor": own.cpu_governor,
         "cpu_max_khz": own.cpu_max_khz,
@@ -300,7 +308,7 @@ def _facts(machine: Mapping[str, Any]) -> dict[str, Any]:
         "address_randomisation": own.address_randomisation,
         "swaps": own.swaps,
         "kernel": f"{machine.system} {machine.release} {machine.machine}",
-        "npu_driver": own.get("npu_driver_version"),
+        "npu_driver": own.npu_driver_version,
         "python": machine.python_version,
         "variables": " ".join(f"{key}={value}" for key, value in own.variables.items()),
     }

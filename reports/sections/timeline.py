@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -11,7 +10,8 @@ from reports.base.drawing import INK, Canvas, Drawing, drawing
 from reports.base.texts import Texts
 from reports.results.colours import OTHER_COLOUR, PHASE_COLOURS, SCENARIO_COLOURS
 from reports.results.rows import Row
-from storage.trace import read_trace
+from storage.trace import Trace, read_trace
+from targets.barriers import BarrierReading
 
 __all__ = ["timeline"]
 
@@ -48,7 +48,7 @@ def timeline(rows: Sequence[Row], texts: Texts) -> Drawing | None:
     return drawing(draw, lambda narrow: 170 * (len(traces) if narrow else -(-len(traces) // 2)) + 40)
 
 
-def _panel(axes: Axes, trace: dict[str, Any], line_colour: str) -> None:
+def _panel(axes: Axes, trace: Trace, line_colour: str) -> None:
     line = trace.timeline
     start = line.times_ns[0]
     begin = 0.0
@@ -57,10 +57,10 @@ def _panel(axes: Axes, trace: dict[str, Any], line_colour: str) -> None:
         axes.axvspan(begin, end, color=PHASE_COLOURS.get(phase, OTHER_COLOUR), alpha=0.22, linewidth=0)
         begin = end
     axes.plot(*_points(line.times_ns, line.rss_bytes, start), color=line_colour, linewidth=1.4)
-    at_ns = [record.at_ns for record in trace.barriers]
-    pss_bytes = [record.process.pss_bytes for record in trace.barriers]
+    at_ns = [barrier.at_ns for barrier in trace.barriers]
+    pss_bytes = [barrier.process.pss_bytes for barrier in trace.barriers]
     axes.plot(*_points(at_ns, pss_bytes, start), linestyle="none", marker="o", markersize=2.4, color=INK)
-    if trace.get("npu"):
+    if trace.npu:
         # From nothing at the start to what was left at the end.
         times_ns = [start, *trace.npu.times_ns, line.times_ns[-1]]
         live_bytes = [0, *trace.npu.live_bytes]
@@ -72,16 +72,13 @@ def _points(times_ns: Sequence[int], sizes: Sequence[int], start: int) -> tuple[
     return [(time_ns - start) / 1e9 for time_ns in times_ns], [size / MIB for size in sizes]
 
 
-def _phase_ends(barriers: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
+def _phase_ends(barriers: Sequence[BarrierReading]) -> list[tuple[str, int]]:
     """Return each phase with the time of its last barrier, in order."""
-    ends: dict[str, int] = {}
-    for record in barriers:
-        ends[record.phase] = record.at_ns
-    return list(ends.items())
+    return list({barrier.phase: barrier.at_ns for barrier in barriers}.items())
 
 
-def _first_trace(row: Row) -> dict[str, Any] | None:
+def _first_trace(row: Row) -> Trace | None:
     if not row.measured:
         return None
-    trace = read_trace(row.storage, row.info.repeats[0]["trace"])
+    trace = read_trace(row.storage, row.info.repeats[0].trace, Trace)
     return trace if trace and trace.timeline.times_ns else None

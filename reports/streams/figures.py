@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -21,11 +20,12 @@ from reports.streams.frames import (
     MemoryParts,
     Workload,
     all_frames,
-    asked_per_s,
     growth,
     memory_parts,
+    trends,
 )
 from reports.streams.text import growth_words
+from storage.result import Series
 
 __all__ = ["latency_figure", "latency_marks", "memory_figure", "over_time_figure", "part_colours"]
 
@@ -45,10 +45,10 @@ _PANEL = 150
 _LEAST_MIB = 2.0
 
 
-def memory_figure(found: Workload, texts: Texts) -> Drawing | None:
+def memory_figure(workload: Workload, texts: Texts) -> Drawing | None:
     """Draw what the memory of each mode is for, and beside it the frames that it kept; None without measurements."""
-    shown = {row: parts for row in found.rows if (parts := memory_parts(row, found.decode_only))}
-    if not shown or not found.computes:
+    shown = {row: parts for row in workload.rows if (parts := memory_parts(row, workload.decode_only))}
+    if not shown or not workload.computes:
         return None
     names = [texts.scenario(row.scenario) for row in shown]
 
@@ -65,8 +65,8 @@ def memory_figure(found: Workload, texts: Texts) -> Drawing | None:
         frames.margins(x=0.25)
         if narrow:
             _rows_of(frames, names, narrow)
-        if asked := asked_per_s(found.rows[0]):
-            frames.axvline(asked, color=INK, linewidth=1, linestyle="--")
+        if workload.due_per_s:
+            frames.axvline(workload.due_per_s, color=INK, linewidth=1, linestyle="--")
         memory.set_xlabel(texts("streams_axis_memory"))
         frames.set_xlabel(texts("streams_axis_rate"))
         for axes in (memory, frames):
@@ -76,16 +76,16 @@ def memory_figure(found: Workload, texts: Texts) -> Drawing | None:
     return drawing(draw, lambda narrow: _height(len(shown), narrow) * (2 if narrow else 1))
 
 
-def part_colours(found: Workload, texts: Texts) -> dict[str, str]:
+def part_colours(workload: Workload, texts: Texts) -> dict[str, str]:
     """Return what the bars of the figure of memory are made of, with their colours."""
-    parts = [each for row in found.rows if (each := memory_parts(row, found.decode_only))]
-    colours = {name: _COLOURS[name] for name in _PARTS if any(getattr(each, name) for each in parts)}
+    parts = [split for row in workload.rows if (split := memory_parts(row, workload.decode_only))]
+    colours = {name: _COLOURS[name] for name in _PARTS if any(getattr(split, name) for split in parts)}
     return {texts(f"streams_part_{name}"): colour for name, colour in {**colours, "frames": _FRAMES_COLOUR}.items()}
 
 
-def latency_figure(found: Workload, texts: Texts) -> Drawing | None:
+def latency_figure(workload: Workload, texts: Texts) -> Drawing | None:
     """Draw how late the frames of each mode are, by percentile, on a scale of powers; None where none was done."""
-    shown = {row: frames.latency for row in found.rows if (frames := all_frames(row)) and frames.latency}
+    shown = {row: frames.latency for row in workload.rows if (frames := all_frames(row)) and frames.latency}
     if not shown:
         return None
     names = [texts.scenario(row.scenario) for row in shown]
@@ -95,8 +95,8 @@ def latency_figure(found: Workload, texts: Texts) -> Drawing | None:
         axes.set_xscale("log")
         for place, (row, latency) in zip(_rows_of(axes, names, narrow), shown.items()):
             _latencies(axes, place, latency, SCENARIO_COLOURS.get(row.scenario, OTHER_COLOUR))
-        if found.schedule.fps:
-            axes.axvline(1000 / found.schedule.fps, color=INK, linewidth=1, linestyle="--")
+        if workload.schedule.fps:
+            axes.axvline(1000 / workload.schedule.fps, color=INK, linewidth=1, linestyle="--")
         _powers(axes)
         axes.set_xlabel(texts("streams_axis_latency"))
 
@@ -108,13 +108,13 @@ def latency_marks(texts: Texts) -> list[tuple[str, str, str]]:
     return [(texts(f"streams_percentile_{name}"), "currentColor", _MARK_TEXTS[name]) for name in PERCENTILES]
 
 
-def over_time_figure(found: Workload, texts: Texts) -> Drawing | None:
+def over_time_figure(workload: Workload, texts: Texts) -> Drawing | None:
     """Draw RSS over the steady state of one repeat of each row, from its start, with what is said of its growth.
 
     None where no run was long enough for a slope.
     """
-    shown = [(row, series) for row in found.rows if (series := _series(row))]
-    if not shown or not any(growth(row) for row in found.rows):
+    shown = [(row, series) for row in workload.rows if (series := _series(row))]
+    if not shown or not any(growth(row) for row in workload.rows):
         return None
 
     def draw(canvas: Canvas, narrow: bool) -> None:
@@ -213,18 +213,19 @@ def _powers(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _series(row: Row) -> dict[str, Any] | None:
+def _series(row: Row) -> Series | None:
     """Return the readings of the first repeat that the verdict is of; of a short one of the first."""
-    found, drawn = growth(row), [each for each in row.frames if each.series and len(each.series.seconds) > 1]
-    own = [each for each in drawn if found and each.memory and each.memory.verdict == found.verdict]
-    return next((each.series for each in (*own, *drawn)), None)
+    grown = growth(row)
+    own = [series for series, trend in trends(row) if grown and trend.verdict == grown.verdict]
+    drawn = [streams.series for streams in row.frames if streams.series and len(streams.series.seconds) > 1]
+    return next(iter((*own, *drawn)), None)
 
 
-def _over_time(axes: Axes, series: dict[str, Any], colour: str) -> None:
+def _over_time(axes: Axes, series: Series, colour: str) -> None:
     first = series.rss_bytes[0]
     grown = [(size - first) / MIB for size in series.rss_bytes]
     axes.plot(series.seconds, grown, color=colour, linewidth=1.6)
-    heap = [(time, size) for time, size in zip(series.seconds, series.get("heap_bytes") or ()) if size is not None]
+    heap = [(time, size) for time, size in zip(series.seconds, series.heap_bytes or ()) if size is not None]
     if heap:
         axes.plot([time for time, _ in heap], [(size - heap[0][1]) / MIB for _, size in heap], color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
@@ -232,11 +233,11 @@ def _over_time(axes: Axes, series: dict[str, Any], colour: str) -> None:
 
 def _panel_title(row: Row, texts: Texts) -> str:
     """Return the scenario with what is said of its RSS, and of its heap where that grows and RSS does not."""
-    found, heap = growth(row), growth(row, HEAP)
+    rss, heap = growth(row), growth(row, HEAP)
     name = texts.scenario(row.scenario)
-    if found is None:
+    if rss is None:
         return name
-    said = texts("streams_panel", scenario=name, verdict=growth_words(found, texts))
-    if heap and heap.verdict == "growing" and found.verdict != "growing":
-        return texts("streams_panel_heap", said=said, verdict=growth_words(heap, texts))
-    return said
+    title = texts("streams_panel", scenario=name, verdict=growth_words(rss, texts))
+    if heap and heap.verdict == "growing" and rss.verdict != "growing":
+        return texts("streams_panel_heap", said=title, verdict=growth_words(heap, texts))
+    return title

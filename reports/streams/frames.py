@@ -1,14 +1,17 @@
-"""Streams of video in stored results: what was asked of them, which frames they kept, and what their memory is for."""
+"""Streams of video in stored results: what they were given to do, which frames they kept, what their memory is for."""
 
 from __future__ import annotations
 
+import functools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from reports.base.statistics import Figure, difference
 from reports.results.rows import Row, workload
+from reports.streams.trend import Trend, trend
+from scenarios.plan import Streams
+from storage.result import FrameCount, Percentiles, Series
 
 __all__ = [
     "DECODE_ONLY",
@@ -17,7 +20,6 @@ __all__ = [
     "PERCENTILES",
     "PER_CORE",
     "RSS",
-    "STAGES",
     "STREAMS",
     "VERDICTS",
     "FrameFigures",
@@ -26,17 +28,16 @@ __all__ = [
     "Throttling",
     "Workload",
     "all_frames",
-    "asked_per_s",
     "growth",
     "inference_saved_percent",
     "is_cut_off",
     "is_interrupted",
     "kept_up",
     "memory_parts",
-    "of_repeats",
     "stage",
     "stream_frames",
     "throttling",
+    "trends",
     "workloads",
 ]
 
@@ -44,10 +45,8 @@ __all__ = [
 STREAMS = "streams"
 DECODE_ONLY, FULL_DUP, PER_CORE = "streams_decode_only", "streams_full_dup", "streams_full_dup_per_core"
 PERCENTILES = ("p50", "p90", "p99", "max")
-#: What a frame goes through, in this order.
-STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
-#: Which memory is looked at over time, by the names that its trends have in stored results: RSS, and what the C library
-#: has handed out, in which a leak shows that fills free memory of the heap.
+#: Which memory is looked at over time: RSS, and what the C library has handed out, in which a leak shows that fills
+#: free memory of the heap.
 RSS, HEAP = "memory", "heap"
 #: Of memory over time; of repeats that differ the first of these counts, since a leak in one of them is a leak.
 VERDICTS = ("growing", "grew_then_level", "falling", "level", "unknown")
@@ -114,11 +113,16 @@ class Throttling:
 
 @dataclass(frozen=True)
 class Workload:
-    """The rows of a group that were asked the same of the same video."""
+    """The rows of a group whose streams were given the same to do, of the same video."""
 
     #: Of the plan.
-    schedule: dict[str, Any]
-    rows: Sequence[Row]
+    schedule: Streams
+    rows: list[Row]
+
+    @property
+    def due_per_s(self) -> float:
+        """Frames per second that are due, of all streams; 0: they are done as fast as possible."""
+        return self.schedule.count * self.schedule.fps
 
     @property
     def decode_only(self) -> Row | None:
@@ -141,58 +145,42 @@ class Workload:
 
 
 def workloads(rows: Sequence[Row]) -> list[Workload]:
-    """Return the rows that have streams by what was asked of them, the newest workload first."""
-    found: dict[Any, list[Row]] = {}
+    """Return the rows that have streams by what they were given to do, the newest workload first."""
+    of_workloads: dict[Hashable, Workload] = {}
     for row in rows:
         if row.schedule:
-            found.setdefault(workload(row.result), []).append(row)
-    newest_first = sorted(found.values(), key=lambda each: max(row.file.recorded_at for row in each), reverse=True)
-    return [Workload(each[0].schedule or {}, each) for each in newest_first]
-
-
-def asked_per_s(row: Row) -> float:
-    """Return the frames per second that were asked for, of all streams; 0: as fast as they are done."""
-    schedule = row.schedule or {}
-    return float(schedule.count * schedule.fps)
+            of_workloads.setdefault(workload(row.info), Workload(row.schedule, [])).rows.append(row)
+    return sorted(of_workloads.values(), key=lambda one: max(row.file.recorded_at for row in one.rows), reverse=True)
 
 
 def all_frames(row: Row) -> FrameFigures | None:
     """Return the figures of all streams together, whatever the outcome; None where nothing computed, or came so far."""
-    return _frame_figures([each.all for each in row.frames])
+    return _frame_figures([streams.all for streams in row.frames if streams.all])
 
 
 def stream_frames(row: Row) -> list[FrameFigures]:
     """Return the figures of each stream, in their order."""
-    streams = zip(*(each.streams for each in row.frames if each.streams))
-    return [figures for each in streams if (figures := _frame_figures(each))]
+    repeats = zip(*(streams.streams for streams in row.frames if streams.streams))
+    return [figures for counts in repeats if (figures := _frame_figures(counts))]
 
 
 def kept_up(row: Row) -> bool | None:
-    """Whether it did the frames that were asked for; None where it was asked for none, or nothing computed."""
+    """Whether it did the frames that were due; None where it had no pace to keep, or nothing computed."""
     frames = all_frames(row)
-    if frames is None or frames.lost_percent is None or not asked_per_s(row):
+    if frames is None or frames.lost_percent is None or not (row.schedule and row.schedule.fps):
         return None
     return frames.lost_percent.median <= _KEPT_PERCENT
 
 
 def stage(row: Row, name: str, percentile: str) -> Figure | None:
-    """Return the nanoseconds of a stage of STAGES; None where it has none."""
-    stages = of_repeats(row, "stages_ns", name)
-    return Figure.of(each[percentile] for each in stages)
-
-
-def of_repeats(row: Row, *place: str) -> list[Any]:
-    """Return what stands at a place of what the streams did, of each repeat in which it is known."""
-    found: list[Any] = row.frames
-    for key in place:
-        # Runs that were stored before the heap was looked at lack it.
-        found = [each[key] for each in found if each.get(key) is not None]
-    return found
+    """Return the nanoseconds of a stage of scenarios.frames.STAGES; None where it has none."""
+    stages = [streams.stages_ns.get(name) for streams in row.frames if streams.stages_ns]
+    return Figure.of(getattr(durations, percentile) for durations in stages if durations)
 
 
 def is_interrupted(row: Row) -> bool:
     """Whether Ctrl-C ended a repeat early."""
-    return any(each.interrupted for each in row.frames)
+    return any(streams.interrupted for streams in row.frames)
 
 
 def is_cut_off(row: Row) -> bool:
@@ -227,65 +215,77 @@ def inference_saved_percent(row: Row, decode_only: Row | None) -> float | None:
     return 100 * row.saved.median / parts.inference.median
 
 
+# A page asks for them several times, and in each language.
+@functools.lru_cache(maxsize=4096)
+def trends(row: Row, memory: str = RSS) -> Sequence[tuple[Series, Trend]]:
+    """Return the readings of RSS, or of HEAP, with their trend, of each repeat that has enough of them."""
+    repeats = []
+    for series in (streams.series for streams in row.frames):
+        readings = (series.rss_bytes if memory == RSS else series.heap_bytes) if series else None
+        known = [size for size in readings or () if size is not None]
+        if series and readings and len(known) == len(readings) and (fitted := trend(series.seconds, known)):
+            repeats.append((series, fitted))
+    return repeats
+
+
 def growth(row: Row, memory: str = RSS) -> Growth | None:
     """Return whether RSS, or HEAP, grew over time; None where there are no readings, or too few."""
-    trends = of_repeats(row, memory)
-    if not trends:
+    repeats = [fitted for _, fitted in trends(row, memory)]
+    if not repeats:
         return None
-    verdict = next(name for name in VERDICTS if any(each.verdict == name for each in trends))
-    own = [each for each in trends if each.verdict == verdict]
-    level_after = [each.level_after_s for each in own if each.level_after_s is not None]
+    verdict = next(name for name in VERDICTS if any(fitted.verdict == name for fitted in repeats))
+    own = [fitted for fitted in repeats if fitted.verdict == verdict]
     return Growth(
         verdict=verdict,
         count=len(own),
-        repeats=len(trends),
-        slope=statistics.median(each.last_slope_bytes_per_s for each in own),
-        low=min(each.last_low_bytes_per_s for each in own),
-        high=max(each.last_high_bytes_per_s for each in own),
-        confidence_percent=min(each.growing_confidence_percent for each in own),
-        level_after_s=max(level_after, default=None),
-        resolution=max(each.resolution_bytes_per_s for each in own),
+        repeats=len(repeats),
+        slope=statistics.median(fitted.slope_bytes_per_s for fitted in own),
+        low=min(fitted.low_bytes_per_s for fitted in own),
+        high=max(fitted.high_bytes_per_s for fitted in own),
+        confidence_percent=min(fitted.growing_confidence_percent for fitted in own),
+        level_after_s=max((fitted.level_after_s for fitted in own if fitted.level_after_s is not None), default=None),
+        resolution=max(fitted.resolution_bytes_per_s for fitted in own),
     )
 
 
 def throttling(row: Row) -> Throttling | None:
     """Return what throttled the machine, no names where nothing did; None where the machine does not say."""
-    said = of_repeats(row, "machine", "throttled")
-    if not said:
+    machines = [streams.machine for streams in row.frames if streams.machine]
+    repeats = [machine.throttled for machine in machines if machine.throttled is not None]
+    if not repeats:
         return None
-    causes = [cause for each in said for cause in each if cause["share_percent"] > 0]
-    names = tuple(dict.fromkeys(str(cause["name"]) for cause in causes))
-    return Throttling(names, max((cause["share_percent"] for cause in causes), default=0.0))
+    causes = [cause for repeat in repeats for cause in repeat if cause.share_percent > 0]
+    names = tuple(dict.fromkeys(cause.name for cause in causes))
+    return Throttling(names, max((cause.share_percent for cause in causes), default=0.0))
 
 
 def _decodes(row: Row) -> bool:
     return bool(row.schedule and row.schedule.video)
 
 
-def _frame_figures(repeats: Sequence[dict[str, Any] | None]) -> FrameFigures | None:
-    known = [each for each in repeats if each]
-    if not known:
+def _frame_figures(repeats: Sequence[FrameCount]) -> FrameFigures | None:
+    if not repeats:
         return None
 
-    def of(value: Callable[[dict[str, Any]], float]) -> Figure:
-        figure = Figure.of(map(value, known))
+    def of(value: Callable[[FrameCount], float]) -> Figure:
+        figure = Figure.of(map(value, repeats))
         assert figure is not None
         return figure
 
     return FrameFigures(
-        due=of(lambda each: each.due),
-        done=of(lambda each: each.done),
-        dropped=of(lambda each: each.dropped),
-        missed=of(lambda each: each.missed),
-        per_s=of(lambda each: each.per_s),
-        lost_percent=Figure.of(100 * (each.dropped + each.missed) / each.due for each in known if each.due),
-        latency=_latency([each.latency_ns for each in known if each.latency_ns]),
+        due=of(lambda count: count.due),
+        done=of(lambda count: count.done),
+        dropped=of(lambda count: count.dropped),
+        missed=of(lambda count: count.missed),
+        per_s=of(lambda count: count.per_s),
+        lost_percent=Figure.of(100 * (count.dropped + count.missed) / count.due for count in repeats if count.due),
+        latency=_latency([count.latency_ns for count in repeats if count.latency_ns]),
     )
 
 
-def _latency(repeats: Sequence[dict[str, int]]) -> dict[str, Figure]:
+def _latency(repeats: Sequence[Percentiles]) -> dict[str, Figure]:
     if not repeats:
         return {}
-    found = {name: Figure.of(each[name] for each in repeats) for name in PERCENTILES}
-    longest = Figure(max(each.max for each in repeats), None)
-    return {name: figure for name, figure in {**found, "max": longest}.items() if figure}
+    latency = {name: Figure.of(getattr(durations, name) for durations in repeats) for name in PERCENTILES}
+    longest = Figure(max(durations.max for durations in repeats), None)
+    return {name: figure for name, figure in {**latency, "max": longest}.items() if figure}

@@ -30,33 +30,33 @@ __all__ = ["stream_definitions", "streams_drawings", "streams_legends", "streams
 def streams_parts(group: Group, published: Sequence[PublishedRow], texts: Texts) -> list[dict[str, Any]]:
     """Return what the page says of each workload of the group."""
     return [
-        {"id": _name(number), **_part(group, found, published, texts)}
-        for number, found in enumerate(workloads(group.rows), start=1)
+        {"id": _name(number), **_part(group, workload, published, texts)}
+        for number, workload in enumerate(workloads(group.rows), start=1)
     ]
 
 
 def streams_drawings(group: Group) -> dict[str, Draw]:
     """Return how each figure of each workload is drawn, by the name of the figure."""
     jobs: dict[str, Draw] = {}
-    for number, found in enumerate(workloads(group.rows), start=1):
+    for number, workload in enumerate(workloads(group.rows), start=1):
         name = _name(number)
-        jobs[f"{name}_memory"] = partial(memory_figure, found)
-        jobs[f"{name}_over_time"] = partial(over_time_figure, found)
-        jobs[f"{name}_latency"] = partial(latency_figure, found)
-        jobs[f"{name}_explanation"] = partial(explanation_figure, found.rows)
+        jobs[f"{name}_memory"] = partial(memory_figure, workload)
+        jobs[f"{name}_over_time"] = partial(over_time_figure, workload)
+        jobs[f"{name}_latency"] = partial(latency_figure, workload)
+        jobs[f"{name}_explanation"] = partial(explanation_figure, workload.rows)
     return jobs
 
 
 def streams_legends(group: Group, texts: Texts) -> dict[str, list[tuple[str, str, str]]]:
     """Return the legend of each figure of streams_drawings: what is meant, its colour and its mark."""
-    found = {}
-    for number, each in enumerate(workloads(group.rows), start=1):
+    legends = {}
+    for number, workload in enumerate(workloads(group.rows), start=1):
         name = _name(number)
-        found[f"{name}_memory"] = _squares(part_colours(each, texts).items())
-        found[f"{name}_over_time"] = []
-        found[f"{name}_latency"] = latency_marks(texts)
-        found[f"{name}_explanation"] = _squares(explanation_colours(each.rows, texts).items())
-    return found
+        legends[f"{name}_memory"] = _squares(part_colours(workload, texts).items())
+        legends[f"{name}_over_time"] = []
+        legends[f"{name}_latency"] = latency_marks(texts)
+        legends[f"{name}_explanation"] = _squares(explanation_colours(workload.rows, texts).items())
+    return legends
 
 
 def stream_definitions(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:
@@ -66,23 +66,27 @@ def stream_definitions(groups: Sequence[Group], texts: Texts) -> list[tuple[str,
     return [(texts(f"stream_term_{key}"), text) for key, text in texts.some("stream_define_").items()]
 
 
-def _part(group: Group, found: Workload, published: Sequence[PublishedRow], texts: Texts) -> dict[str, Any]:
-    table = memory_table(group, found, published, texts)
+def _part(group: Group, workload: Workload, published: Sequence[PublishedRow], texts: Texts) -> dict[str, Any]:
+    table = memory_table(group, workload, published, texts)
     first = published[0] if any(look == "published" for look, _ in table.rows) else None
     values = {key: getattr(first, key) for key in ("target", "streams", "contexts", "source")} if first else {}
     return {
-        "said": [*asked_sentences(found, texts), *frame_sentences(found, texts), *memory_sentences(found, texts)],
-        "warnings": stream_warnings(found, texts),
+        "said": [
+            *asked_sentences(workload, texts),
+            *frame_sentences(workload, texts),
+            *memory_sentences(workload, texts),
+        ],
+        "warnings": stream_warnings(workload, texts),
         "memory": table,
         "published_note": texts("streams_published_note", **values) if first else "",
-        "growth": growth_sentences(found, texts),
-        "per_stream": per_stream_table(found, texts),
-        "stages": stages_table(found, texts),
-        "machine": machine_table(found, texts),
-        "components": page_tables.components(found.modes, texts),
-        "parts": None if group.has_npu_memory else page_tables.parts(found.rows, texts),
-        "reasons": explanation_sentences(found.rows, texts),
-        "explanation": explanation_table(found.rows, texts),
+        "growth": growth_sentences(workload, texts),
+        "per_stream": per_stream_table(workload, texts),
+        "stages": stages_table(workload, texts),
+        "machine": machine_table(workload, texts),
+        "components": page_tables.components(workload.modes, texts),
+        "parts": None if group.has_npu_memory else page_tables.parts(workload.rows, texts),
+        "reasons": explanation_sentences(workload.rows, texts),
+        "explanation": explanation_table(workload.rows, texts),
     }
 
 

@@ -17,7 +17,6 @@ from reports.streams.frames import (
     HEAP,
     PERCENTILES,
     RSS,
-    STAGES,
     FrameFigures,
     Workload,
     all_frames,
@@ -26,13 +25,14 @@ from reports.streams.frames import (
     is_cut_off,
     is_interrupted,
     memory_parts,
-    of_repeats,
     stage,
     stream_frames,
     throttling,
     workloads,
 )
 from reports.streams.text import growth_words, per_minute
+from samplers.readings import CpuUse, Machine
+from scenarios.frames import STAGES
 
 __all__ = ["STREAM_COLUMNS", "machine_table", "memory_table", "per_stream_table", "stages_table", "stream_rows"]
 
@@ -90,23 +90,23 @@ _WITH_FRAMES = ("parts", "inference_saved", "rate", "lost", "latencies")
 _SHOWN_PERCENTILES = ("p50", "p99", "max")
 
 
-def memory_table(group: Group, found: Workload, published: Sequence[PublishedRow], texts: Texts) -> Table:
+def memory_table(group: Group, workload: Workload, published: Sequence[PublishedRow], texts: Texts) -> Table:
     """Return the published table of this workload: memory, what of it is saved and what it is for, and frames."""
     memory = _memory_columns(group)
     heads = [texts(head) for head in ("column_scenario", *memory)]
-    if found.computes:
+    if workload.computes:
         heads += [texts(f"streams_column_{name}") for name in _WITH_FRAMES]
     heads += [texts("column_against"), texts("column_outcome")]
-    rows = [(row.outcome, _memory_cells(row, found, memory, texts)) for row in found.rows]
-    like = [row for row in published if _is_like(row, found)]
+    rows = [(row.outcome, _memory_cells(row, workload, memory, texts)) for row in workload.rows]
+    like = [row for row in published if _is_like(row, workload)]
     return Table(heads, rows + [_published_cells(row, memory, len(heads), texts) for row in like])
 
 
-def per_stream_table(found: Workload, texts: Texts) -> Table | None:
+def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
     """Return what became of the frames of each stream; None where nothing computed."""
     rows = [
         (row.outcome, _stream_cells(row, number, frames, texts))
-        for row in found.rows
+        for row in workload.rows
         for number, frames in enumerate(stream_frames(row), start=1)
     ]
     names = ("stream", "due", "done", "dropped", "missed", "rate", "lost")
@@ -115,7 +115,7 @@ def per_stream_table(found: Workload, texts: Texts) -> Table | None:
     return Table(heads, rows) if rows else None
 
 
-def stages_table(found: Workload, texts: Texts) -> Table | None:
+def stages_table(workload: Workload, texts: Texts) -> Table | None:
     """Return where the time of a frame goes; None where nothing computed."""
     ends = ("p50", "p99")
     rows = [
@@ -126,8 +126,8 @@ def stages_table(found: Workload, texts: Texts) -> Table | None:
                 *(Cell(milliseconds(stage(row, name, end), spread=False)) for name in STAGES for end in ends),
             ],
         )
-        for row in found.rows
-        if of_repeats(row, "stages_ns")
+        for row in workload.rows
+        if any(streams.stages_ns for streams in row.frames)
     ]
     heads = [
         texts("streams_column_stage", stage=texts(f"streams_stage_{name}"), name=_percentile(end, texts))
@@ -137,18 +137,18 @@ def stages_table(found: Workload, texts: Texts) -> Table | None:
     return Table([texts("column_scenario"), *heads], rows) if rows else None
 
 
-def machine_table(found: Workload, texts: Texts) -> Table | None:
+def machine_table(workload: Workload, texts: Texts) -> Table | None:
     """Return what the machine did meanwhile, and memory over time; None where nothing is known."""
     cells: dict[str, Callable[[Row], str]] = {
-        "cores": lambda row: _of_cores(row, "cpu", "cores_percent"),
-        "process": lambda row: _mean(of_repeats(row, "cpu", "process_percent")),
-        "harness": lambda row: _mean(of_repeats(row, "cpu", "harness_percent"), 1),
+        "cores": lambda row: _of_cores([cpu.cores_percent for cpu in _cpu(row)]),
+        "process": lambda row: _mean([cpu.process_percent for cpu in _cpu(row)]),
+        "harness": lambda row: _mean([cpu.harness_percent for cpu in _cpu(row)], 1),
         "npu_load": _npu_load,
         "temperature": _temperature,
         "frequency": _frequency,
     }
-    shown = {name: cell for name, cell in cells.items() if any(cell(row) != EMPTY for row in found.rows)}
-    if not shown and not any(growth(row) or throttling(row) for row in found.rows):
+    shown = {name: cell for name, cell in cells.items() if any(cell(row) != EMPTY for row in workload.rows)}
+    if not shown and not any(growth(row) or throttling(row) for row in workload.rows):
         return None
     rows = [
         (
@@ -160,7 +160,7 @@ def machine_table(found: Workload, texts: Texts) -> Table | None:
                 *_growth_cells(row, texts),
             ],
         )
-        for row in found.rows
+        for row in workload.rows
         if row.frames
     ]
     names = (*shown, "throttled", "growth", "slope", "interval", "resolution", "heap", "heap_slope")
@@ -171,13 +171,13 @@ def machine_table(found: Workload, texts: Texts) -> Table | None:
 
 def stream_rows(group: Group) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Yield each row that has streams with the rows of the exported table: all of its streams together, then each."""
-    for found in workloads(group.rows):
-        for row in found.rows:
-            asked = _asked(row)
-            yield row, {**asked, "stream": "all", **_frame_values(all_frames(row)), **_values_of_all(row, found)}
+    for workload in workloads(group.rows):
+        for row in workload.rows:
+            common = _common_values(row, workload)
+            yield row, {**common, "stream": "all", **_frame_values(all_frames(row)), **_values_of_all(row, workload)}
             for number, frames in enumerate(stream_frames(row), start=1):
-                fps = {"asked_per_s": found.schedule.fps}
-                yield row, {**asked, **fps, "stream": number, **_frame_values(frames)}
+                fps = {"asked_per_s": workload.schedule.fps}
+                yield row, {**common, **fps, "stream": number, **_frame_values(frames)}
 
 
 # The page.
@@ -191,12 +191,12 @@ def _memory_columns(group: Group) -> tuple[str, ...]:
     return ("column_system", *_NPU, "column_application", *_NPU_APPLICATION_SAVED)
 
 
-def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts) -> list[Cell]:
+def _memory_cells(row: Row, workload: Workload, memory: Sequence[str], texts: Texts) -> list[Cell]:
     shown = [COLUMNS[name](row) if row.measured else _of_finished(row, name) for name in memory]
-    if found.computes:
+    if workload.computes:
         *frames, p50, p99, longest = _frame_cells(all_frames(row), _SHOWN_PERCENTILES)
-        share = inference_saved_percent(row, found.decode_only)
-        shown += [_part_cell(row, found), percent(share), *frames, _in_one(p50, p99, longest)]
+        share = inference_saved_percent(row, workload.decode_only)
+        shown += [_part_cell(row, workload), percent(share), *frames, _in_one(p50, p99, longest)]
     against = row.info.baseline if row.measured else None
     return [
         Cell(texts.scenario(row.scenario), False),
@@ -209,14 +209,14 @@ def _memory_cells(row: Row, found: Workload, memory: Sequence[str], texts: Texts
 def _of_finished(row: Row, column: str) -> str:
     """Return what the repeats read that were finished when the run was cut off; of other failures nothing."""
     name = _READ_AT_THE_END.get(column)
-    return mib(Figure.of(row.info.memory[name])) if name and is_cut_off(row) else EMPTY
+    return mib(Figure.of(getattr(row.info.memory, name))) if name and is_cut_off(row) else EMPTY
 
 
-def _part_cell(row: Row, found: Workload) -> str:
+def _part_cell(row: Row, workload: Workload) -> str:
     """Return import, decoding and inference."""
-    parts = memory_parts(row, found.decode_only)
+    parts = memory_parts(row, workload.decode_only)
     sizes = (parts.imported, parts.decoding, parts.inference) if parts else ()
-    return _in_one(*(mib(each, spread=False) for each in sizes))
+    return _in_one(*(mib(size, spread=False) for size in sizes))
 
 
 def _in_one(*figures: str) -> str:
@@ -245,8 +245,8 @@ def _outcome(row: Row, texts: Texts) -> str:
     )
 
 
-def _is_like(row: PublishedRow, found: Workload) -> bool:
-    info = found.rows[0].info
+def _is_like(row: PublishedRow, workload: Workload) -> bool:
+    info = workload.rows[0].info
     return (row.streams, row.contexts) == (info.streams, info.contexts)
 
 
@@ -272,10 +272,10 @@ def _published_cells(row: PublishedRow, memory: Sequence[str], width: int, texts
 
 
 def _stream_cells(row: Row, number: int, frames: FrameFigures, texts: Texts) -> list[Cell]:
-    counts = [f"{each.median:,.0f}" for each in (frames.due, frames.done, frames.dropped, frames.missed)]
+    counts = [f"{count.median:,.0f}" for count in (frames.due, frames.done, frames.dropped, frames.missed)]
     return [
         Cell(texts.scenario(row.scenario), False),
-        *(Cell(each) for each in (str(number), *counts, *_frame_cells(frames, PERCENTILES))),
+        *(Cell(text) for text in (str(number), *counts, *_frame_cells(frames, PERCENTILES))),
     ]
 
 
@@ -283,51 +283,59 @@ def _percentile(name: str, texts: Texts) -> str:
     return texts(f"streams_percentile_{name}")
 
 
-def _of_cores(row: Row, *place: str) -> str:
+def _cpu(row: Row) -> list[CpuUse]:
+    return [streams.cpu for streams in row.frames if streams.cpu]
+
+
+def _machines(row: Row) -> list[Machine]:
+    return [streams.machine for streams in row.frames if streams.machine]
+
+
+def _of_cores(repeats: Sequence[Sequence[float]]) -> str:
     """Return the mean of each core over the repeats."""
-    return " / ".join(f"{statistics.fmean(core):.0f}" for core in zip(*of_repeats(row, *place))) or EMPTY
+    return " / ".join(f"{statistics.fmean(core):.0f}" for core in zip(*repeats)) or EMPTY
 
 
 def _npu_load(row: Row) -> str:
-    loads = [[core["mean"] for core in each] for each in of_repeats(row, "machine", "npu_load_percent")]
-    return " / ".join(f"{statistics.fmean(core):.0f}" for core in zip(*loads)) or EMPTY
+    repeats = [machine.npu_load_percent for machine in _machines(row)]
+    return _of_cores([[core.mean for core in cores] for cores in repeats if cores is not None])
 
 
 def _temperature(row: Row) -> str:
     """Return the hottest sensor: at the start of the first repeat, and the highest of all."""
-    sensors = [sensor for each in of_repeats(row, "machine", "temperatures") for sensor in each]
+    sensors = [sensor for machine in _machines(row) for sensor in machine.temperatures]
     if not sensors:
         return EMPTY
-    hottest = max(sensors, key=lambda sensor: sensor["highest_celsius"])
-    first = next(sensor for sensor in sensors if sensor["name"] == hottest["name"])
-    return f"{first['first_celsius']:.0f} → {hottest['highest_celsius']:.0f}"
+    hottest = max(sensors, key=lambda sensor: sensor.highest_celsius)
+    first = next(sensor for sensor in sensors if sensor.name == hottest.name)
+    return f"{first.first_celsius:.0f} → {hottest.highest_celsius:.0f}"
 
 
 def _frequency(row: Row) -> str:
     """Return the lowest clock, and the mean of the slowest one, in MHz."""
-    clocks = [clock for each in of_repeats(row, "machine", "frequencies") for clock in each]
+    clocks = [clock for machine in _machines(row) for clock in machine.frequencies]
     if not clocks:
         return EMPTY
-    lowest, mean = (min(clock[key] for clock in clocks) / 1e6 for key in ("lowest_hz", "mean_hz"))
-    return f"{lowest:,.0f} / {mean:,.0f}"
+    lowest_mhz, mean_mhz = min(clock.lowest_hz for clock in clocks) / 1e6, min(clock.mean_hz for clock in clocks) / 1e6
+    return f"{lowest_mhz:,.0f} / {mean_mhz:,.0f}"
 
 
 def _throttled(row: Row, texts: Texts) -> str:
-    found = throttling(row)
-    if found is None:
+    causes = throttling(row)
+    if causes is None:
         return texts("streams_throttling_unknown")
-    if not found.names:
+    if not causes.names:
         return texts("no")
-    return texts("streams_throttled_by", names=texts.joined(found.names), share=percent(found.share_percent))
+    return texts("streams_throttled_by", names=texts.joined(causes.names), share=percent(causes.share_percent))
 
 
 def _growth_cells(row: Row, texts: Texts) -> list[Cell]:
-    found, heap = growth(row), growth(row, HEAP)
+    rss, heap = growth(row), growth(row, HEAP)
     figures = [EMPTY] * 3
-    if found:
-        interval = texts("streams_range", low=per_minute(found.low), high=per_minute(found.high))
-        figures = [per_minute(found.slope), interval, per_minute(found.resolution)]
-    words = [growth_words(each, texts) if each else EMPTY for each in (found, heap)]
+    if rss:
+        interval = texts("streams_range", low=per_minute(rss.low), high=per_minute(rss.high))
+        figures = [per_minute(rss.slope), interval, per_minute(rss.resolution)]
+    words = [growth_words(grown, texts) if grown else EMPTY for grown in (rss, heap)]
     slope = per_minute(heap.slope) if heap else EMPTY
     return [Cell(words[0], False), *map(Cell, figures), Cell(words[1], False), Cell(slope)]
 
@@ -339,12 +347,12 @@ def _mean(values: Sequence[float], decimals: int = 0) -> str:
 # The exported table.
 
 
-def _asked(row: Row) -> dict[str, Any]:
-    schedule = row.schedule or {}
+def _common_values(row: Row, workload: Workload) -> dict[str, Any]:
+    schedule = workload.schedule
     return {
         "baseline": row.info.baseline,
         "outcome": row.outcome,
-        "asked_per_s": schedule.count * schedule.fps,
+        "asked_per_s": workload.due_per_s,
         "queue": schedule.queue,
         "duration_s": schedule.duration_s,
         "video": schedule.video.name if schedule.video else None,
@@ -361,10 +369,10 @@ def _frame_values(frames: FrameFigures | None) -> dict[str, Any]:
     return {**counts, "done_per_s": _rounded(frames.per_s), "lost_percent": _rounded(frames.lost_percent), **latency}
 
 
-def _values_of_all(row: Row, found: Workload) -> dict[str, Any]:
+def _values_of_all(row: Row, workload: Workload) -> dict[str, Any]:
     """Return what is of all streams together alone."""
-    parts, hot = memory_parts(row, found.decode_only), throttling(row)
-    share = inference_saved_percent(row, found.decode_only)
+    parts, hot = memory_parts(row, workload.decode_only), throttling(row)
+    share = inference_saved_percent(row, workload.decode_only)
     return {
         "system_memory_bytes": _whole(row.memory("system_memory_bytes")),
         "application_memory_bytes": _whole(row.memory("application_memory_bytes")),
@@ -374,8 +382,8 @@ def _values_of_all(row: Row, found: Workload) -> dict[str, Any]:
         "saved_bytes": _whole(row.saved),
         "saved_percent": None if row.saved_percent is None else round(row.saved_percent, 3),
         "inference_saved_percent": None if share is None else round(share, 3),
-        "cpu_process_percent": _rounded(Figure.of(of_repeats(row, "cpu", "process_percent"))),
-        "cpu_harness_percent": _rounded(Figure.of(of_repeats(row, "cpu", "harness_percent"))),
+        "cpu_process_percent": _rounded(Figure.of(cpu.process_percent for cpu in _cpu(row))),
+        "cpu_harness_percent": _rounded(Figure.of(cpu.harness_percent for cpu in _cpu(row))),
         "throttled_percent": round(hot.share_percent, 3) if hot else None,
         **_growth_values(row, RSS),
         **_growth_values(row, HEAP),
@@ -383,15 +391,15 @@ def _values_of_all(row: Row, found: Workload) -> dict[str, Any]:
 
 
 def _growth_values(row: Row, memory: str) -> dict[str, Any]:
-    found = growth(row, memory)
-    if found is None:
+    grown = growth(row, memory)
+    if grown is None:
         return {}
-    rates = {"slope": found.slope, "slope_low": found.low, "slope_high": found.high, "resolution": found.resolution}
+    rates = {"slope": grown.slope, "slope_low": grown.low, "slope_high": grown.high, "resolution": grown.resolution}
     return {
-        f"{memory}_verdict": found.verdict,
+        f"{memory}_verdict": grown.verdict,
         **{f"{memory}_{name}_bytes_per_s": round(rate, 3) for name, rate in rates.items()},
-        f"{memory}_growing_confidence_percent": round(found.confidence_percent, 3),
-        f"{memory}_level_after_s": None if found.level_after_s is None else round(found.level_after_s, 3),
+        f"{memory}_growing_confidence_percent": round(grown.confidence_percent, 3),
+        f"{memory}_level_after_s": None if grown.level_after_s is None else round(grown.level_after_s, 3),
     }
 
 

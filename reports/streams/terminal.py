@@ -37,26 +37,30 @@ _FRAMES: _Columns = {
 
 
 def print_streams(group: Group, texts: Texts, console: Console) -> None:
-    """Print each workload of the group: what was asked, a table, and what is said of it; nothing without streams."""
-    for found in workloads(group.rows):
-        for sentence in asked_sentences(found, texts):
+    """Print each workload of the group: what was to be done, a table, and its sentences; nothing without streams."""
+    for workload in workloads(group.rows):
+        for sentence in asked_sentences(workload, texts):
             console.print(f"\n{sentence}", highlight=False)
-        console.print(_table(group, found, texts))
-        said = [*frame_sentences(found, texts), *memory_sentences(found, texts), *growth_sentences(found, texts)]
-        for each in (*said, not_supported(found.rows, texts)):
-            if each:
-                console.print(f"- {each}", highlight=False)
-        for warning in stream_warnings(found, texts):
+        console.print(_table(group, workload, texts))
+        sentences = [
+            *frame_sentences(workload, texts),
+            *memory_sentences(workload, texts),
+            *growth_sentences(workload, texts),
+            not_supported(workload.rows, texts),
+        ]
+        for sentence in filter(None, sentences):
+            console.print(f"- {sentence}", highlight=False)
+        for warning in stream_warnings(workload, texts):
             console.print(f"! {warning}", highlight=False, style="yellow")
 
 
-def _table(group: Group, found: Workload, texts: Texts) -> Table:
+def _table(group: Group, workload: Workload, texts: Texts) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column(texts("terminal_scenario"), no_wrap=True)
-    columns = {**(_NPU if group.has_npu_memory else _APPLICATION), **(_FRAMES if found.computes else {})}
+    columns = {**(_NPU if group.has_npu_memory else _APPLICATION), **(_FRAMES if workload.computes else {})}
     for name, unit in columns:
         table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
-    for row in _shown(found.rows):
+    for row in _shown(workload.rows):
         table.add_row(row.scenario, *(show(row) for show in columns.values()))
     return table
 
@@ -78,4 +82,4 @@ def _lost(row: Row) -> str:
 
 def _latency(row: Row) -> str:
     frames = all_frames(row)
-    return f"{frames.latency.p99.median / 1e6:,.1f}" if frames and frames.latency else EMPTY
+    return f"{frames.latency['p99'].median / 1e6:,.1f}" if frames and frames.latency else EMPTY

@@ -18,7 +18,6 @@ from reports.streams.frames import (
     Growth,
     Workload,
     all_frames,
-    asked_per_s,
     growth,
     inference_saved_percent,
     is_cut_off,
@@ -46,17 +45,17 @@ _MINUTE_S, _HOUR_S = 60, 3600
 _WITHOUT_DECIMALS = 100
 
 
-def asked_sentences(found: Workload, texts: Texts) -> list[str]:
+def asked_sentences(workload: Workload, texts: Texts) -> list[str]:
     """Return what was asked of the streams."""
-    schedule, info = found.schedule, found.rows[0].info
+    schedule, info = workload.schedule, workload.rows[0].info
     values = {
         "count": schedule.count,
         "contexts": info.contexts,
-        "what": _what(found, texts),
+        "what": _what(workload, texts),
         "duration": _duration(schedule.duration_s, texts),
         "warm_up": _duration(schedule.warm_up_s, texts),
         "fps": _short(schedule.fps),
-        "asked": _short(asked_per_s(found.rows[0])),
+        "asked": _short(workload.due_per_s),
         "queue": schedule.queue,
     }
     pace = "streams_asked_paced" if schedule.fps else "streams_asked_fastest"
@@ -65,55 +64,55 @@ def asked_sentences(found: Workload, texts: Texts) -> list[str]:
     return [texts("sentence_separator").join(texts(key, **values) for key in keys)]
 
 
-def frame_sentences(found: Workload, texts: Texts) -> list[str]:
+def frame_sentences(workload: Workload, texts: Texts) -> list[str]:
     """Return what was sustained, and whether the machine is too slow for what was asked."""
-    if not found.computes:
+    if not workload.computes:
         return [texts("streams_virtual")]
-    rates = _measured_rates(found)
+    rates = _measured_rates(workload)
     if not rates:
         return []
-    if not found.schedule.fps:
-        return [texts("streams_fastest", parts=_rates(rates, texts)), *_decoding(found, texts)]
+    if not workload.schedule.fps:
+        return [texts("streams_fastest", parts=_rates(rates, texts)), *_decoding(workload, texts)]
     slow = [(row, rate) for row, rate in rates if not kept_up(row)]
-    asked = _short(asked_per_s(found.rows[0]))
+    asked = _short(workload.due_per_s)
     if not slow:
         return [texts("streams_kept_up", asked=asked, range=_range([rate for _, rate in rates], texts))]
     if len(slow) < len(rates):
         said = texts("streams_some_too_slow", asked=asked, parts=_rates(slow, texts))
     else:
         said = texts("streams_too_slow", asked=asked, range=_range([rate for _, rate in rates], texts))
-    return [texts("sentence_separator").join([said, *_decoding(found, texts)]), texts("streams_same_work")]
+    return [texts("sentence_separator").join([said, *_decoding(workload, texts)]), texts("streams_same_work")]
 
 
-def memory_sentences(found: Workload, texts: Texts) -> list[str]:
+def memory_sentences(workload: Workload, texts: Texts) -> list[str]:
     """Return what each mode saves, of all memory and of that of inference, and what one context per core does."""
-    said = answers(found.rows, texts)
+    said = answers(workload.rows, texts)
     parts = [
         texts("streams_part", scenario=texts.scenario(row.scenario), value=f"{percent(share)} %")
-        for row in found.modes
-        if (share := _share(row, found)) is not None
+        for row in workload.modes
+        if (share := _share(row, workload)) is not None
     ]
     if parts:
         said.append(texts("streams_inference_saved", parts=texts.joined(parts)))
-    return said + _per_core(found, texts)
+    return said + _per_core(workload, texts)
 
 
 def opening_part(group: Group, label: str, texts: Texts) -> str | None:
     """Return what the newest streams of a group sustained, and the mode that saves most, as far as they are known."""
-    found = next(iter(workloads(group.rows)), None)
-    rates = [rate for _, rate in _measured_rates(found)] if found else []
-    row = max(_saving(found), key=_percent_saved, default=None) if found else None
-    if found is None or not (rates if found.computes else row):
+    workload = next(iter(workloads(group.rows)), None)
+    rates = [rate for _, rate in _measured_rates(workload)] if workload else []
+    row = max(_saving(workload), key=_percent_saved, default=None) if workload else None
+    if workload is None or not (rates if workload.computes else row):
         return None
     values = {
         "group": label,
-        "asked": _short(asked_per_s(found.rows[0])),
+        "asked": _short(workload.due_per_s),
         "range": _range(rates, texts) if rates else "",
     }
-    pace = ("paced" if found.schedule.fps else "fastest") if found.computes else "virtual"
+    pace = ("paced" if workload.schedule.fps else "fastest") if workload.computes else "virtual"
     if row is None:
         return texts(f"opening_streams_{pace}_only", **values)
-    share = inference_saved_percent(row, found.decode_only) if found.computes else _percent_saved(row)
+    share = inference_saved_percent(row, workload.decode_only) if workload.computes else _percent_saved(row)
     memory = texts("opening_memory_npu" if row.npu_saved else "opening_memory_application")
     scenario = texts.scenario(row.scenario)
     return texts(f"opening_streams_{pace}", scenario=scenario, percent=percent(share), memory=memory, **values)
@@ -121,29 +120,29 @@ def opening_part(group: Group, label: str, texts: Texts) -> str | None:
 
 def growing_parts(group: Group, label: str, texts: Texts) -> list[str]:
     """Return the modes of a group whose memory was still growing at the end; by the heap in use rather than by RSS."""
-    found = next(iter(workloads(group.rows)), None)
+    workload = next(iter(workloads(group.rows)), None)
     parts = []
-    for row in found.rows if found else ():
-        grown = [(name, each) for name in (HEAP, RSS) if (each := growth(row, name)) and each.verdict == "growing"]
-        for name, each in grown[:1]:
+    for row in workload.rows if workload else ():
+        growing = [(name, grown) for name in (HEAP, RSS) if (grown := growth(row, name)) and grown.verdict == "growing"]
+        for name, grown in growing[:1]:
             what = texts(f"streams_what_{name}")
-            parts.append(texts("opening_growing_of", group=label, what=what, **_values_of_verdict(row, each, texts)))
+            parts.append(texts("opening_growing_of", group=label, what=what, **_values_of_verdict(row, grown, texts)))
     return parts
 
 
-def growth_sentences(found: Workload, texts: Texts) -> list[str]:
+def growth_sentences(workload: Workload, texts: Texts) -> list[str]:
     """Return whether memory grows over time, the scenarios that do first: RSS, then the heap in use."""
     # Of a heap of which nothing can be said the sentence of RSS says why.
     of_heap = [name for name in VERDICTS if name != "unknown"]
-    said = [*_of_verdicts(found, RSS, VERDICTS, texts), *_of_verdicts(found, HEAP, of_heap, texts)]
-    few = [row for row in found.rows if row.frames and growth(row) is None]
+    said = [*_of_verdicts(workload, RSS, VERDICTS, texts), *_of_verdicts(workload, HEAP, of_heap, texts)]
+    few = [row for row in workload.rows if row.frames and growth(row) is None]
     return said + ([texts("streams_trend_too_few", parts=_names(few, texts))] if few else [])
 
 
-def growth_words(found: Growth, texts: Texts) -> str:
+def growth_words(grown: Growth, texts: Texts) -> str:
     """Return the verdict in few words, for a cell or the title of a panel."""
-    values = {"slope": per_minute(found.slope), "seconds": _seconds(found.level_after_s)}
-    return texts(f"streams_verdict_{found.verdict}", **values)
+    values = {"slope": per_minute(grown.slope), "seconds": _seconds(grown.level_after_s)}
+    return texts(f"streams_verdict_{grown.verdict}", **values)
 
 
 def per_minute(bytes_per_s: float) -> str:
@@ -153,27 +152,27 @@ def per_minute(bytes_per_s: float) -> str:
     return f"{round(rate, decimals) + 0.0:,.{decimals}f}"
 
 
-def stream_warnings(found: Workload, texts: Texts) -> list[str]:
+def stream_warnings(workload: Workload, texts: Texts) -> list[str]:
     """Return a sentence for each reason to mistrust the figures."""
     ended = {
-        "streams_interrupted": [row for row in found.rows if is_interrupted(row)],
-        "streams_cut_off": [row for row in found.rows if is_cut_off(row)],
+        "streams_interrupted": [row for row in workload.rows if is_interrupted(row)],
+        "streams_cut_off": [row for row in workload.rows if is_cut_off(row)],
     }
     said = [texts(key, parts=_times(rows, texts)) for key, rows in ended.items() if rows]
-    return [*_throttled(found, texts), *_disturbed(found, texts), *said]
+    return [*_throttled(workload, texts), *_disturbed(workload, texts), *said]
 
 
-def _throttled(found: Workload, texts: Texts) -> list[str]:
-    hot = {row: each for row in found.rows if (each := throttling(row)) and each.names}
+def _throttled(workload: Workload, texts: Texts) -> list[str]:
+    hot = {row: causes for row in workload.rows if (causes := throttling(row)) and causes.names}
     if not hot:
         return []
-    names = texts.joined(dict.fromkeys(name for each in hot.values() for name in each.names))
-    share = percent(max(each.share_percent for each in hot.values()))
+    names = texts.joined(dict.fromkeys(name for causes in hot.values() for name in causes.names))
+    share = percent(max(causes.share_percent for causes in hot.values()))
     return [texts("streams_throttled", scenarios=_names(hot, texts), names=names, share=share)]
 
 
-def _disturbed(found: Workload, texts: Texts) -> list[str]:
-    busy = [row for row in found.rows if row.computes and row.busy_percent > BUSY_PERCENT]
+def _disturbed(workload: Workload, texts: Texts) -> list[str]:
+    busy = [row for row in workload.rows if row.computes and row.busy_percent > BUSY_PERCENT]
     if not busy:
         return []
     share = f"{max(row.busy_percent for row in busy):.0f}"
@@ -187,34 +186,34 @@ def _times(rows: Sequence[Row], texts: Texts) -> str:
     )
 
 
-def _measured_rates(found: Workload) -> list[tuple[Row, Figure]]:
+def _measured_rates(workload: Workload) -> list[tuple[Row, Figure]]:
     """Return the frames per second of each mode that was measured."""
-    return [(row, frames.per_s) for row in found.modes if row.measured and (frames := all_frames(row))]
+    return [(row, frames.per_s) for row in workload.modes if row.measured and (frames := all_frames(row))]
 
 
-def _what(found: Workload, texts: Texts) -> str:
-    video = found.schedule.video
+def _what(workload: Workload, texts: Texts) -> str:
+    video = workload.schedule.video
     if video is None:
         return texts("streams_no_video")
-    return texts("streams_video", **{key: video[key] for key in ("width", "height", "codec", "name")})
+    return texts("streams_video", width=video.width, height=video.height, codec=video.codec, name=video.name)
 
 
-def _decoding(found: Workload, texts: Texts) -> list[str]:
+def _decoding(workload: Workload, texts: Texts) -> list[str]:
     """Return whether the machine could at least decode what was asked for."""
-    frames = all_frames(found.decode_only) if found.decode_only else None
-    if frames is None or found.decode_only is None or not found.schedule.video:
+    frames = all_frames(workload.decode_only) if workload.decode_only else None
+    if frames is None or workload.decode_only is None or not workload.schedule.video:
         return []
-    values = {"rate": _short(frames.per_s.median), "asked": _short(asked_per_s(found.decode_only))}
-    if not found.schedule.fps:
+    values = {"rate": _short(frames.per_s.median), "asked": _short(workload.due_per_s)}
+    if not workload.schedule.fps:
         return [texts("streams_decoding_alone", **values)]
-    return [texts("streams_decodes" if kept_up(found.decode_only) else "streams_cannot_decode", **values)]
+    return [texts("streams_decodes" if kept_up(workload.decode_only) else "streams_cannot_decode", **values)]
 
 
-def _saving(found: Workload) -> list[Row]:
+def _saving(workload: Workload) -> list[Row]:
     """Return the modes that measurably save memory with as many contexts as their baseline."""
     return [
         row
-        for row in found.modes
+        for row in workload.modes
         if (share := row.saving_percent)
         and share.median > 0
         and share.exceeds_spread
@@ -227,16 +226,16 @@ def _percent_saved(row: Row) -> float:
     return row.saving_percent.median if row.saving_percent else 0.0
 
 
-def _share(row: Row, found: Workload) -> float | None:
+def _share(row: Row, workload: Workload) -> float | None:
     """Return the percent of inference memory that a row measurably saves; of an emulator's memory that says nothing."""
     if not row.computes or row.saved is None or not shows_in_mib(row.saved) or row.saved.median <= 0:
         return None
-    return inference_saved_percent(row, found.decode_only)
+    return inference_saved_percent(row, workload.decode_only)
 
 
-def _per_core(found: Workload, texts: Texts) -> list[str]:
+def _per_core(workload: Workload, texts: Texts) -> list[str]:
     """Return what one context per core does in place of several per stream, all of them dups of one."""
-    few, many = found.row(PER_CORE), found.row(FULL_DUP)
+    few, many = workload.row(PER_CORE), workload.row(FULL_DUP)
     if few is None or many is None:
         return []
     shown, name, spread = (mib, "application_memory_bytes", plus_minus)
@@ -268,44 +267,43 @@ def _rate(row: Row) -> str:
     return _short(frames.per_s.median) if frames else ""
 
 
-def _of_verdicts(found: Workload, memory: str, verdicts: Sequence[str], texts: Texts) -> list[str]:
+def _of_verdicts(workload: Workload, memory: str, verdicts: Sequence[str], texts: Texts) -> list[str]:
     """Return one sentence for all scenarios of each verdict."""
-    known = [(row, of_row) for row in found.rows if (of_row := growth(row, memory))]
-    by_verdict = {name: [(row, each) for row, each in known if each.verdict == name] for name in verdicts}
+    known = [(row, of_row) for row in workload.rows if (of_row := growth(row, memory))]
+    by_verdict = {name: [(row, grown) for row, grown in known if grown.verdict == name] for name in verdicts}
     return [
         texts(
             f"streams_trend_{verdict}",
             what=texts(f"streams_what_{memory}"),
-            parts=texts.joined(_part_of_verdict(row, each, texts) for row, each in rows),
-            resolution=per_minute(max(each.resolution for _, each in rows)),
+            parts=texts.joined(_part_of_verdict(row, grown, texts) for row, grown in rows),
+            resolution=per_minute(max(grown.resolution for _, grown in rows)),
         )
         for verdict, rows in by_verdict.items()
         if rows
     ]
 
 
-def _part_of_verdict(row: Row, found: Growth, texts: Texts) -> str:
-    said = texts(f"streams_trend_{found.verdict}_of", **_values_of_verdict(row, found, texts))
-    if found.count == found.repeats or found.verdict in ("level", "unknown"):
+def _part_of_verdict(row: Row, grown: Growth, texts: Texts) -> str:
+    said = texts(f"streams_trend_{grown.verdict}_of", **_values_of_verdict(row, grown, texts))
+    if grown.count == grown.repeats or grown.verdict in ("level", "unknown"):
         return said
-    return texts("streams_trend_in", said=said, count=found.count, repeats=found.repeats)
+    return texts("streams_trend_in", said=said, count=grown.count, repeats=grown.repeats)
 
 
-def _values_of_verdict(row: Row, found: Growth, texts: Texts) -> dict[str, str]:
+def _values_of_verdict(row: Row, grown: Growth, texts: Texts) -> dict[str, str]:
     return {
         "scenario": texts.scenario(row.scenario),
-        "slope": per_minute(found.slope),
-        "low": per_minute(found.low),
-        "high": per_minute(found.high),
-        "confidence": _short(found.confidence_percent),
-        "seconds": _seconds(found.level_after_s),
+        "slope": per_minute(grown.slope),
+        "low": per_minute(grown.low),
+        "high": per_minute(grown.high),
+        "confidence": _short(grown.confidence_percent),
+        "seconds": _seconds(grown.level_after_s),
     }
 
 
 def _measured_time(row: Row, texts: Texts) -> str:
     """Return how long the steady state was that is kept, at least."""
-    seconds = [each.seconds for each in row.frames]
-    return _duration(min(seconds, default=0.0), texts)
+    return _duration(min((streams.seconds for streams in row.frames), default=0.0), texts)
 
 
 def _rates(rates: Sequence[tuple[Row, Figure]], texts: Texts) -> str:

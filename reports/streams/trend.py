@@ -24,10 +24,12 @@ benchmarks/trend_accuracy.py measures how often that is right.
 from __future__ import annotations
 
 import math
-import operator
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
 
 __all__ = ["LEAST_GROWTH_BYTES_PER_S", "LEAST_POINTS", "Trend", "trend"]
 
@@ -64,22 +66,18 @@ _MOST_SHARE = 0.999
 
 @dataclass(frozen=True)
 class Trend:
-    """What a series of readings says; an interval is of 95 %."""
+    """What a series of readings says, of the part that the verdict is about; an interval is of 95 %."""
 
-    #: Of the whole series.
-    slope_bytes_per_s: float
-    low_bytes_per_s: float
-    high_bytes_per_s: float
-    #: One-sided, of the part that the verdict is about.
-    growing_confidence_percent: float
     #: "level", "grew_then_level", "growing", "falling" or "unknown".
     verdict: str
     #: In the series' own seconds; only of grew_then_level.
     level_after_s: float | None
-    #: Of the part that the verdict is about, without its one step where that fits better than a line.
-    last_slope_bytes_per_s: float
-    last_low_bytes_per_s: float
-    last_high_bytes_per_s: float
+    #: Without the one step of the part, where that fits better than a line.
+    slope_bytes_per_s: float
+    low_bytes_per_s: float
+    high_bytes_per_s: float
+    #: One-sided.
+    growing_confidence_percent: float
     #: A steady growth of this size is found at 99 % in four series of five.
     resolution_bytes_per_s: float
 
@@ -94,32 +92,29 @@ class _Slope:
 
     def toward(self, sign: int) -> float:
         """Return the confidence that it is above zero (sign 1), or below (-1)."""
-        return statistics.NormalDist().cdf(_normal(sign * self.bytes_per_s / self.error, self.freedom))
+        return float(stdtr(self.freedom, sign * self.bytes_per_s / self.error))
+
+    def errors(self, *confidences: float) -> float:
+        """Return the quantiles of Student's distribution together, in bytes per second."""
+        return float(sum(stdtrit(self.freedom, confidences))) * self.error
 
     @property
-    def reach(self) -> float:
-        """Half of the interval."""
-        return _student(_END, self.freedom) * self.error
-
-    @property
-    def resolution(self) -> float:
-        return _HARDER * self._told_from_zero
+    def steepness(self) -> float:
+        """In standard errors, without its sign."""
+        return abs(self.bytes_per_s) / self.error
 
     @property
     def is_level(self) -> bool:
-        return abs(self.bytes_per_s) + self.reach <= min(self._told_from_zero, LEAST_GROWTH_BYTES_PER_S)
-
-    @property
-    def _told_from_zero(self) -> float:
-        return (_student(_SURE, self.freedom) + _student(_FOUND, self.freedom)) * self.error
+        told_from_zero = self.errors(_SURE, _FOUND)
+        return abs(self.bytes_per_s) + self.errors(_END) <= min(told_from_zero, LEAST_GROWTH_BYTES_PER_S)
 
 
 @dataclass(frozen=True)
 class _Part:
     """A series from one point to its end, in batches."""
 
-    seconds: list[float]
-    rss_bytes: list[float]
+    seconds: np.ndarray
+    sizes: np.ndarray
     #: Of a line alone; and of one beside the step, where that leaves less of growth or fall.
     line: _Slope
     steady: _Slope
@@ -127,200 +122,146 @@ class _Part:
     step: int | None
 
 
-@dataclass(frozen=True)
-class _Verdict:
-    name: str
-    slope: _Slope
-    level_after_s: float | None = None
-
-
-def trend(seconds: Sequence[float], rss_bytes: Sequence[int]) -> Trend | None:
+def trend(seconds: Sequence[float], sizes_bytes: Sequence[int]) -> Trend | None:
     """Return the slope and the verdict of one reading a second, or fewer; None of less than LEAST_POINTS."""
     if len(seconds) < LEAST_POINTS:
         return None
-    calm = _calmed(rss_bytes)
-    whole = _part(seconds, calm, 0)
-    late = _part(seconds, calm, len(seconds) // 2) if len(seconds) >= 2 * LEAST_POINTS else whole
-    verdict = _moves(whole, late) or _level(whole, seconds, calm) or _Verdict("unknown", _less_sure(whole, late))
-    last = verdict.slope
+    sizes = _calmed(np.array(sizes_bytes, dtype=float))
+    whole = _part(seconds, sizes, 0)
+    late = _part(seconds, sizes, len(seconds) // 2) if len(seconds) >= 2 * LEAST_POINTS else whole
+    verdict, level_after_s, slope = (
+        _moving(whole, late)
+        or _level(whole, seconds, sizes)
+        or ("unknown", None, min(whole.steady, late.steady, key=lambda slope: slope.steepness))
+    )
     return Trend(
-        whole.line.bytes_per_s,
-        whole.line.bytes_per_s - whole.line.reach,
-        whole.line.bytes_per_s + whole.line.reach,
-        min(100 * last.toward(1), _MOST_PERCENT),
-        verdict.name,
-        verdict.level_after_s,
-        last.bytes_per_s,
-        last.bytes_per_s - last.reach,
-        last.bytes_per_s + last.reach,
-        last.resolution,
+        verdict,
+        level_after_s,
+        slope.bytes_per_s,
+        slope.bytes_per_s - slope.errors(_END),
+        slope.bytes_per_s + slope.errors(_END),
+        min(100 * slope.toward(1), _MOST_PERCENT),
+        _HARDER * slope.errors(_SURE, _FOUND),
     )
 
 
-def _calmed(values: Sequence[float]) -> list[float]:
+def _calmed(sizes: np.ndarray) -> np.ndarray:
     """Return the series with each outlier replaced by the median of it and its neighbours."""
-    inner = [statistics.median(values[place - 1 : place + 2]) for place in range(1, len(values) - 1)]
-    medians = [values[0], *inner, values[-1]]
-    off = [abs(value - median) for value, median in zip(values, medians)]
-    most = _OUTLIER * max(statistics.fmean(sorted(off)[: len(off) * 3 // 4]), _COUNTER_ERROR_BYTES / _OUTLIER)
-    return [median if each > most else value for value, median, each in zip(values, medians, off)]
+    medians = sizes.copy()
+    medians[1:-1] = np.median([sizes[:-2], sizes[1:-1], sizes[2:]], axis=0)
+    off = abs(sizes - medians)
+    common = np.sort(off)[: len(off) * 3 // 4].mean()
+    return np.where(off > max(_OUTLIER * common, _COUNTER_ERROR_BYTES), medians, sizes)
 
 
-def _moves(whole: _Part, late: _Part) -> _Verdict | None:
-    """Return the verdict of a series that grows or falls to its end."""
+def _moving(whole: _Part, late: _Part) -> tuple[str, None, _Slope] | None:
+    """Return the verdict of a series that grows or falls to its end, and the slope of the part that it is about."""
     for name, sign in (("growing", 1), ("falling", -1)):
-        if whole.steady.toward(sign) >= _SURE and _goes_on(whole.line, late.line, sign):
-            return _Verdict(name, whole.steady)
-        if late.steady.toward(sign) >= _SURE_OF_HALF and _ends_beyond(whole, late, sign):
-            return _Verdict(name, late.steady)
+        as_fast = sign * late.line.bytes_per_s >= _GOES_ON * sign * whole.line.bytes_per_s
+        if whole.steady.toward(sign) >= _SURE and as_fast and late.line.toward(sign) >= _LIKELY:
+            return name, None, whole.steady
+        before = sign * whole.sizes[whole.seconds < late.seconds[0]]
+        ends_beyond = all(sign * late.sizes[-1] > before)
+        if late.steady.toward(sign) >= _SURE_OF_HALF and ends_beyond:
+            return name, None, late.steady
     return None
 
 
-def _goes_on(whole: _Slope, late: _Slope, sign: int) -> bool:
-    as_fast = sign * late.bytes_per_s >= _GOES_ON * sign * whole.bytes_per_s
-    return as_fast and late.toward(sign) >= _LIKELY
+_Level = tuple[str, "float | None", _Slope]
 
 
-def _ends_beyond(whole: _Part, late: _Part, sign: int) -> bool:
-    """Whether the last half ends higher, or lower, than all of the first."""
-    before = [sign * rss for at, rss in zip(whole.seconds, whole.rss_bytes) if at < late.seconds[0]]
-    return not before or sign * late.rss_bytes[-1] > max(before)
-
-
-def _less_sure(whole: _Part, late: _Part) -> _Slope:
-    return min(whole.steady, late.steady, key=lambda slope: abs(slope.bytes_per_s) / slope.error)
-
-
-def _level(whole: _Part, seconds: Sequence[float], rss_bytes: Sequence[float]) -> _Verdict | None:
-    """Return the verdict of a series that is level, from its beginning or from some point on."""
+def _level(whole: _Part, seconds: Sequence[float], sizes: np.ndarray) -> _Level | None:
+    """Return the verdict of a series that is level, since when if it grew before, and the slope of that part."""
     count = len(seconds)
     step = 0 if whole.step is None else whole.step * count // len(whole.seconds)
-    stepped = _level_from(step, seconds, rss_bytes)
-    if stepped is not None and stepped.level_after_s is not None:
+    stepped = _level_from(step, seconds, sizes)
+    if stepped is not None and stepped[0] == "grew_then_level":
         return stepped
     if whole.line.is_level:
-        return _Verdict("level", whole.line)
-    later = (_level_from(count * eighth // 8, seconds, rss_bytes) for eighth in range(1, 5))
+        return "level", None, whole.line
+    later = (_level_from(count * eighth // 8, seconds, sizes) for eighth in range(1, 5))
     return stepped or next(filter(None, later), None)
 
 
-def _level_from(start: int, seconds: Sequence[float], rss_bytes: Sequence[float]) -> _Verdict | None:
+def _level_from(start: int, seconds: Sequence[float], sizes: np.ndarray) -> _Level | None:
     """Return the verdict where the series is level from this point on, and that is long enough."""
     count = len(seconds)
     if not start or count - start < max(_LEVEL_SHARE * count, LEAST_POINTS):
         return None
-    part = _part(seconds, rss_bytes, start)
+    part = _part(seconds, sizes, start)
     if not part.line.is_level:
         return None
-    rose = _rose(rss_bytes[:start], part)
-    return _Verdict("grew_then_level" if rose else "level", part.line, seconds[start] if rose else None)
+    noise = max(_COUNTER_ERROR_BYTES, part.sizes.std(ddof=1))
+    if np.median(part.sizes) - np.median(sizes[:start]) > 2 * noise:
+        return "grew_then_level", seconds[start], part.line
+    return "level", None, part.line
 
 
-def _rose(before: Sequence[float], part: _Part) -> bool:
-    """Whether the level lies higher than what came before, by more than the noise."""
-    noise = max(_COUNTER_ERROR_BYTES, statistics.stdev(part.rss_bytes))
-    return statistics.median(part.rss_bytes) - statistics.median(before) > 2 * noise
-
-
-def _part(seconds: Sequence[float], rss_bytes: Sequence[float], start: int) -> _Part:
-    at, values = _batches(seconds[start:]), _batches(rss_bytes[start:])
-    line = _line(at, values, ())
+def _part(seconds: Sequence[float], sizes: np.ndarray, start: int) -> _Part:
+    at, values = _batches(seconds[start:]), _batches(sizes[start:].tolist())
+    ones = np.ones(len(at))
+    line = steady = _slope(values, ones, at)
     step = _step(at, values)
-    steady = line
     if step is not None:
-        beside = _line(at, values, ([float(place >= step) for place in range(len(at))],))
-        steady = min(line, beside, key=lambda slope: abs(slope.bytes_per_s) / slope.error)
+        beside = _slope(values, ones, np.arange(len(at)) >= step, at)
+        steady = min(line, beside, key=lambda slope: slope.steepness)
     return _Part(at, values, line, steady, step)
 
 
-def _batches(values: Sequence[float]) -> list[float]:
+def _batches(values: Sequence[float]) -> np.ndarray:
     """Return medians of as many neighbours each."""
     count = min(_BATCHES, len(values))
     bounds = [batch * len(values) // count for batch in range(count + 1)]
-    return [float(statistics.median(values[low:high])) for low, high in zip(bounds, bounds[1:])]
+    return np.array([statistics.median(values[low:high]) for low, high in zip(bounds, bounds[1:])], dtype=float)
 
 
-def _step(at: Sequence[float], values: Sequence[float]) -> int | None:
+def _step(at: np.ndarray, values: np.ndarray) -> int | None:
     """Return where a step fits best, two batches at least from the ends; None where a line fits better."""
-    places = range(2, len(values) - 1)
-    squares = {place: _squares(values[:place]) + _squares(values[place:]) for place in places}
-    place = min(squares, key=squares.__getitem__)
-    _, residuals, _ = _regression([_ones(at), at], values)
-    return place if squares[place] < _dot(residuals, residuals) else None
+    count, places = len(values), np.arange(2, len(values) - 1)
+    centred = values - values.mean()
+    # What the two means leave: the sums before and behind a place are each other's, with the other sign.
+    before = centred.cumsum()[places - 1]
+    squares = centred @ centred - before**2 * count / (places * (count - places))
+    best = int(np.argmin(squares))
+    _, residuals, _ = _regression(values, np.ones(count), at)
+    return int(places[best]) if squares[best] < residuals @ residuals else None
 
 
-def _squares(values: Sequence[float]) -> float:
-    mean = statistics.fmean(values)
-    return sum((value - mean) ** 2 for value in values)
-
-
-def _line(at: Sequence[float], values: Sequence[float], beside: Sequence[Sequence[float]]) -> _Slope:
-    """Return the slope by generalised least squares, beside columns of other causes."""
-    columns = [_ones(at), *beside, at]
-    _, residuals, _ = _regression(columns, values)
+def _slope(values: np.ndarray, *columns: np.ndarray) -> _Slope:
+    """Return the coefficient of the last column, which is time, by generalised least squares."""
+    at = columns[-1]
+    _, residuals, _ = _regression(values, *columns)
     share = _share(residuals)
-    slope, residuals, weight = _regression([_whitened(each, share) for each in columns], _whitened(values, share))
+    coefficient, residuals, weight = _regression(
+        _whitened(values, share), *(_whitened(column, share) for column in columns)
+    )
     freedom = len(at) - len(columns) - 1
     kept = _kept(residuals)  # batches of a random walk keep a quarter of each other's steps (H. Working, 1960)
-    error = math.sqrt(_dot(residuals, residuals) / freedom / weight * (1 + kept) / (1 - kept))
-    return _Slope(slope, math.hypot(error, _COUNTER_ERROR_BYTES / (at[-1] - at[0])), freedom)
+    error = math.sqrt(residuals @ residuals / freedom / weight * (1 + kept) / (1 - kept))
+    return _Slope(coefficient, math.hypot(error, _COUNTER_ERROR_BYTES / (at[-1] - at[0])), freedom)
 
 
-def _kept(residuals: Sequence[float]) -> float:
+def _kept(residuals: np.ndarray) -> float:
     """Return how much of an error is in the next one."""
-    squares = _dot(residuals, residuals)
-    return max(0.0, _dot(residuals[1:], residuals[:-1]) / squares) if squares else 0.0
+    squares = residuals @ residuals
+    return max(0.0, float(residuals[1:] @ residuals[:-1] / squares)) if squares else 0.0
 
 
-def _share(residuals: Sequence[float]) -> float:
+def _share(residuals: np.ndarray) -> float:
     """Return what the errors keep; the estimate is (2 + 4 share) / count too low beside a line."""
-    found, count = _kept(residuals), len(residuals)
-    share = found + (2 + 4 * found) / count
-    may_be_one = share + _MAY_BE_ONE * math.sqrt((1 - found**2) / count) >= 1
+    kept, count = _kept(residuals), len(residuals)
+    share = kept + (2 + 4 * kept) / count
+    may_be_one = share + _MAY_BE_ONE * math.sqrt((1 - kept**2) / count) >= 1
     return _MOST_SHARE if may_be_one else share
 
 
-def _whitened(values: Sequence[float], share: float) -> list[float]:
+def _whitened(values: np.ndarray, share: float) -> np.ndarray:
     """Return the series without what each value keeps of the one before."""
-    first = values[0] * math.sqrt(1 - share**2)
-    return [first, *(value - share * before for before, value in zip(values, values[1:]))]
+    return np.append(values[0] * math.sqrt(1 - share**2), values[1:] - share * values[:-1])
 
 
-def _regression(columns: Sequence[Sequence[float]], values: Sequence[float]) -> tuple[float, list[float], float]:
+def _regression(values: np.ndarray, *columns: np.ndarray) -> tuple[float, np.ndarray, float]:
     """Return the coefficient of the last column, the residuals, and the weight of the coefficient."""
-    basis: list[list[float]] = []
-    for column in columns:
-        basis.append(_without(column, basis))
-    weight = _dot(basis[-1], basis[-1])
-    return _dot(basis[-1], values) / weight, _without(values, basis), weight
-
-
-def _without(values: Sequence[float], basis: Sequence[Sequence[float]]) -> list[float]:
-    """Return what is orthogonal to the basis (modified Gram-Schmidt)."""
-    rest = list(values)
-    for each in basis:
-        factor = _dot(rest, each) / _dot(each, each)
-        rest = [value - factor * part for value, part in zip(rest, each)]
-    return rest
-
-
-def _dot(left: Sequence[float], right: Sequence[float]) -> float:
-    return float(sum(map(operator.mul, left, right)))
-
-
-def _ones(like: Sequence[float]) -> list[float]:
-    return [1.0] * len(like)
-
-
-# D. L. Wallace, Bounds on normal approximations to Student's and the chi-square distributions, Annals of Mathematical
-# Statistics 30, 1959: within 0.5 % of the quantile from 2 degrees of freedom on.
-def _normal(student: float, freedom: int) -> float:
-    """Return the quantile of the normal distribution that is as rare."""
-    size = math.sqrt(freedom * math.log1p(student**2 / freedom)) * (8 * freedom + 1) / (8 * freedom + 3)
-    return math.copysign(size, student)
-
-
-def _student(probability: float, freedom: int) -> float:
-    """Return the quantile of Student's distribution."""
-    normal = statistics.NormalDist().inv_cdf(probability) * (8 * freedom + 3) / (8 * freedom + 1)
-    return math.copysign(math.sqrt(freedom * math.expm1(normal**2 / freedom)), normal)
+    basis, sizes = np.linalg.qr(np.column_stack(columns))
+    parts = basis.T @ values
+    return float(parts[-1] / sizes[-1, -1]), values - basis @ parts, float(sizes[-1, -1] ** 2)

@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks import change_point_accuracy
 from tests.reports.history.history_storage import STEP, make_history
-from tests.reports.stored import MACHINE
 from tests.support import Reusebench
+from tests.reports.stored import machine
 
 #: Of which this is the first at the new level.
 _RUNS, _FIRST_NEW = 24, 16
@@ -93,8 +93,7 @@ def test_boards_are_series_of_their_own(
 ) -> None:
     """The folder above two boards has the series of both, and a change is told with its board."""
     for board in ("board-a", "board-b"):
-        monkeypatch.setitem(MACHINE["reusebench"], "board", board)
-        make_history(tmp_path / "boards" / board, 12, 1)
+        make_history(tmp_path / "boards" / board, 12, 1, machine(board=board))
     arguments = ["--storage", tmp_path / "boards", "--output", tmp_path, "--metric", "application_memory"]
     done = reusebench("history", *arguments, "--format", "md")
     assert done.exit_code == 0

@@ -1,80 +1,38 @@
-"""Stored runs made from chosen figures, in the form that the harness writes."""
+"""Stored runs made from chosen figures, by the code that stores measured ones."""
 
 from __future__ import annotations
 
-import json
-import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
-from storage.files import WITHOUT_SPEED, check_result
-from storage.mechanisms import RuntimeTrials, Trial
+import msgspec
 
-from scenarios.catalogue import (
-    FRAMES_4K,
-    FRAMES_1080P,
-    SCENARIOS,
-    Parameters,
-    build_plans,
-    find_scenario,
-)
-from scenarios.catalogue import (
-    STREAMS as OF_STREAMS,
-)
-from scenarios.plan import Context, Model, Plan
-from storage.result import Configuration, Repeat, build_result
-from storage.trace import write_trace
+from accounting.account import Account
+from accounting.ledger import Ledger
+from accounting.sharing import Shared
+from accounting.sizes import ContextMemory
+from harness.measuring.result import Configuration, Repeat, build_result
+from reports.results.rows import Group, Row, compare
+from samplers.readings import Environment, MemorySource, ProcessMemory, SystemMemory
+from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans, find_scenario
+from scenarios.catalogue import STREAMS as OF_STREAMS
+from scenarios.plan import LOAD, Context, Model, Plan, Streams
+from storage.result import Result, StreamsRun
+from storage.run_file import WITHOUT_SPEED, Commit, LatencyStats, MachineInfo, StoredRun, read_storage
+from storage.trace import NpuTimeline, Timeline, Trace, write_trace
+from targets.barriers import BarrierReading, Copies, StepData
+from targets.outcome import Failure
 
 MIB = 2**20
 IMPORTED = 30 * MIB
+#: What decoders take when they are opened, and when they have decoded.
+DECODERS, DECODING = 40 * MIB, 64 * MIB
 MODELS = tuple(Model(f"model-{name}", f"/models/{name}.onnx", name * 64) for name in "abcd")
 STREAMS, CONTEXTS = 4, 3
 LATENCY_NS = 20_000_000
-
-
-def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -> list[dict[str, Any]]:
-    """Return a walk in which context i adds per_context[i] bytes, half when made and half at its first inference."""
-    level, time_ns, records = IMPORTED, 1_000_000_000, []
-    for step in plan.steps():
-        data: dict[str, Any] = {}
-        time_ns += 10_000_000
-        if step.phase == "imported":
-            data = {"runtime_version": "1.2.3", "python_version": "3.11.7"}
-        elif step.phase == "context":
-            level += per_context[step.context or 0] // 2
-            data = {"load_ns": 5_000_000, "account": {}}
-        elif step.phase == "first_inference":
-            level += per_context[step.context or 0] // 2
-            copies = copies_of(plan, plan.contexts[step.context or 0])
-            data = {"latency_ns": LATENCY_NS, "digest": digest, "copies": copies, "account": {}}
-        elif step.phase == "steady":
-            count = len(plan.contexts)
-            data = {
-                "elapsed_ns": 1_000_000_000,
-                "latencies_ns": [[LATENCY_NS] * plan.rounds] * count,
-                "digests": [digest] * count,
-                "accounts": [{}] * count,
-            }
-        elif step.phase == "destroy":
-            level -= per_context[step.context or 0]
-        records.append(_record(step.phase, step.context, time_ns, level, data))
-        if step.phase == "steady":
-            records.append(_record("trimmed", None, time_ns, level - MIB, {"trimmed": True}))
-    return records
-
-
 #: Bytes of an input tensor of the stored runs, by the scenario's models; an output has half of it.
 TENSOR_BYTES = {OF_STREAMS: 2 * MIB, FRAMES_1080P: 24 * MIB, FRAMES_4K: 96 * MIB}
-
-
-def copies_of(plan: Plan, context: Context) -> dict[str, int]:
-    """Return what an inference of the context copies: every tensor that is not used where it is, once."""
-    size = TENSOR_BYTES.get(find_scenario(plan.scenario).model_set, 2 * MIB)
-    copied = {name: name not in context.zero_copy and not context.device_io for name in ("input", "output")}
-    return {"input_bytes": size * copied["input"], "output_bytes": size // 2 * copied["output"]}
-
-
 #: What a context of the stored runs has in NPU memory, where it shares nothing: 10 MiB in all.
 NPU_SIZES = {
     "weights": 6 * MIB,
@@ -85,117 +43,44 @@ NPU_SIZES = {
     "other": 0,
 }
 
+NO_COMMIT, STATS = Commit(), LatencyStats(LATENCY_NS / 1e9)
 
-def npu_account(plan: Plan, **changes: Any) -> dict[str, Any]:
-    """Return the account of a ledger in which all that the plan shares is shared, and seen to be."""
-    memories = plan.internal_memories()
-    lenders = {member: members[0] for members in memories.values() for member in members[1:]}
-    contexts, shared = [], []
-    for index, context in enumerate(plan.contexts):
-        sizes = dict(NPU_SIZES)
-        sizes["weights"] *= context.mechanism == "load"
-        sizes["internal"] *= index not in lenders
-        contexts.append({f"{name}_bytes": size for name, size in sizes.items()})
-        weights_of = [place for place, other in enumerate(plan.contexts) if other.source == index]
-        internal_of = [member for member, owner in lenders.items() if owner == index]
-        for buffer, component, readers in (
-            (3 * index + 2, "weights", weights_of),
-            (1000 + index, "internal", internal_of),
-        ):
-            memory = {"buffer": buffer, "component": component, "size_bytes": sizes[component]}
-            shared += [{**memory, "owner": index, "readers": readers}] if readers else []
-    total = sum(sum(context.values()) for context in contexts)
-    account = {"source": "ledger", "contexts": contexts, "unattributed_bytes": 0, "total_bytes": total}
-    return {**account, "peak_bytes": total + MIB, "left_bytes": 0, "shared": shared, "findings": [], **changes}
+MakeAccount = Callable[[Plan], Account]
 
+FAILED = Failure("crashed", "context", 2, "the process was ended by SIGSEGV", "<script>alert('last words')</script>")
+NOT_SUPPORTED = Failure("not_supported", "context", 1, "the runtime runs a context from one thread at a time")
 
-def runtime_account(plan: Plan) -> dict[str, Any]:
-    """Return an account in the runtime's own words: it tells only weights and internal memory apart."""
-    account = npu_account(plan, source="runtime", peak_bytes=None, left_bytes=None, shared=[])
-    for context in account["contexts"]:
-        context["other_bytes"] = context["register_commands_bytes"] + context["task_list_bytes"]
-        account["total_bytes"] -= context["io_bytes"]
-        context.update(dict.fromkeys(("register_commands_bytes", "task_list_bytes", "io_bytes")))
-    return account
+MACHINE = MachineInfo(
+    machine="aarch64",
+    system="Linux",
+    release="6.1.0",
+    python_version="3.11.7",
+    cpu={"brand_raw": "A CPU"},
+    reusebench=Environment(
+        board="board-123456",
+        memory_total_bytes=4096 * MIB,
+        page_size_bytes=4096,
+        usable_cpus=2,
+        cpu_governor="performance",
+        transparent_hugepages="madvise",
+        overcommit_memory="0",
+        address_randomisation="2",
+        swaps=0,
+        variables={},
+        memory_sources=(
+            MemorySource("PSS", True, "memory of the process"),
+            MemorySource("/sys/kernel/debug/dma_buf/bufinfo", False, "needs root"),
+        ),
+    ),
+)
 
 
-def _npu_steps(walk: Sequence[dict[str, Any]], account: dict[str, Any]) -> dict[str, Any]:
-    """Return what the ledger's timeline is when contexts come and go at their barriers."""
-    times_ns, live_bytes, live = [], [], 0
-    for record in walk:
-        if record["phase"] in ("context", "destroy"):
-            size = sum(account["contexts"][record["context"]].values())
-            live += size if record["phase"] == "context" else -size
-            times_ns.append(record["at_ns"])
-            live_bytes.append(live)
-    return {"times_ns": times_ns, "live_bytes": live_bytes, "ledger": {}}
+def machine(**changes: Any) -> MachineInfo:
+    """Return the machine with other facts."""
+    return msgspec.structs.replace(MACHINE, reusebench=msgspec.structs.replace(MACHINE.reusebench, **changes))
 
 
-def _record(phase: str, context: int | None, at_ns: int, level: int, data: dict[str, Any]) -> dict[str, Any]:
-    process = dict.fromkeys(("rss_bytes", "pss_bytes", "uss_bytes", "rss_anon_bytes", "peak_rss_bytes"), level)
-    # All that stands over the import is anonymous; of the import itself, nothing.
-    process.update(pss_anon_bytes=level - IMPORTED, pss_file_bytes=IMPORTED)
-    rest = dict.fromkeys(("pss_shmem_bytes", "rss_file_bytes", "rss_shmem_bytes", "swap_bytes"), 0)
-    return {
-        "phase": phase,
-        "context": context,
-        "at_ns": at_ns,
-        "data": data,
-        "malloc_trimmed": phase in ("trimmed", "destroy"),
-        "process": {**process, **rest, "fd_count": 5, "thread_count": 2},
-        "system": {"total_bytes": 4096 * MIB, "available_bytes": 3000 * MIB - level},
-    }
-
-
-def result(
-    storage: Path,
-    scenario: str,
-    per_context: Sequence[Sequence[int]],
-    *,
-    models: Sequence[Model] = MODELS,
-    failure: dict[str, Any] | None = None,
-    run: str = "run1",
-    digest: str = "00000001",
-    idle_cpu_percent: float = 1.0,
-    npu: Callable[[Plan], dict[str, Any]] | None = None,
-    computes: bool = True,
-) -> dict[str, Any]:
-    """Return a schema-valid result with one repeat per entry of per_context, and write its traces.
-
-    With an account of NPU memory it is a result of the runtime rknn.
-    """
-    runtime = "rknn" if npu else "onnxruntime"
-    plan = build_plans(scenario, Parameters(runtime, tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2))[0]
-    account = npu(plan) if npu else None
-    repeats = []
-    for number, costs in enumerate(per_context, start=1):
-        walk = barriers(plan, costs, digest)
-        times = [record["at_ns"] for record in walk]
-        timeline = {
-            "times_ns": times,
-            "rss_bytes": [record["process"]["rss_bytes"] for record in walk],
-            "system_memory_bytes": [1000 * MIB] * len(times),
-        }
-        ledger = {"npu": _npu_steps(walk, account)} if account and account["source"] == "ledger" else {}
-        trace = write_trace(storage, run, f"{scenario}-{number}", {"barriers": walk, "timeline": timeline, **ledger})
-        repeats.append(Repeat(walk, None, 1.0, MIB, idle_cpu_percent, trace, account))
-    version = "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)" if npu else "1.2.3"
-    configuration = Configuration(
-        plan,
-        "python" if computes else "vboard:rk3588",
-        STREAMS,
-        CONTEXTS,
-        len(models),
-        run,
-        version,
-        "3.11.7",
-        driver_version="0.9.8" if npu else None,
-        chip="rk3588" if npu else None,
-        computes=computes,
-    )
-    info = build_result(configuration, repeats, failure)
-    check_result(info)
-    return info
+# What a result is made from
 
 
 def even(mib: float, repeats: int = 3, spread: float = 0.0) -> list[list[int]]:
@@ -209,124 +94,296 @@ def dup(first_mib: float, further_mib: float, repeats: int = 3) -> list[list[int
     return [[round(first_mib * MIB)] + [round(further_mib * MIB)] * (STREAMS * CONTEXTS - 1)] * repeats
 
 
-FAILED: dict[str, Any] = {
-    "kind": "crashed",
-    "phase": "context",
-    "context": 2,
-    "message": {"code": "process_ended_by_signal", "values": {"signal": "SIGSEGV"}},
-    "last_words": "<script>alert('last words')</script>",
-}
+def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -> list[BarrierReading]:
+    """Return a walk in which context i adds per_context[i] bytes, half when made and half at its first inference."""
+    level, at_ns = IMPORTED, 1_000_000_000
+    readings = []
+    for step in plan.steps():
+        at_ns += 10_000_000
+        data = StepData()
+        size = 0 if step.context is None else per_context[step.context]
+        if step.phase == "decoders":
+            level += DECODERS
+        elif step.phase == "context":
+            level += size // 2
+            data = StepData(load_ns=5_000_000)
+        elif step.phase == "first_inference":
+            level += size // 2
+            copies = copies_of(plan, plan.contexts[step.context or 0])
+            data = StepData(latency_ns=LATENCY_NS, digest=digest, copies=copies)
+        elif step.phase == "steady":
+            if plan.schedule and plan.schedule.video:
+                level += DECODING - DECODERS
+            count = len(plan.contexts)
+            latencies_ns = ((LATENCY_NS,) * plan.rounds,) * count
+            data = StepData(elapsed_ns=1_000_000_000, latencies_ns=latencies_ns, digests=(digest,) * count)
+        elif step.phase == "decoders_closed":
+            level -= DECODING
+        elif step.phase == "destroy":
+            level -= size
+        readings.append(_reading(step.phase, step.context, at_ns, level, data))
+        if step.phase == "steady":
+            readings.append(_reading("trimmed", None, at_ns, level - MIB, StepData(trimmed=True)))
+    return readings
 
 
-#: As version 0.1.0 stored it: the message is a sentence.
-NOT_SUPPORTED: dict[str, Any] = {
-    "kind": "not_supported",
-    "phase": "context",
-    "context": 1,
-    "message": "the runtime runs a context from one thread at a time",
-    "last_words": "",
-}
+def copies_of(plan: Plan, context: Context) -> Copies:
+    """Return what an inference of the context copies: every tensor that is not used where it is, once."""
+    size = TENSOR_BYTES.get(find_scenario(plan.scenario).model_set, 2 * MIB)
+    is_copied = {name: name not in context.zero_copy and not context.device_io for name in ("input", "output")}
+    return Copies(size * is_copied["input"], size // 2 * is_copied["output"])
+
+
+def _reading(phase: str, context: int | None, at_ns: int, level: int, data: StepData) -> BarrierReading:
+    process = ProcessMemory(
+        rss_bytes=level,
+        pss_bytes=level,
+        uss_bytes=level,
+        swap_bytes=0,
+        # All that stands over the import is anonymous; of the import itself, nothing.
+        pss_anon_bytes=level - IMPORTED,
+        pss_file_bytes=IMPORTED,
+        pss_shmem_bytes=0,
+        rss_anon_bytes=level,
+        rss_file_bytes=0,
+        rss_shmem_bytes=0,
+        peak_rss_bytes=level,
+        fd_count=5,
+        thread_count=2,
+    )
+    available = 3000 * MIB - level
+    system = SystemMemory(4096 * MIB, available, available, 0, 0, 0, 0, None, None)
+    return BarrierReading(phase, context, at_ns, data, phase in ("trimmed", "destroy"), process, system)
+
+
+def npu_account(plan: Plan, **changes: Any) -> Account:
+    """Return the account of a ledger in which all that the plan shares is shared, and seen to be."""
+    memories = plan.internal_memories()
+    lenders = {member: members[0] for members in memories.values() for member in members[1:]}
+    contexts, shared = [], []
+    for index, context in enumerate(plan.contexts):
+        sizes = {f"{name}_bytes": size for name, size in NPU_SIZES.items()}
+        sizes["weights_bytes"] *= context.mechanism == LOAD
+        sizes["internal_bytes"] *= index not in lenders
+        contexts.append(ContextMemory(**sizes))
+        weights_of = tuple(place for place, other in enumerate(plan.contexts) if other.source == index)
+        if weights_of:
+            shared.append(Shared(3 * index + 2, "weights", sizes["weights_bytes"], index, weights_of))
+        internal_of = tuple(member for member, owner in lenders.items() if owner == index)
+        if internal_of:
+            shared.append(Shared(1000 + index, "internal", sizes["internal_bytes"], index, internal_of))
+    total = sum(context.total_bytes for context in contexts)
+    account = Account(
+        source="ledger",
+        contexts=tuple(contexts),
+        unattributed_bytes=0,
+        total_bytes=total,
+        peak_bytes=total + MIB,
+        left_bytes=0,
+        shared=tuple(shared),
+        findings=(),
+    )
+    return msgspec.structs.replace(account, **changes)
+
+
+def account_with(contexts: Sequence[ContextMemory], account: Account) -> Account:
+    """Return the account with these contexts in place of its own, which add up to its total."""
+    total = sum(context.total_bytes for context in contexts) + account.unattributed_bytes
+    return msgspec.structs.replace(account, contexts=tuple(contexts), total_bytes=total)
+
+
+def runtime_account(plan: Plan) -> Account:
+    """Return an account in the runtime's own words: it tells only weights and internal memory apart."""
+    ledger = npu_account(plan, source="runtime", peak_bytes=None, left_bytes=None, shared=())
+    other_bytes = NPU_SIZES["register_commands"] + NPU_SIZES["task_list"]
+    contexts = [
+        ContextMemory(context.weights_bytes, context.internal_bytes, other_bytes=other_bytes)
+        for context in ledger.contexts
+    ]
+    return account_with(contexts, ledger)
+
+
+def _npu_timeline(readings: Sequence[BarrierReading], account: Account) -> NpuTimeline:
+    """Return what the ledger's timeline is when contexts come and go at their barriers."""
+    times_ns, live_bytes, live = [], [], 0
+    for reading in readings:
+        if reading.phase in ("context", "destroy"):
+            size = account.contexts[reading.context or 0].total_bytes
+            live += size if reading.phase == "context" else -size
+            times_ns.append(reading.at_ns)
+            live_bytes.append(live)
+    return NpuTimeline(times_ns, live_bytes, Ledger())
+
+
+# Results
+
+
+def result(
+    storage: Path,
+    scenario: str,
+    per_context: Sequence[Sequence[int]],
+    *,
+    models: Sequence[Model] = MODELS,
+    failure: Failure | None = None,
+    run: str = "run1",
+    digest: str = "00000001",
+    idle_cpu_percent: float = 1.0,
+    npu: MakeAccount | None = None,
+    computes: bool = True,
+    schedule: Streams | None = None,
+    frames: Sequence[Optional[StreamsRun]] = (),
+) -> Result:
+    """Return a result with one repeat per entry of per_context, and write its traces.
+
+    With an account of NPU memory it is a result of the runtime rknn. A scenario of streams needs a schedule, and may
+    have what the streams came to in each repeat.
+    """
+    runtime = "rknn" if npu else "onnxruntime"
+    parameters = Parameters(runtime, tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2, schedule=schedule)
+    plan = build_plans(scenario, parameters)[0]
+    account = npu(plan) if npu else None
+    repeats = []
+    for number, costs in enumerate(per_context, start=1):
+        readings = barriers(plan, costs, digest)
+        times_ns = [reading.at_ns for reading in readings]
+        rss_bytes = [reading.process.rss_bytes for reading in readings]
+        timeline = Timeline(times_ns, rss_bytes, [1000 * MIB] * len(times_ns))
+        ledger = _npu_timeline(readings, account) if account and account.source == "ledger" else None
+        trace = write_trace(storage, run, f"{scenario}-{number}", Trace(readings, timeline, ledger))
+        streams = frames[number - 1] if frames else None
+        repeats.append(Repeat(readings, None, 1.0, MIB, idle_cpu_percent, trace, account, streams))
+    configuration = Configuration(
+        plan,
+        "python" if computes else "vboard:rk3588",
+        STREAMS,
+        CONTEXTS,
+        len(models),
+        run,
+        "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)" if npu else "1.2.3",
+        "3.11.7",
+        driver_version="0.9.8" if npu else None,
+        chip="rk3588" if npu else None,
+        computes=computes,
+    )
+    return build_result(configuration, repeats, failure)
+
+
+def changed(info: Result, **changes: Any) -> Result:
+    """Return the result with other values in these fields."""
+    return msgspec.structs.replace(info, **changes)
+
+
+def with_memory(info: Result, **figures: Sequence[Optional[int]]) -> Result:
+    """Return the result with other figures of memory, one per repeat."""
+    changes = {name: tuple(figure) for name, figure in figures.items()}
+    return changed(info, memory=msgspec.structs.replace(info.memory, **changes))
+
+
+def with_more_memory(info: Result, more_bytes: int) -> Result:
+    """Return the result with so much more application memory, which is in no context's step."""
+    sizes = info.memory.application_memory_bytes
+    return with_memory(info, application_memory_bytes=[(size or 0) + more_bytes for size in sizes])
+
+
+def with_speed(info: Result, **figures: Sequence[Optional[float]]) -> Result:
+    """Return the result with other figures of speed, one per repeat."""
+    changes = {name: tuple(figure) for name, figure in figures.items()}
+    return changed(info, speed=msgspec.structs.replace(info.speed, **changes))
+
+
+def with_account(info: Result, account: Account, repeats: Sequence[int] = (0, 1, 2)) -> Result:
+    """Return the result with this account of NPU memory in some of its repeats; its figures stay."""
+    kept = [
+        msgspec.structs.replace(repeat, npu=account) if place in repeats else repeat
+        for place, repeat in enumerate(info.repeats)
+    ]
+    return changed(info, repeats=tuple(kept))
+
+
+def with_steady(info: Result, change: Callable[[int, ProcessMemory], ProcessMemory]) -> Result:
+    """Return the result with other readings of the process at the end of the steady phase of each repeat."""
+    repeats = []
+    for place, repeat in enumerate(info.repeats):
+        steady = repeat.phases["steady"]
+        steady = msgspec.structs.replace(steady, process=change(place, steady.process))
+        repeats.append(msgspec.structs.replace(repeat, phases={**repeat.phases, "steady": steady}))
+    return changed(info, repeats=tuple(repeats))
+
+
+# Runs
 
 
 def write_run(
     storage: Path,
-    infos: Sequence[dict[str, Any]],
+    infos: Sequence[Result],
     number: int = 1,
     at: str = "2026-01-02T03:04:05",
-    commit: dict[str, Any] | None = None,
+    commit: Commit = NO_COMMIT,
+    machine: MachineInfo = MACHINE,
+    stats: LatencyStats = STATS,
+    is_finished: bool = True,
 ) -> Path:
     """Write one run's file as pytest-benchmark lays it out, and return its path."""
-    measured = [info for info in infos if info["outcome"] == "ok" and info.get("computes", True)]
-    others = [info for info in infos if info not in measured]
-    data = {
-        "machine_info": MACHINE,
-        "commit_info": commit or {},
-        "benchmarks": [{"name": info["scenario"], "extra_info": info, "stats": _stats()} for info in measured],
+    with_speed = [info for info in infos if info.outcome == "ok" and info.computes]
+    without = [info for info in infos if info not in with_speed]
+    document = {
+        "machine_info": machine,
+        "commit_info": commit,
+        "benchmarks": [{"name": info.scenario, "extra_info": info, "stats": stats} for info in with_speed],
         "datetime": f"{at}+00:00",
         "version": "5.3.1",
-        WITHOUT_SPEED: [{"name": info["scenario"], "extra_info": info} for info in others],
+        WITHOUT_SPEED: [{"name": info.scenario, "extra_info": info} for info in without],
+        **({} if is_finished else {"reusebench_unfinished": True}),
     }
     path = storage / "Linux-CPython-3.11-64bit" / f"{number:04}_run.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data))
+    path.write_bytes(msgspec.json.encode(document))
     return path
 
 
-def full_run(storage: Path) -> Path:
-    """Write a run of every scenario: no reuse 12 x 40 MiB, dup 40 + 11 x 10 MiB, and one failure."""
-    assert find_scenario("shared_context")
-    return write_run(
-        storage,
-        [
-            result(storage, "no_reuse", even(40, spread=0.5)),
-            result(storage, "partial_dup", even(20)),
-            result(storage, "no_reuse_one_model", even(40)),
-            result(storage, "full_dup", dup(40, 10)),
-            result(storage, "shared_context", [], failure=FAILED),
-        ],
-    )
+def full_run(storage: Path, number: int = 1, machine: MachineInfo = MACHINE) -> Path:
+    """Write a run of every scenario of dup: no reuse 12 x 40 MiB, dup 40 + 11 x 10 MiB, and one failure."""
+    infos = [
+        result(storage, "no_reuse", even(40, spread=0.5)),
+        result(storage, "partial_dup", even(20)),
+        result(storage, "no_reuse_one_model", even(40)),
+        result(storage, "full_dup", dup(40, 10)),
+        result(storage, "shared_context", [], failure=FAILED),
+    ]
+    return write_run(storage, infos, number, machine=machine)
 
 
-def npu_run(
-    storage: Path,
-    number: int = 1,
-    *,
-    computes: bool = False,
-    account: Callable[[Plan], dict[str, Any]] = npu_account,
-) -> Path:
+def npu_run(storage: Path, number: int = 1, *, computes: bool = False, account: MakeAccount = npu_account) -> Path:
     """Write a run of a scenario for each mechanism on the NPU; a context shared by threads is not supported."""
     infos = []
-    for scenario in (each for each in SCENARIOS if not each.is_variant):
-        failure = NOT_SUPPORTED if scenario.name == "shared_context" else None
-        costs = even(90, spread=0.9) if failure is None else []
-        run = f"run{number}"
-        infos.append(result(storage, scenario.name, costs, failure=failure, run=run, npu=account, computes=computes))
+    for scenario in SCENARIOS:
+        if not scenario.is_variant:
+            failure = NOT_SUPPORTED if scenario.name == "shared_context" else None
+            costs = even(90, spread=0.9) if failure is None else []
+            run = f"run{number}"
+            infos.append(
+                result(storage, scenario.name, costs, failure=failure, run=run, npu=account, computes=computes)
+            )
     return write_run(storage, infos, number)
 
 
-def tried(runtime: str = "onnxruntime", **changes: Any) -> RuntimeTrials:
-    """Return the trials of a runtime: dup works, zero copy saves copies alone, and the others do not work."""
-    trials = (
-        Trial("full_dup", "works", "", 30 * MIB, MIB, 60 * MIB, copies_avoided_bytes=0),
-        Trial("internal_reuse", "saves_nothing", "no measurable saving", 0, MIB, 60 * MIB),
-        Trial("external_memory", "not_supported", "no allocator <from> Python"),
-        Trial("external_mmz", "not_supported", "no allocator <from> Python"),
-        Trial("zero_copy_io", "works", "", None, copies_avoided_bytes=3 * MIB),
-        Trial("lean", "fails", "it crashed | twice\nor more"),
-    )
-    identity = {"runtime_version": "1.2.3", "target": "python", "python_version": "3.11.7", "chip": None}
-    values = {"runtime": runtime, **identity, "recorded_at": "2026-01-02T03:04:05+00:00", "trials": trials}
-    return RuntimeTrials(**{**values, **changes})
+def runs_of(storage: Path) -> list[StoredRun]:
+    """Return the runs of the storage that can be read."""
+    return [file for file in read_storage(storage) if isinstance(file, StoredRun)]
 
 
-def _stats() -> dict[str, Any]:
-    return {"median": statistics.median([LATENCY_NS / 1e9]), "rounds": 24}
+def groups_of(storage: Path) -> list[Group]:
+    """Return the groups that the runs of the storage make."""
+    return compare(runs_of(storage))
 
 
-MACHINE: dict[str, Any] = {
-    "node": "board",
-    "machine": "aarch64",
-    "system": "Linux",
-    "release": "6.1.0",
-    "python_version": "3.11.7",
-    "cpu": {"brand_raw": "A CPU"},
-    "reusebench": {
-        "board": "board-123456",
-        "board_model": None,
-        "memory_total_bytes": 4096 * MIB,
-        "cma_total_bytes": None,
-        "page_size_bytes": 4096,
-        "usable_cpus": 2,
-        "cpu_governor": "performance",
-        "cpu_max_khz": None,
-        "transparent_hugepages": "madvise",
-        "overcommit_memory": "0",
-        "address_randomisation": "2",
-        "swaps": 0,
-        "variables": {},
-        "memory_sources": [
-            {"name": "PSS", "readable": True, "remark": "memory of the process"},
-            {"name": "/sys/kernel/debug/dma_buf/bufinfo", "readable": False, "remark": "needs root"},
-        ],
-    },
-}
+def group_of(storage: Path, *infos: Result) -> Group:
+    """Write a run of these results, and return the one group that they make."""
+    write_run(storage, infos)
+    (group,) = groups_of(storage)
+    return group
+
+
+def row_of(group: Group, scenario: str) -> Row:
+    """Return the group's row of a scenario."""
+    return next(row for row in group.rows if row.scenario == scenario)

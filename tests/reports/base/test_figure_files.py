@@ -11,8 +11,7 @@ from reports.base.figure_files import write_figures
 from reports.base.texts import LANGUAGES, texts_of
 from reports.page.figures import figures_of
 from reports.page.legends import legends_of
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import even, result, write_run
+from tests.reports.stored import even, groups_of, result, write_run
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

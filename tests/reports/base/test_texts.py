@@ -6,10 +6,10 @@ import string
 
 import pytest
 
+from accounting.sizes import COMPONENTS
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.application_parts import PARTS
 from reports.results.colours import PHASE_COLOURS
-from reports.results.npu import COMPONENTS
 from reports.results.questions import OTHER, QUESTIONS
 from reports.sections.resolutions_figure import LINES
 from scenarios.catalogue import MODEL_SETS, SCENARIOS

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from accounting.account import Account, ApplicationBuffers
 from reports.base.texts import LANGUAGES, texts_of
 from reports.claims.claims import CLAIMS_COLUMNS, claims_rows, judge_claims, read_claims
 from reports.claims.judges import DOES_NOT_HOLD, HOLDS, JUDGES, OPEN, VERDICTS, Judgement, Phrase, judge
@@ -18,29 +19,30 @@ from reports.results.labels import group_id
 from reports.results.rows import Group
 from scenarios.catalogue import find_scenario
 from scenarios.plan import Plan
-from tests.reports.results.test_rows import groups_of
+from targets.barriers import Copies
+from targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
     MIB,
     NOT_SUPPORTED,
+    MakeAccount,
+    account_with,
+    changed,
     dup,
     even,
+    group_of,
+    groups_of,
     npu_account,
     npu_run,
     result,
     runtime_account,
-    write_run,
+    with_memory,
+    with_speed,
 )
 
 ENGLISH = texts_of("en")
 SHARE = {"scenario": "full_dup", "memory": "application"}
 ZERO_COPY = {"scenarios": ["zero_copy_io_4k", "zero_copy_io"]}
-
-
-def group_of(storage: Path, *infos: dict[str, Any]) -> Group:
-    write_run(storage, infos)
-    (group,) = groups_of(storage)
-    return group
 
 
 def full_dup(storage: Path, **changes: Any) -> Group:
@@ -119,9 +121,8 @@ def test_the_noise_of_system_memory_is_part_of_its_spread(tmp_path: Path) -> Non
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
     parameters = {**SHARE, "memory": "system", "claimed_percent": 20}
     assert judge("share_saved", group_of(tmp_path, *infos), parameters).verdict == HOLDS
-    for info in infos:
-        info["memory"]["system_memory_noise_bytes"] = [100 * MIB] * 3
-    judgement = judge("share_saved", group_of(tmp_path, *infos), parameters)
+    noisy = [with_memory(info, system_memory_noise_bytes=[100 * MIB] * 3) for info in infos]
+    judgement = judge("share_saved", group_of(tmp_path, *noisy), parameters)
     assert judgement.verdict == OPEN
     assert "noise" in said(judgement)
 
@@ -186,21 +187,18 @@ def test_saved_memory_has_to_exceed_its_spread(tmp_path: Path, cost: list[list[i
 def test_a_loss_of_throughput_is_judged_by_its_range(tmp_path: Path, rates: list[float], verdict: str) -> None:
     """Of 100 per second, 1 % less is kept, 39 % less is lost, and a range around the tolerance is open."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
-    infos[0]["speed"]["throughput_per_s"] = [100.0] * 3
-    infos[1]["speed"]["throughput_per_s"] = rates
+    timed = [with_speed(info, throughput_per_s=per_s) for info, per_s in zip(infos, ([100.0] * 3, rates))]
     parameters = {"scenarios": ["full_dup"], "tolerance_percent": 5}
-    assert judge("rate_kept", group_of(tmp_path, *infos), parameters).verdict == verdict
+    assert judge("rate_kept", group_of(tmp_path, *timed), parameters).verdict == verdict
 
 
 def test_the_worst_scenario_decides_on_throughput(tmp_path: Path) -> None:
     """One scenario that loses frames is enough, whatever the others do."""
     names = ("no_reuse", "partial_dup", "no_reuse_one_model", "full_dup")
-    infos = {name: result(tmp_path, name, even(40)) for name in names}
-    infos["partial_dup"]["speed"]["throughput_per_s"] = [50.0, 51.0, 52.0]
-    for name in ("no_reuse", "no_reuse_one_model", "full_dup"):
-        infos[name]["speed"]["throughput_per_s"] = [100.0] * 3
+    rates = dict.fromkeys(names, [100.0] * 3) | {"partial_dup": [50.0, 51.0, 52.0]}
+    infos = [with_speed(result(tmp_path, name, even(40)), throughput_per_s=rates[name]) for name in names]
     parameters = {"scenarios": ["full_dup", "partial_dup"], "tolerance_percent": 5}
-    judgement = judge("rate_kept", group_of(tmp_path, *infos.values()), parameters)
+    judgement = judge("rate_kept", group_of(tmp_path, *infos), parameters)
     assert judgement.verdict == DOES_NOT_HOLD
     assert judgement.shown is not None
     assert judgement.shown.values["scenario"] == "partial_dup"
@@ -214,11 +212,9 @@ def test_other_work_leaves_frames_unjudged(tmp_path: Path) -> None:
     assert (judgement.verdict, judgement.reason.key) == (OPEN, "claims_reason_disturbed")
 
 
-def test_where_nothing_computes_there_is_no_speed(tmp_path: Path) -> None:
+def test_where_nothing_computes_there_is_no_speed(npu_group: Group) -> None:
     """The virtual board says nothing of frames."""
-    npu_run(tmp_path)
-    (group,) = groups_of(tmp_path)
-    judgement = judge("rate_kept", group, {"scenarios": ["full_dup"], "tolerance_percent": 5})
+    judgement = judge("rate_kept", npu_group, {"scenarios": ["full_dup"], "tolerance_percent": 5})
     assert judgement.verdict == OPEN
     assert "nothing computes" in said(judgement)
 
@@ -245,9 +241,9 @@ def test_copies_that_are_not_fewer(
 ) -> None:
     """As many copies refute it; a baseline without copies, or copies that were not counted, leave it open."""
     infos = [result(tmp_path, name, even(3)) for name in ("copied_io", "zero_copy_io")]
-    for info, size in zip(infos, (baseline, own)):
-        info["copies"] = None if size is None else [{"input_bytes": size, "output_bytes": 0}]
-    judgement = judge("copies_avoided", group_of(tmp_path, *infos), ZERO_COPY)
+    copies = [None if size is None else (Copies(size, 0),) for size in (baseline, own)]
+    counted = [changed(info, copies=of_context) for info, of_context in zip(infos, copies)]
+    judgement = judge("copies_avoided", group_of(tmp_path, *counted), ZERO_COPY)
     assert judgement.verdict == verdict
     assert words in said(judgement)
 
@@ -255,19 +251,18 @@ def test_copies_that_are_not_fewer(
 # By the account
 
 
-def changed(**of_context: Any) -> Callable[[Plan], dict[str, Any]]:
-    """Return an account in which each context but the first has these bytes."""
+def further_with(**sizes: int) -> MakeAccount:
+    """Return what makes an account in which each context but the first has these bytes."""
 
-    def account(plan: Plan) -> dict[str, Any]:
-        made = npu_account(plan)
-        for context in made["contexts"][1:]:
-            context.update(of_context)
-        return made
+    def account(plan: Plan) -> Account:
+        ledger = npu_account(plan)
+        first, *further = ledger.contexts
+        return account_with([first, *(replace(context, **sizes) for context in further)], ledger)
 
     return account
 
 
-def accounted(storage: Path, account: Callable[[Plan], dict[str, Any]], *names: str) -> Group:
+def accounted(storage: Path, account: MakeAccount, *names: str) -> Group:
     infos = [result(storage, name, even(3, repeats=1), npu=account, computes=False) for name in names]
     return group_of(storage, *infos)
 
@@ -280,7 +275,7 @@ def test_internal_reuse_saves_all_but_the_largest(tmp_path: Path) -> None:
     assert judgement.verdict == HOLDS
     assert judgement.figure is not None
     assert judgement.figure.median == 3 * 2 * MIB
-    own = accounted(tmp_path / "b", changed(internal_bytes=2 * MIB), *names)
+    own = accounted(tmp_path / "b", further_with(internal_bytes=2 * MIB), *names)
     assert judge("smaller_internal_saved", own, parameters).verdict == DOES_NOT_HOLD
 
 
@@ -293,9 +288,10 @@ def test_without_an_account_internal_reuse_is_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("account", "verdict"), [(npu_account, HOLDS), (changed(weights_bytes=1), DOES_NOT_HOLD), (runtime_account, OPEN)]
+    ("account", "verdict"),
+    [(npu_account, HOLDS), (further_with(weights_bytes=1), DOES_NOT_HOLD), (runtime_account, OPEN)],
 )
-def test_slaves_have_no_weights(tmp_path: Path, account: Callable[[Plan], dict[str, Any]], verdict: str) -> None:
+def test_slaves_have_no_weights(tmp_path: Path, account: MakeAccount, verdict: str) -> None:
     """By a ledger alone: what the slaves have besides is named."""
     group = accounted(tmp_path, account, "resolutions", "shared_weights")
     judgement = judge("slaves_without_weights", group, {"scenario": "shared_weights"})
@@ -304,13 +300,13 @@ def test_slaves_have_no_weights(tmp_path: Path, account: Callable[[Plan], dict[s
         assert "internal tensors 6.00" in judgement.shown.said(ENGLISH)
 
 
-def sharing(component: str) -> Callable[[Plan], dict[str, Any]]:
-    """Return an account in which the contexts share this component besides the weights."""
+def sharing(component: str) -> MakeAccount:
+    """Return what makes an account in which the contexts share this component besides the weights."""
 
-    def account(plan: Plan) -> dict[str, Any]:
-        made = npu_account(plan)
-        made["shared"] += [{**each, "component": component} for each in made["shared"][:1]]
-        return made
+    def account(plan: Plan) -> Account:
+        ledger = npu_account(plan)
+        more = tuple(replace(memory, component=component) for memory in ledger.shared[:1])
+        return replace(ledger, shared=(*ledger.shared, *more))
 
     return account
 
@@ -319,24 +315,22 @@ def sharing(component: str) -> Callable[[Plan], dict[str, Any]]:
     ("account", "verdict"),
     [
         (npu_account, HOLDS),
-        (changed(weights_bytes=MIB), DOES_NOT_HOLD),
-        (changed(internal_bytes=0), DOES_NOT_HOLD),
+        (further_with(weights_bytes=MIB), DOES_NOT_HOLD),
+        (further_with(internal_bytes=0), DOES_NOT_HOLD),
         (sharing("register_commands"), DOES_NOT_HOLD),
         (runtime_account, OPEN),
     ],
 )
-def test_dup_shares_weights_and_nothing_else(
-    tmp_path: Path, account: Callable[[Plan], dict[str, Any]], verdict: str
-) -> None:
+def test_dup_shares_weights_and_nothing_else(tmp_path: Path, account: MakeAccount, verdict: str) -> None:
     """Dups with weights, without internal tensors or with something else in common refute it."""
     group = accounted(tmp_path, account, "no_reuse_one_model", "full_dup")
     assert judge("only_weights_shared", group, {"scenario": "full_dup"}).verdict == verdict
 
 
-def buffers(*kinds: tuple[str, int, int]) -> Callable[[Plan], dict[str, Any]]:
+def buffers(*kinds: tuple[str, int, int]) -> MakeAccount:
     """Return what accounts for buffers of the application: of each kind so many are named, of so many."""
-    found = [{"kind": kind, "read": read, "count": count, "bytes": MIB} for kind, read, count in kinds]
-    return lambda plan: npu_account(plan, application_buffers=found)
+    of_application = tuple(ApplicationBuffers(kind, count, MIB, read) for kind, read, count in kinds)
+    return lambda plan: npu_account(plan, application_buffers=of_application)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +344,7 @@ def buffers(*kinds: tuple[str, int, int]) -> Callable[[Plan], dict[str, Any]]:
     ],
 )
 def test_buffers_of_the_application_are_read_to_the_end(
-    tmp_path: Path, account: Callable[[Plan], dict[str, Any]], verdict: str, words: str
+    tmp_path: Path, account: MakeAccount, verdict: str, words: str
 ) -> None:
     """By what inferences name; results without the figure are open."""
     group = accounted(tmp_path, account, "external_memory")
@@ -363,7 +357,7 @@ def test_buffers_of_the_application_are_read_to_the_end(
 
 
 @pytest.mark.parametrize(("failure", "verdict"), [(NOT_SUPPORTED, HOLDS), (None, DOES_NOT_HOLD), (FAILED, OPEN)])
-def test_what_is_not_supported_was_refused(tmp_path: Path, failure: dict[str, Any] | None, verdict: str) -> None:
+def test_what_is_not_supported_was_refused(tmp_path: Path, failure: Failure | None, verdict: str) -> None:
     """A refusal bears it out, a run refutes it, and a crash says nothing."""
     group = group_of(tmp_path, result(tmp_path, "full_dup", [] if failure else even(3), failure=failure))
     assert judge("refused", group, {"scenario": "full_dup"}).verdict == verdict
@@ -376,7 +370,7 @@ def test_a_claim_is_judged_where_it_is_about_the_runtime(tmp_path: Path) -> None
     """Claims of RKNN stand beside RKNN alone, those of dup beside all."""
     full_dup(tmp_path)
     npu_run(tmp_path, number=2)
-    judged = {(each.claim.id, each.group.info["runtime"]) for each in judge_claims(groups_of(tmp_path))}
+    judged = {(judged.claim.id, judged.group.info.runtime) for judged in judge_claims(groups_of(tmp_path))}
     assert {("dup_theory", "rknn"), ("dup_theory", "onnxruntime"), ("internal_reuse", "rknn")} <= judged
     assert ("internal_reuse", "onnxruntime") not in judged
 
@@ -387,7 +381,7 @@ def test_a_claim_of_the_mini_runtime_is_judged_on_its_chips(tmp_path: Path) -> N
         ("rv1106", "mini_runtime_no_dup", "dup_shares_weights"),
         ("rk3588", "dup_shares_weights", "mini_runtime_no_dup"),
     ):
-        info = {**result(tmp_path, "full_dup", even(3), npu=npu_account), "chip": chip}
+        info = changed(result(tmp_path, "full_dup", even(3), npu=npu_account), chip=chip)
         ids = {each.claim.id for each in judge_claims([group_of(tmp_path / chip, info)])}
         assert about in ids
         assert not_about not in ids

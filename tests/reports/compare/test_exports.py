@@ -19,7 +19,17 @@ from reports.errors import ReportError
 from scenarios.plan import Model
 from storage.metrics import METRICS, find_metric
 from storage.runs import Configuration, Run, run_of
-from tests.reports.stored import FAILED, MIB, MODELS, NOT_SUPPORTED, even, full_run, npu_run, result, write_run
+from tests.reports.stored import (
+    FAILED,
+    MIB,
+    MODELS,
+    NOT_SUPPORTED,
+    changed,
+    even,
+    result,
+    runs_of,
+    write_run,
+)
 from tests.support import CHECKOUT
 
 _FORMS = {form.name: form for form in EXPORTS}
@@ -27,8 +37,8 @@ _SCHEMAS = {"bencher": "bencher", "github": "github", "github-bigger": "github"}
 _CONFIGURATION = Configuration("onnxruntime", "python", "no_reuse", "4 x 3", ("a", "b"))
 
 
-def runs_of(storage: Path) -> list[Run]:
-    return [run_of(file) for file in read_storage(storage) if isinstance(file, StoredFile)]
+def short_runs_of(storage: Path) -> list[Run]:
+    return [run_of(file) for file in runs_of(storage)]
 
 
 def schema_of(name: str) -> Any:
@@ -39,10 +49,9 @@ def text_of(runs: list[Run], form: str, *metrics: str) -> str:
     return export(runs, _FORMS[form], [find_metric(name) for name in metrics])
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> list[Run]:
-    full_run(tmp_path)
-    return runs_of(tmp_path)
+@pytest.fixture(scope="module")
+def runs(full_storage: Path) -> list[Run]:
+    return short_runs_of(full_storage)
 
 
 @pytest.mark.parametrize("form", _SCHEMAS)
@@ -135,9 +144,9 @@ def test_names_are_stable(tmp_path: Path) -> None:
     names = []
     for number, mib in ((1, 40), (2, 50)):
         info = result(tmp_path, "no_reuse", even(mib), run=f"run{number}")
-        info["runtime_version"] = f"1.{number}"
+        info = changed(info, runtime_version=f"1.{number}")
         write_run(tmp_path, [info], number, at=f"2026-01-0{number}T00:00:00")
-    for run in runs_of(tmp_path):
+    for run in short_runs_of(tmp_path):
         names.append({entry["name"] for entry in json.loads(text_of([run], "github"))})
         assert list(json.loads(text_of([run], "bencher"))) == [name_of(run.measured[0].configuration)]
     assert len(names) == 2
@@ -197,7 +206,7 @@ def test_text_in_the_long_form_comes_back_whole(tmp_path: Path) -> None:
     name = 'a, "\u6a21\u578b"'
     write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40), models=[Model(name, "/m.onnx", "a" * 64)])])
     for form, read in (("csv", pd.read_csv), ("jsonl", lambda text: pd.read_json(text, lines=True))):
-        assert set(read(io.StringIO(text_of(runs_of(tmp_path), form)))["models"]) == {name}
+        assert set(read(io.StringIO(text_of(short_runs_of(tmp_path), form)))["models"]) == {name}
 
 
 def test_programs_are_exported(runs: list[Run]) -> None:
@@ -215,7 +224,7 @@ def test_what_failed_is_left_out_and_named(tmp_path: Path) -> None:
     """A failed configuration stands in no export and is named; one that the runtime does not support is not missed."""
     infos = [result(tmp_path, "no_reuse", even(40)), result(tmp_path, "partial_dup", [], failure=FAILED)]
     write_run(tmp_path, [*infos, result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED)])
-    runs = runs_of(tmp_path)
+    runs = short_runs_of(tmp_path)
     assert left_out(runs) == [f"0001_run: {runs[0].measured[1].configuration}: crashed"]
     for form in _FORMS:
         assert "partial_dup" not in text_of(runs, form)
@@ -226,7 +235,7 @@ def test_repeats_of_several_runs_are_taken_together(tmp_path: Path) -> None:
     """Several runs of one thing make one figure per configuration and metric; the long form keeps them apart."""
     for number, mib in ((1, 10), (2, 20)):
         write_run(tmp_path, [result(tmp_path, "no_reuse", even(mib), run=f"run{number}")], number)
-    runs = runs_of(tmp_path)
+    runs = short_runs_of(tmp_path)
     both = [value for run in runs for value in run.measured[0].values["application_memory"]]
     [metrics] = json.loads(text_of(runs, "bencher")).values()
     assert metrics["application-memory"]["value"] == statistics.median(both)
@@ -239,11 +248,10 @@ def test_different_things_get_no_common_figure(tmp_path: Path, form: str) -> Non
     """Runs that differ in a runtime's version are not made one figure, and the error says what differs and where."""
     for number in (1, 2):
         info = result(tmp_path, "no_reuse", even(40), run=f"run{number}")
-        info["runtime_version"] = f"1.{number}"
-        write_run(tmp_path, [info], number)
+        write_run(tmp_path, [changed(info, runtime_version=f"1.{number}")], number)
     with pytest.raises(ReportError, match=r"runtime_version \(0001_run: 1\.1, 0002_run: 1\.2\)"):
-        text_of(runs_of(tmp_path), form)
-    assert set(pd.read_csv(io.StringIO(text_of(runs_of(tmp_path), "csv")))["runtime_version"]) == {1.1, 1.2}
+        text_of(short_runs_of(tmp_path), form)
+    assert set(pd.read_csv(io.StringIO(text_of(short_runs_of(tmp_path), "csv")))["runtime_version"]) == {1.1, 1.2}
 
 
 def test_metrics_that_nothing_has(runs: list[Run]) -> None:
@@ -257,10 +265,9 @@ def test_metrics_that_nothing_has(runs: list[Run]) -> None:
     } == {"application_memory"}
 
 
-def test_npu_memory_is_exported(tmp_path: Path) -> None:
+def test_npu_memory_is_exported(npu_storage: Path) -> None:
     """Results of the NPU without speed have their NPU memory, and no throughput to export."""
-    npu_run(tmp_path)
-    runs = runs_of(tmp_path)
+    runs = short_runs_of(npu_storage)
     entries = json.loads(text_of(runs, "github", "npu_memory"))
     assert all(entry["value"] % MIB == 0 and entry["range"] == "± 0" for entry in entries)
     assert "rknn on vboard:rk3588" in entries[0]["name"]

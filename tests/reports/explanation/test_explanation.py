@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from accounting.account import Account
+from accounting.sizes import COMPONENTS, ContextMemory
 from reports.explanation.explanation import (
     ACCOUNT,
     APPLICATION,
@@ -19,30 +22,33 @@ from reports.explanation.explanation import (
     explain,
     explanation_rows,
 )
-from reports.results.npu import COMPONENTS
 from reports.results.rows import Row
 from scenarios.plan import Plan
-from tests.reports.results.test_rows import groups_of
+from storage.result import Result
 from tests.reports.stored import (
     FAILED,
     IMPORTED,
     MIB,
+    MakeAccount,
+    account_with,
+    changed,
     dup,
     even,
+    group_of,
     npu_account,
     result,
+    row_of,
     runtime_account,
-    write_run,
+    with_more_memory,
 )
 
 
-def last_row(storage: Path, *infos: dict[str, Any]) -> Row:
+def last_row(storage: Path, *infos: Result) -> Row:
     """Return the row of the last of these results."""
-    write_run(storage, infos)
-    return next(row for row in groups_of(storage)[0].rows if row.scenario == infos[-1]["scenario"])
+    return row_of(group_of(storage, *infos), infos[-1].scenario)
 
 
-def explained(storage: Path, *infos: dict[str, Any]) -> Explanation:
+def explained(storage: Path, *infos: Result) -> Explanation:
     """Return the explanation of the last of these results."""
     found = explain(last_row(storage, *infos))
     assert found is not None
@@ -54,26 +60,35 @@ def in_mib(figures: Any) -> dict[str, float | None]:
     return {name: figure and figure.median / MIB for name, figure in figures.items()}
 
 
-def with_more(component: str, more_bytes: int, places: Sequence[int]) -> Any:
-    """Return an account in which these contexts have so much more of a component."""
+def with_more(component: str, more_bytes: int, places: Sequence[int]) -> MakeAccount:
+    """Return what makes an account in which these contexts have so much more of a component."""
 
-    def account(plan: Plan) -> dict[str, Any]:
-        found = npu_account(plan)
+    def account(plan: Plan) -> Account:
+        ledger = npu_account(plan)
+        contexts = list(ledger.contexts)
         for place in places:
-            found["contexts"][place][f"{component}_bytes"] += more_bytes
-        found["total_bytes"] += more_bytes * len(places)
-        return found
+            size = (contexts[place].size_bytes(component) or 0) + more_bytes
+            contexts[place] = replace(contexts[place], **{f"{component}_bytes": size})
+        return account_with(contexts, ledger)
 
     return account
 
 
-def by_model(plan: Plan) -> dict[str, Any]:
+def by_model(plan: Plan) -> Account:
     """Return an account in which the internal tensors of model i take i + 1 MiB where they are not shared."""
-    found = npu_account(plan)
-    for context, spec in zip(found["contexts"], plan.contexts):
-        context["internal_bytes"] = (spec.model + 1) * MIB * bool(context["internal_bytes"])
-    found["total_bytes"] = sum(sum(context.values()) for context in found["contexts"])
-    return found
+    ledger = npu_account(plan)
+    contexts = [
+        replace(context, internal_bytes=(planned.model + 1) * MIB * bool(context.internal_bytes))
+        for context, planned in zip(ledger.contexts, plan.contexts)
+    ]
+    return account_with(contexts, ledger)
+
+
+def nothing_further(plan: Plan) -> Account:
+    """Return an account in which contexts after the first take nothing."""
+    ledger = npu_account(plan)
+    nothing = ContextMemory(**dict.fromkeys(ContextMemory.__struct_fields__, 0))
+    return account_with([ledger.contexts[0], *[nothing] * (len(plan.contexts) - 1)], ledger)
 
 
 def test_a_dup_is_predicted_to_share_its_weights_alone(tmp_path: Path) -> None:
@@ -150,9 +165,9 @@ def test_a_thread_on_a_shared_context_adds_nothing(tmp_path: Path) -> None:
 def test_memory_of_no_context_is_other(tmp_path: Path) -> None:
     """What the baseline has in no context's step is predicted to be there again, under other."""
 
-    def account(plan: Plan) -> dict[str, Any]:
-        found = npu_account(plan, unattributed_bytes=3 * MIB)
-        return {**found, "total_bytes": found["total_bytes"] + 3 * MIB}
+    def account(plan: Plan) -> Account:
+        ledger = npu_account(plan, unattributed_bytes=3 * MIB)
+        return account_with(ledger.contexts, ledger)
 
     names = ("no_reuse_one_model", "full_dup")
     found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=account) for name in names))
@@ -203,10 +218,7 @@ def test_where_no_kind_has_more_than_two_contexts_all_stand_for_themselves(tmp_p
 def test_running_at_the_same_time_is_predicted_from_the_baseline(tmp_path: Path) -> None:
     """What the whole is more than the import and the contexts is a component, expected as large as before."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
-    for info, more in zip(infos, (24, 7)):
-        memory = info["memory"]
-        memory["application_memory_bytes"] = [size + more * MIB for size in memory["application_memory_bytes"]]
-    found = explained(tmp_path, *infos)
+    found = explained(tmp_path, *(with_more_memory(info, more * MIB) for info, more in zip(infos, (24, 7))))
     assert in_mib(found.predicted)["at_once"] == 24
     assert in_mib(found.error_by_component)["at_once"] == -17
     assert found.baseline_total.median == IMPORTED + (12 * 40 + 24) * MIB
@@ -225,7 +237,7 @@ def test_what_is_copied_no_more_is_predicted_to_be_saved(tmp_path: Path) -> None
 def test_without_counted_copies_nothing_is_predicted_to_be_saved(tmp_path: Path) -> None:
     """Results that were stored before copies were counted are predicted from the baseline's contexts alone."""
     infos = [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))]
-    del infos[0]["copies"]
+    infos[0] = changed(infos[0], copies=None)
     assert explained(tmp_path, *infos).predicted_saved.median == 0
 
 
@@ -240,12 +252,9 @@ def test_spreads_of_both_sides_add(tmp_path: Path) -> None:
 
 def test_the_claim_can_be_reached(tmp_path: Path) -> None:
     """Where contexts that reuse another one take nothing, and neither does the rest, the claim holds."""
-    infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "shared_context")]
-    for repeat in infos[1]["repeats"]:
-        for context in repeat["npu"]["contexts"][1:]:
-            context.update(dict.fromkeys(context, 0))
-        repeat["npu"]["total_bytes"] = 10 * MIB
-    assert explained(tmp_path, *infos).claim_is_reached
+    baseline = result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)
+    shared = result(tmp_path, "shared_context", even(3), npu=nothing_further)
+    assert explained(tmp_path, baseline, shared).claim_is_reached
 
 
 def test_only_what_was_compared_is_explained(tmp_path: Path) -> None:

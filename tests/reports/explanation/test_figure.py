@@ -8,8 +8,18 @@ import pytest
 from reports.base.drawing import Drawing
 from reports.base.texts import texts_of
 from reports.explanation.figure import explanation_colours, explanation_figure
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import FAILED, MIB, dup, even, npu_account, result, write_run
+from tests.reports.stored import (
+    FAILED,
+    MIB,
+    dup,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    result,
+    with_more_memory,
+    write_run,
+)
 
 ENGLISH = texts_of("en")
 
@@ -32,8 +42,7 @@ def measured_bars(svg: str) -> list[tuple[float, float]]:
 def test_each_lane_says_what_its_number_is(tmp_path: Path) -> None:
     """A baseline has one bar; a scenario has claim, prediction and measurement, in both widths."""
     names = ("no_reuse_one_model", "full_dup")
-    write_run(tmp_path, [result(tmp_path, name, even(3), npu=npu_account) for name in names])
-    rows = groups_of(tmp_path)[0].rows
+    rows = group_of(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names)).rows
     for svg in both(explanation_figure(rows, ENGLISH)):
         for text in ("No reuse, one model", "120.00 measured", "Full dup", "10.00 claimed", "54.00 predicted"):
             assert f">{text}<" in svg
@@ -44,8 +53,9 @@ def test_each_lane_says_what_its_number_is(tmp_path: Path) -> None:
 
 def test_application_memory_is_drawn_by_what_contexts_took(tmp_path: Path) -> None:
     """Without an account the bars are of application memory, and so are the colours."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))])
-    rows = groups_of(tmp_path)[0].rows
+    rows = group_of(
+        tmp_path, result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))
+    ).rows
     for svg in both(explanation_figure(rows, ENGLISH)):
         assert ">180.0 measured<" in svg
         assert ">application memory (PSS), MiB<" in svg
@@ -84,8 +94,7 @@ def test_variants_are_left_out(tmp_path: Path) -> None:
 def test_what_was_given_back_is_off_the_bar(tmp_path: Path) -> None:
     """The bars of 510 and of 156 MiB, 24 given back, are as long as their numbers say and begin at the same place."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
-    sizes = infos[1]["memory"]["application_memory_bytes"]
-    infos[1]["memory"]["application_memory_bytes"] = [size - 24 * MIB for size in sizes]
+    infos[1] = with_more_memory(infos[1], -24 * MIB)
     write_run(tmp_path, infos)
     rows = groups_of(tmp_path)[0].rows
     for svg in both(explanation_figure(rows, ENGLISH)):
@@ -97,7 +106,6 @@ def test_what_was_given_back_is_off_the_bar(tmp_path: Path) -> None:
 
 def test_without_measurements_there_is_no_figure(tmp_path: Path) -> None:
     """A failure alone leaves nothing to draw."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", [], failure=FAILED)])
-    rows = groups_of(tmp_path)[0].rows
+    rows = group_of(tmp_path, result(tmp_path, "no_reuse", [], failure=FAILED)).rows
     assert explanation_figure(rows, ENGLISH) is None
     assert explanation_colours(rows, ENGLISH) == {}

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
 from reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
 from reports.results.rows import Row
-from tests.reports.explanation.test_explanation import with_more
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import MIB, dup, even, npu_account, result, write_run
+from tests.reports.explanation.test_explanation import nothing_further, with_more
+from tests.reports.stored import MIB, dup, even, group_of, groups_of, npu_account, result, with_more_memory, write_run
 
 ENGLISH = texts_of("en")
 
@@ -81,13 +83,14 @@ def test_a_sentence_says_why_the_claim_is_not_reached(tmp_path: Path) -> None:
 
 def test_what_a_runtime_did_not_share_is_not_said_to_be(tmp_path: Path) -> None:
     """Where the ledger found that contexts read weights of their own, the sentence says so."""
-    finding = {"kind": "not_shared", "context": 1, "owner": 0, "buffer": None, "amount": 0}
-    accounts = {
-        "no_reuse_one_model": npu_account,
-        "full_dup": lambda plan: {**with_more("weights", 6 * MIB, range(1, 12))(plan), "findings": [finding]},
-    }
-    write_run(tmp_path, [result(tmp_path, name, even(3), npu=account) for name, account in accounts.items()])
-    (sentence,) = explanation_sentences(groups_of(tmp_path)[0].rows, ENGLISH)
+    finding = Finding("not_shared", context=1, buffer=None, owner=0, amount=0)
+    own_weights = with_more("weights", 6 * MIB, range(1, 12))
+    group = group_of(
+        tmp_path,
+        result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account),
+        result(tmp_path, "full_dup", even(3), npu=lambda plan: replace(own_weights(plan), findings=(finding,))),
+    )
+    (sentence,) = explanation_sentences(group.rows, ENGLISH)
     assert "; 0.0 % was measured. The runtime did not share what the plan shares, 72.00 of the baseline's" in sentence
     assert "The measured memory is 66.00 MiB more than predicted, 55.0 % of the baseline's." in sentence
 
@@ -104,27 +107,23 @@ def test_a_sentence_of_application_memory_names_what_nothing_is_shared_of(tmp_pa
 
 def test_running_at_the_same_time_is_named_where_it_shows(tmp_path: Path) -> None:
     """What it takes is said, and what it gives back too."""
-    said = []
+    sentences = []
+    baseline, full_dup = result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))
     for more in (24, -24):
-        storage = tmp_path / str(more)
-        infos = [result(storage, "no_reuse_one_model", even(40)), result(storage, "full_dup", dup(40, 10))]
-        sizes = infos[1]["memory"]["application_memory_bytes"]
-        infos[1]["memory"]["application_memory_bytes"] = [size + more * MIB for size in sizes]
-        write_run(storage, infos)
-        said += explanation_sentences(groups_of(storage)[0].rows, ENGLISH)
-    assert "Running at the same time takes 24.0 MiB more." in said[0]
-    assert "24.0 MiB of what the contexts took alone are given back." in said[1]
+        group = group_of(tmp_path, baseline, with_more_memory(full_dup, more * MIB))
+        sentences += explanation_sentences(group.rows, ENGLISH)
+    assert "Running at the same time takes 24.0 MiB more." in sentences[0]
+    assert "24.0 MiB of what the contexts took alone are given back." in sentences[1]
 
 
 def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
     """Threads on one context that add nothing reach 11/12, and then nothing is left to explain."""
-    infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "shared_context")]
-    for repeat in infos[1]["repeats"]:
-        for context in repeat["npu"]["contexts"][1:]:
-            context.update(dict.fromkeys(context, 0))
-        repeat["npu"]["total_bytes"] = 10 * MIB
-    write_run(tmp_path, infos)
-    assert explanation_sentences(groups_of(tmp_path)[0].rows, ENGLISH) == [
+    group = group_of(
+        tmp_path,
+        result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account),
+        result(tmp_path, "shared_context", even(3), npu=nothing_further),
+    )
+    assert explanation_sentences(group.rows, ENGLISH) == [
         "Shared context: 11 of 12 contexts reuse another one, so the claim would be 91.7 %, and it is reached: "
         "91.7 % was measured. The whole context is shared, 120.00 of the baseline's 120.00 MiB. "
         "Predicted: 91.7 %. The prediction is right within 0.01 MiB."

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 import datetime
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from scenarios.catalogue import SCENARIOS
-from tests.reports.stored import FAILED, MIB, dup, even, result, write_run
+from storage.result import Result
+from storage.run_file import Commit, MachineInfo
+from tests.reports.stored import FAILED, MACHINE, MIB, changed, dup, even, result, with_memory, with_speed, write_run
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
 #: The step of every third configuration, at this share of its runs.
@@ -23,48 +24,42 @@ _NOISE = 0.05 * MIB
 _STREAMS = 4
 
 
-def make_history(storage: Path, runs: int, configurations: int) -> int:
+def make_history(storage: Path, runs: int, configurations: int, machine: MachineInfo = MACHINE) -> int:
     """Write so many runs, and return how many results they have."""
     draw, first = random.Random(1), list(_configurations(storage, configurations))
+    count = 0
     for number in range(runs):
         measured = [_measured(storage, info, place, number / runs, draw) for place, info in enumerate(first)]
+        infos = [info for info in measured if info]
         at = (_FIRST_RUN + datetime.timedelta(days=number)).isoformat()
-        path = write_run(storage, [info for info in measured if info], number + 1, at)
-        _commit(path, number)
-    return sum(len(path.read_bytes().split(b'"extra_info"')) - 1 for path in storage.glob("*/*.json"))
+        write_run(storage, infos, number + 1, at, Commit(id=f"{number + 1:040x}"[::-1]), machine)
+        count += len(infos)
+    return count
 
 
-def _configurations(storage: Path, count: int) -> Iterator[dict[str, Any]]:
+def _configurations(storage: Path, count: int) -> Iterator[Result]:
     """Yield results of the scenarios, then of the same with other numbers of streams."""
     for place in range(count):
         scenario = SCENARIOS[place % len(SCENARIOS)]
         costs = even(40) if scenario.baseline is None else dup(40, 10)
-        yield result(storage, scenario.name, costs) | {"streams": _STREAMS + place // len(SCENARIOS)}
+        yield changed(result(storage, scenario.name, costs), streams=_STREAMS + place // len(SCENARIOS))
 
 
-def _measured(
-    storage: Path, info: dict[str, Any], place: int, age: float, draw: random.Random
-) -> dict[str, Any] | None:
+def _measured(storage: Path, info: Result, place: int, age: float, draw: random.Random) -> Result | None:
     """Return the configuration as a run of this age, from 0 to 1, would have measured it; None in a gap."""
     chance = draw.random()
     if chance < _MISSING:
         return None
-    changed = copy.deepcopy(info)
-    changed.update(runtime_version="1.3.0" if age > _NEW_VERSION_AT else "1.2.3")
+    version = "1.3.0" if age > _NEW_VERSION_AT else "1.2.3"
     if chance < _MISSING + _FAILING:
-        kept = ("streams", "runtime_version")
-        return result(storage, info["scenario"], [], failure=FAILED) | {key: changed[key] for key in kept}
+        failed = result(storage, info.scenario, [], failure=FAILED)
+        return changed(failed, streams=info.streams, runtime_version=version)
     step = STEP * (place % 3 == 0 and age >= STEP_AT)
-    for name, sizes in changed["memory"].items():
-        if name.startswith("application_"):
-            sizes[:] = [size if size is None else round(size + step + draw.gauss(0, _NOISE)) for size in sizes]
-    latencies = changed["speed"]["latency_median_ns"]
-    latencies[:] = [round(value * draw.gauss(1, 0.01)) for value in latencies]
-    return changed
-
-
-def _commit(path: Path, number: int) -> None:
-    """Give the run a commit of its own."""
-    data = json.loads(path.read_text())
-    data["commit_info"] = {"id": f"{number + 1:040x}"[::-1], "dirty": False}
-    path.write_text(json.dumps(data))
+    figures = {
+        name: [size if size is None else round(size + step + draw.gauss(0, _NOISE)) for size in sizes]
+        for name, sizes in msgspec.structs.asdict(info.memory).items()
+        if name.startswith("application_")
+    }
+    latencies = [ns and round(ns * draw.gauss(1, 0.01)) for ns in info.speed.latency_median_ns]
+    grown = with_memory(changed(info, runtime_version=version), **figures)
+    return with_speed(grown, latency_median_ns=latencies)

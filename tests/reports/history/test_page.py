@@ -19,6 +19,7 @@ from storage.runs import Run, read_runs
 from tests.reports.history.history_storage import make_history
 from tests.reports.page import test_browser
 from tests.reports.page.test_browser import browser, show
+from tests.reports.stored import runs_of
 
 __all__ = ["browser"]
 
@@ -77,7 +78,7 @@ def test_a_page_has_room_for_so_many_panels(histories: list[History], tmp_path: 
 def test_a_report_has_a_history_beside_it_from_three_runs_on(tmp_path: Path) -> None:
     """Fewer runs have no page of a history; more have one that links back to the report."""
     make_history(tmp_path, 3, 1)
-    files = [each for each in read_storage(tmp_path) if isinstance(each, StoredFile)]
+    files = runs_of(tmp_path)
     assert write_history_beside("index.html", files[:2], tmp_path / "out", LANGUAGES[0], ()) is None
     path = write_history_beside("index.html", files, tmp_path / "out", LANGUAGES[0], ())
     assert path == tmp_path / "out" / "history.html"

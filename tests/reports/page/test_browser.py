@@ -19,7 +19,7 @@ from reports.page.page import write_page
 from reports.page.reading import read_material, to_be_shown
 from reports.results.questions import question_of
 from scenarios.catalogue import SCENARIOS
-from tests.reports.stored import even, full_run, npu_run, result, tried, write_run
+from tests.reports.stored import even, full_run, npu_run, result, write_run
 from tests.reports.stored_streams import published_run
 
 _BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -101,7 +101,6 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """Return the path of a page."""
     folder = tmp_path_factory.mktemp("browser")
     request.param(folder / "storage")
-    write_trials(folder / "storage", tried())
     material = read_material([folder / "storage"], None)
     shown = to_be_shown(material.groups)
     return write_page(material, shown, figures_of(shown), folder / "report", LANGUAGES[0])

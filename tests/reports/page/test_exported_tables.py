@@ -13,8 +13,18 @@ from reports.page.exported_tables import TABLE_FORMATS, TABLES, write_tables
 from reports.page.material import Material
 from reports.results.published import published_rows
 from reports.results.rows import compare
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import FAILED, LATENCY_NS, MIB, even, full_run, npu_run, result, tried, write_run
+from targets.outcome import Failure
+from tests.reports.stored import (
+    FAILED,
+    LATENCY_NS,
+    MIB,
+    changed,
+    even,
+    group_of,
+    result,
+    runs_of,
+    write_run,
+)
 from tests.support import CHECKOUT
 
 _CONFIGURATION = "runtime runtime_version target scenario streams contexts models"
@@ -33,7 +43,7 @@ PROMISED = {
     f"npu_slope_bytes npu_slope_spread_bytes {_ORIGIN}",
     "npu_components": f"{_CONFIGURATION} context component bytes {_ORIGIN}",
     "mechanisms": "runtime runtime_version target python_version chip recorded_at scenario verdict reason memory "
-    "saved_bytes spread_bytes whole_bytes copies_avoided_bytes combined",
+    "saved_bytes spread_bytes whole_bytes copies_avoided_bytes combined streams contexts board",
     "explanations": f"{_CONFIGURATION} component baseline_bytes predicted_bytes measured_bytes measured_spread_bytes "
     f"error_bytes naive_bytes basis {_ORIGIN}",
     "claims": "runtime runtime_version target streams contexts claim verdict figure spread unit reason source board",
@@ -76,9 +86,21 @@ def document_of(folder: Path, table: str) -> dict[str, Any]:
 
 
 def material_of(storage: Path) -> Material:
-    """Return all that the storage holds, with the published rows and trials."""
-    files = [each for each in read_storage(storage) if isinstance(each, StoredFile)]
-    return Material(compare(files), published_rows(), [tried()], files=files)
+    """Return all that the storage holds, with the published rows."""
+    files = runs_of(storage)
+    return Material(compare(files), published_rows(), files=files)
+
+
+@pytest.fixture(scope="module")
+def full_tables(full_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of all tables, in all forms, of the run on a CPU."""
+    return write_tables(material_of(full_storage), tmp_path_factory.mktemp("tables"), TABLE_FORMATS)
+
+
+@pytest.fixture(scope="module")
+def npu_tables(npu_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the tables of the run on a virtual board."""
+    return write_tables(material_of(npu_storage), tmp_path_factory.mktemp("tables"), ["csv", "md"])
 
 
 def test_the_layout_of_every_table_is_the_promised_one() -> None:
@@ -86,21 +108,18 @@ def test_the_layout_of_every_table_is_the_promised_one() -> None:
     assert {name: " ".join(columns) for name, (columns, _) in TABLES.items()} == PROMISED
 
 
-def test_the_files_have_the_promised_layout(tmp_path: Path) -> None:
+def test_the_files_have_the_promised_layout(full_tables: Path) -> None:
     """The three forms of every table name the same columns in the same order."""
-    full_run(tmp_path)
-    folder = write_tables(material_of(tmp_path), tmp_path / "tables", TABLE_FORMATS)
     for name, columns in PROMISED.items():
-        csv_head = (folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()[0]
-        markdown_head = (folder / f"{name}.md").read_text(encoding="utf-8").splitlines()[0]
-        assert csv_head.split(",") == document_of(folder, name)["columns"] == columns.split()
+        csv_head = (full_tables / f"{name}.csv").read_text(encoding="utf-8").splitlines()[0]
+        markdown_head = (full_tables / f"{name}.md").read_text(encoding="utf-8").splitlines()[0]
+        assert csv_head.split(",") == document_of(full_tables, name)["columns"] == columns.split()
         assert markdown_head == f"| {' | '.join(columns.split())} |"
 
 
-def test_only_the_formats_that_are_asked_for_are_written(tmp_path: Path) -> None:
+def test_only_the_formats_that_are_asked_for_are_written(full_storage: Path, tmp_path: Path) -> None:
     """One file per table and format."""
-    full_run(tmp_path)
-    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["json"])
+    folder = write_tables(material_of(full_storage), tmp_path, ["json"])
     assert {path.name for path in folder.iterdir()} == {f"{name}.json" for name in PROMISED}
 
 
@@ -116,18 +135,16 @@ def test_the_documentation_names_every_column(page: str) -> None:
     assert set(f"{_CONFIGURATION} {_ORIGIN}".split()) <= set(re.findall(r"`(\w+)`", text.partition("## `")[0]))
 
 
-def test_json_has_the_rows_of_the_csv(tmp_path: Path) -> None:
+def test_json_has_the_rows_of_the_csv(full_tables: Path) -> None:
     """Numbers are numbers, text is text and what was not measured is null, in every table."""
-    full_run(tmp_path)
-    folder = write_tables(material_of(tmp_path), tmp_path / "tables", TABLE_FORMATS)
     for name in PROMISED:
-        document = document_of(folder, name)
+        document = document_of(full_tables, name)
         assert list(document) == ["version", "table", "columns", "rows"]
         assert (document["version"], document["table"]) == (1, name)
         cells = [{key: "" if value is None else str(value) for key, value in row.items()} for row in document["rows"]]
-        assert cells == rows_of(folder, name)
+        assert cells == rows_of(full_tables, name)
     (row,) = (
-        row for row in document_of(folder, "comparison")["rows"] if row["scenario"] == "full_dup" and row["board"]
+        row for row in document_of(full_tables, "comparison")["rows"] if row["scenario"] == "full_dup" and row["board"]
     )
     assert (row["saved_bytes"], row["run_number"], row["npu_memory_bytes"]) == (330 * MIB, 1, None)
     assert (row["board"], row["recorded_at"]) == ("board-123456", "2026-01-02T03:04:05+00:00")
@@ -148,56 +165,49 @@ def test_runs_hold_what_newer_runs_have_superseded(tmp_path: Path) -> None:
     assert [row["run_number"] for row in measured] == ["2"]
 
 
-def test_every_configuration_is_explained(tmp_path: Path) -> None:
-    """The tables of explanations, claims, speed and fits have rows of the run's configurations."""
-    full_run(tmp_path)
-    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv"])
-    for table in ("explanations", "speed", "fits"):
-        assert "full_dup" in {row["scenario"] for row in rows_of(folder, table)}, table
-    claims = rows_of(folder, "claims")
+def test_every_configuration_is_explained(full_tables: Path) -> None:
+    """The tables of explanations, mechanisms, claims, speed and fits have rows of the run's configurations."""
+    for table in ("explanations", "mechanisms", "speed", "fits"):
+        assert "full_dup" in {row["scenario"] for row in rows_of(full_tables, table)}, table
+    claims = rows_of(full_tables, "claims")
     assert {row["verdict"] for row in claims} <= {"holds", "does_not_hold", "cannot_be_judged"}
     assert {row["board"] for row in claims} == {"board-123456"}
 
 
-def test_comparison_holds_whole_bytes_and_empty_cells(tmp_path: Path) -> None:
+def test_comparison_holds_whole_bytes_and_empty_cells(full_tables: Path) -> None:
     """Bytes and nanoseconds are whole numbers, and what was not measured is empty, not zero."""
-    full_run(tmp_path)
-    write_tables(Material(groups_of(tmp_path), published_rows()), tmp_path / "tables", ["csv", "md"])
-    rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison") if row["runtime"] != "rknn"}
+    rows = {row["scenario"]: row for row in rows_of(full_tables, "comparison") if row["runtime"] != "rknn"}
     assert rows["full_dup"]["saved_bytes"] == str(330 * MIB)
     assert rows["full_dup"]["latency_ns"] == str(LATENCY_NS)
     assert rows["no_reuse"]["application_memory_spread_bytes"] == str(6 * MIB)
     assert rows["no_reuse"]["saved_bytes"] == ""
     assert rows["no_reuse"]["npu_memory_bytes"] == ""
-    assert rows["shared_context"]["outcome"] == FAILED["kind"]
+    assert rows["shared_context"]["outcome"] == FAILED.kind
     assert rows["shared_context"]["application_memory_bytes"] == ""
 
 
-def test_published_rows_are_marked(tmp_path: Path) -> None:
+def test_published_rows_are_marked(full_tables: Path) -> None:
     """The published RK3588 figures stand at the end, with an outcome that no measured row has."""
-    full_run(tmp_path)
-    write_tables(Material(groups_of(tmp_path), published_rows()), tmp_path / "tables", ["csv", "md"])
-    published = [row for row in rows_of(tmp_path / "tables", "comparison") if row["outcome"] == "published"]
+    published = [row for row in rows_of(full_tables, "comparison") if row["outcome"] == "published"]
     assert [row["application_memory_bytes"] for row in published] == ["368000000", "304000000", "259000000"]
     assert [row["saved_percent"] for row in published] == ["", "17.391", "29.62"]
 
 
 def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
-    """The Markdown table has a line for every row of the CSV, with as many cells as columns."""
-    full_run(tmp_path)
-    folder = tmp_path / "tables"
-    write_tables(Material(groups_of(tmp_path), published_rows(), [tried()]), folder, ["csv", "md"])
+    """The Markdown table has a line for every row of the CSV, with as many cells as columns, whatever a reason says."""
+    failure = Failure("not_supported", "context", 1, "it crashed | twice\nor more")
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40)), result(tmp_path, "partial_dup", [], failure=failure)])
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv", "md"])
+    assert "twice\nor more" in rows_of(folder, "mechanisms")[0]["reason"]
     for table in PROMISED:
         lines = (folder / f"{table}.md").read_text(encoding="utf-8").splitlines()
         assert len(lines) == len(rows_of(folder, table)) + 2
         assert len({line.count(" | ") for line in lines}) == 1
 
 
-def test_npu_memory_has_its_columns_at_the_end(tmp_path: Path) -> None:
+def test_npu_memory_has_its_columns_at_the_end(npu_tables: Path) -> None:
     """NPU memory, what is saved of it, its peak and what is left are whole bytes; there is no speed."""
-    npu_run(tmp_path)
-    write_tables(Material(groups_of(tmp_path)), tmp_path / "tables", ["csv", "md"])
-    rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison")}
+    rows = {row["scenario"]: row for row in rows_of(npu_tables, "comparison") if row["outcome"] == "ok"}
     columns = ("npu_memory_bytes", "npu_saved_bytes", "npu_saved_percent", "npu_peak_bytes", "npu_left_bytes")
     assert [rows["full_dup"][column] for column in columns] == [
         str(54 * MIB),
@@ -207,15 +217,13 @@ def test_npu_memory_has_its_columns_at_the_end(tmp_path: Path) -> None:
         "0",
     ]
     assert (rows["full_dup"]["latency_ns"], rows["full_dup"]["throughput_per_s"]) == ("", "")
-    slopes = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "slopes") if row["mechanism"] == "dup"}
+    slopes = {row["scenario"]: row for row in rows_of(npu_tables, "slopes") if row["mechanism"] == "dup"}
     assert slopes["full_dup"]["npu_slope_bytes"] == str(4 * MIB)
 
 
-def test_npu_components_add_up(tmp_path: Path) -> None:
+def test_npu_components_add_up(npu_tables: Path) -> None:
     """The rows of a configuration are those of its contexts, and add up to its NPU memory."""
-    npu_run(tmp_path)
-    write_tables(Material(groups_of(tmp_path)), tmp_path / "tables", ["csv", "md"])
-    rows = [row for row in rows_of(tmp_path / "tables", "npu_components") if row["scenario"] == "full_dup"]
+    rows = [row for row in rows_of(npu_tables, "npu_components") if row["scenario"] == "full_dup"]
     assert {row["context"] for row in rows} == {str(number) for number in range(1, 13)}
     assert sum(int(row["bytes"]) for row in rows) == 54 * MIB
 
@@ -223,9 +231,8 @@ def test_npu_components_add_up(tmp_path: Path) -> None:
 def test_copies_stand_at_the_end(tmp_path: Path) -> None:
     """What one inference copies and avoids are whole bytes; runs from before copies were counted leave them empty."""
     infos = [result(tmp_path, name, even(3)) for name in ("copied_io_1080p", "zero_copy_io_1080p", "no_reuse")]
-    del infos[2]["copies"]
-    write_run(tmp_path, infos)
-    write_tables(Material(groups_of(tmp_path)), tmp_path / "tables", ["csv", "md"])
+    infos[2] = changed(infos[2], copies=None)
+    write_tables(Material([group_of(tmp_path, *infos)]), tmp_path / "tables", ["csv"])
     rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison")}
     columns = ("copied_bytes_per_inference", "copies_avoided_bytes")
     assert {name: [rows[name][column] for column in columns] for name in rows} == {
@@ -233,14 +240,3 @@ def test_copies_stand_at_the_end(tmp_path: Path) -> None:
         "copied_io_1080p": [str(36 * MIB), ""],
         "zero_copy_io_1080p": ["0", str(36 * MIB)],
     }
-
-
-def test_trials_have_a_table(tmp_path: Path) -> None:
-    """Each trial of each runtime is a row, with its reason on one line in Markdown too."""
-    full_run(tmp_path)
-    write_tables(Material(groups_of(tmp_path), tried=[tried(), tried("rknn")]), tmp_path / "tables", ["csv", "md"])
-    rows = rows_of(tmp_path / "tables", "mechanisms")
-    assert len(rows) == 2 * len(tried().trials)
-    assert (rows[0]["scenario"], rows[0]["verdict"], rows[0]["saved_bytes"]) == ("full_dup", "works", str(30 * MIB))
-    lines = (tmp_path / "tables" / "mechanisms.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(rows) + 2

@@ -6,26 +6,22 @@ from typing import Any
 
 from reports.base.texts import texts_of
 from reports.page.opening import opening
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import dup, even, npu_account, result, write_run
+from storage.result import Result
+from tests.reports.stored import dup, even, group_of, npu_account, result, with_memory, with_speed
 
 ENGLISH = texts_of("en")
 
 
-def sentences(storage: Path, infos: Sequence[dict[str, Any]]) -> list[str]:
-    write_run(storage, infos)
-    return opening(groups_of(storage), ["here"], ENGLISH)
+def sentences(storage: Path, infos: Sequence[Result]) -> list[str]:
+    return opening([group_of(storage, *infos)], ["here"], ENGLISH)
 
 
-def full_dup(storage: Path, throughput: float = 1.0, **changes: Any) -> list[dict[str, Any]]:
+def full_dup(storage: Path, throughput: float = 1.0, **options: Any) -> list[Result]:
     """Return a full dup that saves 330 of 480 MiB, so much faster than its baseline."""
-    infos = [
-        result(storage, "no_reuse_one_model", even(40, spread=0.1), **changes),
-        result(storage, "full_dup", dup(40, 10), **changes),
-    ]
-    rates = infos[1]["speed"]["throughput_per_s"]
-    infos[1]["speed"]["throughput_per_s"] = [None if rate is None else throughput * rate for rate in rates]
-    return infos
+    baseline = result(storage, "no_reuse_one_model", even(40, spread=0.1), **options)
+    faster = result(storage, "full_dup", dup(40, 10), **options)
+    rates = [rate and throughput * rate for rate in faster.speed.throughput_per_s]
+    return [baseline, with_speed(faster, throughput_per_s=rates)]
 
 
 def test_what_saves_most_and_less_than_promised(tmp_path: Path) -> None:
@@ -38,9 +34,8 @@ def test_what_saves_most_and_less_than_promised(tmp_path: Path) -> None:
 def test_a_promise_that_is_kept_is_said_to_be(tmp_path: Path) -> None:
     """Where full dup saves (N-1)/N of everything the second sentence does not deny it."""
     infos = full_dup(tmp_path)
-    for name in ("application_memory_bytes", "application_memory_over_baseline_bytes"):
-        infos[1]["memory"][name] = [0, 0, 0]
-    assert "keeps the promise" in sentences(tmp_path, infos)[1]
+    nothing = with_memory(infos[1], application_memory_bytes=[0] * 3, application_memory_over_baseline_bytes=[0] * 3)
+    assert "keeps the promise" in sentences(tmp_path, [infos[0], nothing])[1]
 
 
 def test_a_saving_within_its_spread_is_not_the_most(tmp_path: Path) -> None:

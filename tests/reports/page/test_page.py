@@ -8,6 +8,7 @@ import pytest
 from markupsafe import escape
 from storage.mechanisms import write_trials
 
+from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
 from reports.page.figures import figures_of
 from reports.page.page import write_page
@@ -15,15 +16,15 @@ from reports.page.reading import read_material, to_be_shown
 from reports.results.questions import QUESTIONS
 from reports.streams.frames import STREAMS
 from tests.reports.stored import (
-    MACHINE,
     NOT_SUPPORTED,
+    changed,
     even,
     full_run,
+    machine,
     npu_account,
     npu_run,
     result,
     runtime_account,
-    tried,
     write_run,
 )
 
@@ -56,7 +57,6 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("storage")
     path = full_run(folder)
     (path.parent / "0009_bad.json").write_text("{")
-    write_trials(folder, tried())
     return folder
 
 
@@ -66,11 +66,9 @@ def written(storage: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def virtual(tmp_path_factory: pytest.TempPathFactory) -> str:
+def virtual(npu_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the page of a virtual board."""
-    folder = tmp_path_factory.mktemp("virtual")
-    npu_run(folder)
-    return page(folder, folder / "out")
+    return page(npu_storage, tmp_path_factory.mktemp("virtual"))
 
 
 def test_page_is_the_same_every_time(storage: Path, written: str, tmp_path: Path) -> None:
@@ -140,7 +138,7 @@ def test_words_of_a_crashed_process_are_text(written: str) -> None:
 
 def test_bad_files_are_named(written: str) -> None:
     """A stored file that could not be read is named in the page, with the reason."""
-    assert re.search(r"0009_bad\.json: cannot be read", section(written, "failures"))
+    assert "0009_bad.json" in section(written, "failures")
 
 
 def test_a_lost_trace_costs_only_its_figure(tmp_path: Path) -> None:
@@ -219,22 +217,20 @@ def test_words_of_the_runtime_are_no_ledger(tmp_path: Path) -> None:
 
 def test_findings_are_warnings(tmp_path: Path) -> None:
     """What the ledger found stands as a warning with its remedy."""
-    finding = {"kind": "leak", "context": None, "buffer": None, "owner": None, "amount": 2**20}
-    info = result(tmp_path, "no_reuse", even(3), npu=lambda plan: npu_account(plan, findings=[finding]))
+    leak = Finding("leak", None, None, None, 2**20)
+    info = result(tmp_path, "no_reuse", even(3), npu=lambda plan: npu_account(plan, findings=(leak,)))
     write_run(tmp_path, [info])
     (warning,) = re.findall(r'<p class="warning">([^<]*)</p>', in_language(page(tmp_path, tmp_path / "out"), "en"))
     assert "1.00 MiB of NPU memory were left" in warning
     assert "rknn_destroy_mem" in warning
 
 
-def test_sources_that_need_root_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_need_root_are_named(written: str, tmp_path: Path) -> None:
     """The environment lists what could be read and what not; runs of before have no such list."""
-    full_run(tmp_path)
-    text = section(page(tmp_path, tmp_path / "out"), "environment")
+    text = section(written, "environment")
     assert "/sys/kernel/debug/dma_buf/bufinfo" in text
     assert "needs root" in text
-    monkeypatch.delitem(MACHINE["reusebench"], "memory_sources")
-    full_run(tmp_path)
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], machine=machine(memory_sources=()))
     assert ENGLISH("section_sources") not in section(page(tmp_path, tmp_path / "out"), "environment")
 
 
@@ -245,19 +241,38 @@ def test_only_scenarios_of_the_page_are_explained(written: str) -> None:
     assert ENGLISH("about_in_turn") not in text
 
 
-def test_without_trials_the_page_says_how_to_make_them(tmp_path: Path) -> None:
-    """A storage without trials gives a page that names the command."""
+def test_baselines_alone_show_no_mechanism(tmp_path: Path) -> None:
+    """Where no mechanism was measured the page says so."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
     text = section(page(tmp_path, tmp_path / "out"), "mechanisms")
     assert str(escape(ENGLISH("mechanisms_none"))) in text
     assert "<details>" not in text
 
 
-def test_trials_have_their_reasons(written: str) -> None:
+def test_mechanisms_have_their_reasons(virtual: str) -> None:
     """Which runtime has which mechanism stands in a table, with the reasons to be unfolded."""
-    text = section(written, "mechanisms")
+    text = section(virtual, "mechanisms")
     assert f"<summary>{ENGLISH('mechanisms_reasons')}</summary>" in text
-    assert "no allocator &lt;from&gt; Python" in text
+    assert f"{ENGLISH.scenario('shared_context')}</dt><dd>{NOT_SUPPORTED.message}</dd>" in text
+
+
+def test_results_measured_as_others_say_so(tmp_path: Path) -> None:
+    """A scenario whose plan equals another one's names that in the table of details, in both languages."""
+    info = changed(result(tmp_path, "no_reuse_one_model", even(3)), measured_as="no_reuse")
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(3)), info])
+    html = page(tmp_path, tmp_path / "out")
+    for language in LANGUAGES:
+        texts = texts_of(language)
+        scenario, other = texts.scenario("no_reuse_one_model"), texts.scenario("no_reuse")
+        assert texts("measured_as", scenario=scenario, other=other) in in_language(html, language)
+
+
+def test_unfinished_runs_are_marked(tmp_path: Path) -> None:
+    """A run that was cut off is shown like any other, and its file is said to be unfinished."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], is_finished=False)
+    html = page(tmp_path, tmp_path / "out")
+    assert "0001_run.json (unfinished)" in section(html, "runs")
+    assert ENGLISH.scenario("no_reuse") in section(html, "dup")
 
 
 def test_equal_reasons_stand_once(tmp_path: Path) -> None:
@@ -268,7 +283,7 @@ def test_equal_reasons_stand_once(tmp_path: Path) -> None:
     html = page(tmp_path, tmp_path / "out")
     both = "; ".join(map(ENGLISH.scenario, names))
     failures = section(html, "failures")
-    assert failures.count(str(escape(NOT_SUPPORTED["message"]))) == 1
+    assert failures.count(str(escape(NOT_SUPPORTED.message))) == 1
     assert f"<strong>{both}</strong>: not supported: " in failures
     question = section(html, "external_memory")
     assert ENGLISH("answer_not_supported", scenarios=both) in question
@@ -308,8 +323,7 @@ def test_six_groups_stand_on_the_page_and_the_newest_of_each_runtime_is_one(tmp_
     """With more groups the older ones are left out of the page, which says so; each runtime's newest stays."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3), npu=npu_account)], 1, at="2026-01-01T00:00:00")
     for number in range(2, 10):
-        info = result(tmp_path, "no_reuse", even(3))
-        info["runtime_version"] = f"1.{number}"
+        info = changed(result(tmp_path, "no_reuse", even(3)), runtime_version=f"1.{number}")
         write_run(tmp_path, [info], number, at=f"2026-01-{number:02}T00:00:00")
     html = page(tmp_path, tmp_path / "out")
     measured = section(html, "measured")

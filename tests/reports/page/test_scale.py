@@ -9,13 +9,14 @@ from storage.files import StoredFile, read_storage
 from benchmarks.report_scale import make_storage
 from reports.results.rows import compare
 from scenarios.catalogue import SCENARIOS
+from tests.reports.stored import runs_of
 
 
 def test_a_storage_has_the_results_that_were_asked_for(tmp_path: Path) -> None:
     """Runs are added until there are enough results, all can be read, and newer runs supersede older ones."""
     per_run = 2 * len(SCENARIOS)
     assert make_storage(tmp_path, 6 * per_run + 1) == 7 * per_run
-    files = [each for each in read_storage(tmp_path) if isinstance(each, StoredFile)]
+    files = runs_of(tmp_path)
     assert [len(file.results) for file in files] == [per_run] * 7
     groups = compare(files)
     assert len(groups) == 12

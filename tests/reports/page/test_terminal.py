@@ -8,15 +8,14 @@ from rich.console import Console
 
 from reports.base.texts import texts_of
 from reports.page.terminal import print_group
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import MODELS, NOT_SUPPORTED, even, full_run, npu_run, result, write_run
+from reports.results.rows import Group
+from tests.reports.stored import MODELS, NOT_SUPPORTED, even, group_of, groups_of, npu_run, result
 
 
-def printed(storage: Path) -> str:
+def printed(group: Group) -> str:
     """Return what a terminal of 80 characters shows."""
     console = Console(file=io.StringIO(), width=80)
-    for group in groups_of(storage):
-        print_group(group, texts_of("en"), console)
+    print_group(group, texts_of("en"), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -25,7 +24,7 @@ def printed(storage: Path) -> str:
 def test_npu_memory_fits_a_terminal(tmp_path: Path, computes: bool) -> None:
     """Every scenario stands on one line of 80 characters with its NPU memory, what is saved of it, and nothing cut."""
     npu_run(tmp_path, computes=computes)
-    text = printed(tmp_path)
+    text = printed(groups_of(tmp_path)[0])
     line = next(line for line in text.splitlines() if line.startswith("full_dup_internal_reuse"))
     assert line.split()[1:5] == ["34.00", "86.00", "71.7", "1,110.0"]
     assert "…" not in text
@@ -33,10 +32,9 @@ def test_npu_memory_fits_a_terminal(tmp_path: Path, computes: bool) -> None:
     assert ("Virtual board" in text) != computes
 
 
-def test_application_memory_and_speed_elsewhere(tmp_path: Path) -> None:
+def test_application_memory_and_speed_elsewhere(full_group: Group) -> None:
     """Where there is no NPU the table is that of application memory, with latency and rate."""
-    full_run(tmp_path)
-    heads = printed(tmp_path).splitlines()[1].split()
+    heads = printed(full_group).splitlines()[1].split()
     assert heads == ["application", "saved", "saved", "system", "latency", "rate"]
 
 
@@ -45,8 +43,8 @@ def test_what_was_not_measured_is_said_below_the_table(tmp_path: Path) -> None:
     names = ("external_memory", "external_mmz")
     infos = [result(tmp_path, name, [], failure=NOT_SUPPORTED) for name in names]
     infos.append(result(tmp_path, "internal_reuse_last_first", even(30, spread=1), models=MODELS[:2]))
-    write_run(tmp_path, [*infos, result(tmp_path, "in_turn", even(130, spread=1), models=MODELS[:2])])
-    text = printed(tmp_path)
+    infos.append(result(tmp_path, "in_turn", even(130, spread=1), models=MODELS[:2]))
+    text = printed(group_of(tmp_path, *infos))
     assert not any(line.startswith(names) for line in text.splitlines())
     assert "Not supported here: All outside (create_mem); All outside (MMZ)." in text
     assert "…" not in text
@@ -54,5 +52,5 @@ def test_what_was_not_measured_is_said_below_the_table(tmp_path: Path) -> None:
 
 def test_models_that_serve_several_streams_are_in_the_title(tmp_path: Path) -> None:
     """Fewer files than streams are said above the table."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40), models=MODELS[:2])])
-    assert "2 model files in turn" in printed(tmp_path)
+    group = group_of(tmp_path, result(tmp_path, "no_reuse", even(40), models=MODELS[:2]))
+    assert "2 model files in turn" in printed(group)

@@ -15,15 +15,10 @@ from reports.programs.programs import newest_programs, processes_table, programs
 from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
 from tests.reports.base.test_figures_apart import overlaps
 from tests.reports.page.test_exported_tables import rows_of
-from tests.reports.stored import MIB, even, result, write_run
-from tests.reports.stored_programs import program, repeat, trace, write_programs
-from tests.support import Reusebench
+from tests.reports.stored import MIB, even, result, runs_of, write_run
+from tests.reports.stored_programs import Repeat, program, trace, write_programs
 
 _TEXTS = texts_of("en")
-
-
-def files_of(storage: Path) -> list[StoredFile]:
-    return [each for each in read_storage(storage) if isinstance(each, StoredFile)]
 
 
 @pytest.fixture
@@ -31,17 +26,17 @@ def storage(tmp_path: Path) -> Path:
     """Return a storage of two programs, of which one was recorded twice."""
     folder = tmp_path / "storage"
     path = trace(folder, "first")
-    write_programs(folder, [program("pipeline", [repeat({"load": 10, "steady": 20})])], 1, "2026-01-01T00:00:00")
-    newer = [repeat({"load": 12, "steady": 30}, trace=path), repeat({"load": 14, "steady": 34})]
+    write_programs(folder, [program("pipeline", [Repeat({"load": 10, "steady": 20})])], 1, "2026-01-01T00:00:00")
+    newer = [Repeat({"load": 12, "steady": 30}, trace=path), Repeat({"load": 14, "steady": 34})]
     write_programs(folder, [program("pipeline", newer)], 2, "2026-01-02T00:00:00")
-    crashed = program("<b>tool", [repeat({"run": 5})], "crashed", {"exit_code": None, "signal": "SIGSEGV"})
+    crashed = program("<b>tool", [Repeat({"run": 5}, exit_code=None, signal="SIGSEGV")], "crashed")
     write_programs(folder, [crashed], 3, "2026-01-03T00:00:00")
     return folder
 
 
 def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
     """Each phase is a row with the median of the repeats; a failure is named with its signal."""
-    table = programs_table(newest_programs(programs_in(files_of(storage))), _TEXTS)
+    table = programs_table(newest_programs(programs_in(runs_of(storage))), _TEXTS)
     assert table is not None
     rows = [[cell.text for cell in cells] for _, cells in table.rows]
     assert [row[:4] for row in rows] == [
@@ -58,16 +53,16 @@ def test_npu_memory_has_a_column_where_there_is_any(tmp_path: Path) -> None:
     """Elsewhere it would be empty."""
     for number, npu in enumerate((False, True), start=1):
         write_programs(
-            tmp_path, [program("pipeline", [repeat({"run": 5}, npu=npu)])], number, f"2026-01-0{number}T00:00:00"
+            tmp_path, [program("pipeline", [Repeat({"run": 5}, npu=npu)])], number, f"2026-01-0{number}T00:00:00"
         )
-        table = programs_table(newest_programs(programs_in(files_of(tmp_path))), _TEXTS)
+        table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
         assert table is not None
         assert (_TEXTS("program_column_npu_memory") in table.heads) is npu
 
 
 def test_each_process_has_its_peak(storage: Path) -> None:
     """They are named with their ids."""
-    table = processes_table(newest_programs(programs_in(files_of(storage))), _TEXTS)
+    table = processes_table(newest_programs(programs_in(runs_of(storage))), _TEXTS)
     assert table is not None
     assert [cell.text for cell in table.rows[1][1]] == ["pipeline", "decoder (4321)", "30.0", "0.00", "2.00", "yes"]
 
@@ -81,7 +76,7 @@ def test_without_programs_there_is_nothing() -> None:
 
 def test_lost_traces_leave_no_figure(storage: Path) -> None:
     """The tables do not need them."""
-    programs = newest_programs(programs_in(files_of(storage)))
+    programs = newest_programs(programs_in(runs_of(storage)))
     assert programs_figure(programs, _TEXTS) is not None
     for path in storage.glob("traces/*/*.json.gz"):
         path.unlink()
@@ -91,8 +86,8 @@ def test_lost_traces_leave_no_figure(storage: Path) -> None:
 def test_a_phase_has_one_colour_in_all_programs(tmp_path: Path) -> None:
     """Those beyond the last colour share one."""
     many = {f"phase {number}": 5.0 for number in range(12)}
-    write_programs(tmp_path, [program("one", [repeat(many)]), program("two", [repeat({"phase 1": 5})])])
-    colours = phase_colours(programs_in(files_of(tmp_path)))
+    write_programs(tmp_path, [program("one", [Repeat(many)]), program("two", [Repeat({"phase 1": 5})])])
+    colours = phase_colours(programs_in(runs_of(tmp_path)))
     assert len(colours) == 12
     assert colours["phase 1"] == PROGRAM_PHASE_COLOURS[1]
     assert list(colours.values())[len(PROGRAM_PHASE_COLOURS) :] == [OTHER_COLOUR] * 4
@@ -104,7 +99,7 @@ def test_texts_of_the_figure_keep_apart(tmp_path: Path, monkeypatch: pytest.Monk
     for number in range(7):
         path = trace(tmp_path, f"trace-{number}", [f"phase {each}" for each in range(3 * number + 1)], npu=True)
         name = f"a program whose name is far too long for the title of a figure {number}"
-        write_programs(tmp_path, [program(name, [repeat({"run": 5}, path)])], number + 1)
+        write_programs(tmp_path, [program(name, [Repeat({"run": 5}, path)])], number + 1)
     found: list[str] = []
     lay_out = drawing._lay_out
 
@@ -113,7 +108,7 @@ def test_texts_of_the_figure_keep_apart(tmp_path: Path, monkeypatch: pytest.Monk
         found.extend(overlaps(canvas))
 
     monkeypatch.setattr(drawing, "_lay_out", lay_out_and_look)
-    assert programs_figure(programs_in(files_of(tmp_path)), texts_of(language)) is not None
+    assert programs_figure(programs_in(runs_of(tmp_path)), texts_of(language)) is not None
     assert found == []
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from reports.base.texts import texts_of
 from reports.results.labels import labels
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import MACHINE, even, result, write_run
+from storage.result import Result
+from tests.reports.stored import changed, even, groups_of, machine, result, write_run
 
 ENGLISH = texts_of("en")
 
 
-def labels_of(storage: Path, infos: list[dict[str, Any]]) -> list[str]:
+def labels_of(storage: Path, infos: list[Result]) -> list[str]:
     for number, info in enumerate(infos, start=1):
         write_run(storage, [info], number, at=f"2026-01-0{number}T00:00:00")
     return labels(groups_of(storage), ENGLISH)
@@ -34,18 +34,16 @@ def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
 )
 def test_groups_say_what_they_differ_in(tmp_path: Path, change: dict[str, Any], said: list[str]) -> None:
     """Two groups of one runtime and target are called after the condition that differs, and after no other."""
-    infos = [result(tmp_path, "no_reuse", even(3)) for _ in range(2)]
-    infos[1].update(change)
-    found = labels_of(tmp_path, infos)
+    info = result(tmp_path, "no_reuse", even(3))
+    found = labels_of(tmp_path, [info, changed(info, **change)])
     assert all(label.startswith(f"ONNX Runtime 1.2.3, python, {fact}") for label, fact in zip(found, said))
     assert len(set(found)) == 2
 
 
-def test_boards_are_named_where_there_are_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boards_are_named_where_there_are_several(tmp_path: Path) -> None:
     """The same measurement on two boards is told apart by the board."""
     for number, board in enumerate(("one", "two"), start=1):
-        monkeypatch.setitem(MACHINE["reusebench"], "board", board)
-        write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], number)
+        write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], number, machine=machine(board=board))
     assert sorted(labels(groups_of(tmp_path), ENGLISH)) == [
         "ONNX Runtime 1.2.3, python, one",
         "ONNX Runtime 1.2.3, python, two",

@@ -3,22 +3,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from accounting import attribution
-from reports.results.npu import COMPONENTS, component_memory, context_components, npu_source
+import msgspec
+
+from accounting.sizes import COMPONENTS
+from reports.results.npu import component_memory, context_components, npu_source
 from reports.results.rows import Row
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import MIB, NPU_SIZES, even, npu_account, result, runtime_account, write_run
+from samplers.readings import NpuMemory
+from tests.reports.stored import (
+    MIB,
+    NPU_SIZES,
+    changed,
+    even,
+    group_of,
+    npu_account,
+    result,
+    runtime_account,
+    with_account,
+)
 
 
 def stored(storage: Path, scenario: str = "no_reuse", **arguments: Any) -> Row:
     """Return the row of one stored configuration."""
-    write_run(storage, [result(storage, scenario, even(3), **{"npu": npu_account, **arguments})])
-    return groups_of(storage)[0].rows[0]
-
-
-def test_components_are_those_of_the_account() -> None:
-    """The report knows every component that the account can hold, in its order."""
-    assert COMPONENTS == attribution.COMPONENTS
+    return group_of(storage, result(storage, scenario, even(3), **{"npu": npu_account, **arguments})).rows[0]
 
 
 def test_components_add_up_to_the_total(tmp_path: Path) -> None:
@@ -47,9 +53,8 @@ def test_what_no_context_made_is_other(tmp_path: Path) -> None:
 def test_spread_is_that_of_the_repeats(tmp_path: Path) -> None:
     """A component that is larger in one repeat has half the range as its spread."""
     info = result(tmp_path, "no_reuse", even(3), npu=npu_account)
-    info["repeats"][0]["npu"] = {**info["repeats"][0]["npu"], "unattributed_bytes": 2 * MIB}
-    write_run(tmp_path, [info])
-    account = component_memory(groups_of(tmp_path)[0].rows[0])
+    more = npu_account(info.plan, unattributed_bytes=2 * MIB)
+    account = component_memory(group_of(tmp_path, with_account(info, more, repeats=[0])).rows[0])
     assert account is not None
     assert account.sizes["other"] is not None
     assert account.sizes["other"].spread == MIB
@@ -70,23 +75,16 @@ def test_who_gave_the_figure(tmp_path: Path) -> None:
     assert npu_source(stored(tmp_path / "runtime", npu=runtime_account)) == "runtime"
     assert npu_source(stored(tmp_path / "none", npu=None)) is None
     info = result(tmp_path / "held", "no_reuse", even(3), npu=runtime_account)
-    for repeat in info["repeats"]:
-        repeat["phases"]["steady"]["npu"] = {"process_dmabuf_bytes": MIB}
-    write_run(tmp_path / "held", [info])
-    assert npu_source(groups_of(tmp_path / "held")[0].rows[0]) == "dmabuf"
+    held = NpuMemory(MIB, 1, None, None, None, None, None, None)
+    repeats = []
+    for repeat in info.repeats:
+        steady = msgspec.structs.replace(repeat.phases["steady"], npu=held)
+        repeats.append(msgspec.structs.replace(repeat, phases={**repeat.phases, "steady": steady}))
+    assert npu_source(group_of(tmp_path / "held", changed(info, repeats=tuple(repeats))).rows[0]) == "dmabuf"
 
 
-def test_runs_of_before_have_no_npu_memory(tmp_path: Path) -> None:
-    """A result that was stored before there were accounts is reported without one."""
-    info = result(tmp_path, "no_reuse", even(3))
-    for key in ("driver_version", "chip", "computes"):
-        del info[key]
-    for key in ("npu_peak_bytes", "npu_left_bytes"):
-        del info["memory"][key]
-    for repeat in info["repeats"]:
-        del repeat["npu"]
-    write_run(tmp_path, [info])
-    row = groups_of(tmp_path)[0].rows[0]
+def test_a_runtime_on_the_cpu_has_no_npu_memory(tmp_path: Path) -> None:
+    """Without an account there are neither components nor a peak."""
+    row = stored(tmp_path, npu=None)
     assert component_memory(row) is None
     assert row.memory("npu_peak_bytes") is None
-    assert row.computes

@@ -5,39 +5,40 @@ from pathlib import Path
 import pytest
 from storage.files import StoredFile, read_storage
 
-from reports.results.rows import Group, Row, compare
+from reports.results.rows import Group
 from scenarios.plan import Model
-from tests.reports.stored import FAILED, MIB, MODELS, dup, even, full_run, npu_account, npu_run, result, write_run
+from tests.reports.stored import (
+    FAILED,
+    MIB,
+    MODELS,
+    changed,
+    dup,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    result,
+    row_of,
+    write_run,
+)
 
 
-def groups_of(storage: Path) -> list[Group]:
-    return compare(file for file in read_storage(storage) if isinstance(file, StoredFile))
-
-
-def row(group: Group, scenario: str) -> Row:
-    return next(each for each in group.rows if each.scenario == scenario)
-
-
-def test_saving_is_that_of_the_chosen_figures(tmp_path: Path) -> None:
+def test_saving_is_that_of_the_chosen_figures(full_group: Group) -> None:
     """12 contexts of 40 MiB against 40 + 11 x 10 MiB save 330 MiB: of 510 in all, of 480 over the baseline."""
-    full_run(tmp_path)
-    (group,) = groups_of(tmp_path)
-    full = row(group, "full_dup")
+    full = row_of(full_group, "full_dup")
     assert full.saved is not None
     assert full.saved.median == 330 * MIB
     assert full.saved_percent == pytest.approx(100 * 330 / 510)
     assert full.saved_over_baseline_percent == pytest.approx(100 * 330 / 480)
 
 
-def test_baseline_has_the_same_models(tmp_path: Path) -> None:
+def test_baseline_has_the_same_models(full_group: Group) -> None:
     """Full dup of one model is compared with no reuse of that one model, and partial dup with that of all."""
-    full_run(tmp_path)
-    (group,) = groups_of(tmp_path)
     for scenario, baseline in (("full_dup", "no_reuse_one_model"), ("partial_dup", "no_reuse")):
-        compared = row(group, scenario)
+        compared = row_of(full_group, scenario)
         assert compared.baseline is not None
         assert compared.baseline.scenario == baseline
-        assert compared.baseline.info["models"] == compared.info["models"]
+        assert compared.baseline.info.models == compared.info.models
 
 
 def test_no_saving_without_the_same_models(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_no_saving_without_the_same_models(tmp_path: Path) -> None:
     others = (*MODELS[:3], MODELS[0])
     write_run(tmp_path, [result(tmp_path, "partial_dup", even(20), models=others)], number=2)
     (group,) = groups_of(tmp_path)
-    assert row(group, "partial_dup").saved is None
+    assert row_of(group, "partial_dup").saved is None
 
 
 def test_newest_result_stands(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_newest_result_stands(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], number=2, at="2026-01-01T00:00:00")
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(10))], number=1, at="2026-02-01T00:00:00")
     (group,) = groups_of(tmp_path)
-    memory = row(group, "no_reuse").memory("application_memory_over_baseline_bytes")
+    memory = row_of(group, "no_reuse").memory("application_memory_over_baseline_bytes")
     assert memory is not None
     assert memory.median == 120 * MIB
 
@@ -62,19 +63,16 @@ def test_newest_result_stands(tmp_path: Path) -> None:
 def test_other_conditions_make_another_group(tmp_path: Path) -> None:
     """Results of another runtime version never stand in one table with these."""
     old, new = result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))
-    new["runtime_version"] = "9.9.9"
-    write_run(tmp_path, [old, new])
+    write_run(tmp_path, [old, changed(new, runtime_version="9.9.9")])
     groups = groups_of(tmp_path)
     assert len(groups) == 2
-    assert all(each.saved is None for group in groups for each in group.rows)
+    assert all(row.saved is None for group in groups for row in group.rows)
 
 
-def test_failed_row_stands_without_figures(tmp_path: Path) -> None:
+def test_failed_row_stands_without_figures(full_group: Group) -> None:
     """A configuration that crashed has a row with its outcome, and no figure that could be taken for one."""
-    full_run(tmp_path)
-    (group,) = groups_of(tmp_path)
-    failed = row(group, "shared_context")
-    assert failed.outcome == FAILED["kind"]
+    failed = row_of(full_group, "shared_context")
+    assert failed.outcome == FAILED.kind
     assert failed.memory("application_memory_bytes") is None
     assert (failed.saved, failed.latency, failed.throughput) == (None, None, None)
 
@@ -84,35 +82,29 @@ def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40))], number=1)
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), digest="0000000f")], number=2)
     (group,) = groups_of(tmp_path)
-    differs = row(group, "full_dup")
+    differs = row_of(group, "full_dup")
     assert differs.outcome == "outputs_differ"
     assert differs.saved is None
 
 
 def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
     """Two files for four streams are named as used in turn, in the models' text."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40), models=MODELS[:2])])
-    (group,) = groups_of(tmp_path)
-    assert row(group, "no_reuse").models == "model-a, model-b (2 for 4 streams, in turn)"
+    group = group_of(tmp_path, result(tmp_path, "no_reuse", even(40), models=MODELS[:2]))
+    assert row_of(group, "no_reuse").models == "model-a, model-b (2 for 4 streams, in turn)"
 
 
 def test_another_chip_makes_another_group(tmp_path: Path) -> None:
     """NPU memory of two chips never stands in one table; runs without a stored chip are one group."""
     infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
-    write_run(tmp_path, [infos[0], {**infos[1], "chip": "rk3566"}])
+    write_run(tmp_path, [infos[0], changed(infos[1], chip="rk3566")])
     assert len(groups_of(tmp_path)) == 2
-    before = [result(tmp_path, name, even(3)) for name in ("no_reuse_one_model", "full_dup")]
-    for info in before:
-        del info["chip"]
-    write_run(tmp_path, before, number=2)
+    write_run(tmp_path, [changed(info, chip=None) for info in infos], number=2)
     assert len(groups_of(tmp_path)) == 3
 
 
-def test_npu_memory_is_saved_of_the_baselines(tmp_path: Path) -> None:
+def test_npu_memory_is_saved_of_the_baselines(npu_group: Group) -> None:
     """12 contexts of 10 MiB, of which 6 are weights, against one with weights and 11 without."""
-    npu_run(tmp_path)
-    (group,) = groups_of(tmp_path)
-    full = row(group, "full_dup")
+    full = row_of(npu_group, "full_dup")
     assert full.npu_saved is not None
     assert full.npu_saved.median == 66 * MIB
     assert full.npu_saved_percent == pytest.approx(55)
@@ -125,14 +117,12 @@ def test_outputs_that_were_not_computed_are_not_compared(tmp_path: Path) -> None
         result(tmp_path, "full_dup", even(3), npu=npu_account, computes=False, digest="0000000f"),
     ]
     write_run(tmp_path, infos)
-    assert row(groups_of(tmp_path)[0], "full_dup").outcome == "ok"
+    assert row_of(groups_of(tmp_path)[0], "full_dup").outcome == "ok"
 
 
-def test_rows_stand_by_question(tmp_path: Path) -> None:
+def test_rows_stand_by_question(npu_group: Group) -> None:
     """The scenarios come apart into the questions, each of which begins with a baseline."""
-    npu_run(tmp_path)
-    (group,) = groups_of(tmp_path)
-    assert {name: rows[0].scenario for name, rows in group.questions.items()} == {
+    assert {name: rows[0].scenario for name, rows in npu_group.questions.items()} == {
         "dup": "no_reuse",
         "internal_reuse": "in_turn",
         "shared_weights": "resolutions",
@@ -140,14 +130,13 @@ def test_rows_stand_by_question(tmp_path: Path) -> None:
         "io_copies": "copied_io",
         "lean": "plain",
     }
-    assert sum(len(rows) for rows in group.questions.values()) == len(group.rows)
+    assert sum(len(rows) for rows in npu_group.questions.values()) == len(npu_group.rows)
 
 
 def test_models_that_run_in_turn_are_no_streams(tmp_path: Path) -> None:
     """Two models that run in turn are not said to be used for four streams."""
-    write_run(tmp_path, [result(tmp_path, "in_turn", even(3), models=MODELS[:2], npu=npu_account)])
-    (group,) = groups_of(tmp_path)
-    assert row(group, "in_turn").models == "model-a, model-b"
+    group = group_of(tmp_path, result(tmp_path, "in_turn", even(3), models=MODELS[:2], npu=npu_account))
+    assert row_of(group, "in_turn").models == "model-a, model-b"
 
 
 OTHERS = tuple(Model(f"other-{name}", f"/models/{name}.onnx", name * 64) for name in "efgh")
@@ -160,9 +149,7 @@ def test_a_run_is_one_group_whatever_its_models(tmp_path: Path) -> None:
         result(tmp_path, "resolutions", even(3), models=OTHERS[1:]),
         result(tmp_path, "copied_io_4k", even(3), models=OTHERS[:1]),
     ]
-    write_run(tmp_path, infos)
-    (group,) = groups_of(tmp_path)
-    assert [each.scenario for each in group.rows] == ["no_reuse", "resolutions", "copied_io_4k"]
+    assert [row.scenario for row in group_of(tmp_path, *infos).rows] == ["no_reuse", "resolutions", "copied_io_4k"]
 
 
 def test_sessions_with_other_models_are_not_mixed(tmp_path: Path) -> None:
@@ -171,7 +158,7 @@ def test_sessions_with_other_models_are_not_mixed(tmp_path: Path) -> None:
         infos = [result(tmp_path, name, even(3), models=models) for name in ("no_reuse", "resolutions")]
         write_run(tmp_path, infos, number, at=f"2026-01-0{number}T00:00:00")
     groups = groups_of(tmp_path)
-    assert [{each.info["models"][0]["name"] for each in group.rows} for group in groups] == [{"other-e"}, {"model-a"}]
+    assert [{row.info.models[0].name for row in group.rows} for group in groups] == [{"other-e"}, {"model-a"}]
     assert all(len(group.rows) == 2 for group in groups)
 
 
@@ -181,16 +168,16 @@ def test_a_question_asked_alone_joins_the_newest_session(tmp_path: Path) -> None
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], 2, at="2026-01-02T00:00:00")
     write_run(tmp_path, [result(tmp_path, "shared_weights", even(2), models=OTHERS)], 3, at="2026-01-03T00:00:00")
     (group,) = groups_of(tmp_path)
-    assert [each.scenario for each in group.rows] == ["no_reuse", "resolutions", "shared_weights"]
-    assert row(group, "shared_weights").saved is not None
+    assert [row.scenario for row in group.rows] == ["no_reuse", "resolutions", "shared_weights"]
+    assert row_of(group, "shared_weights").saved is not None
 
 
 def test_a_saving_in_percent_has_its_spread(tmp_path: Path) -> None:
     """Savings of two memories that stand beside each other are percentages with the spread of both."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, spread=1)), result(tmp_path, "partial_dup", even(20))])
-    (group,) = groups_of(tmp_path)
-    percent = row(group, "partial_dup").saving_percent
+    infos = [result(tmp_path, "no_reuse", even(40, spread=1)), result(tmp_path, "partial_dup", even(20))]
+    group = group_of(tmp_path, *infos)
+    percent = row_of(group, "partial_dup").saving_percent
     assert percent is not None
     assert percent.median == pytest.approx(50)
     assert percent.spread == pytest.approx(2.5)
-    assert row(group, "no_reuse").saving_percent is None
+    assert row_of(group, "no_reuse").saving_percent is None

@@ -1,30 +1,43 @@
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
 from reports.sections.answers import answers, not_supported, warnings
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import FAILED, LATENCY_NS, NOT_SUPPORTED, dup, even, npu_account, result, write_run
+from storage.result import Result
+from storage.run_file import LatencyStats
+from targets.barriers import Copies
+from tests.reports.stored import (
+    FAILED,
+    LATENCY_NS,
+    NOT_SUPPORTED,
+    changed,
+    dup,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    result,
+    with_speed,
+    write_run,
+)
 
 ENGLISH = texts_of("en")
 
 
-def answer(storage: Path) -> str:
-    (sentence,) = answers(groups_of(storage)[0].rows, ENGLISH)
+def answer(storage: Path, *infos: Result) -> str:
+    (sentence,) = answers(group_of(storage, *infos).rows, ENGLISH)
     return sentence
 
 
 def test_a_saving_is_said_with_its_whole_and_spread(tmp_path: Path) -> None:
     """The sentence names what is saved, of how much, against what, in both percentages."""
-    write_run(
-        tmp_path,
-        [result(tmp_path, "no_reuse_one_model", even(40, spread=0.25)), result(tmp_path, "full_dup", dup(40, 10))],
-    )
-    assert answer(tmp_path).startswith(
+    infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=0.25)), result(tmp_path, "full_dup", dup(40, 10))]
+    assert answer(tmp_path, *infos).startswith(
         "Full dup saves 330.0 MiB ±3.0 application memory against No reuse, one model: 68.8 % of the 480.0 MiB that "
         "stand over a process that only imports the runtime, 64.7 % of the whole process."
     )
@@ -32,61 +45,52 @@ def test_a_saving_is_said_with_its_whole_and_spread(tmp_path: Path) -> None:
 
 def test_a_saving_within_the_spread_is_no_saving(tmp_path: Path) -> None:
     """A difference that is smaller than the spreads of both is not called a saving."""
-    write_run(
-        tmp_path,
-        [result(tmp_path, "no_reuse_one_model", even(40, spread=1)), result(tmp_path, "full_dup", even(39.5))],
-    )
-    assert answer(tmp_path).startswith("Full dup: no measurable saving of memory, 6.0 MiB ±12.0 against")
+    infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=1)), result(tmp_path, "full_dup", even(39.5))]
+    assert answer(tmp_path, *infos).startswith("Full dup: no measurable saving of memory, 6.0 MiB ±12.0 against")
 
 
 def test_a_cost_is_said_as_a_cost(tmp_path: Path) -> None:
     """A mechanism that takes more memory than its baseline is said to."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", even(41))])
-    assert answer(tmp_path).startswith("Full dup takes 12.0 MiB ±0.0 more application memory")
+    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", even(41))]
+    assert answer(tmp_path, *infos).startswith("Full dup takes 12.0 MiB ±0.0 more application memory")
 
 
 def test_a_missing_baseline_is_said(tmp_path: Path) -> None:
     """Without its baseline in the storage a scenario is not compared, and the sentence says what to run."""
-    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10))])
-    assert "its baseline No reuse, one model with the same models is not in this storage" in answer(tmp_path)
+    sentence = answer(tmp_path, result(tmp_path, "full_dup", dup(40, 10)))
+    assert "its baseline No reuse, one model with the same models is not in this storage" in sentence
 
 
 def test_a_failure_is_said(tmp_path: Path) -> None:
     """A configuration that failed has a sentence too, with what happened."""
-    write_run(tmp_path, [result(tmp_path, "full_dup", [], failure=FAILED)])
-    assert answer(tmp_path) == "Full dup: crashed: the process was ended by SIGSEGV"
+    failed = result(tmp_path, "full_dup", [], failure=FAILED)
+    assert answer(tmp_path, failed) == "Full dup: crashed: the process was ended by SIGSEGV"
 
 
 def test_a_busy_machine_is_warned_of(tmp_path: Path) -> None:
     """Other work before the processes started is said, with what to do; a quiet machine gives no warning."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))])
-    assert warnings(groups_of(tmp_path)[0], ENGLISH) == []
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40), idle_cpu_percent=55.0)], number=2, at="2026-02-02")
-    (warning,) = warnings(groups_of(tmp_path)[0], ENGLISH)
+    assert warnings(group_of(tmp_path, result(tmp_path, "no_reuse", even(40))), ENGLISH) == []
+    busy = group_of(tmp_path, result(tmp_path, "no_reuse", even(40), idle_cpu_percent=55.0))
+    (warning,) = warnings(busy, ENGLISH)
     assert "55 % busy" in warning
 
 
 def test_a_single_repeat_is_warned_of(tmp_path: Path) -> None:
     """Figures of one process alone are said to have no spread."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, repeats=1))])
-    (warning,) = warnings(groups_of(tmp_path)[0], ENGLISH)
+    (warning,) = warnings(group_of(tmp_path, result(tmp_path, "no_reuse", even(40, repeats=1))), ENGLISH)
     assert "--repeats 3" in warning
 
 
-def npu_pair(storage: Path, computes: bool = True, further_mib: float = 1) -> None:
-    write_run(
-        storage,
-        [
-            result(storage, "no_reuse_one_model", even(3), npu=npu_account, computes=computes),
-            result(storage, "full_dup", dup(3, further_mib), npu=npu_account, computes=computes),
-        ],
-    )
+def npu_pair(storage: Path, computes: bool = True, further_mib: float = 1) -> list[Result]:
+    return [
+        result(storage, "no_reuse_one_model", even(3), npu=npu_account, computes=computes),
+        result(storage, "full_dup", dup(3, further_mib), npu=npu_account, computes=computes),
+    ]
 
 
 def test_npu_memory_goes_before_application_memory(tmp_path: Path) -> None:
     """Where NPU memory was measured it is the answer, with application memory and speed in short."""
-    npu_pair(tmp_path)
-    assert answer(tmp_path) == (
+    assert answer(tmp_path, *npu_pair(tmp_path)) == (
         "Full dup: 66.00 MiB ±0.00 of 120.00 MiB NPU memory saved against No reuse, one model, 55.0 %. "
         "Application memory over the do-nothing baseline: 22.0 MiB ±0.0 less, 61.1 %. "
         "No measurable difference in latency: 20.00 ±0.00 ms against 20.00 ±0.00 ms."
@@ -95,94 +99,82 @@ def test_npu_memory_goes_before_application_memory(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_speed_where_nothing_computes(tmp_path: Path) -> None:
     """On the virtual board the answer ends with memory."""
-    npu_pair(tmp_path, computes=False)
-    assert "atency" not in answer(tmp_path)
-    assert "NPU memory saved" in answer(tmp_path)
+    sentence = answer(tmp_path, *npu_pair(tmp_path, computes=False))
+    assert "atency" not in sentence
+    assert "NPU memory saved" in sentence
 
 
 def test_application_memory_that_differs_by_nothing_is_no_saving(tmp_path: Path) -> None:
     """A difference that its one decimal shows as nothing is neither a saving nor a cost."""
-    npu_pair(tmp_path, further_mib=2.999)
-    assert "no measurable saving (0.0 MiB ±0.0)" in answer(tmp_path)
+    assert "no measurable saving (0.0 MiB ±0.0)" in answer(tmp_path, *npu_pair(tmp_path, further_mib=2.999))
 
 
 def test_equal_npu_memory_is_said_to_be_equal(tmp_path: Path) -> None:
     """A mechanism that changes nothing takes as much as its baseline; one that takes more is said to."""
-    for name, sizes in (("same", npu_account), ("more", lambda plan: npu_account(plan, total_bytes=130 * 2**20))):
-        infos = [
-            result(tmp_path / name, "copied_io", even(3), npu=npu_account),
-            result(tmp_path / name, "zero_copy_io", even(3), npu=sizes),
-        ]
-        write_run(tmp_path / name, infos)
-    assert answer(tmp_path / "same").startswith("Zero-copy input and output: as much NPU memory as Copied input")
-    assert "10.00 MiB ±0.00 more NPU memory than Copied input and output" in answer(tmp_path / "more")
+    baseline = result(tmp_path, "copied_io", even(3), npu=npu_account)
+    same = answer(tmp_path, baseline, result(tmp_path, "zero_copy_io", even(3), npu=npu_account))
+    assert same.startswith("Zero-copy input and output: as much NPU memory as Copied input")
+    larger = result(tmp_path, "zero_copy_io", even(3), npu=lambda plan: npu_account(plan, total_bytes=130 * 2**20))
+    more = answer(tmp_path, baseline, larger)
+    assert "10.00 MiB ±0.00 more NPU memory than Copied input and output" in more
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", ["reads_freed", "reads_foreign", "reads_unknown", "not_shared", "leak"])
 def test_findings_are_warned_of(tmp_path: Path, kind: str, language: str) -> None:
     """Whatever the ledger found is a warning that names the scenario and, but for a leak, its contexts."""
-    finding = {"kind": kind, "context": 3, "buffer": 7, "owner": None, "amount": 3 * 2**20}
-    write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=[finding]))])
+    finding = Finding(kind, 3, 7, None, 3 * 2**20)
+    info = result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=(finding,)))
     texts = texts_of(language)
-    (warning,) = warnings(groups_of(tmp_path)[0], texts)
+    (warning,) = warnings(group_of(tmp_path, info), texts)
     assert texts.scenario("full_dup") in warning
     assert ("3.00" if kind == "leak" else "4") in warning
 
 
 def test_addresses_past_an_end_say_how_far(tmp_path: Path) -> None:
     """A warning of unknown addresses names the memory before them and the distance from its end."""
-    finding = {"kind": "reads_unknown", "context": 3, "buffer": 7, "owner": 1, "amount": 9, "past_end_bytes": 3 * 2**19}
-    write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=[finding]))])
-    (warning,) = warnings(groups_of(tmp_path)[0], texts_of("en"))
+    finding = Finding("reads_unknown", 3, 7, 1, 9, past_end_bytes=3 * 2**19)
+    info = result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=(finding,)))
+    (warning,) = warnings(group_of(tmp_path, info), ENGLISH)
     assert "The lowest lies 1.50 MiB past the end of the last buffer before it (memory of: 2)" in warning
 
 
 def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
     """A latency that differs by more than its spread is given as it is; one that does not is said not to differ."""
-    infos = [result(tmp_path, name, even(3)) for name in ("no_reuse_one_model", "full_dup")]
-    infos[1]["speed"]["latency_median_ns"] = [LATENCY_NS - 1, LATENCY_NS, LATENCY_NS + 1]
-    write_run(tmp_path, infos)
-    assert "No measurable difference in latency: 20.00" in answer(tmp_path)
-    path = write_run(tmp_path, infos)
-    data = json.loads(path.read_text())
-    data["benchmarks"][1]["stats"]["median"] = 0.015
-    path.write_text(json.dumps(data))
-    assert " Latency 15.00 ±0.00 ms against 20.00 ±0.00 ms." in answer(tmp_path)
+    baseline, same = (result(tmp_path, name, even(3)) for name in ("no_reuse_one_model", "full_dup"))
+    same = with_speed(same, latency_median_ns=[LATENCY_NS - 1, LATENCY_NS, LATENCY_NS + 1])
+    assert "No measurable difference in latency: 20.00" in answer(tmp_path, baseline, same)
+    faster = with_speed(same, latency_median_ns=[15_000_000] * 3)
+    write_run(tmp_path / "faster", [faster], 1, "2026-01-01T00:00:00", stats=LatencyStats(0.015))
+    write_run(tmp_path / "faster", [baseline], 2, "2026-01-02T00:00:00")
+    (sentence,) = answers(groups_of(tmp_path / "faster")[0].rows, ENGLISH)
+    assert " Latency 15.00 ±0.00 ms against 20.00 ±0.00 ms." in sentence
 
 
 def test_what_an_inference_copies_is_said(tmp_path: Path) -> None:
     """Where the question is about copies the answer names those of both, also where there are none to avoid."""
     infos = [result(tmp_path, name, even(3)) for name in ("copied_io_1080p", "zero_copy_input_1080p")]
-    write_run(tmp_path, infos)
-    assert answer(tmp_path).endswith("An inference copies 12.00 MiB in place of 36.00 MiB.")
-    for info in infos:
-        info["copies"] = [{"input_bytes": 0, "output_bytes": 0}]
-    write_run(tmp_path, infos)
-    assert "Neither copies anything at an inference" in answer(tmp_path)
-    for info in infos:
-        del info["copies"]
-    write_run(tmp_path, infos)
-    assert "copies" not in answer(tmp_path)
+    assert answer(tmp_path, *infos).endswith("An inference copies 12.00 MiB in place of 36.00 MiB.")
+    nothing = [changed(info, copies=(Copies(0, 0),)) for info in infos]
+    assert "Neither copies anything at an inference" in answer(tmp_path, *nothing)
+    assert "copies" not in answer(tmp_path, *(changed(info, copies=None) for info in infos))
 
 
 def test_lean_says_what_was_combined(tmp_path: Path) -> None:
     """The scenario of every mechanism names those that its plan has, and those that it has not."""
-    write_run(tmp_path, [result(tmp_path, "plain", even(3)), result(tmp_path, "lean", even(1))])
-    assert answer(tmp_path).endswith("Combined: dup; one internal memory per core; zero-copy input and output.")
-    info = result(tmp_path, "lean", even(1))
-    for context in info["plan"]["contexts"]:
-        context.update(internal=None)
-    write_run(tmp_path, [result(tmp_path, "plain", even(3)), info])
-    assert "Combined: dup; zero-copy input and output." in answer(tmp_path)
-    assert answer(tmp_path).endswith("together: one internal memory per core.")
+    plain, lean = result(tmp_path, "plain", even(3)), result(tmp_path, "lean", even(1))
+    all_of_them = answer(tmp_path, plain, lean)
+    assert all_of_them.endswith("Combined: dup; one internal memory per core; zero-copy input and output.")
+    contexts = tuple(replace(context, internal=None) for context in lean.plan.contexts)
+    sentence = answer(tmp_path, plain, changed(lean, plan=replace(lean.plan, contexts=contexts)))
+    assert "Combined: dup; zero-copy input and output." in sentence
+    assert sentence.endswith("together: one internal memory per core.")
 
 
 def test_what_is_not_supported_is_one_sentence(tmp_path: Path) -> None:
     """All that a runtime lacks is named in one sentence, apart from the answers."""
     names = ("external_memory", "external_mmz")
-    write_run(tmp_path, [result(tmp_path, name, [], failure=NOT_SUPPORTED) for name in names])
-    rows = groups_of(tmp_path)[0].rows
+    rows = group_of(tmp_path, *(result(tmp_path, name, [], failure=NOT_SUPPORTED) for name in names)).rows
     assert answers(rows, ENGLISH) == []
     assert not_supported(rows, ENGLISH) == "Not supported here: All outside (create_mem); All outside (MMZ)."
     assert not_supported(rows[:0], ENGLISH) is None

@@ -6,14 +6,12 @@ import pytest
 
 from reports.base.texts import texts_of
 from reports.sections.contexts import FIT_COLUMNS, context_costs, fit, fit_rows, fit_table, further_costs, npu_totals
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import FAILED, IMPORTED, MIB, dup, even, npu_account, result, write_run
+from tests.reports.stored import FAILED, IMPORTED, MIB, dup, even, group_of, groups_of, npu_account, result, write_run
 
 
 def test_cost_of_each_context_and_slope(tmp_path: Path) -> None:
     """The first context costs 40 MiB, each dup 10, and the slope of a dup is that 10."""
-    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10))])
-    row = groups_of(tmp_path)[0].rows[0]
+    row = group_of(tmp_path, result(tmp_path, "full_dup", dup(40, 10))).rows[0]
     costs = context_costs(row)
     assert [cost.added.median / MIB for cost in costs] == [40] + [10] * 11
     (further,) = further_costs(row)
@@ -22,8 +20,7 @@ def test_cost_of_each_context_and_slope(tmp_path: Path) -> None:
 
 def test_totals_meet_the_application_memory(tmp_path: Path) -> None:
     """The costs of all contexts add up to the application memory over the do-nothing baseline."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(7))])
-    row = groups_of(tmp_path)[0].rows[0]
+    row = group_of(tmp_path, result(tmp_path, "no_reuse", even(7))).rows[0]
     whole = row.memory("application_memory_bytes")
     assert whole is not None
     assert context_costs(row)[-1].total.median == whole.median - IMPORTED
@@ -52,7 +49,7 @@ def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=npu_account)])
     write_run(tmp_path, [result(tmp_path, "full_dup", even(3))], number=2)
     with_account, without = (
-        group.rows[0] for group in sorted(groups_of(tmp_path), key=lambda group: group.info["runtime"], reverse=True)
+        group.rows[0] for group in sorted(groups_of(tmp_path), key=lambda group: group.info.runtime, reverse=True)
     )
     (further,) = further_costs(with_account)
     assert further.npu_slope is not None
@@ -64,8 +61,7 @@ def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
 
 def test_line_of_dup_has_the_shared_weights_as_its_intercept(tmp_path: Path) -> None:
     """Of 40 + 11 x 10 MiB the slope is 10 and the intercept 30 MiB; of NPU memory 4 and the weights' 6."""
-    write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)])
-    row = groups_of(tmp_path)[0].rows[0]
+    row = group_of(tmp_path, result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)).rows[0]
     lines = fit(row, npu=False), fit(row, npu=True)
     assert [(line.slope.median / MIB, line.intercept.median / MIB) for line in lines if line] == [(10, 30), (4, 6)]
     assert [line.largest_residual_bytes for line in lines if line] == pytest.approx([0, 0], abs=1)

@@ -6,8 +6,7 @@ from pathlib import Path
 from reports.base.texts import texts_of
 from reports.results.colours import SCENARIO_COLOURS
 from reports.sections.contexts_figure import contexts, npu_contexts
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import FAILED, dup, even, npu_account, result, write_run
+from tests.reports.stored import FAILED, dup, even, groups_of, npu_account, result, write_run
 
 ENGLISH = texts_of("en")
 #: A dashed line, and a text, as SVG has them.

@@ -8,8 +8,21 @@ from reports.sections.copies import avoided_bytes, copied
 from reports.sections.copies_figure import copies_figure, way_colours
 from reports.sections.copies_table import by_size, copies_table
 from scenarios.catalogue import SCENARIOS
-from tests.reports.results.test_rows import groups_of, row
-from tests.reports.stored import MIB, MODELS, even, npu_account, result, write_run
+from targets.barriers import Copies
+from tests.reports.stored import (
+    LATENCY_NS,
+    MIB,
+    MODELS,
+    changed,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    result,
+    row_of,
+    with_speed,
+    write_run,
+)
 
 ENGLISH = texts_of("en")
 WAYS = [each.name for each in SCENARIOS if "copied_io_4k" in (each.name, each.baseline)]
@@ -29,7 +42,7 @@ def cells(table: Table | None, scenario: str) -> list[str]:
 def test_copies_are_the_mean_over_contexts(tmp_path: Path) -> None:
     """Contexts of two models copy differently; one inference copies what they do in the mean."""
     info = result(tmp_path, "in_turn", even(3), models=MODELS[:2])
-    info["copies"] = [{"input_bytes": 4, "output_bytes": 2}, {"input_bytes": 2, "output_bytes": 0}]
+    info = changed(info, copies=(Copies(4, 2), Copies(2, 0)))
     write_run(tmp_path, [info])
     counted = copied(groups_of(tmp_path)[0].rows[0])
     assert counted is not None
@@ -39,8 +52,7 @@ def test_copies_are_the_mean_over_contexts(tmp_path: Path) -> None:
 def test_avoided_is_what_the_baseline_copies_more(tmp_path: Path) -> None:
     """A way avoids the tensors that it does not copy; without counted copies nothing is said."""
     infos = [result(tmp_path, name, even(3)) for name in WAYS]
-    write_run(tmp_path, infos)
-    (group,) = groups_of(tmp_path)
+    group = group_of(tmp_path, *infos)
     assert {each.scenario: avoided_bytes(each) for each in group.rows} == {
         "copied_io_4k": None,
         "zero_copy_input_4k": 96 * MIB,
@@ -48,19 +60,16 @@ def test_avoided_is_what_the_baseline_copies_more(tmp_path: Path) -> None:
         "zero_copy_io_4k": 144 * MIB,
         "device_io_4k": 144 * MIB,
     }
-    for info in infos:
-        info["copies"] = None
-    write_run(tmp_path, infos)
-    (group,) = groups_of(tmp_path)
-    assert avoided_bytes(row(group, "zero_copy_io_4k")) is None
+    infos = [changed(info, copies=None) for info in infos]
+    group = group_of(tmp_path, *infos)
+    assert avoided_bytes(row_of(group, "zero_copy_io_4k")) is None
     assert copies_table(group, group.rows, ENGLISH) is None
 
 
 def test_rows_of_a_size_stand_together(tmp_path: Path) -> None:
     """Frames stand by their size in words, apart from the streams' model."""
     names = ("copied_io", "zero_copy_io", "copied_io_1080p", "zero_copy_io_1080p", "cuda_copied_io")
-    write_run(tmp_path, [result(tmp_path, name, even(3)) for name in names])
-    (group,) = groups_of(tmp_path)
+    group = group_of(tmp_path, *(result(tmp_path, name, even(3)) for name in names))
     sizes = {size: [each.scenario for each in rows] for size, rows in by_size(group.rows, ENGLISH).items()}
     assert sizes == {
         "Streams' model": ["copied_io", "zero_copy_io"],
@@ -100,8 +109,7 @@ def test_npu_memory_decides_where_there_is_some(tmp_path: Path) -> None:
 def test_figure_has_a_panel_for_each_size(tmp_path: Path) -> None:
     """Each size that was compared is drawn, the ways in the same colours in all."""
     costs = {"copied_io": 40, "zero_copy_io": 20, "copied_io_1080p": 40, "zero_copy_io_1080p": 30, "copied_io_4k": 40}
-    write_run(tmp_path, [result(tmp_path, name, even(cost)) for name, cost in costs.items()])
-    rows = groups_of(tmp_path)[0].rows
+    rows = group_of(tmp_path, *(result(tmp_path, name, even(cost)) for name, cost in costs.items())).rows
     drawing = copies_figure(rows, ENGLISH)
     assert drawing is not None
     for svg in (drawing.wide, drawing.narrow):
@@ -117,7 +125,7 @@ def test_what_is_exactly_equal_is_not_drawn(tmp_path: Path) -> None:
     infos = [result(tmp_path, name, even(3)) for name in WAYS]
     write_run(tmp_path, infos)
     assert copies_figure(groups_of(tmp_path)[0].rows, ENGLISH) is None
-    infos[1]["speed"]["latency_median_ns"][0] += 2_000_000
+    infos[1] = with_speed(infos[1], latency_median_ns=[LATENCY_NS + 2_000_000, LATENCY_NS, LATENCY_NS])
     write_run(tmp_path, infos)
     drawing = copies_figure(groups_of(tmp_path)[0].rows, ENGLISH)
     assert drawing is not None

@@ -1,61 +1,162 @@
+"""The matrix of mechanisms: verdicts by what was measured, with their reasons, on the page and as rows."""
+
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from storage.mechanisms import VERDICTS, Trial
 
 from reports.base.texts import LANGUAGES, texts_of
-from reports.sections.mechanisms import reasons, trials_dates, trials_table
-from tests.reports.stored import MIB, tried
+from reports.results.rows import Group
+from reports.sections.mechanisms import (
+    FAILS,
+    MECHANISM_COLUMNS,
+    MECHANISMS,
+    NOT_SUPPORTED,
+    SAVES_NOTHING,
+    VERDICTS,
+    WORKS,
+    mechanism_rows,
+    mechanisms_table,
+    reasons,
+    verdict_of,
+)
+from targets.outcome import Failure
+from tests.reports.stored import FAILED, MIB, dup, even, group_of, npu_account, result, row_of
 
 ENGLISH = texts_of("en")
+_LACKING = Failure("not_supported", "context", 1, "no allocator <from> Python")
 
 
-def test_verdicts_stand_with_what_was_saved() -> None:
-    """A cell says what the trial came to, with a saving that exceeds its spread and the copies avoided."""
-    table = trials_table([tried()], ENGLISH)
+@pytest.fixture(scope="module")
+def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
+    """Return a group with a mechanism of every verdict."""
+    folder = tmp_path_factory.mktemp("mechanisms")
+    return group_of(
+        folder,
+        result(folder, "no_reuse_one_model", even(40, spread=0.25)),
+        result(folder, "full_dup", dup(40, 10)),
+        result(folder, "shared_context", [], failure=FAILED),
+        result(folder, "in_turn", even(40, spread=1)),
+        result(folder, "internal_reuse", even(39.9, spread=1)),
+        result(folder, "internal_reuse_last_first", even(45, spread=0.1)),
+        result(folder, "external_memory", [], failure=_LACKING),
+        result(folder, "external_mmz", [], failure=_LACKING),
+        result(folder, "copied_io", even(40)),
+        result(folder, "zero_copy_io", even(40)),
+        result(folder, "copied_io_4k", even(40)),
+        result(folder, "zero_copy_io_4k", even(10)),
+        result(folder, "plain", even(40)),
+        result(folder, "lean", even(10)),
+        result(folder, "partial_dup", even(20)),
+    )
+
+
+def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
+    """A saving that can be measured and copies that are avoided stand with the verdict; variants are left out."""
+    table = mechanisms_table([group], ["here"], ENGLISH)
     assert table is not None
-    assert table.heads == ["Mechanism", "ONNX Runtime 1.2.3, python"]
-    cells = {cells[0].text: cells[1].text for _, cells in table.rows}
-    assert cells == {
-        "Full dup": "works; 30.0 ±1.0 MiB application memory saved (50.0 %)",
+    assert (table.heads, table.columns) == (["Mechanism", "here"], ["", "g0"])
+    assert {cells[0].text: cells[1].text for _, cells in table.rows} == {
+        "Partial dup": "not compared",
+        "Full dup": "works; 330.0 ±3.0 MiB application memory saved (68.8 %)",
+        "Shared context": "fails",
         "Internal reuse": "saves nothing",
+        "Internal reuse, largest last": "saves nothing",
         "All outside (create_mem)": "not supported",
         "All outside (MMZ)": "not supported",
         "Zero-copy input and output": "works; 3.00 MiB less copied per inference",
-        "Lean": "fails",
+        "Lean": "works; 360.0 ±0.0 MiB application memory saved (75.0 %); 3.00 MiB less copied per inference; "
+        "of Full dup + Internal reuse + Zero-copy input and output",
     }
 
 
-def test_a_mechanism_that_one_runtime_was_not_tried_with_is_empty() -> None:
-    """Runtimes that were tried with other mechanisms leave their cell empty, and what is unknown stands last."""
-    trials = (Trial("of_tomorrow", "works", "", 2 * MIB, 3 * MIB), Trial("lean", "works", "", combined=("full_dup",)))
-    other = tried("rknn", runtime_version="1.6.0 (9a7b5d24c)", target="vboard:rk3588", trials=trials)
-    table = trials_table([tried(), other], ENGLISH)
+def test_what_a_group_was_not_measured_with_is_empty(group: Group, npu_group: Group) -> None:
+    """Groups stand beside each other; the mechanisms are in the order of the catalogue."""
+    table = mechanisms_table([group, npu_group], ["here", "there"], ENGLISH)
     assert table is not None
-    assert table.heads[2] == "RKNN 1.6.0, vboard:rk3588"
-    rows = {cells[0].text: [cell.text for cell in cells[1:]] for _, cells in table.rows}
-    assert list(rows.items())[-1] == ("of_tomorrow", ["-", "works"])
-    assert rows["Lean"] == ["fails", "works; of Full dup"]
+    cells = {cells[0].text: [cell.text for cell in cells[1:]] for _, cells in table.rows}
+    assert list(cells) == [ENGLISH.scenario(name) for name in MECHANISMS]
+    assert cells["Shared weights"] == ["-", "works; 18.00 ±0.00 MiB NPU memory saved (45.0 %)"]
+    assert cells["Weights outside"][0] == "-"
 
 
-def test_equal_reasons_stand_once() -> None:
-    """Each reason of a runtime names all mechanisms that it is of."""
-    found = reasons([tried()], ENGLISH)
-    assert found[1] == (
-        "ONNX Runtime 1.2.3, python",
-        "All outside (create_mem); All outside (MMZ)",
-        "no allocator <from> Python",
-    )
-    assert len(found) == 3
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_reasons_are_told_once_in_every_language(group: Group, language: str) -> None:
+    """Each reason names all mechanisms that it is of, and what works needs none."""
+    texts = texts_of(language)
+    lines = reasons([group], ["here"], texts)
+    assert [names for _, names, _ in lines] == [
+        texts.scenario("shared_context"),
+        texts.scenario("internal_reuse"),
+        texts.scenario("internal_reuse_last_first"),
+        texts.joined(texts.scenario(name) for name in ("external_memory", "external_mmz")),
+    ]
+    crashed, same, more, lacking = (reason for _, _, reason in lines)
+    assert crashed.startswith(texts("outcome_crashed"))
+    assert same == texts("mechanism_takes_as_much", saved="0.4 ±8.0")
+    assert more == texts("mechanism_takes_more", more="20.0 ±4.4")
+    assert lacking == "no allocator <from> Python"
 
 
-def test_trials_are_dated() -> None:
-    """Each runtime stands with the time when it was tried; without trials there is no table."""
-    assert "tried 2026-01-02 03:04 (UTC)" in trials_dates([tried()], ENGLISH)
-    assert trials_table([], ENGLISH) is None
+def test_a_failure_is_a_reason_with_its_phase(group: Group) -> None:
+    """Which phase, of which context, and the message."""
+    reason = next(reason for _, names, reason in reasons([group], ["here"], ENGLISH) if names == "Shared context")
+    assert reason == "crashed (contexts made, 3): the process was ended by SIGSEGV"
+
+
+def test_a_mechanism_fails_with_its_baseline(tmp_path: Path) -> None:
+    """Where the baseline has no figures that is why; where none is stored nothing is said of the mechanism."""
+    failed = result(tmp_path, "no_reuse_one_model", [], failure=FAILED)
+    group = group_of(tmp_path, failed, result(tmp_path, "full_dup", even(3)), result(tmp_path, "partial_dup", even(3)))
+    verdict = verdict_of(row_of(group, "full_dup"))
+    assert verdict is not None
+    assert verdict.name == FAILS
+    assert verdict_of(row_of(group, "partial_dup")) is None
+    (row,) = mechanism_rows(group)
+    assert row["reason"].startswith("Its baseline No reuse, one model: crashed (")
+    assert (row["memory"], row["saved_bytes"]) == (None, None)
+
+
+def test_outputs_of_another_run_that_differ_are_a_failure(tmp_path: Path) -> None:
+    """Memory that is saved by computing something else is no saving."""
+    baseline = result(tmp_path, "no_reuse_one_model", even(40))
+    group = group_of(tmp_path, baseline, result(tmp_path, "full_dup", dup(40, 10), digest="0000000f"))
+    (row,) = mechanism_rows(group)
+    assert (row["verdict"], row["reason"]) == (FAILS, ENGLISH("differs_from_baseline"))
+
+
+def test_rows_have_figures_and_english_reasons(group: Group) -> None:
+    """Whole bytes of the memory that was weighed, nothing where nothing was measured, in the columns of the export."""
+    rows = {row["scenario"]: row for row in mechanism_rows(group)}
+    assert all(set(row) == set(MECHANISM_COLUMNS) for row in rows.values())
+    full = rows["full_dup"]
+    assert [full[name] for name in ("verdict", "reason", "memory", "combined")] == [WORKS, None, "application", None]
+    sizes = [full[f"{name}_bytes"] for name in ("saved", "spread", "whole", "copies_avoided")]
+    assert sizes == [330 * MIB, 3 * MIB, 480 * MIB, 0]
+    assert rows["lean"]["combined"] == "full_dup internal_reuse zero_copy_io"
+    assert rows["internal_reuse"]["verdict"] == SAVES_NOTHING
+    lacking = rows["external_mmz"]
+    assert (lacking["verdict"], lacking["reason"]) == (NOT_SUPPORTED, "no allocator <from> Python")
+    assert [lacking[name] for name in ("memory", "saved_bytes", "whole_bytes", "copies_avoided_bytes")] == [None] * 4
+
+
+def test_npu_memory_is_weighed_where_there_is_any(tmp_path: Path) -> None:
+    """Application memory, which may say otherwise, is not looked at; one repeat of a ledger is enough."""
+    infos = [result(tmp_path, name, even(3, repeats=1), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
+    (row,) = mechanism_rows(group_of(tmp_path, *infos))
+    assert (row["verdict"], row["memory"], row["saved_bytes"], row["spread_bytes"]) == (WORKS, "npu", 66 * MIB, None)
+
+
+def test_without_mechanisms_there_is_no_table(tmp_path: Path) -> None:
+    """Baselines alone say nothing of mechanisms."""
+    group = group_of(tmp_path, result(tmp_path, "no_reuse", even(3)))
+    assert mechanisms_table([group], ["here"], ENGLISH) is None
+    assert (reasons([group], ["here"], ENGLISH), mechanism_rows(group)) == ([], [])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_verdict_has_words(language: str) -> None:
-    """No verdict of a trial is without its text."""
-    assert {f"trial_{verdict}" for verdict in VERDICTS} <= set(texts_of(language).words)
+    """No verdict is without its text."""
+    assert {f"mechanism_{verdict}" for verdict in VERDICTS} <= set(texts_of(language).words)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from reports.base.texts import texts_of
 from reports.sections.resolutions_figure import resolutions_figure
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import FAILED, even, npu_account, result, write_run
+from tests.reports.stored import FAILED, even, groups_of, npu_account, result, write_run
 
 ENGLISH = texts_of("en")
 NAMES = ("resolutions_2", "shared_weights_2", "resolutions", "shared_weights")

@@ -6,8 +6,7 @@ from reports.base.texts import texts_of
 from reports.results.labels import labels
 from reports.results.rows import newest_of_each
 from reports.sections.savings import runtime_colours, savings_figure, savings_table
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import FAILED, NOT_SUPPORTED, dup, even, npu_account, result, write_run
+from tests.reports.stored import FAILED, NOT_SUPPORTED, changed, dup, even, groups_of, npu_account, result, write_run
 
 ENGLISH = texts_of("en")
 
@@ -59,12 +58,11 @@ def test_figure_has_what_measurably_saves(tmp_path: Path) -> None:
 
 def test_the_newest_group_of_a_runtime_stands_for_it(tmp_path: Path) -> None:
     """Of two versions of one runtime on one target the newer group is chosen."""
-    old = result(tmp_path, "no_reuse", even(40))
-    old["runtime_version"] = "0.0.1"
+    old = changed(result(tmp_path, "no_reuse", even(40)), runtime_version="0.0.1")
     write_run(tmp_path, [old], 1, at="2026-01-01")
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], 2, at="2026-01-02")
     (group,) = newest_of_each(groups_of(tmp_path))
-    assert group.info["runtime_version"] == "1.2.3"
+    assert group.info.runtime_version == "1.2.3"
 
 
 def test_without_comparisons_there_is_no_overview(tmp_path: Path) -> None:

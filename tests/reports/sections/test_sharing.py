@@ -3,11 +3,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from reports.sections.sharing import Finding, findings, shared_memories
+import msgspec
+
+import accounting.sharing
+from accounting.sharing import Shared
+from reports.sections.sharing import Finding, findings_of, shared_memories
+from targets.outcome import Failure
 from tests.reports.results.test_npu import stored
 from tests.reports.stored import MIB, NPU_SIZES, npu_account, runtime_account
 
-FINDING = {"kind": "reads_freed", "context": 3, "buffer": 7, "owner": 0, "amount": 5}
+FREED = accounting.sharing.Finding("reads_freed", context=3, buffer=7, owner=0, amount=5)
 
 
 def shared(storage: Path, scenario: str, **arguments: Any) -> list[tuple[str, int, tuple[int, ...], int | None]]:
@@ -38,7 +43,7 @@ def test_size_is_that_of_the_owner(tmp_path: Path) -> None:
 
 def test_what_was_not_seen_is_not_verified(tmp_path: Path) -> None:
     """A sharing that the plan says and no submit shows is counted as not seen, and without a ledger nobody knows."""
-    unseen = shared(tmp_path / "unseen", "shared_weights", npu=lambda plan: npu_account(plan, shared=[]))
+    unseen = shared(tmp_path / "unseen", "shared_weights", npu=lambda plan: npu_account(plan, shared=()))
     assert unseen == [("weights", 1, (2, 3, 4), 0)]
     unknown = shared(tmp_path / "unknown", "shared_weights", npu=runtime_account)
     assert unknown == [("weights", 1, (2, 3, 4), None)]
@@ -46,10 +51,10 @@ def test_what_was_not_seen_is_not_verified(tmp_path: Path) -> None:
 
 def test_internal_memory_alone_does_not_verify_weights(tmp_path: Path) -> None:
     """Dups that read only the internal memory of their source do not share its weights."""
-    found = [{"kind": "not_shared", "context": each, "buffer": None, "owner": 0, "amount": 0} for each in range(1, 12)]
-    buffers = [{"buffer": 1000, "component": "internal", "size_bytes": 1, "owner": 0, "readers": [2, 4, 6, 8, 10]}]
+    not_shared = tuple(accounting.sharing.Finding("not_shared", context, None, 0, 0) for context in range(1, 12))
+    internal = (Shared(1000, "internal", 1, owner=0, readers=(2, 4, 6, 8, 10)),)
     rows = shared(
-        tmp_path, "full_dup_internal_reuse", npu=lambda plan: npu_account(plan, shared=buffers, findings=found)
+        tmp_path, "full_dup_internal_reuse", npu=lambda plan: npu_account(plan, shared=internal, findings=not_shared)
     )
     assert [(component, owner, seen) for component, owner, _, seen in rows] == [
         ("weights", 1, 0),
@@ -65,15 +70,15 @@ def test_nothing_is_shared_without_reuse(tmp_path: Path) -> None:
 
 def test_findings_are_drawn_together(tmp_path: Path) -> None:
     """Contexts of one kind of finding stand in one, with the addresses of a repeat, not of all."""
-    two = [FINDING, {**FINDING, "context": 4, "amount": 2}]
-    leak = {"kind": "leak", "context": None, "buffer": None, "owner": None, "amount": MIB}
-    row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=[*two, leak]))
-    assert findings(row) == [Finding("reads_freed", (4, 5), (1,), 7), Finding("leak", (), (), MIB)]
+    two = (FREED, msgspec.structs.replace(FREED, context=4, amount=2))
+    leak = accounting.sharing.Finding("leak", None, None, None, MIB)
+    row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(*two, leak)))
+    assert findings_of(row) == [Finding("reads_freed", (4, 5), (1,), 7), Finding("leak", (), (), MIB)]
 
 
 def test_a_configuration_that_failed_has_its_findings_too(tmp_path: Path) -> None:
     """What made the outcome wrong memory is found, though its figures are not compared."""
-    failure = {"kind": "wrong_memory", "phase": "steady", "context": 3, "message": "it did", "last_words": ""}
-    row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=[FINDING]), failure=failure)
-    assert [each.kind for each in findings(row)] == ["reads_freed"]
+    failure = Failure("wrong_memory", "steady", 3, "it did")
+    row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(FREED,)), failure=failure)
+    assert [finding.kind for finding in findings_of(row)] == ["reads_freed"]
     assert shared_memories(row) == []

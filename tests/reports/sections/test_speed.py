@@ -9,24 +9,22 @@ import pytest
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.rows import Group
 from reports.sections.speed import SPEED_COLUMNS, VERDICTS, speed_rows, speed_sentences, speed_table, weighed
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import dup, even, full_run, npu_account, npu_run, result, write_run
+from storage.result import Result
+from tests.reports.stored import dup, even, group_of, groups_of, npu_account, npu_run, result, with_speed, write_run
 
 ENGLISH = texts_of("en")
 
 
-def timed(storage: Path, scenario: str, per_s: Sequence[float], costs: Any = None, **options: Any) -> dict[str, Any]:
+def timed(storage: Path, scenario: str, per_s: Sequence[float], costs: Any = None, **options: Any) -> Result:
     """Return a result with this throughput in each repeat; by default 40 MiB per context."""
     info = result(storage, scenario, even(40, repeats=len(per_s)) if costs is None else costs, **options)
-    info["speed"]["throughput_per_s"] = list(per_s)
-    return info
+    return with_speed(info, throughput_per_s=per_s)
 
 
 def group_with(storage: Path, per_s: Sequence[float], costs: Any = None) -> Group:
     """Return a group of full dup with this throughput, and its baseline with 99, 100 and 101 per second."""
     baseline = timed(storage, "no_reuse_one_model", (99, 100, 101)[: len(per_s)])
-    write_run(storage, [baseline, timed(storage, "full_dup", per_s, costs)])
-    return groups_of(storage)[0]
+    return group_of(storage, baseline, timed(storage, "full_dup", per_s, costs))
 
 
 def test_change_is_in_percent_of_the_baseline(tmp_path: Path) -> None:
@@ -148,10 +146,9 @@ def test_nothing_is_said_where_nothing_computes(tmp_path: Path) -> None:
     assert [speed_rows(row) for row in group.rows if speed_rows(row)] == []
 
 
-def test_a_scenario_without_its_baseline_is_not_weighed(tmp_path: Path) -> None:
+def test_a_scenario_without_its_baseline_is_not_weighed(full_group: Group) -> None:
     """Of a run of every kind those remain that have a baseline with figures; what failed is left out."""
-    full_run(tmp_path)
-    assert [each.row.scenario for each in weighed(groups_of(tmp_path)[0])] == ["partial_dup", "full_dup"]
+    assert [each.row.scenario for each in weighed(full_group)] == ["partial_dup", "full_dup"]
 
 
 def test_exported_row_has_the_columns(tmp_path: Path) -> None:

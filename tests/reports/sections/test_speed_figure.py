@@ -7,8 +7,7 @@ from reports.base.texts import texts_of
 from reports.results.colours import SCENARIO_COLOURS
 from reports.sections.speed_figure import speed_figure, speed_legend
 from scenarios.catalogue import SCENARIOS
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import dup, even, npu_run, result, write_run
+from tests.reports.stored import dup, even, groups_of, npu_run, result, with_speed, write_run
 
 ENGLISH = texts_of("en")
 TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
@@ -40,7 +39,7 @@ def test_points_are_drawn_without_words(tmp_path: Path) -> None:
 def test_a_disturbed_measurement_leaves_room_for_the_others(tmp_path: Path) -> None:
     """A point at ten times the baseline is drawn at the end of the axis, at half as fast again."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
-    infos[1]["speed"]["throughput_per_s"] = [10 * rate for rate in infos[1]["speed"]["throughput_per_s"]]
+    infos[1] = with_speed(infos[1], throughput_per_s=[240.0] * 3)
     write_run(tmp_path, infos)
     drawing = speed_figure(groups_of(tmp_path)[0], ENGLISH)
     assert drawing is not None

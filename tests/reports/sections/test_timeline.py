@@ -2,22 +2,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from reports.base.texts import texts_of
 from reports.sections.timeline import timeline
-from storage.trace import read_trace, write_trace
-from tests.reports.results.test_rows import groups_of
-from tests.reports.stored import even, npu_account, result, write_run
+from storage.result import Result
+from storage.trace import Timeline, Trace, read_trace, write_trace
+from tests.reports.stored import even, group_of, groups_of, npu_account, result, write_run
 
 
-def change_trace(storage: Path, info: dict[str, Any], change: dict[str, list[int]]) -> None:
-    """Write the trace of the first repeat anew, with other values in its timeline."""
-    path = Path(info["repeats"][0]["trace"])
-    trace = read_trace(storage, str(path))
+def change_trace(storage: Path, info: Result, timeline: Timeline) -> None:
+    """Write the trace of the first repeat anew, with another timeline."""
+    path = info.repeats[0].trace
+    trace = read_trace(storage, path, Trace)
     assert trace is not None
-    trace["timeline"].update(change)
-    write_trace(storage, path.parent.name, path.name[: -len(".json.gz")], trace)
+    run, name = path.removeprefix("traces/").removesuffix(".json.gz").split("/")
+    write_trace(storage, run, name, msgspec.structs.replace(trace, timeline=timeline))
 
 
 def ticks(svg: str) -> set[float]:
@@ -28,13 +29,8 @@ def ticks(svg: str) -> set[float]:
 def test_axes_reach_to_the_longest_and_largest(tmp_path: Path) -> None:
     """A scenario that takes longer and more memory than the one drawn first is drawn to its end."""
     infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse", "partial_dup")]
-    change_trace(
-        tmp_path,
-        infos[1],
-        {"times_ns": [0, 20_000_000_000], "rss_bytes": [0, 5000 * 2**20], "system_memory_bytes": [0, 0]},
-    )
-    write_run(tmp_path, infos)
-    (group,) = groups_of(tmp_path)
+    change_trace(tmp_path, infos[1], Timeline([0, 20_000_000_000], [0, 5000 * 2**20], [0, 0]))
+    group = group_of(tmp_path, *infos)
     drawing = timeline(group.rows, texts_of("en"))
     assert drawing is not None
     for svg in (drawing.wide, drawing.narrow):

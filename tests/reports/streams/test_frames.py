@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from reports.claims.claims import claims_rows
 from reports.explanation.explanation import explain
-from reports.results.rows import Group
+from reports.results.rows import Group, Row
 from reports.sections.speed import weighed
 from reports.streams.frames import (
     DECODE_ONLY,
+    HEAP,
     PER_CORE,
     Workload,
     all_frames,
@@ -25,53 +28,67 @@ from reports.streams.frames import (
     throttling,
     workloads,
 )
-from tests.reports.results.test_rows import groups_of, row
-from tests.reports.stored import MIB, STREAMS, full_run, npu_account, write_run
-from tests.reports.stored_streams import (
+from scenarios.frames import STAGES
+from tests.reports.stored import (
     DECODERS,
     DECODING,
+    MIB,
+    STREAMS,
+    changed,
+    full_run,
+    group_of,
+    groups_of,
+    npu_account,
+    row_of,
+    write_run,
+)
+from tests.reports.stored_streams import (
     HOT,
     SCHEDULE,
+    SILENT,
     VIDEO,
     Frames,
+    Shape,
+    grown_until,
+    level,
+    moving,
+    noisy,
     published_run,
     streams_result,
-    trend,
 )
 
-FAST = {**SCHEDULE, "fps": 0.0}
+FAST = dataclasses.replace(SCHEDULE, fps=0.0)
 
 
-def group_of(storage: Path) -> Group:
-    (group,) = groups_of(storage)
-    return group
+@pytest.fixture
+def published(streams_group: Group) -> Workload:
+    """Return the workload of all scenarios of streams."""
+    (workload,) = workloads(streams_group.rows)
+    return workload
 
 
-def workload_of(storage: Path) -> Workload:
-    (found,) = workloads(group_of(storage).rows)
-    return found
+def row_with(storage: Path, frames: Sequence[Frames]) -> Row:
+    """Return the row of no reuse with these streams, one per repeat."""
+    return group_of(storage, streams_result(storage, "streams_no_reuse", frames)).rows[0]
 
 
-def test_memory_is_that_of_import_decoding_and_inference(tmp_path: Path) -> None:
+def test_memory_is_that_of_import_decoding_and_inference(published: Workload) -> None:
     """The parts of every mode add up to its application memory; the first two are those of the decode-only run."""
-    published_run(tmp_path)
-    found = workload_of(tmp_path)
-    for each in found.rows:
-        parts, whole = memory_parts(each, found.decode_only), each.memory("application_memory_bytes")
+    for row in published.rows:
+        parts, whole = memory_parts(row, published.decode_only), row.memory("application_memory_bytes")
         assert parts is not None
         assert parts.decoding is not None
         assert whole is not None
         inference = parts.inference.median if parts.inference else 0
         assert (parts.imported.median, parts.decoding.median) == (30 * MIB, DECODING)
         assert parts.imported.median + parts.decoding.median + inference == whole.median
-        assert (parts.inference is None) == (each.scenario == DECODE_ONLY)
+        assert (parts.inference is None) == (row.scenario == DECODE_ONLY)
 
 
 def test_without_the_decode_only_run_decoders_are_those_of_the_process(tmp_path: Path) -> None:
     """Then what was read when the decoders had been opened stands for decoding, and the parts still add up."""
-    write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse")])
-    (each,) = workload_of(tmp_path).rows
-    parts, whole = memory_parts(each, None), each.memory("application_memory_bytes")
+    row = row_with(tmp_path, [Frames()] * 3)
+    parts, whole = memory_parts(row, None), row.memory("application_memory_bytes")
     assert parts is not None
     assert parts.decoding is not None
     assert parts.inference is not None
@@ -80,14 +97,12 @@ def test_without_the_decode_only_run_decoders_are_those_of_the_process(tmp_path:
     assert parts.imported.median + DECODERS + parts.inference.median == whole.median
 
 
-def test_inference_saved_leaves_import_and_decoding_out(tmp_path: Path) -> None:
+def test_inference_saved_leaves_import_and_decoding_out(published: Workload) -> None:
     """330 MiB saved are 68.75 % of the 480 MiB of inference, and less of the whole."""
-    published_run(tmp_path)
-    found = workload_of(tmp_path)
-    full = found.row("streams_full_dup")
+    full = published.row("streams_full_dup")
     assert full is not None
     assert full.saved_percent is not None
-    assert inference_saved_percent(full, found.decode_only) == pytest.approx(100 * 330 / 480)
+    assert inference_saved_percent(full, published.decode_only) == pytest.approx(100 * 330 / 480)
     assert full.saved_percent < 100 * 330 / 480
 
 
@@ -95,61 +110,56 @@ def test_other_paces_are_other_workloads(tmp_path: Path) -> None:
     """A mode is compared with the baseline that was asked for the same; each workload is shown for itself."""
     published_run(tmp_path)
     write_run(tmp_path, [streams_result(tmp_path, "streams_full_dup", schedule=FAST)], 2, at="2026-02-01T00:00:00")
-    newest, older = workloads(group_of(tmp_path).rows)
-    assert (newest.schedule["fps"], older.schedule["fps"]) == (0.0, 30.0)
-    assert [each.saved for each in newest.rows] == [None]
+    (group,) = groups_of(tmp_path)
+    newest, older = workloads(group.rows)
+    assert (newest.schedule.fps, older.schedule.fps) == (0.0, 30.0)
+    assert [row.saved for row in newest.rows] == [None]
     assert len(older.rows) == 6
-    assert all(each.saved for each in older.rows if each.info["baseline"])
+    assert all(row.saved for row in older.rows if row.info.baseline)
 
 
 def test_a_video_is_known_by_its_contents(tmp_path: Path) -> None:
     """The same video in another place is the same workload."""
-    moved = {**SCHEDULE, "video": {**VIDEO, "path": "/elsewhere/other.mp4"}}
-    infos = [
+    moved = dataclasses.replace(SCHEDULE, video=dataclasses.replace(VIDEO, path="/elsewhere/other.mp4"))
+    group = group_of(
+        tmp_path,
         streams_result(tmp_path, "streams_no_reuse"),
         streams_result(tmp_path, "streams_partial_dup", schedule=moved),
-    ]
-    write_run(tmp_path, infos)
-    assert row(group_of(tmp_path), "streams_partial_dup").saved is not None
+    )
+    assert row_of(group, "streams_partial_dup").saved is not None
 
 
-def test_frames_are_no_inferences(tmp_path: Path) -> None:
+def test_frames_are_no_inferences(streams_group: Group) -> None:
     """The latency of a frame and the rate of frames stand nowhere among those of single inferences."""
-    published_run(tmp_path)
-    group = group_of(tmp_path)
-    assert [(each.latency, each.throughput) for each in group.rows] == [(None, None)] * 6
-    assert weighed(group) == []
+    assert [(row.latency, row.throughput) for row in streams_group.rows] == [(None, None)] * 6
+    assert weighed(streams_group) == []
 
 
-def test_streams_change_no_verdict(tmp_path: Path) -> None:
+def test_streams_change_no_verdict(full_group: Group, tmp_path: Path) -> None:
     """Claims are judged on single inferences, with or without streams beside them."""
-    folders = [tmp_path / name for name in ("alone", "both")]
-    for folder in folders:
-        full_run(folder)
-    published_run(folders[1], 2)
-    alone, both = (claims_rows(group_of(folder)) for folder in folders)
-    assert alone == both
+    full_run(tmp_path)
+    published_run(tmp_path, 2)
+    (both,) = groups_of(tmp_path)
+    assert claims_rows(full_group) == claims_rows(both)
 
 
 def test_what_was_sustained(tmp_path: Path) -> None:
     """A mode that loses up to 1 % kept up; as fast as possible there is nothing to keep up with."""
-    frames = [Frames(per_s=rate) for rate in (119.5, 60.0)]
-    infos = [
-        streams_result(tmp_path, name, [each])
-        for name, each in zip(("streams_no_reuse", "streams_partial_dup"), frames)
-    ]
-    fast = streams_result(tmp_path, "streams_full_dup", [Frames(fps=0)], schedule=FAST)
-    write_run(tmp_path, [*infos, fast])
-    found = {each.scenario: kept_up(each) for each in group_of(tmp_path).rows}
-    assert found == {"streams_no_reuse": True, "streams_partial_dup": False, "streams_full_dup": None}
+    group = group_of(
+        tmp_path,
+        streams_result(tmp_path, "streams_no_reuse", [Frames(per_s=119.5)]),
+        streams_result(tmp_path, "streams_partial_dup", [Frames(per_s=60.0)]),
+        streams_result(tmp_path, "streams_full_dup", [Frames(fps=0)], schedule=FAST),
+    )
+    kept = {row.scenario: kept_up(row) for row in group.rows}
+    assert kept == {"streams_no_reuse": True, "streams_partial_dup": False, "streams_full_dup": None}
 
 
 def test_frames_over_repeats(tmp_path: Path) -> None:
     """Figures are medians of the repeats, the longest latency is that of all, and streams add up to all."""
     repeats = [Frames(per_s=40, latency_ms=50), Frames(per_s=44, latency_ms=60), Frames(per_s=48, latency_ms=400)]
-    write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", repeats)])
-    (each,) = group_of(tmp_path).rows
-    whole, streams = all_frames(each), stream_frames(each)
+    row = row_with(tmp_path, repeats)
+    whole, streams = all_frames(row), stream_frames(row)
     assert whole is not None
     assert whole.per_s.median == 44
     assert whole.latency["p50"].median == 60_000_000
@@ -159,41 +169,48 @@ def test_frames_over_repeats(tmp_path: Path) -> None:
     assert whole.due.median == whole.done.median + whole.dropped.median + whole.missed.median
 
 
-def test_what_has_no_contexts_has_no_stages_of_them(tmp_path: Path) -> None:
+def test_what_has_no_contexts_has_no_stages_of_them(published: Workload) -> None:
     """Of frames that are only decoded nothing is resized, inferred or read."""
-    write_run(tmp_path, [streams_result(tmp_path, DECODE_ONLY, [Frames(per_s=120, decode_only=True)])])
-    (each,) = group_of(tmp_path).rows
-    known = {name: stage(each, name, "p99") for name in ("wait", "decode", "resize", "inference", "output")}
+    assert published.decode_only is not None
+    known = {name: stage(published.decode_only, name, "p99") for name in STAGES}
     assert [name for name, figure in known.items() if figure is None] == ["resize", "inference", "output"]
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "said", "count"),
+    ("shapes", "verdict", "count"),
     [
-        (("level", "growing", "level"), "growing", 1),
-        (("level", "level", "grew_then_level"), "grew_then_level", 1),
-        (("unknown", "level", "level"), "level", 2),
-        (("unknown", "unknown", "unknown"), "unknown", 3),
+        ((level, moving(1), level), "growing", 1),
+        ((level, level, grown_until(30)), "grew_then_level", 1),
+        ((noisy, level, level), "level", 2),
+        ((noisy, noisy, noisy), "unknown", 3),
     ],
 )
-def test_a_leak_in_one_process_is_a_leak(tmp_path: Path, verdicts: tuple[str, ...], said: str, count: int) -> None:
+def test_a_leak_in_one_process_is_a_leak(tmp_path: Path, shapes: Sequence[Shape], verdict: str, count: int) -> None:
     """Of repeats that differ the gravest verdict counts, and in how many it was."""
-    repeats = [Frames(trend=trend(verdict, number)) for number, verdict in enumerate(verdicts)]
-    write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", repeats)])
-    found = growth(group_of(tmp_path).rows[0])
-    assert found is not None
-    assert (found.verdict, found.count, found.repeats) == (said, count, 3)
-    if said == "growing":
-        assert found.slope == pytest.approx(1 * MIB / 60)
+    grown = growth(row_with(tmp_path, [Frames(rss=shape) for shape in shapes]))
+    assert grown is not None
+    assert (grown.verdict, grown.count, grown.repeats) == (verdict, count, 3)
+    if verdict == "growing":
+        assert grown.slope == pytest.approx(1 * MIB / 60, rel=0.01)
+
+
+def test_heap_that_was_not_always_read_has_no_trend(tmp_path: Path) -> None:
+    """RSS has one all the same; repeats without readings are left out."""
+    repeats = [Frames(), Frames(heap=None), Frames(seconds=3.0)]
+    row = row_with(tmp_path, repeats)
+    rss, heap = growth(row), growth(row, HEAP)
+    assert rss is not None
+    assert heap is not None
+    assert (rss.repeats, heap.repeats) == (2, 1)
 
 
 def test_a_machine_that_does_not_say_was_not_seen_to_throttle(tmp_path: Path) -> None:
     """Not known, not throttled, and throttled are three things."""
-    cool = {**HOT, "throttled": []}
-    names = ("streams_no_reuse", "streams_partial_dup", "streams_full_dup")
-    for number, (name, machine) in enumerate(zip(names, (None, cool, HOT)), start=1):
-        write_run(tmp_path, [streams_result(tmp_path, name, [Frames(machine=machine)])], number)
-    unknown, quiet, hot = (throttling(row(group_of(tmp_path), name)) for name in names)
+    cool = msgspec.structs.replace(HOT, throttled=())
+    machines = {"streams_no_reuse": SILENT, "streams_partial_dup": cool, "streams_full_dup": HOT}
+    infos = [streams_result(tmp_path, name, [Frames(machine=machine)]) for name, machine in machines.items()]
+    group = group_of(tmp_path, *infos)
+    unknown, quiet, hot = (throttling(row_of(group, name)) for name in machines)
     assert unknown is None
     assert quiet is not None
     assert quiet.names == ()
@@ -201,37 +218,34 @@ def test_a_machine_that_does_not_say_was_not_seen_to_throttle(tmp_path: Path) ->
     assert (hot.names, hot.share_percent) == (("thermal-cpufreq-0",), 35.0)
 
 
-def test_decoders_are_a_component_of_the_explanation(tmp_path: Path) -> None:
+def test_decoders_are_a_component_of_the_explanation(streams_group: Group) -> None:
     """What decoders take is predicted for itself; it is not taken for what running at the same time takes."""
-    published_run(tmp_path)
-    found = explain(row(group_of(tmp_path), "streams_full_dup"))
-    assert found is not None
-    decoders, at_once = found.measured["decoders"], found.measured["at_once"]
+    explanation = explain(row_of(streams_group, "streams_full_dup"))
+    assert explanation is not None
+    decoders, at_once = explanation.measured["decoders"], explanation.measured["at_once"]
     assert decoders is not None
     assert at_once is not None
     assert (decoders.median, at_once.median) == (DECODERS, DECODING - DECODERS)
-    assert found.error.median == 0
+    assert explanation.error.median == 0
 
 
 def test_nothing_is_claimed_of_fewer_contexts(tmp_path: Path) -> None:
     """(N-1)/N is said of as many contexts as the baseline has: one context per core has a prediction and no claim."""
     published_run(tmp_path, npu=npu_account)
-    group = group_of(tmp_path)
-    fewer, as_many = (explain(row(group, name)) for name in (PER_CORE, "streams_full_dup"))
+    (group,) = groups_of(tmp_path)
+    fewer, as_many = (explain(row_of(group, name)) for name in (PER_CORE, "streams_full_dup"))
     assert fewer is not None
     assert as_many is not None
     assert fewer.naive_percent is None
     assert as_many.naive_percent == pytest.approx(100 * 11 / 12)
     assert fewer.error.median == 0
-    assert explain(row(group, DECODE_ONLY)) is None
+    assert explain(row_of(group, DECODE_ONLY)) is None
 
 
 def test_repeats_that_did_not_come_so_far_are_left_out(tmp_path: Path) -> None:
     """A repeat without frames neither counts nor disturbs those that have them."""
     info = streams_result(tmp_path, "streams_no_reuse", [Frames(per_s=rate) for rate in (40, 44, 48)])
-    info["frames"][1] = None
-    write_run(tmp_path, [info])
-    whole = all_frames(group_of(tmp_path).rows[0])
+    first, _, last = info.frames
+    whole = all_frames(group_of(tmp_path, changed(info, frames=(first, None, last))).rows[0])
     assert whole is not None
-    assert whole.per_s.median == 44
-    assert dataclasses.asdict(whole)["per_s"]["spread"] == 4
+    assert (whole.per_s.median, whole.per_s.spread) == (44, 4)

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reports.page.exported_tables import write_tables
 from reports.page.material import Material
+from reports.results.rows import Group
 from reports.streams.tables import STREAM_COLUMNS
 from tests.reports.page.test_exported_tables import document_of, material_of
-from tests.reports.results.test_rows import groups_of
 from tests.reports.stored import MIB, STREAMS, full_run, write_run
-from tests.reports.stored_streams import HOT, NAMES, SCHEDULE, Frames, published_run, streams_result, trend
+from tests.reports.stored_streams import HOT, NAMES, SCHEDULE, Frames, moving, published_run, streams_result
 
 
-def rows_of(storage: Path) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = document_of(
-        write_tables(material_of(storage), storage / "tables", ["json"]), "streams"
-    )["rows"]
+def rows_of(storage: Path, folder: Path) -> list[dict[str, object]]:
+    """Return the rows of the table of streams, which is written into the folder."""
+    folder = write_tables(material_of(storage), folder / "tables", ["json"])
+    rows: list[dict[str, object]] = document_of(folder, "streams")["rows"]
     return rows
 
 
-def test_each_stream_and_all_of_them_have_a_row(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def published(streams_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+    """Return the rows of all scenarios of streams."""
+    return rows_of(streams_storage, tmp_path_factory.mktemp("tables"))
+
+
+def test_each_stream_and_all_of_them_have_a_row(published: list[dict[str, object]]) -> None:
     """The rows of a configuration's streams add up to that of all, and to what was due."""
-    published_run(tmp_path)
-    rows = rows_of(tmp_path)
-    assert [row["stream"] for row in rows] == ["all", 1, 2, 3, 4] * len(NAMES)
-    for place in range(0, len(rows), STREAMS + 1):
-        whole, *streams = rows[place : place + STREAMS + 1]
+    assert [row["stream"] for row in published] == ["all", 1, 2, 3, 4] * len(NAMES)
+    for place in range(0, len(published), STREAMS + 1):
+        whole, *streams = published[place : place + STREAMS + 1]
         for name in ("due", "done", "dropped", "missed"):
             assert whole[name] == sum(int(str(stream[name])) for stream in streams)
         assert whole["due"] == sum(int(str(whole[name])) for name in ("done", "dropped", "missed"))
@@ -36,10 +41,9 @@ def test_each_stream_and_all_of_them_have_a_row(tmp_path: Path) -> None:
         assert streams[0]["application_memory_bytes"] is None
 
 
-def test_memory_stands_in_the_row_of_all(tmp_path: Path) -> None:
+def test_memory_stands_in_the_row_of_all(published: list[dict[str, object]]) -> None:
     """What application memory is for adds up; what is saved of inference is of the baseline's inference."""
-    published_run(tmp_path)
-    (full,) = (row for row in rows_of(tmp_path) if (row["scenario"], row["stream"]) == ("streams_full_dup", "all"))
+    (full,) = (row for row in published if (row["scenario"], row["stream"]) == ("streams_full_dup", "all"))
     parts = [full[f"{name}_memory_bytes"] for name in ("import", "decoding", "inference")]
     assert parts == [30 * MIB, 64 * MIB, 150 * MIB]
     assert full["application_memory_bytes"] == 244 * MIB
@@ -48,19 +52,19 @@ def test_memory_stands_in_the_row_of_all(tmp_path: Path) -> None:
 
 def test_growth_and_throttling_are_numbers(tmp_path: Path) -> None:
     """A script reads the verdict with its slope, and how much of the time the machine was throttled."""
-    growing = Frames(machine=HOT, trend=trend("growing", 1.02), interrupted=True)
+    growing = Frames(machine=HOT, rss=moving(1.02), interrupted=True)
     write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", [growing])])
-    whole = rows_of(tmp_path)[0]
+    whole = rows_of(tmp_path, tmp_path)[0]
     assert (whole["memory_verdict"], whole["memory_growing_confidence_percent"]) == ("growing", 99.9)
-    assert whole["memory_slope_bytes_per_s"] == pytest.approx(1.02 * MIB / 60, abs=0.001)
+    assert whole["memory_slope_bytes_per_s"] == pytest.approx(1.02 * MIB / 60, rel=1e-6)
     assert (whole["throttled_percent"], whole["interrupted"]) == (35.0, "yes")
 
 
 def test_where_nothing_computes_frames_are_empty(tmp_path: Path) -> None:
     """The row of all remains with its memory; there is none of each stream."""
-    schedule = {**SCHEDULE, "video": None}
+    schedule = replace(SCHEDULE, video=None)
     write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", [Frames(computes=False)], schedule=schedule)])
-    (row,) = rows_of(tmp_path)
+    (row,) = rows_of(tmp_path, tmp_path)
     assert (row["stream"], row["done"], row["latency_p99_ns"], row["video"]) == ("all", None, None, None)
     assert row["decoding_memory_bytes"] is None
     assert row["inference_memory_bytes"] == 474 * MIB
@@ -78,10 +82,9 @@ def test_other_tables_have_no_latency_of_frames(tmp_path: Path) -> None:
     assert not any(row["scenario"] in NAMES for row in document_of(folder, "speed")["rows"])
 
 
-def test_without_streams_the_table_is_empty(tmp_path: Path) -> None:
+def test_without_streams_the_table_is_empty(full_group: Group, tmp_path: Path) -> None:
     """It has its columns all the same."""
-    full_run(tmp_path)
-    folder = write_tables(Material(groups_of(tmp_path)), tmp_path / "tables", ["json"])
+    folder = write_tables(Material([full_group]), tmp_path, ["json"])
     document = document_of(folder, "streams")
     assert document["rows"] == []
     assert set(STREAM_COLUMNS) < set(document["columns"])
