@@ -17,9 +17,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from storage.files import PROGRAMS, WITHOUT_SPEED
-from storage.writing import save_run
-
 from harness.measuring.measurement import Bench
 from harness.measuring.model_sets import BuiltIn, ModelSets
 from harness.measuring.videos import Videos

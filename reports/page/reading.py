@@ -11,7 +11,7 @@ from reports.programs.programs import newest_programs, programs_in
 from reports.results.published import published_rows
 from reports.results.rows import Group, compare, newest_of_each
 from storage.board import board_storage
-from storage.references import RunsError, find_runs
+from storage.references import find_runs
 from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
 from storage.runs import run_of
 
@@ -64,10 +64,7 @@ def _chosen(files: Sequence[StoredRun], words: Iterable[str]) -> list[StoredRun]
     """Return the runs that the words mean: of a number, those in each storage that has it."""
     known = {file.path.resolve(): file for file in files}
     runs = [run_of(file) for file in files]
-    try:
-        paths = [run.path for each in words for run in find_runs(each, runs, Path())]
-    except RunsError as error:
-        raise NoSuchRuns(error) from None
+    paths = [run.path for each in words for run in find_runs(each, runs, Path())]
     chosen = {path.resolve(): known.get(path.resolve()) or read_run_file(path) for path in paths}
     return [file for file in chosen.values() if isinstance(file, StoredRun)]
 

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from reports.__main__ import main
+
 from reports.base.messages import in_words
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.npu import component_memory

@@ -11,7 +11,6 @@ from typing import Any
 import jsonschema
 import pandas as pd
 import pytest
-from storage.files import StoredFile, read_storage
 
 from reports.compare.exports import EXPORTS, absent_metrics, export, left_out, name_of
 from reports.compare.long_form import COLUMNS

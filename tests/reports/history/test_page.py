@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from markupsafe import escape
-from storage.files import StoredFile, read_storage
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.history.levels import History, histories_of

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage.mechanisms import write_trials
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.page.figures import figures_of

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage.files import StoredFile, read_storage
 
 from reports.page.exported_tables import TABLE_FORMATS, TABLES, write_tables
 from reports.page.material import Material

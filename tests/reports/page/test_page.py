@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from markupsafe import escape
-from storage.mechanisms import write_trials
 
 from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of

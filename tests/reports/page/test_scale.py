@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from storage.files import StoredFile, read_storage
-
 from benchmarks.report_scale import make_storage
 from reports.results.rows import compare
 from scenarios.catalogue import SCENARIOS

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from storage.files import StoredFile, read_storage
 
 from reports.base import drawing
 from reports.base.texts import LANGUAGES, texts_of
@@ -17,6 +16,7 @@ from tests.reports.base.test_figures_apart import overlaps
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
+from tests.support import Reusebench
 
 _TEXTS = texts_of("en")
 

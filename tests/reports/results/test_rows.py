@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from storage.files import StoredFile, read_storage
 
 from reports.results.rows import Group
 from scenarios.plan import Model

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from storage.mechanisms import VERDICTS, Trial
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.rows import Group
