@@ -20,9 +20,9 @@ from typing import Any
 from harness.measuring.measurement import Bench
 from harness.measuring.model_sets import BuiltIn, ModelSets
 from harness.measuring.videos import Videos
-from harness.options import Settings, usable_cpus
 from harness.progress import Silent
 from harness.selection import Choice, resolve_targets
+from harness.settings import Settings, usable_cpus
 from reports.base.units import number, shown_unit
 from reports.compare.changes import Change, compare_runs
 from reports.compare.difference import HIGHER, LOWER

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from models import ensure
+from models import Recipe, ensure_all
 from reports.streams.trend import Trend, trend
 from samplers.process import ResidentCounter
 
@@ -75,7 +75,7 @@ def lines(series: int, seconds: int) -> Iterator[str]:
 
 def real_lines(processes: int, seconds: int) -> Iterator[str]:
     """Yield a row for each kind of frames and of leak, of processes that are measured one after another."""
-    model = ensure("tiny", 64, 1)
+    (model,) = ensure_all(".onnx", [Recipe("tiny", 64, 1)])
     yield f"\n{processes} real processes of each kind, {seconds} s each after {_WARM_UP_S} s"
     for leak, piece in {"no leak": 0, **PIECES}.items():
         yield _head(leak)

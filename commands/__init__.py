@@ -14,6 +14,7 @@ from typing import NamedTuple, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from cache import CacheError
 from harness.errors import UserError
 from harness.extras import check_extra, missing_modules
 from models.errors import ModelError
@@ -49,7 +50,17 @@ COMMANDS = {
 }
 
 #: The base error of each package: its message is the sentence for the user.
-_MISTAKES = (AdapterError, ModelError, RecordError, ReportError, StorageError, TargetError, UserError, VideoError)
+_MISTAKES = (
+    AdapterError,
+    CacheError,
+    ModelError,
+    RecordError,
+    ReportError,
+    StorageError,
+    TargetError,
+    UserError,
+    VideoError,
+)
 
 
 class _Reusebench(click.Group):

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
+from cache import written_whole
 from commands.options import PATH
 from harness.extras import check_extra
-from models.cache import fill, written_whole
+from models.built_files import fill
 from models.conversion.converter import ConvertedRecipe, Converter
 from models.errors import ModelError
 from models.megengine.emitter import MegEngineConverter

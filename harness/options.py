@@ -1,51 +1,23 @@
-"""The options of `pytest bench/`, and the settings that they give."""
+"""The options of `pytest bench/`: their declaration, and the settings and models that they come to."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import UserError
 from harness.gate import add_gate_options
 from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
 from harness.selection import add_choice_options
-from runtimes import find_runtime
-from samplers.process import pss_readable
-from scenarios.catalogue import Parameters
-from scenarios.plan import Model, Streams, Video
-from targets.chips import CHIPS
+from harness.settings import Pace, Settings, npu_cores_of, usable_cpus
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = [
-    "Settings",
-    "add_options",
-    "check_kernel",
-    "npu_cores_of",
-    "resolve_model_sets",
-    "resolve_settings",
-    "usable_cpus",
-]
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How streams run."""
-
-    #: Before the steady state.
-    warm_up_s: float = 2.0
-    #: Of the steady state.
-    duration_s: float = 6.0
-    #: Frames per second of each stream; 0: as fast as possible.
-    fps: float = 30.0
-    #: Frames of a stream that may wait for a context.
-    queue: int = 0
+__all__ = ["add_options", "resolve_model_sets", "resolve_settings"]
 
 
 @dataclass(frozen=True)
@@ -88,42 +60,6 @@ _QUICK = Effort(
 )
 #: Streams that are to run so long run once, unless --repeats says otherwise.
 _SOAK_S = 600.0
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the user chose."""
-
-    streams: int
-    contexts: int
-    repeats: int
-    rounds: int
-    sample_hz: float
-    time_limit_s: float
-    idle_s: float
-    #: Usable CPUs: at most so many contexts infer at once on a CPU.
-    cpus: int
-    #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
-    npu_cores: int
-    pace: Pace = Pace()
-
-    def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
-        """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""
-        on_npu = find_runtime(runtime).device == "npu"
-        return Parameters(
-            runtime,
-            tuple(files),
-            self.streams,
-            self.contexts,
-            cores=self.npu_cores if on_npu else self.cpus,
-            rounds=self.rounds,
-            binds=on_npu,
-            schedule=schedule,
-        )
-
-    def schedule(self, video: Video | None) -> Streams:
-        """Return the schedule of streams that play the video; None: nothing is decoded."""
-        return Streams(self.streams, video=video, **asdict(self.pace))
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -228,25 +164,6 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
         npu_cores=npu_cores_of(chip),
         pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
     )
-
-
-def usable_cpus() -> int:
-    """Return how many CPUs this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-def npu_cores_of(chip: str | None) -> int:
-    """Return how many cores the chip's NPU has; where it is not known, 1."""
-    return CHIPS[chip].npu_cores if chip else 1
-
-
-def check_kernel() -> None:
-    """Raise where this kernel does not give the figure that everything is about."""
-    if not pss_readable(os.getpid()):
-        raise UserError(
-            "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps can be read. It needs "
-            "CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"
-        )
 
 
 def resolve_model_sets(option: argparse.Namespace, chip: str | None) -> ModelSets:

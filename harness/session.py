@@ -18,10 +18,10 @@ from harness.errors import NoModels, UserError
 from harness.gate import Verdict, make_gate
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
-from harness.options import check_kernel, resolve_model_sets, resolve_settings
-from harness.places import FILE_SCHEME, storage_folder, writable
+from harness.options import resolve_model_sets, resolve_settings
 from harness.progress import Progress
 from harness.selection import Choice, chip_of, resolve_targets
+from harness.settings import check_kernel
 from samplers.npu import find_npu_sources, has_npu
 from storage.board import board_storage
 from storage.result import Result
@@ -29,8 +29,9 @@ from storage.run_file import WITHOUT_SPEED, RunWriter, python_folder, run_number
 
 __all__ = ["Session"]
 
+_FILE_SCHEME = "file://"
 #: pytest-benchmark's default of --benchmark-storage, which is one for all boards.
-_COMMON_STORAGE = "file://./.benchmarks"
+_COMMON_STORAGE = f"{_FILE_SCHEME}./.benchmarks"
 
 
 class Session:
@@ -45,7 +46,7 @@ class Session:
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
         targets = resolve_targets(Choice.of(config.option))
         check_kernel()
-        self.storage = writable(_storage(config))
+        self.storage = _writable(_storage(config))
         self._gate = make_gate(config.option, self.storage)
         chip = chip_of(targets)
         settings = resolve_settings(config.option, chip)
@@ -220,7 +221,7 @@ def _pass_over(benchmark: Any) -> None:
 def choose_board_storage(config: pytest.Config) -> None:
     """Let each board have its own storage, unless the user has chosen one, which must be a folder."""
     if config.option.benchmark_storage == _COMMON_STORAGE:
-        config.option.benchmark_storage = f"{FILE_SCHEME}{board_storage()}"
+        config.option.benchmark_storage = f"{_FILE_SCHEME}{board_storage()}"
     try:
         _compare_with_newest(config, _storage(config))
     except UserError as error:  # said here, since pytest-benchmark would open it next and show a traceback
@@ -235,4 +236,22 @@ def _compare_with_newest(config: pytest.Config, storage: Path) -> None:
 
 
 def _storage(config: pytest.Config) -> Path:
-    return storage_folder(config.option.benchmark_storage)
+    """Return the folder of --benchmark-storage, or raise UserError where it is none."""
+    uri = config.option.benchmark_storage
+    scheme, separator, path = uri.rpartition("://")
+    if separator and f"{scheme}{separator}" != _FILE_SCHEME:
+        raise UserError(f"--benchmark-storage {uri}: results and traces need a folder; valid: file://PATH or a path")
+    return Path(path)
+
+
+def _writable(folder: Path) -> Path:
+    """Return the folder, made where it is missing; raise UserError where nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise UserError(
+            f"the storage {folder} cannot be written ({error.strerror}). Choose another: "
+            "--benchmark-storage=file://PATH"
+        ) from None

@@ -1,43 +1,48 @@
 """Model files made from code: one description of each network, emitted for the runtimes that read it.
 
-networks/ lists the networks, layers.py what they are made of, onnx_emitter.py writes them as ONNX;
-rknn_emitter.py has rknn-toolkit2 convert these for Rockchip's NPUs, megengine_emitter.py has MegEngine build them.
-Importing this package imports neither numpy nor onnx: the harness must not map the libraries of the
-measured process, since shared pages would count for half there. What is called ensure builds in another process.
+networks/ describes the networks, onnx/ writes them as ONNX files; rknn/ has rknn-toolkit2 convert these for Rockchip's
+NPUs, megengine/ has MegEngine build them, both in environments of their own (conversion/).
+Importing this package imports neither numpy nor onnx: the harness must not map the libraries of the measured process,
+since shared pages would count for half there. Files are made in other processes.
 """
 
 from __future__ import annotations
 
-from models.cache import cache_root, ensure
-from models.errors import ModelError
-from models.megengine.emitter import ensure_mge, ensure_mge_all
-from models.megengine.environment import megengine_folder, megengine_installed, megengine_python
-from models.networks import NETWORKS, NetworkEntry, find_network
-from models.networks.network import Network
-from models.platforms import RKNN_PLATFORMS
-from models.recipe import MEGENGINE_VERSION, MegEngineRecipe, Recipe, RknnRecipe
-from models.rknn.emitter import ensure_rknn, ensure_rknn_all
-from models.rknn.toolkit import toolkit_installed
+from collections.abc import Sequence
+from pathlib import Path
 
-__all__ = [
-    "MEGENGINE_VERSION",
-    "NETWORKS",
-    "RKNN_PLATFORMS",
-    "MegEngineRecipe",
-    "ModelError",
-    "Network",
-    "NetworkEntry",
-    "Recipe",
-    "RknnRecipe",
-    "cache_root",
-    "ensure",
-    "ensure_mge",
-    "ensure_mge_all",
-    "ensure_rknn",
-    "ensure_rknn_all",
-    "find_network",
-    "megengine_folder",
-    "megengine_installed",
-    "megengine_python",
-    "toolkit_installed",
-]
+from models.built_files import ensure
+from models.errors import ModelError
+from models.megengine.emitter import MegEngineConverter
+from models.platforms import find_platform
+from models.recipe import MegEngineRecipe, Recipe, RknnRecipe
+from models.rknn.emitter import RknnConverter
+
+__all__ = ["ModelError", "Recipe", "can_be_weightless", "ensure_all"]
+
+
+def ensure_all(kind: str, recipes: Sequence[Recipe], chip: str | None = None, weightless: bool = False) -> list[Path]:
+    """Return files of this kind from the cache, in order, made first where they are missing or damaged.
+
+    `kind` is how their names end: .onnx, .mge, or .rknn, which is for one chip and may be without weights. Those that
+    are missing are made in one process: to start a converter takes as long as half a conversion. Raises ModelError for
+    an invalid recipe, where the converter is not installed (only where something is to be made), and if it fails;
+    CacheError where a file cannot be written.
+    """
+    if kind == ".rknn":
+        if chip is None:
+            raise ModelError(
+                "a .rknn file is made for one chip, and this machine's is not known; choose one with --target "
+                "vboard:CHIP"
+            )
+        with RknnConverter() as rknn:
+            return rknn.ensure_all([RknnRecipe(recipe, chip, weightless) for recipe in recipes])
+    if kind == ".mge":
+        with MegEngineConverter() as megengine:
+            return megengine.ensure_all([MegEngineRecipe(recipe) for recipe in recipes])
+    return [ensure(recipe) for recipe in recipes]
+
+
+def can_be_weightless(kind: str, chip: str | None) -> bool:
+    """Whether there are files without weights, for contexts that share those of another one."""
+    return kind == ".rknn" and chip is not None and find_platform(chip).removes_weights

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from models.cache import cache_root
+from cache import cache_root
 from targets.errors import TargetError
 
 __all__ = ["check_usable", "fetched_emulator", "locked", "pycache", "root", "sysroot"]

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
-from models.megengine.environment import megengine_installed, megengine_python
+from models.conversion.environments import Environment
+from models.megengine.environment import MEGENGINE
 from runtimes import RuntimeEntry, available
 from targets.base import CHECKOUT
 
 __all__ = ["finds_runtime", "python_with", "refusal"]
 
-#: Runtimes that cannot live in this project's environment: whether theirs is installed, and its interpreter.
-_OWN_ENVIRONMENTS: dict[str, tuple[Callable[[], bool], Callable[[], Path]]] = {
-    "megengine_lite": (megengine_installed, megengine_python),
-}
+#: Runtimes that cannot live in this project's environment, and theirs.
+_OWN_ENVIRONMENTS: dict[str, Environment] = {"megengine_lite": MEGENGINE}
 
 #: Print nothing, and end with 0 where the answer is yes.
 _RUNS_THE_DRIVER = "import sys; sys.exit(sys.version_info < (3, 8))"
@@ -31,10 +28,8 @@ def python_with(entry: RuntimeEntry) -> str | None:
     """
     if available(entry):
         return sys.executable
-    if entry.name in _OWN_ENVIRONMENTS:
-        installed, python = _OWN_ENVIRONMENTS[entry.name]
-        return str(python()) if installed() else None
-    return None
+    own = _OWN_ENVIRONMENTS.get(entry.name)
+    return str(own.python()) if own and own.installed() else None
 
 
 def finds_runtime(interpreter: str, entry: RuntimeEntry) -> bool:

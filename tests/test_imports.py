@@ -14,17 +14,19 @@ from tests.support import CHECKOUT
 #: What each package may import of the others.
 _PACKAGES: dict[str, set[str]] = {
     "messages": set(),
-    "models": set(),
+    "cache": set(),
+    "models": {"cache"},
     "samplers": {"messages"},
     "recorder": {"samplers", "storage"},
     "runtimes": {"messages"},
-    "video": {"models", "runtimes"},
+    "video": {"cache", "runtimes"},
     "scenarios": {"messages", "runtimes", "video"},
-    "targets": {"messages", "models", "runtimes", "samplers", "scenarios"},
+    "targets": {"cache", "messages", "models", "runtimes", "samplers", "scenarios"},
     "accounting": {"scenarios", "targets"},
     "storage": {"accounting", "messages", "samplers", "scenarios", "targets"},
     "harness": {
         "accounting",
+        "cache",
         "messages",
         "models",
         "runtimes",
@@ -36,6 +38,7 @@ _PACKAGES: dict[str, set[str]] = {
     },
     "reports": {"accounting", "messages", "samplers", "scenarios", "storage", "targets"},
     "commands": {
+        "cache",
         "harness",
         "models",
         "recorder",
@@ -62,10 +65,9 @@ _ONLY = {
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},
     ("targets", "samplers"): {"samplers.readings"},
-    ("targets", "models"): {"models.cache", "models.megengine"},
+    ("targets", "models"): {"models.conversion", "models.megengine"},
     ("targets", "runtimes"): {"runtimes.RuntimeEntry", "runtimes.available", "runtimes.base", "runtimes.rknn.library"},
-    ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.plan"},
-    ("video", "models"): {"models.cache", "models.errors"},
+    ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.frames", "scenarios.plan"},
     ("video", "runtimes"): {"runtimes.base"},
     ("scenarios", "video"): {"video.decoder", "video.letterbox"},
     ("harness", "video"): {"video.probe", "video.clip", "video.errors"},
@@ -74,8 +76,9 @@ _ONLY = {
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
     "reports": "errors base results programs sections explanation claims streams compare history page",
+    "harness": "errors extras selection gate settings clock progress measuring options session",
     "samplers": "procfs readings process system npu machine sources observer environment",
-    "models": "errors networks platforms recipe cache conversion onnx rknn megengine __init__",
+    "models": "errors networks platforms recipe built_files conversion onnx rknn megengine __init__",
     "recorder": "errors signals pace phases marks process_tree program recording phase_figures stored_form run_document"
     " summary task",
     "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
@@ -95,7 +98,7 @@ _LIBRARIES = {
     "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},
-    "msgspec": {"accounting", "conftest", "harness", "samplers", "storage", "targets"},
+    "msgspec": {"accounting", "conftest", "harness", "reports", "samplers", "storage", "targets"},
     "pytest": {"bench", "harness", "conftest"},
 }
 

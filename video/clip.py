@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.cache import UNFINISHED, cache_root, locked, run_in_another_process
-from models.errors import ModelError
+from cache import UNFINISHED, CacheError, cache_root, locked, run_in_another_process
 from video.errors import VideoError
 
 __all__ = ["Clip", "ensure_clip"]
@@ -68,7 +67,7 @@ def ensure_clip(clip: Clip = Clip()) -> Path:
                 # Whoever held the lock before may have made it.
                 if not path.exists():
                     _make(clip, path)
-    except ModelError as error:
+    except CacheError as error:
         raise VideoError(
             f"the default video could not be made: {error}. Or give a video of your own with --video FILE"
         ) from None

@@ -10,8 +10,7 @@ from typing import Any
 import av
 from av.error import FFmpegError
 
-from models.cache import written_whole
-from models.errors import ModelError
+from cache import CacheError, written_whole
 from video.clip import Clip
 from video.errors import VideoError
 
@@ -50,7 +49,7 @@ def write_clip(clip: Clip, output: str) -> None:
     try:
         with written_whole(Path(output)) as path:
             _write_with_any(clip, path)
-    except ModelError as error:
+    except CacheError as error:
         raise VideoError(str(error)) from None
 
 

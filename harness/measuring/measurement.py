@@ -12,16 +12,16 @@ from pathlib import Path
 import msgspec
 
 from accounting.sharing import WRONG_READS
+from cache import cache_root
 from harness.errors import NoModels
 from harness.measuring.model_sets import ModelSets
 from harness.measuring.outputs import Outputs
 from harness.measuring.repeat import RepeatMeasurement
 from harness.measuring.result import Configuration, Repeat, build_result
 from harness.measuring.videos import Videos
-from harness.options import Settings
 from harness.progress import Listener
+from harness.settings import Settings
 from messages import Message
-from models.cache import cache_root
 from runtimes import find_runtime
 from samplers.npu import NpuSources
 from scenarios.catalogue import TooFewModels, build_plans, find_scenario

@@ -5,22 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 
+from cache import CacheError
 from harness.errors import NoModels, UserError
-from models import ModelError, Recipe, RknnRecipe, ensure, ensure_mge_all, ensure_rknn_all
-from models.platforms import find_platform
-from runtimes import RUNTIMES, find_runtime
+from models import ModelError, Recipe, can_be_weightless, ensure_all
+from runtimes import RUNTIMES, RuntimeEntry, find_runtime
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
 from scenarios.plan import Model
 
 __all__ = ["BuiltIn", "ModelSets", "Resolution"]
 
-#: The runtime whose models rknn-toolkit2 makes, for one chip.
-_RKNN = "rknn"
-#: The runtime whose models MegEngine makes.
-_MEGENGINE = "megengine_lite"
 #: What the user may give in place of built-in models.
 _IN_PLACE = {STREAMS: "--model FILE", IN_TURN: "--model FILE", RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]"}
 #: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
@@ -60,25 +55,25 @@ class ModelSets:
     #: The chip that RKNN models are for; None: not known.
     chip: str | None = None
     #: By runtime and set: the models, or why there are none, since a conversion that fails takes its time too.
-    _found: dict[tuple[str, str], tuple[Model, ...] | NoModels] = field(default_factory=dict)
+    _known: dict[tuple[str, str], tuple[Model, ...] | NoModels] = field(default_factory=dict)
 
     def of(self, runtime: str, model_set: str) -> tuple[Model, ...]:
         """Return the models of a set for a runtime; raise UserError where they cannot be had."""
         key = (runtime, model_set)
-        if key not in self._found:
+        if key not in self._known:
             try:
-                self._found[key] = self._find(runtime, model_set)
+                self._known[key] = self._models(find_runtime(runtime), model_set)
             except NoModels as error:
-                self._found[key] = error
-            except ModelError as error:
+                self._known[key] = error
+            except (CacheError, ModelError) as error:
                 instead = f". Give your own with {_IN_PLACE[model_set]}" if model_set in _IN_PLACE else ""
-                self._found[key] = NoModels(f"a built-in model could not be built: {error}{instead}")
-        found = self._found[key]
-        if isinstance(found, NoModels):
-            raise found
-        return found
+                self._known[key] = NoModels(f"a built-in model could not be built: {error}{instead}")
+        models = self._known[key]
+        if isinstance(models, NoModels):
+            raise models
+        return models
 
-    def _find(self, runtime: str, model_set: str) -> tuple[Model, ...]:
+    def _models(self, runtime: RuntimeEntry, model_set: str) -> tuple[Model, ...]:
         if model_set == RESOLUTIONS:
             return self._resolutions(runtime)
         if self.files:
@@ -87,8 +82,8 @@ class ModelSets:
                     "--model is given, and this scenario needs the built-in network that takes and returns a camera "
                     "frame. Leave --model out to measure it"
                 )
-            return _of_kind(runtime, "--model", [_model(path) for path in self.files])
-        return tuple(map(_model, self._build(runtime, self._recipes(model_set))))
+            return _readable(runtime, "--model", [_model(path) for path in self.files])
+        return tuple(map(_model, ensure_all(runtime.suffix, self._recipes(model_set), self.chip)))
 
     def _recipes(self, model_set: str) -> list[Recipe]:
         """Return what the built-in models of a set are made from."""
@@ -99,48 +94,34 @@ class ModelSets:
         name, size = self.built_in.stream
         return [Recipe(name, size, seed) for seed in range(1, self.streams + 1)]
 
-    def _resolutions(self, runtime: str) -> tuple[Model, ...]:
+    def _resolutions(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         if self.resolutions:
             option = "--resolution"
-            return _of_kind(runtime, option, [_model(each.file, each.weightless, option) for each in self.resolutions])
+            models = [_model(resolution.file, resolution.weightless, option) for resolution in self.resolutions]
+            return _readable(runtime, option, models)
         if self.files:
             raise NoModels(
                 "--model is given without --resolution: weights are shared between resolutions of one network. Give "
                 "each with --resolution FILE[,WEIGHTLESS], the one with the weights first"
             )
         recipes = [Recipe(name, size, seed=1) for name, size in self.built_in.resolutions]
-        built = self._build(runtime, recipes)
-        # The first has the weights that the others share.
-        weightless = [None, *self._build(runtime, recipes[1:], weightless=True)] if self._removes(runtime) else []
-        return tuple(_model(*each) for each in zip_longest(built, weightless))
-
-    def _build(self, runtime: str, recipes: Sequence[Recipe], weightless: bool = False) -> list[Path]:
-        if runtime == _RKNN:
-            return ensure_rknn_all([RknnRecipe(each, self._known_chip(), weightless) for each in recipes])
-        if runtime == _MEGENGINE:
-            return ensure_mge_all(recipes)
-        return [ensure(each.name, each.size, each.seed) for each in recipes]
-
-    def _removes(self, runtime: str) -> bool:
-        """Whether there are files without weights for the runtime."""
-        return runtime == _RKNN and find_platform(self._known_chip()).removes_weights
-
-    def _known_chip(self) -> str:
-        if self.chip is None:
-            raise NoModels(
-                "a built-in model is made for one chip, and this machine's chip is not known. Give your own with "
-                "--model FILE, or choose a chip with --target vboard:CHIP"
-            )
-        return self.chip
+        files = ensure_all(runtime.suffix, recipes, self.chip)
+        weightless: list[Path | None] = [None] * len(files)
+        if can_be_weightless(runtime.suffix, self.chip):
+            # The first has the weights that the others share.
+            weightless[1:] = ensure_all(runtime.suffix, recipes[1:], self.chip, weightless=True)
+        return tuple(map(_model, files, weightless))
 
 
-def _of_kind(runtime: str, option: str, models: Sequence[Model]) -> tuple[Model, ...]:
+def _readable(runtime: RuntimeEntry, option: str, models: Sequence[Model]) -> tuple[Model, ...]:
     """Return the user's models; raise where a file's name is that of another runtime's models."""
-    own = find_runtime(runtime).suffix
-    others = {entry.suffix for entry in RUNTIMES} - {own}
+    others = {entry.suffix for entry in RUNTIMES} - {runtime.suffix}
     for model in models:
         if Path(model.path).suffix in others:
-            raise NoModels(f"{option} {model.path}: {runtime} reads {own} files. Give one, or choose another --runtime")
+            raise NoModels(
+                f"{option} {model.path}: {runtime.name} reads {runtime.suffix} files. Give one, or choose another "
+                "--runtime"
+            )
     return tuple(models)
 
 

@@ -12,7 +12,7 @@ from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from harness.measuring.frames import FramesWatch
 from harness.measuring.result import Repeat
-from harness.options import Settings
+from harness.settings import Settings
 from messages import Message
 from runtimes import find_runtime
 from samplers.npu import NpuSources

@@ -16,9 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from models.cache import cached_path, fill, is_intact, written_whole
+from cache import cannot_write, end_of, written_whole
+from models.built_files import cached_path, fill, is_intact
 from models.conversion.environments import Environment
-from models.errors import ModelError, cannot_write, end_of
+from models.errors import ModelError
 from models.recipe import MegEngineRecipe, RknnRecipe
 
 __all__ = ["ConvertedRecipe", "Converter"]

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.cache import UNFINISHED, cache_root, locked
-from models.errors import ModelError, cannot_write, end_of
+from cache import UNFINISHED, cache_root, cannot_write, end_of, locked
+from models.errors import ModelError
 
 __all__ = ["Environment", "Installation", "Say"]
 

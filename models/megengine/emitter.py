@@ -1,37 +1,21 @@
 """Makes `.mge` files from the descriptions of the same networks, with MegEngine: fp32, with the ONNX files' weights.
 
-Standard library only: the harness calls ensure_mge_all().
+Standard library only: the harness imports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from models.cache import run_in_another_process
+from cache import run_in_another_process
 from models.conversion.converter import Converter
 from models.megengine.environment import MEGENGINE
-from models.recipe import MegEngineRecipe, Recipe
+from models.recipe import MegEngineRecipe
 
-__all__ = ["MegEngineConverter", "ensure_mge", "ensure_mge_all"]
+__all__ = ["MegEngineConverter"]
 
 _PROGRAM = Path(__file__).resolve().with_name("converter.py")
-
-
-def ensure_mge(recipe: Recipe) -> Path:
-    """Return the `.mge` file from the cache, made first where it is missing or damaged.
-
-    Raises ModelError if MegEngine is not installed (only where something is to be made), and if it fails.
-    """
-    (path,) = ensure_mge_all([recipe])
-    return path
-
-
-def ensure_mge_all(recipes: Sequence[Recipe]) -> list[Path]:
-    """Return the files of all recipes, in order, as ensure_mge() does; those that are missing made in one process."""
-    with MegEngineConverter() as converter:
-        return converter.ensure_all([MegEngineRecipe(recipe) for recipe in recipes])
 
 
 class MegEngineConverter(Converter[MegEngineRecipe]):

@@ -11,13 +11,7 @@ from pathlib import Path
 from models.conversion.environments import Environment, Installation, Say
 from models.recipe import MEGENGINE_VERSION
 
-__all__ = [
-    "MEGENGINE",
-    "install_megengine",
-    "megengine_folder",
-    "megengine_installed",
-    "megengine_python",
-]
+__all__ = ["MEGENGINE", "install_megengine"]
 
 #: v1: the first. v2: with PyAV, which decodes the frames of streams.
 MEGENGINE = Environment(
@@ -57,21 +51,6 @@ _SOURCE_ONLY = "mprop"
 
 #: The proof that both work here. MegEngine shall not make a folder of its own in the user's cache.
 _TRY = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite, av"
-
-
-def megengine_folder() -> Path:
-    """Return the folder of MegEngine's environment, which may not exist yet."""
-    return MEGENGINE.folder()
-
-
-def megengine_python() -> Path:
-    """Return the interpreter that has megengine and megenginelite."""
-    return MEGENGINE.python()
-
-
-def megengine_installed() -> bool:
-    """Whether `.mge` files can be made and run here."""
-    return MEGENGINE.installed()
 
 
 def install_megengine(say: Say, python: str | None = None) -> Path:

@@ -14,7 +14,7 @@ from models.conversion.environments import Environment, Installation, Say
 from models.errors import ModelError
 from models.platforms import TOOLKIT_VERSION
 
-__all__ = ["TOOLKIT", "install_toolkit", "toolkit_folder", "toolkit_installed"]
+__all__ = ["TOOLKIT", "install_toolkit"]
 
 #: v1: the first. Of the Pythons 3.11 comes first, on which the toolkit was tried most.
 TOOLKIT = Environment(
@@ -53,16 +53,6 @@ _TORCH_REQUIREMENTS = ("typing_extensions", "filelock", "sympy", "networkx", "ji
 
 #: The proof that the toolkit works here; PyTorch's builds for CUDA fail at it.
 _TRY = "import torch; from rknn.api import RKNN"
-
-
-def toolkit_folder() -> Path:
-    """Return the folder of the toolkit's environment, which may not exist yet."""
-    return TOOLKIT.folder()
-
-
-def toolkit_installed() -> bool:
-    """Whether `.rknn` files can be made here."""
-    return TOOLKIT.installed()
 
 
 def install_toolkit(say: Say, python: str | None = None, torch: str | None = None) -> Path:

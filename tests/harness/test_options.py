@@ -12,9 +12,10 @@ import pytest
 
 from harness.errors import UserError
 from harness.measuring.model_sets import Resolution
-from harness.options import add_options, check_kernel, resolve_model_sets, resolve_settings
+from harness.options import add_options, resolve_model_sets, resolve_settings
 from harness.places import storage_folder
 from harness.session import choose_board_storage
+from harness.settings import check_kernel
 from samplers import process as process_module
 from storage.board import board_storage
 

@@ -17,7 +17,7 @@ from harness.errors import NoModels
 from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
-from harness.options import Settings
+from harness.settings import Settings
 from messages import Message
 from storage.trace import read_trace
 from targets.base import Target

@@ -16,8 +16,8 @@ import runtimes
 from harness.errors import NoModels
 from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench
-from harness.options import Pace, Settings
 from harness.progress import Silent
+from harness.settings import Pace, Settings
 from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
 

@@ -1,0 +1,108 @@
+"""The user's cache: files that can be made again, each whole or not at all, and the processes that make them.
+
+Standard library only: the harness asks for such files, and a harness that imported numpy, onnx or PyAV would map
+libraries that the measured process maps too, which lowers the PSS of that process.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = [
+    "UNFINISHED",
+    "CacheError",
+    "cache_root",
+    "cannot_write",
+    "end_of",
+    "locked",
+    "run_in_another_process",
+    "written_whole",
+]
+
+_CHECKOUT = Path(__file__).resolve().parent
+
+#: How the names of temporary files and folders end.
+UNFINISHED = ".unfinished"
+
+
+class CacheError(Exception):
+    """A file cannot be made or written; the sentence says why, and what to do next."""
+
+
+def cache_root() -> Path:
+    """Return the folder for everything that can be made again: $XDG_CACHE_HOME/reusebench or ~/.cache/reusebench.
+
+    It may not exist yet. A relative $XDG_CACHE_HOME is ignored, as the XDG base directory specification asks.
+    """
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "reusebench"
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Lend a temporary path to write to, in the same folder; at the end it replaces path in one step.
+
+    Nobody ever sees half a file, not even after a power cut; if the writing fails, path stays as it was.
+    Every OSError inside becomes a CacheError.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            # Replacing it would make a plain file of a device such as /dev/null.
+            raise OSError(errno.EEXIST, "it exists and is not a regular file")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
+        # A folder that cannot be written to shows here, before any work.
+        temporary.touch()
+        try:
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            # Gone already where all went well.
+            with suppress(OSError):
+                temporary.unlink()
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of the folder that path is in; the kernel lets go of it when the process ends, however it ends."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = (path.parent / ".lock").open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    with lock:
+        yield
+
+
+def run_in_another_process(module: str, *arguments: str) -> None:
+    """Run a module of the project with this Python; raise CacheError with its last words if it fails."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+        raise CacheError(f"`{' '.join(command)}` failed ({end_of(done.returncode)}): {last_words}")
+
+
+def end_of(return_code: int) -> str:
+    """Return in words how a process ended; a negative return code is the signal that ended it."""
+    return f"exit code {return_code}" if return_code >= 0 else f"killed by {signal.Signals(-return_code).name}"
+
+
+def cannot_write(path: Path, cause: OSError) -> CacheError:
+    """Return the error of a file or folder that the system does not let be written."""
+    return CacheError(
+        f"cannot write {path}: {cause.strerror or cause}; choose a folder that exists, is writable and has room "
+        "(--output FILE, or XDG_CACHE_HOME for the cache)"
+    )
