@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-SCENARIOS = ("no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse")
+from scenarios.catalogue import scenarios_of
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", scenarios_of("dup"))
 def test_dup(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
     """S streams with C contexts each, laid out as the scenario says."""
     measure(runtime, scenario)

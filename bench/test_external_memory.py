@@ -6,19 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-SCENARIOS = (
-    "runtime_memory",
-    "external_weights",
-    "external_internal",
-    "external_io",
-    "external_memory",
-    "external_dma_heap",
-    "external_physical",
-    "external_mmz",
-)
+from scenarios.catalogue import scenarios_of
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", scenarios_of("external_memory"))
 def test_external_memory(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
     """S x C contexts of one model; the scenario says what the application allocates, and from where."""
     measure(runtime, scenario)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-SCENARIOS = ("in_turn", "internal_reuse", "internal_reuse_last_first")
+from scenarios.catalogue import scenarios_of
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", scenarios_of("internal_reuse"))
 def test_internal_reuse(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
     """One context of each model; they run one after the other."""
     measure(runtime, scenario)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-SCENARIOS = ("plain", "lean")
+from scenarios.catalogue import scenarios_of
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", scenarios_of("lean"))
 def test_lean(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
     """S x C contexts of one model."""
     measure(runtime, scenario)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-SCENARIOS = ("resolutions_2", "shared_weights_2", "resolutions_3", "shared_weights_3", "resolutions", "shared_weights")
+from scenarios.catalogue import scenarios_of
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", scenarios_of("shared_weights"))
 def test_shared_weights(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
     """One context of each resolution."""
     measure(runtime, scenario)

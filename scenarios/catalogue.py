@@ -31,6 +31,8 @@ __all__ = [
     "FRAMES_1080P",
     "IN_TURN",
     "MODEL_SETS",
+    "OTHER_QUESTION",
+    "QUESTIONS",
     "RESOLUTIONS",
     "SCENARIOS",
     "STREAMS",
@@ -39,6 +41,8 @@ __all__ = [
     "TooFewModels",
     "build_plans",
     "find_scenario",
+    "question_of",
+    "scenarios_of",
 ]
 
 #: Which models a scenario is made from: one per stream; several that run one after the other, the largest first; one
@@ -296,12 +300,39 @@ SCENARIOS: Tuple[Scenario, ...] = (
 )
 
 
+#: The questions that scenarios answer, each by the baselines of its scenarios: a file of bench/, a part of the report.
+QUESTIONS: Dict[str, Tuple[str, ...]] = {
+    "dup": ("no_reuse", "no_reuse_one_model"),
+    "internal_reuse": ("in_turn",),
+    "shared_weights": ("resolutions_2", "resolutions_3", "resolutions"),
+    "external_memory": ("runtime_memory",),
+    "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
+    "lean": ("plain",),
+    "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
+}
+#: What stored scenarios answer that this version does not know.
+OTHER_QUESTION = "other"
+
+
+def question_of(scenario: str, baseline: Optional[str]) -> str:
+    """Return the question that a scenario answers, which is that of its baseline."""
+    for question, baselines in QUESTIONS.items():
+        if (baseline or scenario) in baselines:
+            return question
+    return OTHER_QUESTION
+
+
+def scenarios_of(question: str) -> List[str]:
+    """Return the names of a question's scenarios, in the order in which they run."""
+    return [scenario.name for scenario in SCENARIOS if question_of(scenario.name, scenario.baseline) == question]
+
+
 def find_scenario(name: str) -> Scenario:
     """Return the scenario of that name; KeyError names the valid ones."""
     for scenario in SCENARIOS:
         if scenario.name == name:
             return scenario
-    raise KeyError(f"unknown scenario {name!r}; valid: {', '.join(each.name for each in SCENARIOS)}")
+    raise KeyError(f"unknown scenario {name!r}; valid: {', '.join(scenario.name for scenario in SCENARIOS)}")
 
 
 def build_plans(name: str, parameters: Parameters) -> List[Plan]:

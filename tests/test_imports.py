@@ -49,7 +49,7 @@ _PACKAGES: dict[str, set[str]] = {
         "targets",
         "video",
     },
-    "bench": set(),
+    "bench": {"scenarios"},
     "conftest": {"harness", "samplers", "storage"},
 }
 
