@@ -64,7 +64,7 @@ _ONLY = {
     ("targets", "samplers"): {"samplers.readings"},
     ("targets", "models"): {"models.cache", "models.megengine"},
     ("targets", "runtimes"): {"runtimes.RuntimeEntry", "runtimes.available", "runtimes.base", "runtimes.rknn.library"},
-    ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.plan"},
+    ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.frames", "scenarios.plan"},
     ("video", "models"): {"models.cache", "models.errors"},
     ("video", "runtimes"): {"runtimes.base"},
     ("scenarios", "video"): {"video.decoder", "video.letterbox"},
@@ -95,7 +95,7 @@ _LIBRARIES = {
     "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},
-    "msgspec": {"accounting", "conftest", "harness", "samplers", "storage", "targets"},
+    "msgspec": {"accounting", "conftest", "harness", "reports", "samplers", "storage", "targets"},
     "pytest": {"bench", "harness", "conftest"},
 }
 
