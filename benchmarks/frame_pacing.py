@@ -21,7 +21,7 @@ from storage.result import StreamsRun
 from targets.barriers import Frames
 from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import Run, run_plan
-from tests.support import Deaf, models_of
+from tests.support import StubListener, models_of
 
 _TARGET = Target("idle", (sys.executable, "-m", "tests.scenarios.idle_driver"))
 _STREAMS, _CONTEXTS = 4, 3
@@ -30,7 +30,7 @@ _SAMPLE_HZ = 20.0
 _STAGES = {"wait": "due to begun", "decode": "decoding", "queue": "decoded to taken", "resize": "scaling"}
 
 
-class _Listener(Deaf):
+class _Listener(StubListener):
     """Gathers the frames."""
 
     def __init__(self, plan: Plan, observer: Observer) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from typing import Dict, List, Mapping, Tuple, Union
 
 __all__ = ["ENGLISH", "LANGUAGES", "Message", "Value", "read_sentence", "words"]
 
@@ -39,16 +39,6 @@ class Message:
     def __str__(self) -> str:
         """Return the English words."""
         return words(self)
-
-    @staticmethod
-    def from_json(stored: Union[str, Mapping[str, Any]]) -> Message:
-        """Return the message of what dataclasses.asdict made of it, or of a sentence of version 0.1.0."""
-        if isinstance(stored, str):
-            return read_sentence(stored)
-        values: Dict[str, Value] = {}
-        for name, value in stored["values"].items():
-            values[name] = Message.from_json(value) if isinstance(value, dict) else value
-        return Message(stored["code"], values)
 
 
 def words(message: Message, language: str = ENGLISH) -> str:

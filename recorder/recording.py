@@ -180,6 +180,7 @@ class _Recorder:
             self._kill_all()
 
     def _kill_all(self) -> None:
+        self._tree.discover(time.monotonic_ns())
         self._watched.send(signal.SIGKILL)
         for seen in self._tree.live:
             try:

@@ -82,7 +82,6 @@ class Tally:
     """What became of the frames of one stream that count."""
 
     def __init__(self) -> None:
-        self.due = 0
         self.dropped = 0
         self.missed = 0
         #: Of frames that are done; contexts append, `take` empties it.
@@ -97,7 +96,7 @@ class Tally:
     def take(self) -> Dict[str, Any]:
         """Return what was counted so far, and the rows since the last time."""
         rows = [self._rows.popleft() for _ in range(len(self._rows))]
-        return {"due": self.due, "dropped": self.dropped, "missed": self.missed, "rows": rows}
+        return {"dropped": self.dropped, "missed": self.missed, "rows": rows}
 
 
 class Checksums:
@@ -168,7 +167,6 @@ class StreamThread:
         """Pass over the frames until the newest, and return its number."""
         newest = self._clock.newest(self._stream, now_ns)
         missed = sum(self._clock.counts(self._clock.due_ns(self._stream, each)) for each in range(number, newest))
-        self._tally.due += missed
         self._tally.missed += missed
         if self._decoder:
             self._decoder.restart()
@@ -179,7 +177,6 @@ class StreamThread:
         place, image = self._decoder.next_frame() if self._decoder else (0, None)
         frame = Frame(self._stream, place, due_ns, begun_ns, time.monotonic_ns(), image)
         counts = self._clock.counts(due_ns)
-        self._tally.due += counts
         if self._pool is None:
             if counts:
                 self._tally.note(frame)

@@ -301,21 +301,14 @@ class Plan:
         fields = dict(data)
         fields["models"] = tuple(Model(**model) for model in data["models"])
         fields["contexts"] = tuple(_context_from_json(context) for context in data["contexts"])
-        fields["schedule"] = _schedule_from_json(data.get("schedule"))
+        if data["schedule"] is not None:
+            video = data["schedule"]["video"]
+            fields["schedule"] = Streams(**{**data["schedule"], "video": video and Video(**video)})
         return cls(**fields)
 
 
-def _schedule_from_json(data: Optional[Dict[str, Any]]) -> Optional[Streams]:
-    """Return the schedule; runs stored before there were any lack it."""
-    if data is None:
-        return None
-    video = data["video"]
-    return Streams(**{**data, "video": Video(**video) if video else None})
-
-
 def _context_from_json(data: Dict[str, Any]) -> Context:
-    """Return the context; runs stored before contexts had these lists lack them."""
-    lists = {name: tuple(data.get(name, ())) for name in ("outside", "zero_copy")}
+    lists = {name: tuple(data[name]) for name in ("outside", "zero_copy")}
     return Context(**{**data, **lists})
 
 

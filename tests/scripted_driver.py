@@ -2,8 +2,8 @@
 
 A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup of the process (they count from 0),
 `abort@infer1` in any inference of the second context; `differ@dup` lets the outputs of dups differ; `log=FILE` writes
-a line to FILE for each operation, `told=FILE` a line of JSON for what each context was asked for and which contexts
-were inside an inference when another one began.
+a line to FILE for each operation, `calls=FILE` a line of JSON for how each context was made and which contexts were
+inside an inference when another one began.
 
 `create-1-5000@load0` makes NPU buffer 1 of 5000 bytes in the ledger (accounting/ledger.py), `create-1-5000-internal@..`
 one that the context says it allocated itself; `destroy-1@destroy0` gives it back. `submit-1-2-3@infer0` is a run whose
@@ -92,21 +92,21 @@ class Script:
         """Return what stands behind `name=`."""
         return next((part.split("=", 1)[1] for part in self._parts if part.startswith(f"{name}=")), None)
 
-    def tell(self, **fields: Any) -> None:
-        """Write down what the runtime was asked for."""
-        self._write("told", json.dumps(fields))
+    def note(self, **fields: Any) -> None:
+        """Write down a call of the runtime, or of a context."""
+        self._write("calls", json.dumps(fields))
 
     def enter(self, context: int) -> None:
         """Write down which contexts are inside an inference when this one begins, and stay a little."""
-        if self.value("told"):
+        if self.value("calls"):
             with self._lock:
-                self.tell(context=context, inside=list(self._inside))
+                self.note(context=context, inside=list(self._inside))
                 self._inside.append(context)
             time.sleep(0.002)
 
     def leave(self, context: int) -> None:
         """End the inference."""
-        if self.value("told"):
+        if self.value("calls"):
             with self._lock:
                 self._inside.remove(context)
 
@@ -144,12 +144,12 @@ class Script:
                 file.write(line + "\n")
 
     def _create(self, buffer: str, size: str, kind: str = "") -> None:
-        number, asked = int(buffer), int(size)
-        whole = -(-asked // _PAGE_BYTES) * _PAGE_BYTES
-        _append("create", buffer=number, asked_bytes=asked, bytes=whole, flags=3, source="rknpu")
+        number, asked_bytes = int(buffer), int(size)
+        whole = -(-asked_bytes // _PAGE_BYTES) * _PAGE_BYTES
+        _append("create", buffer=number, asked_bytes=asked_bytes, bytes=whole, flags=3, source="rknpu")
         _append("inode", buffer=number, inode=1000 + number)
         if kind:
-            self.allocated.append(Allocation(kind, asked, 1000 + number))
+            self.allocated.append(Allocation(kind, asked_bytes, 1000 + number))
 
     def _destroy(self, buffer: str) -> None:
         _append("destroy", buffer=int(buffer))
@@ -260,15 +260,15 @@ class ScriptedRuntime(Runtime):
 
     def share_internal(self, contexts: Sequence[Context]) -> None:
         """Do what the script says of `share_internal`; what it allocates belongs to the first context."""
-        self._script.tell(operation="share_internal", contexts=[_number(each) for each in contexts])
+        self._script.note(operation="share_internal", contexts=list(map(_number, contexts)))
         self._script.at("share_internal")
         first = contexts[0]
         assert isinstance(first, ScriptedContext)
         first.take_allocated()
 
     def _make(self, operation: str, memory: Memory, source: Context | None = None) -> Context:
-        asked = {"memory": asdict(memory), "source": source and _number(source)}
-        self._script.tell(operation=operation, model=self._script.model, **asked)
+        number = source and _number(source)
+        self._script.note(operation=operation, model=self._script.model, memory=asdict(memory), source=number)
         self._script.at(operation)
         return ScriptedContext(self._script, operation, memory)
 

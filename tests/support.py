@@ -16,7 +16,7 @@ from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan, Step, Streams
 from targets.barriers import BarrierReading, Frames, StepData
 from targets.base import Target
-from targets.measured_process import Listener, Run, run_plan
+from targets.measured_process import Listener, Observer, Run, run_plan
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -26,17 +26,16 @@ SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.scripted_driver"))
 #: Far longer than anything takes; a test fails, and does not hang.
 TIME_LIMIT_S = 60.0
 
-
-#: A reading in which every figure is 0.
+#: A reading in which every figure is 0; on an NPU none is known.
 _PROCESS = ProcessMemory(**dict.fromkeys(ProcessMemory.__struct_fields__, 0))
 _SYSTEM = SystemMemory(**dict.fromkeys(SystemMemory.__struct_fields__, 0))
 _NO_DATA = StepData()
-_NPU = NpuMemory(**dict.fromkeys(NpuMemory.__struct_fields__))
+NPU = NpuMemory(**dict.fromkeys(NpuMemory.__struct_fields__))
 
 
 def reading(npu_bytes: int | None = None, **process: int | None) -> Reading:
     """Return a reading with these figures of the process; with an NPU whose dma-bufs take so much, if any is given."""
-    npu = None if npu_bytes is None else msgspec.structs.replace(_NPU, process_dmabuf_bytes=npu_bytes)
+    npu = None if npu_bytes is None else msgspec.structs.replace(NPU, process_dmabuf_bytes=npu_bytes)
     return Reading(msgspec.structs.replace(_PROCESS, **process), _SYSTEM, npu)
 
 
@@ -86,13 +85,14 @@ class Ended:
 Reusebench = Callable[..., Ended]
 
 
-class Watcher:
-    """An observer that reads no memory: at each barrier it calls `look` with the process's id."""
+class StubObserver:
+    """An observer that reads no memory: at each barrier it calls `look` with the process's id and keeps the answer."""
 
     interval_s = 0.01
 
     def __init__(self, look: Callable[[int], Any] = lambda _: None) -> None:
         self._look = look
+        self.answers: list[Any] = []
         self.pid = 0
         self.samples = 0
         self.attached = False
@@ -110,13 +110,13 @@ class Watcher:
         self.samples += 1
 
     def snapshot(self) -> Reading:
-        """Look; RSS is what was seen, if that is a number."""
-        seen = self._look(self.pid)
-        return reading(rss_bytes=seen if isinstance(seen, int) else 0)
+        """Look."""
+        self.answers.append(self._look(self.pid))
+        return reading()
 
 
-class Deaf:
-    """A listener that keeps nothing of what it hears."""
+class StubListener:
+    """A listener that keeps nothing."""
 
     def step(self, step: Step) -> None:
         """Take no note of a step."""
@@ -128,9 +128,9 @@ class Deaf:
 def walk(
     plan: Plan,
     target: Target = SCRIPTED,
-    observer: Any = None,
+    observer: Observer | None = None,
     time_limit_s: float = TIME_LIMIT_S,
     listener: Listener | None = None,
 ) -> Run:
     """Walk the plan in a process on the target."""
-    return run_plan(target, plan, observer or Watcher(), time_limit_s, listener or Deaf())
+    return run_plan(target, plan, observer or StubObserver(), time_limit_s, listener or StubListener())

@@ -5,31 +5,42 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from storage.files import BadFile, StoredFile, read_storage
-
+from storage.result import Result
+from storage.run_file import BadFile, StoredRun, read_storage
 from tests.support import CHECKOUT, TIME_LIMIT_S
 
 #: As little work as there is; --quick shortens the idle time before each process.
 _SMALL = ("--quick", "--streams=2", "--contexts=2", "--repeats=1", "--rounds=2", "--duration=1")
-
-
 #: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
 _CHOOSE = ("--runtime", "--target", "--rknn-library", "hidden")
 #: Words that only choose streams.
 _STREAMS = ("published", "streams_")
 
-#: A pytest plugin that leaves behind which modules the harness's process has imported.
-_PROBE = """
-import json, os, sys
+_Value = TypeVar("_Value")
 
-def pytest_unconfigure():
-    with open(os.environ["PROBE_OUTPUT"], "w") as file:
-        json.dump(sorted(sys.modules), file)
-"""
+
+def wait_for(look: Callable[[], _Value | None]) -> _Value:
+    """Return what `look` returns as soon as that is something."""
+    end_s = time.monotonic() + TIME_LIMIT_S
+    while time.monotonic() < end_s:
+        value = look()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise TimeoutError(f"nothing for {TIME_LIMIT_S} s")
+
+
+def stored_runs(storage: Path) -> list[StoredRun]:
+    """Return the runs of a storage in which every file is sound."""
+    files = list(read_storage(storage))
+    assert not [file for file in files if isinstance(file, BadFile)]
+    return [file for file in files if isinstance(file, StoredRun)]
 
 
 @dataclass
@@ -40,16 +51,18 @@ class Done:
     words: str
     storage: Path
 
-    def files(self) -> list[StoredFile]:
-        """Return the runs that it stored."""
-        found = list(read_storage(self.storage))
-        assert not [file for file in found if isinstance(file, BadFile)]
-        return [file for file in found if isinstance(file, StoredFile)]
+    def runs(self) -> list[StoredRun]:
+        """Return the runs of its storage."""
+        return stored_runs(self.storage)
 
-    def results(self) -> dict[str, dict[str, Any]]:
+    def results(self) -> dict[str, Result]:
         """Return the results of its one run, by scenario."""
-        (file,) = self.files()
-        return {result.info["scenario"]: result.info for result in file.results}
+        (run,) = self.runs()
+        return {stored.info.scenario: stored.info for stored in run.results}
+
+    def outcomes(self) -> dict[str, str]:
+        """Return the outcomes of its one run, by scenario."""
+        return {name: info.outcome for name, info in self.results().items()}
 
 
 class Bench:
@@ -58,13 +71,12 @@ class Bench:
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder = folder
         self.storage = folder / "storage"
-        (folder / "probe.py").write_text(_PROBE)
-        self._environment = {
-            **os.environ,
-            "XDG_CACHE_HOME": str(cache),
-            "PYTHONPATH": str(folder),
-            "PROBE_OUTPUT": str(folder / "modules.json"),
-        }
+        self._environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(folder)}
+
+    def plugin(self, name: str, code: str) -> tuple[str, str]:
+        """Return the option of a pytest plugin with this code."""
+        (self.folder / f"{name}.py").write_text(code)
+        return "-p", name
 
     def start(self, *arguments: object, cache: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
         """Start it; the arguments stand after those that make it small. `cache` is another one than the tests'.
@@ -72,19 +84,23 @@ class Bench:
         It measures ONNX Runtime, whatever else the machine has, unless the arguments choose; and streams, which take
         seconds each, only where the arguments name them.
         """
-        command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", *_SMALL]
-        command += [f"--benchmark-storage=file://{self.storage}", *map(str, arguments)]
-        if not any(str(each).startswith(_CHOOSE) for each in arguments):
+        words = list(map(str, arguments))
+        command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", "-p", "no:xdist", *_SMALL]
+        command += [f"--benchmark-storage=file://{self.storage}", *words]
+        if not any(word.startswith(_CHOOSE) for word in words):
             command.append("--runtime=onnxruntime")
-        if not any(word in str(each) for word in _STREAMS for each in arguments):
+        if not any(name in word for name in _STREAMS for word in words):
             command.append("--ignore=bench/test_published.py")
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
         environment = {**self._environment, **({"XDG_CACHE_HOME": str(cache)} if cache else {})}
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, **streams)
 
     def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
-        """Wait for it."""
-        rest, _ = process.communicate(timeout=TIME_LIMIT_S)
+        """Wait for it; `words` are what was read of it before."""
+        try:
+            rest, _ = process.communicate(timeout=TIME_LIMIT_S)
+        finally:
+            process.kill()
         return Done(process.returncode, (words + (rest or b"")).decode(), self.storage)
 
     def run(self, *arguments: object, cache: Path | None = None) -> Done:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from storage.files import WITHOUT_SPEED, check_result
 
+from storage.run_file import WITHOUT_SPEED
 from tests.bench.bench_process import Bench, Done
 from tests.support import CHECKOUT
 
@@ -42,10 +42,9 @@ def _ask(*names: str) -> str:
 
 def _virtual(bench: Bench, script: str, *arguments: str) -> Done:
     """Run with a model file in whose name the script stands."""
-    (bench.folder / "virtual.py").write_text(_VIRTUAL)
     model = bench.folder / f"model;{script}"
     model.write_text("model")
-    options = ["-p", "virtual", "--runtime", "scripted", "--model", str(model)]
+    options = [*bench.plugin("virtual", _VIRTUAL), "--runtime", "scripted", "--model", str(model)]
     resolutions = ["--resolution", str(model)] * 4
     return bench.run(*options, *resolutions, *arguments)
 
@@ -56,19 +55,19 @@ def test_everything_is_stored_where_nothing_computes(bench: Bench) -> None:
     done = _virtual(bench, "create-1-5000@load0", _ask(*names))
     assert done.code == 0, done.words
     assert f"{len(names)} passed" in done.words
-    (file,) = done.files()
-    assert {result.info["scenario"] for result in file.results} == names
-    for result in file.results:
-        assert result.stats is None
-        check_result(result.info)
-        assert (result.info["outcome"], result.info["computes"], result.info["target"]) == ("ok", False, "virtual")
-        assert result.info["speed"]["latency_median_ns"] == [None]
+    (run,) = done.runs()
+    assert {stored.info.scenario for stored in run.results} == names
+    for stored in run.results:
+        info = stored.info
+        assert stored.stats is None
+        assert (info.outcome, info.computes, info.target) == ("ok", False, "virtual")
+        assert info.speed.latency_median_ns == (None,)
     no_reuse = done.results()["no_reuse"]
-    assert no_reuse["memory"]["npu_memory_bytes"] == [2 * _PAGE]
-    assert no_reuse["repeats"][0]["npu"]["source"] == "ledger"
-    saved = json.loads(file.path.read_text())
-    assert saved["benchmarks"] == []
-    assert len(saved[WITHOUT_SPEED]) == len(names)
+    assert no_reuse.memory.npu_memory_bytes == (2 * _PAGE,)
+    assert no_reuse.repeats[0].npu is not None
+    assert no_reuse.repeats[0].npu.source == "ledger"
+    saved = json.loads(run.path.read_text())
+    assert (saved["benchmarks"], len(saved[WITHOUT_SPEED])) == ([], len(names))
     questions = {path.stem.replace("test_", "") for path in (CHECKOUT / "bench").glob("test_*.py")}
     assert {entry["group"] for entry in saved[WITHOUT_SPEED]} == questions
 
@@ -79,17 +78,12 @@ def test_wrong_memory_fails(bench: Bench) -> None:
     done = _virtual(bench, f"{buffers};submit-3-2-2@infer1", "-k", "no_reuse_one_model")
     assert done.code == 1, done.words
     (info,) = done.results().values()
-    assert info["outcome"] == "wrong_memory"
+    assert info.outcome == "wrong_memory"
     assert "wrong memory in phase 'steady 1': " in done.words
     assert "Traceback" not in done.words
-    assert [each["kind"] for each in info["repeats"][0]["npu"]["findings"]] == ["reads_foreign", "leak"]
-
-
-def test_nothing_is_stored_where_saving_is_disabled(bench: Bench) -> None:
-    """--benchmark-disable is a dry run also where there are no statistics."""
-    done = _virtual(bench, "plain", "-k", "full_dup", "--benchmark-disable")
-    assert done.code == 0, done.words
-    assert done.files() == []
+    npu = info.repeats[0].npu
+    assert npu is not None
+    assert [finding.kind for finding in npu.findings] == ["reads_foreign", "leak"]
 
 
 @pytest.fixture
@@ -114,26 +108,23 @@ def test_rockchips_adapter_from_end_to_end(rknn: Callable[..., Done]) -> None:
     done = rknn("librknnrt version: 1.6.0", _ask(*_NAMES, *_LACKING))
     assert done.code == 0, done.words
     results = done.results()
-    assert set(results) == _NAMES | _LACKING
-    outcomes = {name: info["outcome"] for name, info in results.items() if info["outcome"] != "ok"}
-    assert outcomes == dict.fromkeys(_LACKING, "not_supported")
+    assert done.outcomes() == {**dict.fromkeys(_NAMES, "ok"), **dict.fromkeys(_LACKING, "not_supported")}
     info = results["internal_reuse"]
-    assert (info["runtime_version"], info["driver_version"]) == ("1.6.0 (double)", "0.9.8")
-    assert [model["name"] for model in info["models"]] == ["model-0", "model-1"]
-    assert info["cores"] == 1
-    (repeat,) = info["repeats"]
-    assert repeat["npu"]["source"] == "runtime"
-    assert [row["internal_bytes"] for row in repeat["npu"]["contexts"]] == [12345, 0]
-    weights = results["shared_weights"]["repeats"][0]["npu"]["contexts"]
-    assert [row["weights_bytes"] for row in weights] == [9000, 0, 0, 0]
+    assert (info.runtime_version, info.driver_version, info.cores) == ("1.6.0 (double)", "0.9.8", 1)
+    assert [model.name for model in info.models] == ["model-0", "model-1"]
+    accounts = [results[name].repeats[0].npu for name in ("internal_reuse", "shared_weights")]
+    internal, weights = (account.contexts if account else () for account in accounts)
+    assert [account and account.source for account in accounts] == ["runtime"] * 2
+    assert [context.internal_bytes for context in internal] == [12345, 0]
+    assert [context.weights_bytes for context in weights] == [9000, 0, 0, 0]
 
 
 def test_a_mini_runtime_says_what_it_lacks(rknn: Callable[..., Done]) -> None:
     """Dup is tried there too; the words of the library are the reason of the skip."""
     done = rknn("librknnmrt version: 2.3.2", "-k", "dup or internal_reuse")
     assert done.code == 0, done.words
-    outcomes = {name: info["outcome"] for name, info in done.results().items()}
     lacking = {"partial_dup", "full_dup", "full_dup_internal_reuse", "shared_context"}
+    outcomes = done.outcomes()
     assert {name for name, outcome in outcomes.items() if outcome == "not_supported"} == lacking
     assert outcomes["internal_reuse"] == outcomes["no_reuse"] == "ok"
     assert "not supported in mini runtime" in done.words

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
-import time
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
-from storage.files import check_result
-from storage.recovery import recover
+from msgspec.structs import astuple
 
-from bench.test_published import SCENARIOS
-from storage.trace import read_trace
-from tests.bench.bench_process import Bench, Done
+from storage.result import FrameCount, Result, StreamsRun
+from storage.trace import Trace, read_trace
+from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
 from video.clip import Clip, ensure_clip
 
-_SCENARIOS = list(SCENARIOS)
-#: Without the first, which only decodes.
-_MODES = _SCENARIOS[1:]
+#: Decoding alone, and two modes of the published test.
+_MODES = ("streams_no_reuse", "streams_full_dup")
+_SCENARIOS = ("streams_decode_only", *_MODES)
+#: What streams have done is kept at every second, not every fifth.
+_KEEPS_OFTEN = "from harness.measuring import repeat\nrepeat._KEEP_EVERY_S = 0.1\n"
 
 
 @pytest.fixture(scope="module")
-def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clip(cache: Path) -> Path:
     """Return half a second of video."""
-    cache = tmp_path_factory.mktemp("clip")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
         return ensure_clip(Clip(320, 180, fps=30, seconds=0.5))
@@ -40,92 +36,90 @@ def published(
     """Return the published experiment, as small as it can be."""
     bench = Bench(tmp_path_factory.mktemp("published"), cache)
     models = [word for model in tiny_models for word in ("--model", model)]
-    done = bench.run("-k", "published", "--video", clip, *models)
+    chosen = " or ".join(f"-{name}]" for name in _SCENARIOS)
+    done = bench.run(f"-k{chosen}", "--video", clip, *models)
     assert done.code == 0, done.words
     return done
 
 
 @pytest.fixture(scope="module")
-def results(published: Done) -> dict[str, dict[str, Any]]:
+def results(published: Done) -> dict[str, Result]:
     """Return its results by scenario."""
-    return published.results()
-
-
-def test_every_mode_of_the_published_test_is_measured(results: dict[str, dict[str, Any]]) -> None:
-    """And decoding alone beside them, and one context for each core."""
-    assert list(results) == _SCENARIOS
+    results = published.results()
+    assert list(results) == list(_SCENARIOS)
     for info in results.values():
-        check_result(info)
-        assert (info["outcome"], info["failure"]) == ("ok", None)
+        assert (info.outcome, info.failure) == ("ok", None)
+    return results
+
+
+def _streams(info: Result) -> tuple[StreamsRun, FrameCount]:
+    """Return what the streams of a result's one repeat came to, and the count of all frames."""
+    (streams,) = info.frames
+    assert streams is not None
+    assert streams.all is not None
+    return streams, streams.all
 
 
 @pytest.mark.parametrize("scenario", _SCENARIOS)
-def test_every_frame_that_was_due_is_accounted_for(results: dict[str, dict[str, Any]], scenario: str) -> None:
-    """In each stream and in all; one second of two streams at 30 frames per second."""
-    (frames,) = results[scenario]["frames"]
-    assert len(frames["streams"]) == 2
-    for figures in (frames["all"], *frames["streams"]):
-        assert figures["due"] == figures["done"] + figures["dropped"] + figures["missed"]
-    assert frames["all"]["due"] == sum(each["due"] for each in frames["streams"]) == 60
-    assert frames["all"]["done"] > 0
-    quantiles = list(frames["all"]["latency_ns"].values())
-    assert quantiles == sorted(quantiles)
-    assert not frames["interrupted"]
+def test_every_frame_that_was_due_is_accounted_for(results: dict[str, Result], scenario: str) -> None:
+    """In each stream and in all; one second of two streams at 30 frames per second. Speed is that of frames."""
+    streams, whole = _streams(results[scenario])
+    counts = streams.streams or ()
+    assert len(counts) == 2
+    for count in (whole, *counts):
+        assert count.due == count.done + count.dropped + count.missed
+    assert whole.due == sum(count.due for count in counts) == 60
+    assert whole.done > 0
+    assert whole.latency_ns is not None
+    assert list(astuple(whole.latency_ns)) == sorted(astuple(whole.latency_ns))
+    assert not streams.interrupted
+    speed = results[scenario].speed
+    assert speed.throughput_per_s == (whole.per_s,)
+    assert speed.latency_median_ns == (whole.latency_ns.p50,)
+    assert 0 <= (speed.frames_lost_percent[0] or 0) < 100
 
 
-def test_memory_of_decoding_is_told_apart(results: dict[str, dict[str, Any]]) -> None:
+def test_memory_of_decoding_is_told_apart(results: dict[str, Result]) -> None:
     """It is about the same in all modes, which differ by what contexts take; decoding alone takes less than any."""
-    decoding = [info["memory"]["decoder_memory_bytes"][0] for info in results.values()]
-    assert min(decoding) > 0
-    assert max(decoding) < 1.5 * min(decoding)
-    whole = {name: info["memory"]["application_memory_bytes"][0] for name, info in results.items()}
+    decoding = [info.memory.decoder_memory_bytes[0] or 0 for info in results.values()]
+    assert 0 < max(decoding) < 1.5 * min(decoding)
+    whole = {name: info.memory.application_memory_bytes[0] or 0 for name, info in results.items()}
     assert whole["streams_decode_only"] == min(whole.values())
 
 
-def test_stages_are_those_of_the_mode(results: dict[str, dict[str, Any]]) -> None:
+def test_stages_are_those_of_the_mode(results: dict[str, Result]) -> None:
     """Decoding alone neither scales nor infers."""
-    alone, full = (results[name]["frames"][0]["stages_ns"] for name in ("streams_decode_only", "streams_full_dup"))
+    alone, full = (_streams(results[name])[0].stages_ns or {} for name in ("streams_decode_only", "streams_full_dup"))
     assert all(full.values())
     assert {name for name, figures in alone.items() if figures} == {"wait", "decode"}
-    inference = full["inference"]["p50"]
-    assert inference > full["output"]["p50"]
 
 
-def test_speed_is_that_of_frames(results: dict[str, dict[str, Any]]) -> None:
-    """pytest-benchmark's statistics are of latencies from when a frame was due; throughput is frames per second."""
-    for info in results.values():
-        (frames,), speed = info["frames"], info["speed"]
-        assert speed["throughput_per_s"] == [frames["all"]["per_s"]]
-        assert speed["latency_median_ns"] == [frames["all"]["latency_ns"]["p50"]]
-        assert 0 <= speed["frames_lost_percent"][0] < 100
-
-
-def test_frames_change_the_outputs(published: Done, results: dict[str, dict[str, Any]]) -> None:
+def test_frames_change_the_outputs(published: Done, results: dict[str, Result]) -> None:
     """What is inferred is the video: frames differ from each other, and are the same in every mode."""
-    seen: dict[tuple[str, str], set[int]] = {}
-    numbers: dict[str, set[int]] = {}
+    of_frame: dict[tuple[str, str], set[int]] = {}
+    of_model: dict[str, set[int]] = {}
     for name in _MODES:
-        (repeat,) = results[name]["repeats"]
-        trace = read_trace(published.storage, repeat["trace"])
+        trace = read_trace(published.storage, results[name].repeats[0].trace, Trace)
         assert trace is not None
-        (steady,) = (each for each in trace["barriers"] if each["phase"] == "steady")
-        assert steady["data"]["unequal_frames"] == [0] * len(results[name]["models"])
-        for model, checksums in zip(results[name]["models"], steady["data"]["frame_checksums"]):
-            numbers.setdefault(model["digest"], set()).update(checksums.values())
+        (steady,) = (reading.data for reading in trace.barriers if reading.phase == "steady")
+        assert set(steady.unequal_frames) == {0}
+        for model, checksums in zip(results[name].models, steady.frame_checksums):
+            of_model.setdefault(model.digest, set()).update(checksums.values())
             for frame, value in checksums.items():
-                seen.setdefault((model["digest"], frame), set()).add(value)
-    assert {len(values) for values in seen.values()} == {1}
-    assert all(len(values) > 5 for values in numbers.values())
+                of_frame.setdefault((model.digest, frame), set()).add(value)
+    assert {len(values) for values in of_frame.values()} == {1}
+    assert all(len(values) > 5 for values in of_model.values())
 
 
 def test_as_fast_as_possible(bench: Bench, clip: Path, tiny_model: Path) -> None:
     """With --fps 0 nothing is lost, whatever the machine can do."""
     done = bench.run("-k", "streams_full_dup_per_core", "--video", clip, "--fps=0", "--model", tiny_model)
     assert done.code == 0, done.words
-    for info in done.results().values():
-        (frames,) = info["frames"]
-        assert frames["all"]["due"] == frames["all"]["done"] > 0
-        assert info["plan"]["schedule"]["fps"] == 0
+    (info,) = done.results().values()
+    _, whole = _streams(info)
+    assert whole.due == whole.done > 0
+    assert info.plan.schedule is not None
+    assert info.plan.schedule.fps == 0
 
 
 def test_a_video_that_is_none_stops_the_session(bench: Bench, tiny_model: Path) -> None:
@@ -134,59 +128,44 @@ def test_a_video_that_is_none_stops_the_session(bench: Bench, tiny_model: Path) 
     assert done.code == pytest.ExitCode.USAGE_ERROR
     assert "--video README.md: " in done.words
     assert "Traceback" not in done.words
-    assert not list(bench.storage.glob("*/*.json"))
+    assert done.runs() == []
 
 
-def _started_streams(bench: Bench, *arguments: object) -> subprocess.Popen[bytes]:
-    """Return a session that measures one configuration for ten minutes, once its streams run."""
-    process = bench.start("-k", "streams_full_dup and not core", "--duration=599", *arguments)
-    until = time.monotonic() + 60
-    while not _frames_run(process):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.1)
+@pytest.fixture
+def running(bench: Bench, clip: Path, tiny_model: Path) -> subprocess.Popen[bytes]:
+    """Return a session that measures one configuration for ten minutes, once it has kept some seconds of streams."""
+    often = bench.plugin("often", _KEEPS_OFTEN)
+    chosen = ("-k", "streams_full_dup and not core", "--duration=599")
+    process = bench.start(*chosen, *often, "--video", clip, "--model", tiny_model)
+    (kept,) = wait_for(lambda: stored_runs(bench.storage))
+    assert not kept.is_finished
+    (result,) = kept.results
+    assert result.info.failure is not None
+    assert result.info.failure.kind == "cut_off"
     return process
 
 
-def _frames_run(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the measured process has a thread for each stream, beside its own and those of the contexts."""
-    for child in psutil.Process(process.pid).children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if "scenarios.driver" in child.cmdline() and child.num_threads() >= 1 + 4 + 2:
-                return True
-    return False
-
-
-def test_ctrl_c_keeps_what_streams_did(bench: Bench, clip: Path, tiny_model: Path) -> None:
-    """The result is stored with all its figures of memory, and says that it was interrupted."""
-    process = _started_streams(bench, "--video", clip, "--model", tiny_model)
-    time.sleep(2.5)
-    process.send_signal(signal.SIGINT)
-    done = bench.finish(process)
+def test_ctrl_c_keeps_what_streams_did(bench: Bench, running: subprocess.Popen[bytes]) -> None:
+    """The result is stored with all its figures of memory, in a finished run, and says that it was interrupted."""
+    running.send_signal(signal.SIGINT)
+    done = bench.finish(running)
     assert done.code == pytest.ExitCode.INTERRUPTED, done.words
+    assert done.runs()[0].is_finished
     (info,) = done.results().values()
-    check_result(info)
-    (frames,) = info["frames"]
-    assert frames["interrupted"]
-    assert 0 < frames["seconds"] < 60
-    assert info["outcome"] == "ok"
-    assert info["memory"]["application_memory_trimmed_bytes"][0] > 0
+    streams, _ = _streams(info)
+    assert streams.interrupted
+    assert 0 < streams.seconds < 599
+    assert info.outcome == "ok"
+    assert (info.memory.application_memory_trimmed_bytes[0] or 0) > 0
 
 
-def test_a_session_that_is_killed_leaves_what_it_measured(bench: Bench, clip: Path, tiny_model: Path) -> None:
-    """As a power cut would: after some seconds of streams they are in the journal, which becomes a run."""
-    process = _started_streams(bench, "--video", clip, "--model", tiny_model)
-    until = time.monotonic() + 60
-    while not list(bench.storage.glob("journals/*/result-*.json")):
-        assert time.monotonic() < until
-        time.sleep(0.2)
-    process.kill()
-    process.communicate()
-    (recovery,) = recover(bench.storage)
-    assert recovery.run is not None
-    (info,) = Done(0, "", bench.storage).results().values()
-    check_result(info)
-    assert info["failure"]["kind"] == "cut_off"
-    (frames,) = info["frames"]
-    assert frames["seconds"] > 4
-    assert frames["all"]["done"] > 0
+def test_a_session_that_is_killed_leaves_what_streams_did(bench: Bench, running: subprocess.Popen[bytes]) -> None:
+    """As a power cut would: after some seconds of streams they are in the run."""
+    running.kill()
+    done = bench.finish(running)
+    (info,) = done.results().values()
+    streams, whole = _streams(info)
+    assert streams.seconds >= 1
+    assert whole.done > 0
+    assert info.failure is not None
+    assert (info.failure.kind, done.runs()[0].is_finished) == ("cut_off", False)

@@ -6,6 +6,7 @@ is installed for them (`reusebench board install`), and where the tiny models ar
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tempfile
@@ -16,15 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage.files import check_result
 
-from accounting.account import account_of_ledger, account_of_runtime
+from accounting.account import Account, account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from accounting.sharing import WRONG_READS
+from accounting.sizes import COMPONENTS
 from models import ModelError, cache_root, ensure_rknn
 from runtimes import find_runtime
 from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan
+from targets.barriers import BarrierReading
 from targets.base import LEDGER_VARIABLE, THIS_INTERPRETER, Target
 from targets.chips import CHIPS, MINI_RUNTIME
 from targets.errors import TargetError
@@ -48,14 +50,14 @@ _LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned
 
 
 def _libraries() -> list[Any]:
-    found = []
+    libraries = []
     for path in sorted((_CACHE / "rknn").glob("*")):
-        try:
-            found.append(read_library(path))
-        except TargetError:
-            continue
-    if found:
-        return [pytest.param(each, id=f"{each.kind}-{each.version}-{each.architecture}") for each in found]
+        with contextlib.suppress(TargetError):
+            library = read_library(path)
+            name = f"{library.kind}-{library.version}-{library.architecture}"
+            libraries.append(pytest.param(library, id=name))
+    if libraries:
+        return libraries
     reason = f"no librknnrt or librknnmrt in {_CACHE / 'rknn'}: put Rockchip's library there, under any name"
     return [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
 
@@ -81,7 +83,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Walked:
-    """A walk on a board: what the process told, and its ledger."""
+    """A walk on a board, and its ledger."""
 
     plan: Plan
     run: Run
@@ -92,20 +94,24 @@ class Walked:
     log: str
 
     @cached_property
-    def account(self) -> dict[str, Any]:
+    def account(self) -> Account:
         """Return the account, of a walk that went well."""
         assert self.run.failure is None, self.run.failure
-        account = account_of_ledger(self.plan, self.run.phases, self.ledger)
+        account = account_of_ledger(self.plan, self.run.barriers, self.ledger)
         assert account is not None
         return account
 
-    def barrier(self, phase: str, context: int | None = None) -> dict[str, Any]:
-        """Return the record of one barrier."""
-        return next(each for each in self.run.phases if (each["phase"], each["context"]) == (phase, context))
+    def barrier(self, phase: str, context: int | None = None) -> BarrierReading:
+        """Return one barrier."""
+        return next(row for row in self.run.barriers if (row.phase, row.context) == (phase, context))
 
     def component(self, name: str) -> list[int]:
         """Return one component of all contexts."""
-        return [row[f"{name}_bytes"] for row in self.account["contexts"]]
+        return [context.size_bytes(name) or 0 for context in self.account.contexts]
+
+    def shared(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Return the owner and the readers of all that is shared."""
+        return [(shared.owner, shared.readers) for shared in self.account.shared]
 
 
 @pytest.fixture(scope="module", params=_libraries())
@@ -167,28 +173,28 @@ def _runs(walked: Callable[[str], Walked], board: Board) -> list[Walked]:
     return [walked(name) for name in _SCENARIOS if not (board.is_mini and name == "full_dup")]
 
 
-def test_the_ledger_is_what_was_asked_for(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Its total is the sum of the sizes that the runtime asked for, in whole pages, and the account's parts are all."""
+def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Its total is the sum of the sizes as the runtime gave them, in whole pages, and the account's parts are all."""
     for run in _runs(walked, board):
-        asked: dict[int, int] = {}
+        live: dict[int, int] = {}
         for event in run.events:
-            if event["at_ns"] <= run.barrier("steady")["at_ns"]:
+            if event["at_ns"] <= run.barrier("steady").at_ns:
                 if event["event"] == "create":
-                    asked[event["buffer"]] = _whole_pages(event["asked_bytes"])
+                    live[event["buffer"]] = _whole_pages(event["asked_bytes"])
                 if event["event"] == "destroy":
-                    del asked[event["buffer"]]
+                    del live[event["buffer"]]
         account = run.account
-        assert account["total_bytes"] == sum(asked.values()) > 0, run.plan.scenario
-        assert sum(size for row in account["contexts"] for size in row.values()) == account["total_bytes"]
-        assert min(size for row in account["contexts"] for size in row.values()) >= 0
-        assert account["unattributed_bytes"] == 0
+        sizes = [context.size_bytes(name) or 0 for context in account.contexts for name in COMPONENTS]
+        assert account.total_bytes == sum(live.values()) == sum(sizes) > 0, run.plan.scenario
+        assert min(sizes) >= 0
+        assert account.unattributed_bytes == 0
 
 
 def test_the_ledger_is_the_librarys_own_log(board: Board, walked: Callable[[str], Walked]) -> None:
     """Every buffer that the library writes of is in the ledger, in order, with its size as asked and in whole pages."""
     for run in _runs(walked, board):
-        logged = [(int(asked), int(size)) for asked, size in _LOGGED_BUFFER.findall(run.log)]
-        created = [(each["asked_bytes"], each["bytes"]) for each in run.events if each["event"] == "create"]
+        logged = [(int(size), int(aligned)) for size, aligned in _LOGGED_BUFFER.findall(run.log)]
+        created = [(event["asked_bytes"], event["bytes"]) for event in run.events if event["event"] == "create"]
         assert created == logged, run.plan.scenario
         assert created
 
@@ -196,8 +202,8 @@ def test_the_ledger_is_the_librarys_own_log(board: Board, walked: Callable[[str]
 def test_everything_is_given_back(board: Board, walked: Callable[[str], Walked]) -> None:
     """When the contexts are destroyed nothing is left, and no run has read what was not its own."""
     for run in _runs(walked, board):
-        assert run.account["left_bytes"] == 0, run.plan.scenario
-        assert [each for each in run.account["findings"] if each["kind"] in WRONG_READS] == []
+        assert run.account.left_bytes == 0, run.plan.scenario
+        assert [finding for finding in run.account.findings if finding.kind in WRONG_READS] == []
         assert run.ledger.submits, "no run was seen, so nothing was verified"
 
 
@@ -207,9 +213,9 @@ def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], 
     made = run.barrier("context", 0)
     # The mini runtime leaves the task list out of its total.
     task_list = run.component("task_list")[0] if board.is_mini else 0
-    assert made["data"]["account"]["dma_bytes"] + task_list == run.ledger.live_bytes(made["at_ns"])
-    weights, found = made["data"]["account"]["weights_bytes"], run.component("weights")[0]
-    assert found > weights if board.is_old else found == weights
+    assert made.data.account["dma_bytes"] + task_list == run.ledger.live_bytes(made.at_ns)
+    reported, counted = made.data.account["weights_bytes"], run.component("weights")[0]
+    assert counted > reported if board.is_old else counted == reported
 
 
 def test_the_librarys_own_words_add_up(board: Board, walked: Callable[[str], Walked]) -> None:
@@ -217,38 +223,34 @@ def test_the_librarys_own_words_add_up(board: Board, walked: Callable[[str], Wal
     if board.is_old:
         pytest.skip(f"librknnrt {board.library.version} counts otherwise")
     for run in _runs(walked, board):
-        said = account_of_runtime(run.plan, run.run.phases)
-        assert said is not None
-        told = [
-            each
-            for barrier in run.run.phases
-            if barrier["phase"] == "first_inference"
-            for each in barrier["data"]["allocations"]
-        ]
-        missing = run.account["total_bytes"] - said["total_bytes"]
-        assert 0 <= missing <= _PAGE * (len(run.plan.contexts) + len(told)), run.plan.scenario
+        reported = account_of_runtime(run.plan, run.run.barriers)
+        assert reported is not None
+        firsts = [reading.data for reading in run.run.barriers if reading.phase == "first_inference"]
+        pages = len(run.plan.contexts) + sum(len(data.allocations) for data in firsts)
+        assert 0 <= run.account.total_bytes - reported.total_bytes <= _PAGE * pages, run.plan.scenario
 
 
 def test_weights_of_dups_count_once(board: Board, walked: Callable[[str], Walked]) -> None:
     """The dup says the weights again, and reads those of its source; everything else it has of its own."""
+    run = walked("full_dup")
     if board.is_mini:
-        failure = walked("full_dup").run.failure
+        failure = run.run.failure
         assert failure is not None
         assert (failure.kind, failure.phase, failure.context) == ("not_supported", "context", 1)
         assert str(failure.message).startswith("rknn_dup_context returned -1 (RKNN_ERR_FAIL): E RKNN")
         assert "not supported in mini runtime" in str(failure.message)
         return
-    run = walked("full_dup")
-    said = [run.barrier("context", index)["data"]["account"]["weights_bytes"] for index in (0, 1)]
-    assert said[0] == said[1] > 0
-    assert run.component("weights")[1] == 0
-    assert run.component("weights")[0] >= said[0]
-    assert {(each["owner"], *each["readers"]) for each in run.account["shared"]} == {(0, 1)}
+    reported = [run.barrier("context", index).data.account["weights_bytes"] for index in (0, 1)]
+    assert reported[0] == reported[1] > 0
+    weights = run.component("weights")
+    assert weights[1] == 0
+    assert weights[0] >= reported[0]
+    assert set(run.shared()) == {(0, (1,))}
     for component in ("internal", "register_commands", "task_list"):
         own = run.component(component)
         assert own[1] > 0
         assert abs(own[0] - own[1]) < _PAGE, component
-    assert "not_shared" not in [each["kind"] for each in run.account["findings"]]
+    assert "not_shared" not in [finding.kind for finding in run.account.findings]
 
 
 def test_internal_reuse_saves_the_smaller(board: Board, walked: Callable[[str], Walked]) -> None:
@@ -258,49 +260,43 @@ def test_internal_reuse_saves_the_smaller(board: Board, walked: Callable[[str], 
     apart, together = walked("in_turn"), walked("internal_reuse")
     sizes = apart.component("internal")
     assert together.component("internal") == [_whole_pages(max(sizes)), 0]
-    assert [(each["owner"], each["readers"]) for each in together.account["shared"]] == [(0, [1])]
+    assert together.shared() == [(0, (1,))]
     # The mini runtime keeps weights apart then, which fills further pages.
     pages = 2 * 2 * _PAGE if board.is_mini else 0
-    saved = apart.account["total_bytes"] - together.account["total_bytes"]
-    assert min(sizes) - pages <= saved <= min(sizes)
+    assert min(sizes) - pages <= apart.account.total_bytes - together.account.total_bytes <= min(sizes)
 
 
 def test_a_slave_reads_its_masters_weights(board: Board, walked: Callable[[str], Walked]) -> None:
     """Where the library knows shared weights it is seen; where it ignores the flag, that is a finding."""
     run = walked("shared_weights")
-    findings = [(each["kind"], each["context"], each["owner"]) for each in run.account["findings"]]
+    findings = [(finding.kind, finding.context, finding.owner) for finding in run.account.findings]
     if board.is_mini:
         assert findings == [("not_shared", 1, 0)]
         return
     assert findings == []
-    assert (0, [1]) in [(each["owner"], each["readers"]) for each in run.account["shared"]]
+    assert (0, (1,)) in run.shared()
     assert run.component("weights")[1] < run.component("weights")[0]
 
 
 def test_memory_from_outside_is_told_by_its_kind(walked: Callable[[str], Walked]) -> None:
     """What the adapter allocated stands under its own component, with as many bytes as it asked for, in whole pages."""
     run = walked("external_memory")
-    told = run.barrier("first_inference", 0)["data"]["allocations"]
-    asked = dict.fromkeys(("weights", "internal", "input", "output"), 0)
-    for each in told:
-        asked[each["kind"]] += _whole_pages(each["asked_bytes"])
-    assert all(asked.values())
-    row = run.account["contexts"][0]
-    assert row["weights_bytes"] == asked["weights"]
-    assert row["io_bytes"] == asked["input"] + asked["output"]
-    assert row["internal_bytes"] == asked["internal"]
+    sizes = dict.fromkeys(("weights", "internal", "input", "output"), 0)
+    for allocation in run.barrier("first_inference", 0).data.allocations:
+        sizes[allocation.kind] += _whole_pages(allocation.asked_bytes)
+    assert all(sizes.values())
+    first = run.account.contexts[0]
+    assert (first.weights_bytes, first.internal_bytes) == (sizes["weights"], sizes["internal"])
+    assert first.io_bytes == sizes["input"] + sizes["output"]
 
 
 def test_bound_tensors_are_the_only_ones(board: Board, walked: Callable[[str], Walked]) -> None:
     """With input and output in place the library makes none of its own: all that comes with the first inferences."""
     run = walked("zero_copy_io")
-    kinds = [each["kind"] for each in run.barrier("first_inference", 1)["data"]["allocations"]]
+    kinds = [allocation.kind for allocation in run.barrier("first_inference", 1).data.allocations]
     assert {"input", "output"} == set(kinds)
-    made = [
-        buffer
-        for buffer in run.ledger.buffers.values()
-        if run.barrier("context", 1)["at_ns"] < buffer.born_ns <= run.barrier("first_inference", 1)["at_ns"]
-    ]
+    begin_ns, end_ns = run.barrier("context", 1).at_ns, run.barrier("first_inference", 1).at_ns
+    made = [buffer for buffer in run.ledger.buffers.values() if begin_ns < buffer.born_ns <= end_ns]
     assert len(made) == 2 * len(kinds) or board.is_old
 
 
@@ -311,10 +307,10 @@ def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board) -> None:
     done = bench.run(*options, "-k", "in_turn", cache=_CACHE.parent)
     assert done.code == 0, done.words
     (info,) = done.results().values()
-    check_result(info)
-    assert (info["outcome"], info["runtime"], info["computes"]) == ("ok", "rknn", False)
-    assert (info["target"], info["chip"]) == (board.target.name, board.target.chip)
-    assert info["runtime_version"].startswith(board.library.version)
-    assert info["driver_version"]
-    assert info["repeats"][0]["npu"]["source"] == "ledger"
-    assert info["memory"]["npu_left_bytes"] == [0]
+    assert (info.outcome, info.runtime, info.computes) == ("ok", "rknn", False)
+    assert (info.target, info.chip) == (board.target.name, board.target.chip)
+    assert (info.runtime_version or "").startswith(board.library.version)
+    assert info.driver_version
+    assert info.repeats[0].npu is not None
+    assert info.repeats[0].npu.source == "ledger"
+    assert info.memory.npu_left_bytes == (0,)

@@ -11,19 +11,20 @@ from typing import Any
 
 import pytest
 
-from tests.reports.stored import FAILED, MIB, dup, even, npu_account, result, write_run
+from storage.result import Result
+from tests.reports.stored import FAILED, MIB, changed, dup, even, npu_account, result, with_memory, write_run
 from tests.support import Ended, Reusebench
 
 LIMIT = ("--fail", "application_memory:2%+512KiB")
 
 
-def store(storage: Path, number: int, *infos: dict[str, Any]) -> None:
+def store(storage: Path, number: int, *infos: Result) -> None:
     write_run(storage, list(infos), number, f"2026-01-{number:02}T00:00:00")
 
 
-def grown(storage: Path, mib: float = 0.0, **changes: Any) -> dict[str, Any]:
+def grown(storage: Path, mib: float = 0.0, **changes: Any) -> Result:
     """Return full dup with so much more in each of 12 contexts."""
-    return {**result(storage, "full_dup", dup(40 + mib, 10 + mib)), **changes}
+    return changed(result(storage, "full_dup", dup(40 + mib, 10 + mib)), **changes)
 
 
 @pytest.fixture
@@ -152,8 +153,8 @@ def test_counted_memory(tmp_path: Path, reusebench: Reusebench) -> None:
     storage = tmp_path / "npu"
     for number, more in ((1, 0), (2, 1)):
         info = result(storage, "full_dup", dup(40, 10), npu=npu_account, computes=False)
-        info["memory"]["npu_memory_bytes"] = [size + more for size in info["memory"]["npu_memory_bytes"]]
-        store(storage, number, info)
+        sizes = [(size or 0) + more for size in info.memory.npu_memory_bytes]
+        store(storage, number, with_memory(info, npu_memory_bytes=sizes))
     done = reusebench("compare", 1, 2, "--storage", storage, "--fail", "npu_memory:0")
     assert done.exit_code == 1
     assert "+1 B ±0.00 MiB" in done.out

@@ -117,7 +117,7 @@ def test_what_failed_is_named(tmp_path: Path, reusebench: Reusebench) -> None:
     assert done.exit_code == 1
     assert len(json.loads(done.out)) > 0
     assert done.err.startswith("Warning: not in the export: 0001_run: onnxruntime shared_context (4 x 3, ")
-    assert done.err.endswith(f": {FAILED['kind']}\n")
+    assert done.err.endswith(f": {FAILED.kind}\n")
 
 
 def test_nothing_but_failures(tmp_path: Path, reusebench: Reusebench) -> None:

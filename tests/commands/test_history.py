@@ -88,9 +88,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, reusebench: Reusebench) -> N
     assert "0002_run.json" in (tmp_path / "out" / "history.html").read_text()
 
 
-def test_boards_are_series_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
-) -> None:
+def test_boards_are_series_of_their_own(tmp_path: Path, reusebench: Reusebench) -> None:
     """The folder above two boards has the series of both, and a change is told with its board."""
     for board in ("board-a", "board-b"):
         make_history(tmp_path / "boards" / board, 12, 1, machine(board=board))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -12,13 +13,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from storage.files import StoredFile, read_storage
 
+from storage.program import Program
+from storage.run_file import StoredRun, read_storage
 from storage.runs import run_of
-from storage.trace import read_trace
+from storage.trace import ProgramTrace, read_trace
 from tests.support import CHECKOUT, Reusebench
 
 _MIB = 2**20
@@ -28,16 +29,16 @@ _LIMIT_S = 60
 _PHASES = """
 import os, time
 mark = {mark}
-time.sleep(0.15)
+time.sleep(0.5)
 mark("load")
 held = bytearray(24 << 20)
 time.sleep(0.3)
 mark("steady")
-time.sleep(0.4)
+time.sleep(0.6)
 mark("load")
+del held
 time.sleep(0.1)
 mark("end")
-del held
 time.sleep(0.6)
 """
 _TO_FILE = "lambda name: open(os.environ['REUSEBENCH_PHASES'], 'a').write(name + chr(10))"
@@ -91,22 +92,27 @@ class Done:
     storage: Path
 
     @property
-    def program(self) -> dict[str, Any]:
-        """The recorded program."""
-        (file,) = self.files
-        (program,) = file.programs
+    def program(self) -> Program:
+        """The recorded program of its one run."""
+        (run,) = _runs(self.storage)
+        (program,) = run.programs
         return program
 
-    @property
-    def files(self) -> list[StoredFile]:
-        """All stored runs."""
-        found = list(read_storage(self.storage))
-        assert all(isinstance(each, StoredFile) for each in found), found
-        return [each for each in found if isinstance(each, StoredFile)]
-
-    def values(self, figure: str) -> dict[str, Any]:
+    def values(self, figure: str) -> dict[str, int]:
         """Return the first repeat's figure of each phase."""
-        return {phase["name"]: phase["memory"][f"{figure}_bytes"][0] for phase in self.program["phases"]}
+        return {phase.name: getattr(phase.memory, f"{figure}_bytes")[0] for phase in self.program.phases}
+
+    def trace(self, repeat: int = 0) -> ProgramTrace:
+        """Return the trace of a repeat."""
+        trace = read_trace(self.storage, self.program.repeats[repeat].trace, ProgramTrace)
+        assert trace is not None
+        return trace
+
+
+def _runs(storage: Path) -> list[StoredRun]:
+    files = list(read_storage(storage))
+    assert all(isinstance(file, StoredRun) for file in files), files
+    return [file for file in files if isinstance(file, StoredRun)]
 
 
 #: Each is recorded once for all tests, side by side.
@@ -123,17 +129,21 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "killed": ("--repeats", "3", "--", "sh", "-c", "sleep 0.2; kill -9 $$"),
     "short": ("--", "sh", "-c", ":"),
     "own --": ("--", "sh", "-c", 'exit "$2"', "sh", "--", "4"),
+    "npu": ("--", "sleep", "0.5"),
 }
+#: Records on a machine with an NPU.
+_NPU = "import recorder.task, commands; recorder.task.has_npu = lambda: True; commands.main()"
+_ON_NPU = (sys.executable, "-c", _NPU, "record")
 
 
-def record(folder: Path, *arguments: str, text: str | None = "in") -> Done:
+def record(folder: Path, *arguments: str, command: Sequence[str] = _RECORD) -> Done:
     """Record with a storage in the folder."""
     storage = folder / "storage"
-    words = [each.format(folder=folder) if each.startswith("{folder}") else each for each in arguments]
+    words = [word.format(folder=folder) if word.startswith("{folder}") else word for word in arguments]
     done = subprocess.run(
-        [*_RECORD, "--storage", str(storage), *words],
+        [*command, "--storage", str(storage), *words],
         cwd=CHECKOUT,
-        input=text,
+        input="in",
         capture_output=True,
         text=True,
         timeout=_LIMIT_S,
@@ -145,11 +155,12 @@ def record(folder: Path, *arguments: str, text: str | None = "in") -> Done:
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     """Return every recording of _COMMANDS by its name."""
-    with ThreadPoolExecutor(4) as pool:
-        pending = {
-            name: pool.submit(record, tmp_path_factory.mktemp("record"), *words) for name, words in _COMMANDS.items()
-        }
-        return {name: each.result() for name, each in pending.items()}
+    pending = {}
+    with ThreadPoolExecutor(5) as pool:
+        for name, words in _COMMANDS.items():
+            command = _ON_NPU if name == "npu" else _RECORD
+            pending[name] = pool.submit(record, tmp_path_factory.mktemp("record"), *words, command=command)
+        return {name: future.result() for name, future in pending.items()}
 
 
 @pytest.mark.parametrize("way", ["file", "descriptor"])
@@ -157,52 +168,48 @@ def test_marked_phases_have_figures_of_their_own(way: str, recorded: dict[str, D
     """What the program holds in a phase is in that phase; one that comes again is the same phase."""
     done = recorded[way]
     assert done.code == 0, done.err
-    assert [phase["name"] for phase in done.program["phases"]] == ["start", "load", "steady", "end"]
-    application = done.values("application_memory")
-    assert application["steady"] - application["end"] == pytest.approx(24 * _MIB, rel=0.1)
-    assert application["steady"] - application["start"] >= 20 * _MIB
+    assert [phase.name for phase in done.program.phases] == ["start", "load", "steady", "end"]
+    own = done.values("application_uss")
+    assert own["steady"] - own["end"] == pytest.approx(24 * _MIB, rel=0.1)
+    assert own["steady"] - own["start"] >= 20 * _MIB
     assert done.values("application_peak_rss")["start"] < done.values("application_peak_rss")["steady"]
-    durations = {phase["name"]: phase["durations_ns"][0] for phase in done.program["phases"]}
-    assert sum(durations.values()) == done.program["repeats"][0]["duration_ns"]
-    assert durations["load"] > 0.35e9
+    durations_ns = {phase.name: phase.durations_ns[0] or 0 for phase in done.program.phases}
+    assert sum(durations_ns.values()) == done.program.repeats[0].duration_ns
+    assert durations_ns["load"] >= 0.35e9
 
 
 def test_a_run_is_in_the_storage_as_any_other(recorded: dict[str, Done]) -> None:
     """Comparisons and histories find each phase as a configuration, with values and the board."""
-    (file,) = recorded["descriptor"].files
-    run = run_of(file)
+    (stored,) = _runs(recorded["descriptor"].storage)
+    run = run_of(stored)
     assert (run.number, run.is_named) == (1, False)
-    assert [each.configuration.detail for each in run.measured] == ["start", "load", "steady", "end"]
+    assert [measured.configuration.detail for measured in run.measured] == ["start", "load", "steady", "end"]
     steady = run.measured[2]
     assert (steady.configuration.runtime, steady.configuration.name) == ("program", Path(sys.executable).name)
     assert {"application_memory", "application_peak_rss", "process_peak_rss", "system_memory"} <= set(steady.values)
-    assert file.machine["reusebench"]["memory_sources"]
-    assert file.machine["python_version"]
+    assert stored.machine.reusebench.memory_sources
+    assert stored.machine.python_version
 
 
 def test_the_trace_has_the_timeline(recorded: dict[str, Done]) -> None:
     """Readings of RSS and PSS stand with the phases, in time since the start."""
-    done = recorded["file"]
-    trace = read_trace(done.storage, done.program["repeats"][0]["trace"])
-    assert trace is not None
-    assert [phase["name"] for phase in trace["phases"]] == ["start", "load", "steady", "load", "end"]
-    end_ns = trace["phases"][-1]["end_ns"]
-    for series in ("timeline", "pss", "system"):
-        times = trace[series]["times_ns"]
-        assert times == sorted(times)
-        assert 0 <= times[0] <= times[-1] <= end_ns
-    assert max(trace["timeline"]["rss_bytes"]) >= max(trace["pss"]["pss_bytes"]) >= 24 * _MIB
+    trace = recorded["file"].trace()
+    assert [phase.name for phase in trace.phases] == ["start", "load", "steady", "load", "end"]
+    for series in (trace.timeline, trace.pss, trace.system):
+        assert series.times_ns == sorted(series.times_ns)
+        assert 0 <= series.times_ns[0] <= series.times_ns[-1] <= trace.phases[-1].end_ns
+    assert max(trace.timeline.rss_bytes) >= max(trace.pss.pss_bytes) >= 24 * _MIB
 
 
 def test_all_processes_count(recorded: dict[str, Done]) -> None:
     """The sum is of all of them, the largest process is one; each is named with its peak."""
     done = recorded["workers"]
-    assert done.program["name"] == "two workers"
-    assert done.program["repeats"][0]["process_count"] == 3
+    repeat = done.program.repeats[0]
+    assert (done.program.name, repeat.process_count) == ("two workers", 3)
     assert done.values("application_memory")["steady"] >= 32 * _MIB
     largest, peak = done.values("process_peak_rss")["steady"], done.values("application_peak_rss")["steady"]
     assert 24 * _MIB <= largest <= peak - 8 * _MIB
-    peaks = [each["peak_rss_bytes"] for each in done.program["repeats"][0]["processes"]]
+    peaks = [process.peak_rss_bytes for process in repeat.processes]
     assert peaks == sorted(peaks, reverse=True)
     assert peaks[0] - peaks[1] == pytest.approx(16 * _MIB, rel=0.2)
 
@@ -210,11 +217,12 @@ def test_all_processes_count(recorded: dict[str, Done]) -> None:
 def test_a_daemon_is_still_of_the_program(recorded: dict[str, Done]) -> None:
     """Who leaves the session and its parent is recorded to its end, and the exit code is the program's."""
     done = recorded["daemon"]
+    repeat = done.program.repeats[0]
     assert done.code == 3
     assert "left processes behind" in done.err
-    assert done.program["repeats"][0]["duration_ns"] > 1.2e9
+    assert repeat.duration_ns >= 1.8e9
     assert done.values("application_memory")["run"] >= 16 * _MIB
-    assert (done.program["outcome"], done.program["repeats"][0]["exit_code"]) == ("failed", 3)
+    assert (done.program.outcome, repeat.exit_code) == ("failed", 3)
 
 
 def test_a_spike_between_readings_is_not_missed(recorded: dict[str, Done]) -> None:
@@ -230,36 +238,36 @@ def test_input_and_output_are_the_programs(recorded: dict[str, Done]) -> None:
     assert (done.code, done.out) == (0, "IN\n\n")
     assert done.err.startswith("told\ntold\na/b c: exit code 0, 2 repeats\nphase ")
     assert "The report: reusebench report --storage" in done.err
-    assert done.program["name"] == "a/b c"
-    assert len(done.program["repeats"]) == 2
-    assert {len(values) for phase in done.program["phases"] for values in phase["memory"].values()} == {2}
-    traces = {repeat["trace"] for repeat in done.program["repeats"]}
-    assert all(read_trace(done.storage, trace) for trace in traces)
-    assert len(traces) == 2
+    assert (done.program.name, len(done.program.repeats)) == ("a/b c", 2)
+    assert {len(phase.memory.application_rss_bytes) for phase in done.program.phases} == {2}
+    assert done.trace(0) != done.trace(1)
 
 
 def test_a_failure_is_a_result_and_ends_the_repeats(recorded: dict[str, Done]) -> None:
     """What was measured until then is stored with what happened; the exit code is the shell's."""
     done = recorded["killed"]
-    assert done.code == 128 + signal.SIGKILL
-    assert done.program["outcome"] == "crashed"
-    assert [(each["exit_code"], each["signal"]) for each in done.program["repeats"]] == [(None, "SIGKILL")]
+    assert (done.code, done.program.outcome) == (128 + signal.SIGKILL, "crashed")
+    assert [(repeat.exit_code, repeat.signal) for repeat in done.program.repeats] == [(None, "SIGKILL")]
     assert "outcome crashed" in done.err
 
 
 def test_a_program_that_is_over_at_once(recorded: dict[str, Done]) -> None:
     """It is stored, and what there was no time to read is not known."""
     done = recorded["short"]
-    assert (done.code, done.program["outcome"]) == (0, "ok")
-    (phase,) = done.program["phases"]
-    assert phase["name"] == "run"
-    assert phase["memory"]["npu_memory_bytes"] == [None]
+    assert (done.code, done.program.outcome) == (0, "ok")
+    (phase,) = done.program.phases
+    assert (phase.name, phase.memory.npu_memory_bytes) == ("run", (None,))
 
 
 def test_a_command_has_dashes_of_its_own(recorded: dict[str, Done]) -> None:
     """Only the first -- is ours."""
     assert recorded["own --"].code == 4
-    assert recorded["own --"].program["command"][-2:] == ["--", "4"]
+    assert recorded["own --"].program.command[-2:] == ("--", "4")
+
+
+def test_npu_memory_is_read_where_there_is_an_npu(recorded: dict[str, Done]) -> None:
+    """A program that holds no buffer has none of it; elsewhere it is not known."""
+    assert recorded["npu"].values("npu_memory") == {"run": 0}
 
 
 @pytest.mark.parametrize(
@@ -269,7 +277,7 @@ def test_a_command_has_dashes_of_its_own(recorded: dict[str, Done]) -> None:
         (("--", "/etc/passwd"), 126, "/etc/passwd: it cannot be executed"),
         (("--pid", "4194304"), 2, "there is no process 4194304"),
         (("--phases", "/proc/none", "--", "true"), 2, "the file of phases /proc/none cannot be written"),
-        (("--project", "/etc/passwd", "--", "true"), 2, "/etc/passwd is no folder. --project DIR"),
+        (("--project", "/etc/passwd", "--", "true"), 2, "/etc/passwd is not a folder. --project DIR"),
         ((), 2, "there is no program: put it behind --, or give --pid PID"),
         (("--",), 2, "there is no program: put it behind --, or give --pid PID"),
         (("--pid", "1", "--", "true"), 2, "--pid records a program that runs already"),
@@ -303,19 +311,20 @@ def test_a_storage_that_cannot_be_written_is_said_first(tmp_path: Path, reuseben
     assert not started.exists()
 
 
-def in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, StoredFile]:
+def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Program]:
     """Record in a terminal of its own, press Ctrl-C there so often, and return the exit code and what was stored."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(CHECKOUT)
         os.execv(sys.executable, [*_RECORD, "--storage", str(storage), *arguments])
-    marker, said = b"program is there", b""
-    while marker not in said:
-        said += os.read(terminal, 1024)
-    for _ in range(presses):
-        time.sleep(0.2)
+    printed = b""
+    for count in range(1, presses + 1):
+        # The program says that it is there, and that it has noticed a press.
+        while printed.count(b"program is there") < count:
+            assert select.select([terminal], [], [], _LIMIT_S)[0], printed
+            printed += os.read(terminal, 1024)
         os.write(terminal, b"\x03")
-    while True:
+    while select.select([terminal], [], [], _LIMIT_S)[0]:
         try:
             if not os.read(terminal, 1024):
                 break
@@ -323,26 +332,23 @@ def in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Stor
             break
     status = os.waitpid(pid, 0)[1]
     os.close(terminal)
-    (file,) = read_storage(storage)
-    assert isinstance(file, StoredFile)
-    return os.WEXITSTATUS(status), file
+    (run,) = _runs(storage)
+    return os.WEXITSTATUS(status), run.programs[0]
 
 
 def test_ctrl_c_ends_the_program_and_not_the_recording(tmp_path: Path) -> None:
     """Programs that run until Ctrl-C are measured like others; how they take it is up to them."""
     script = "trap 'exit 7' INT; echo program is there; while :; do sleep 0.05; done"
-    code, file = in_terminal(tmp_path, "--repeats", "5", "--", "sh", "-c", script, presses=1)
-    (program,) = file.programs
-    assert (code, program["outcome"]) == (7, "ok")
-    assert [each["ended_by_user"] for each in program["repeats"]] == [True]
+    code, program = _in_terminal(tmp_path, "--repeats", "5", "--", "sh", "-c", script, presses=1)
+    assert (code, program.outcome) == (7, "ok")
+    assert [repeat.ended_by_user for repeat in program.repeats] == [True]
 
 
 def test_a_second_ctrl_c_kills(tmp_path: Path) -> None:
     """A program that does not heed the first is ended, with its processes, and stored."""
-    script = "trap '' INT; (sleep 60)& echo program is there; while :; do sleep 0.05; done"
-    code, file = in_terminal(tmp_path, "--", "sh", "-c", script, presses=2)
-    assert code == 128 + signal.SIGKILL
-    assert file.programs[0]["outcome"] == "crashed"
+    script = "trap 'echo program is there' INT; (sleep 60)& echo program is there; while :; do sleep 0.05; done"
+    code, program = _in_terminal(tmp_path, "--", "sh", "-c", script, presses=2)
+    assert (code, program.outcome) == (128 + signal.SIGKILL, "crashed")
 
 
 def test_sigterm_is_passed_on(tmp_path: Path) -> None:
@@ -353,9 +359,8 @@ def test_sigterm_is_passed_on(tmp_path: Path) -> None:
         recorder.stdout.readline()
         recorder.terminate()
         assert recorder.wait(_LIMIT_S) == 128 + signal.SIGTERM
-    (file,) = read_storage(tmp_path)
-    assert isinstance(file, StoredFile)
-    assert file.programs[0]["outcome"] == "ok"
+    (run,) = _runs(tmp_path)
+    assert run.programs[0].outcome == "ok"
 
 
 def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
@@ -368,45 +373,32 @@ def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
         marks = tmp_path / "marks"
         with subprocess.Popen([*command, "--phases", str(marks)], cwd=CHECKOUT, stderr=subprocess.DEVNULL) as recorder:
             while not marks.exists():
+                assert recorder.poll() is None
                 time.sleep(0.01)
+            # The recorder watches idle memory first.
             time.sleep(0.6)
             marks.write_text("waiting\n")
             time.sleep(0.4)
             process.communicate(b"\n")
             assert recorder.wait(_LIMIT_S) == 0
-    (file,) = read_storage(tmp_path)
-    assert isinstance(file, StoredFile)
-    (program,) = file.programs
-    assert (program["attached"], program["outcome"]) == (True, "ok")
-    assert program["command"][1:] == ["-c", held]
-    assert program["name"] == Path(sys.executable).name
-    assert [phase["name"] for phase in program["phases"]] == ["start", "waiting"]
-    assert all(phase["memory"]["process_peak_rss_bytes"][0] < 64 * _MIB for phase in program["phases"])
-
-
-def test_npu_memory_is_read_where_there_is_an_npu(tmp_path: Path) -> None:
-    """A program that holds no buffer has none of it; elsewhere it is not known."""
-    lines = (
-        "import recorder.task, commands",
-        "recorder.task.has_npu = lambda: True",
-        "commands.main()",
-    )
-    arguments = ["record", "--storage", str(tmp_path), "--", "sleep", "0.2"]
-    subprocess.run([sys.executable, "-c", "; ".join(lines), *arguments], cwd=CHECKOUT, check=True, capture_output=True)
-    (file,) = read_storage(tmp_path)
-    assert isinstance(file, StoredFile)
-    assert file.programs[0]["phases"][0]["memory"]["npu_memory_bytes"] == [0]
+    (run,) = _runs(tmp_path)
+    (program,) = run.programs
+    assert (program.attached, program.outcome) == (True, "ok")
+    assert program.command[1:] == ("-c", held)
+    assert program.name == Path(sys.executable).name
+    assert [phase.name for phase in program.phases][-1] == "waiting"
+    for phase in program.phases:
+        assert (phase.memory.process_peak_rss_bytes[0] or 0) < 64 * _MIB
 
 
 def test_the_commit_is_that_of_the_users_project(tmp_path: Path) -> None:
     """Outside a checkout there is none."""
     project = tmp_path / "project"
     project.mkdir()
-    done = record(tmp_path, "--project", str(project), "--", "true")
-    assert done.files[0].commit == {}
+    record(tmp_path, "--project", str(project), "--", "true")
     identity = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     for command in ("git init -q", "git commit -q --allow-empty -m first"):
         subprocess.run(command.split(), cwd=project, env={**os.environ, **identity}, check=True)
-    done = record(tmp_path, "--project", str(project), "--", "true")
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=project, capture_output=True, text=True, check=True)
-    assert done.files[1].commit["id"] == head.stdout.strip()
+    done = record(tmp_path, "--project", str(project), "--", "true")
+    assert [run.commit.id for run in _runs(done.storage)] == [None, head.stdout.strip()]

@@ -7,11 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from storage.mechanisms import write_trials
 
-from commands.report import FORMATS
 from reports.base.texts import texts_of
-from tests.reports.stored import MACHINE, dup, even, full_run, result, tried, write_run
+from tests.reports.stored import changed, even, full_run, machine, result, write_run
 from tests.support import Reusebench
 
 
@@ -36,23 +34,6 @@ def test_report_of_a_storage(tmp_path: Path, reusebench: Reusebench) -> None:
     assert done.out.index("The answer") < done.out.index("Most is saved by: Full dup") < done.out.index(place)
 
 
-def test_results_of_the_first_version_are_reported(tmp_path: Path, reusebench: Reusebench) -> None:
-    """What was stored before there were further mechanisms, copies and accounts has a whole report, explained too."""
-    storage = tmp_path / "storage"
-    infos = [result(storage, "no_reuse_one_model", even(40)), result(storage, "full_dup", dup(40, 10))]
-    for info in infos:
-        for key in ("copies", "chip", "driver_version", "computes"):
-            del info[key]
-        for repeat in info["repeats"]:
-            del repeat["npu"]
-        kept = ("stream", "model", "mechanism", "source")
-        info["plan"]["contexts"] = [{key: context[key] for key in kept} for context in info["plan"]["contexts"]]
-    write_run(storage, infos)
-    assert reusebench("report", "--storage", storage, "--output", tmp_path, *formats(*FORMATS)).exit_code == 0
-    totals = [row for row in rows_of(tmp_path, "explanations") if row["component"] == "total"]
-    assert [(row["scenario"], row["error_bytes"]) for row in totals] == [("full_dup", "0")]
-
-
 def test_no_results(tmp_path: Path, reusebench: Reusebench) -> None:
     """A storage that is not there, or is empty, is a mistake, and the sentence says what to run."""
     for words in ("no storage at ", "no results in "):
@@ -68,20 +49,19 @@ def test_damaged_files_are_named_and_the_rest_is_reported(tmp_path: Path, reuseb
     storage = tmp_path / "storage"
     path = full_run(storage)
     (path.parent / "0002_cut.json").write_text(path.read_text()[:500])
-    write_run(storage, [{**result(storage, "no_reuse", even(40)), "schema": "reusebench-result-99"}], number=3)
+    write_run(storage, [changed(result(storage, "no_reuse", even(40)), schema="reusebench-result-99")], number=3)
     done = reusebench("report", "--storage", storage, "--output", tmp_path / "out")
     assert done.exit_code == 1
     assert (tmp_path / "out" / "index.html").exists()
     assert re.search(r"^Warning: .*0002_cut\.json: cannot be read", done.err, re.MULTILINE)
-    assert re.search(r"^Warning: .*reusebench-result-99.* reads .reusebench-result-1", done.err, re.MULTILINE)
+    assert re.search(r"^Warning: .*reusebench-result-99; known: reusebench-result-2", done.err, re.MULTILINE)
 
 
-def test_several_boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+def test_several_boards(tmp_path: Path, reusebench: Reusebench) -> None:
     """Each has its groups and no row is of two, whether their folder or each storage is named."""
     boards = ("board-a", "board-b")
     for board in boards:
-        monkeypatch.setitem(MACHINE["reusebench"], "board", board)
-        full_run(tmp_path / "boards" / board)
+        full_run(tmp_path / "boards" / board, machine=machine(board=board))
     assert reusebench("report", "--storage", tmp_path / "boards", "--output", tmp_path / "folder").exit_code == 0
     html = (tmp_path / "folder" / "index.html").read_text(encoding="utf-8")
     for board in boards:
@@ -92,14 +72,6 @@ def test_several_boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebe
     for output in (tmp_path / "folder", tmp_path / "named"):
         rows = rows_of(output, "comparison")
         assert {row["board"] for row in rows if row["scenario"] == "full_dup"} == {*boards, ""}
-
-
-def test_a_folder_with_one_board_is_that_board(tmp_path: Path, reusebench: Reusebench) -> None:
-    """A folder that holds one board's storage needs no further words, also where that has trials."""
-    full_run(tmp_path / "boards" / "board-a")
-    write_trials(tmp_path / "boards" / "board-a", tried())
-    assert reusebench("report", "--storage", tmp_path / "boards", "--output", tmp_path / "out").exit_code == 0
-    assert "no allocator" in (tmp_path / "out" / "tables" / "mechanisms.csv").read_text()
 
 
 def test_runs_are_chosen_and_stand_each_for_itself(tmp_path: Path, reusebench: Reusebench) -> None:

@@ -10,6 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from messages import ENGLISH, LANGUAGES, Message, read_sentence, words
@@ -48,7 +49,7 @@ _OF_0_1_0 = json.loads(Path(__file__).with_name("sentences_of_0_1_0.json").read_
 @pytest.mark.parametrize(("code", "sentence", "chinese"), _OF_0_1_0)
 def test_sentences_of_version_0_1_0_are_read(code: str, sentence: str, chinese: str) -> None:
     """Each has its code, the same words in English, and in Chinese those that version 0.1.0 showed."""
-    message = Message.from_json(sentence)
+    message = read_sentence(sentence)
     assert message.code == code
     assert str(message) == sentence
     assert words(message, _CHINESE) == chinese
@@ -64,14 +65,14 @@ def test_every_sentence_is_read_back(code: str) -> None:
 @pytest.mark.parametrize("sentence", ["RuntimeError: needs root", "", "the runtime is asleep", "it broke: {0} of 3"])
 def test_what_others_said_stays(sentence: str) -> None:
     """What a library or another version said is shown as it was said."""
-    assert Message.from_json(sentence) == Message("text", {"text": sentence})
-    assert words(Message.from_json(sentence), _CHINESE) == sentence
+    assert read_sentence(sentence) == Message("text", {"text": sentence})
+    assert words(read_sentence(sentence), _CHINESE) == sentence
 
 
 def test_a_message_comes_back_from_what_is_stored() -> None:
     """With the messages in it, which are put into words of the same language."""
     message = Message("reads_freed", {"owner": Message("owner_context", {"number": 3}), "amount": 12})
-    assert Message.from_json(json.loads(json.dumps(asdict(message)))) == message
+    assert msgspec.json.decode(json.dumps(asdict(message)), type=Message) == message
     assert "上下文 3" in words(message, _CHINESE)
 
 

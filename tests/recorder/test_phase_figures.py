@@ -14,7 +14,7 @@ from recorder.phases import Stretch
 from recorder.process_tree import SeenProcess
 from recorder.program import Ending
 from recorder.recording import Readings, Recording
-from recorder.stored_form import facts_of, outcome_of, trace_of
+from recorder.stored_form import outcome_of, stored_phases, stored_recording, trace_of
 from samplers.system import Idle
 
 _IDLE_BYTES = 1000
@@ -38,7 +38,7 @@ def recording(**changes: object) -> Recording:
 
 
 def memory_of(made: Recording, phase: str, figure: str) -> int | None:
-    value: int | None = phase_figures(made)[phase]["memory"][f"{figure}_bytes"]
+    value: int | None = getattr(phase_figures(made)[phase], f"{figure}_bytes")
     return value
 
 
@@ -69,7 +69,7 @@ def test_no_reading_is_no_figure() -> None:
     """A phase that was too short says so, and not zero."""
     made = recording(pss=readings((90, 7)))
     assert memory_of(made, "load", "application_memory") is None
-    assert phase_figures(made)["load"]["pss_readings"] == 0
+    assert phase_figures(made)["load"].pss_readings == 0
     assert memory_of(made, "steady", "application_memory") == 7
 
 
@@ -79,7 +79,7 @@ def test_stretches_of_one_name_are_one_phase() -> None:
     made.stretches = [Stretch("a", 0, 40), Stretch("b", 40, 80), Stretch("a", 80, 100)]
     figures = phase_figures(made)
     assert list(figures) == ["a", "b"]
-    assert figures["a"]["duration_ns"] == 60
+    assert figures["a"].duration_ns == 60
     assert memory_of(made, "a", "application_peak_rss") == 30
 
 
@@ -134,20 +134,30 @@ def test_what_became_of_a_program(ending: Ending, ended_by: int | None, killed: 
 def test_a_result_names_the_largest_processes_and_the_trace_all() -> None:
     """A build has thousands of processes: the result stays small."""
     made = recording(processes=[SeenProcess(pid, "cc", 10, 20, peak_rss_bytes=pid) for pid in range(1, 1001)])
-    facts = facts_of(made)
-    assert facts["process_count"] == 1000
-    assert [each["pid"] for each in facts["processes"][:2]] == [1000, 999]
-    assert len(facts["processes"]) < 100
-    assert len(trace_of(made)["processes"]) == 1000
+    stored = stored_recording(made, "traces/x")
+    assert (stored.process_count, stored.trace) == (1000, "traces/x")
+    assert [process.pid for process in stored.processes[:2]] == [1000, 999]
+    assert len(stored.processes) < 100
+    assert len(trace_of(made).processes) == 1000
 
 
 def test_the_trace_of_a_day_is_bounded_and_keeps_its_peaks() -> None:
     """Of many readings those stay that are the highest of their neighbours."""
     values = [100] * 200_000
     values[123_457] = 999
-    timeline = trace_of(recording(rss=readings(*enumerate(values))))["timeline"]
-    assert len(timeline["rss_bytes"]) == len(timeline["times_ns"]) <= 20_000
-    assert timeline["times_ns"][timeline["rss_bytes"].index(999)] == 123_457
+    timeline = trace_of(recording(rss=readings(*enumerate(values)))).timeline
+    assert len(timeline.rss_bytes) == len(timeline.times_ns) <= 20_000
+    assert timeline.times_ns[timeline.rss_bytes.index(999)] == 123_457
+
+
+def test_a_program_has_a_value_for_each_repeat() -> None:
+    """A repeat that did not go through a phase has none there; phases stand in the order in which they first came."""
+    second = recording(pss=readings((10, 8)), stretches=[Stretch("load", 0, 30), Stretch("flush", 30, 50)])
+    phases = stored_phases([recording(pss=readings((10, 5), (60, 9))), second])
+    assert [phase.name for phase in phases] == ["load", "steady", "flush"]
+    assert [phase.durations_ns for phase in phases] == [(40, 30), (60, None), (None, 20)]
+    assert [phase.memory.application_memory_bytes for phase in phases] == [(5, 8), (9, None), (None, None)]
+    assert [phase.pss_readings for phase in phases] == [(1, 1), (1, 0), (0, 0)]
 
 
 def test_an_interval_holds_the_median() -> None:

@@ -12,7 +12,7 @@ import pytest
 import models
 from samplers.process import read_process
 from targets.base import Target
-from tests.support import CHECKOUT, Watcher, make_plan, walk
+from tests.support import CHECKOUT, StubObserver, make_plan, walk
 
 #: The user's own, looked for before a test has a cache of its own.
 _FOLDER = models.megengine_folder()
@@ -116,11 +116,12 @@ def test_a_destroyed_network_is_gone(ask: Any) -> None:
 def _over_baseline(scenario: str, *paths: Path, cores: int = 1) -> tuple[int, set[str]]:
     """Return the PSS over the import at the end of the steady phase, trimmed, and the digests of the outputs."""
     plan = make_plan(scenario, *paths, contexts=_CONTEXTS, runtime="megengine_lite", cores=cores)
-    run = walk(plan, _TARGET, Watcher(lambda pid: read_process(pid).pss_bytes))
+    observer = StubObserver(lambda pid: read_process(pid).pss_bytes)
+    run = walk(plan, _TARGET, observer)
     assert run.failure is None, run.failure
-    seen = {each["phase"]: each["seen"] for each in run.phases}
-    digests = next(each["data"]["digests"] for each in run.phases if each["phase"] == "steady")
-    return seen["trimmed"] - seen["imported"], set(digests)
+    pss_bytes = {reading.phase: size for reading, size in zip(run.barriers, observer.answers)}
+    (digests,) = (reading.data.digests for reading in run.barriers if reading.phase == "steady")
+    return pss_bytes["trimmed"] - pss_bytes["imported"], set(digests)
 
 
 def test_dups_hold_the_weights_once(mge: dict[str, Path]) -> None:

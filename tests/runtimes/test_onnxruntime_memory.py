@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -11,55 +11,53 @@ from samplers.process import read_process
 from scenarios.plan import Plan
 from targets.base import THIS_INTERPRETER
 from targets.measured_process import prepare_models
-from tests.support import TIME_LIMIT_S, Watcher, make_plan, walk
+from tests.support import TIME_LIMIT_S, StubObserver, make_plan, walk
 
 _CONTEXTS = 4
 
 
 class Walked:
-    """PSS and the mapped files named weights.bin at each barrier of one walk; of streams, with four contexts."""
+    """One walk with four contexts, and what there was of the process at each barrier."""
 
     def __init__(self, scenario: str, folder: Path, *models: Path, cores: int = 2) -> None:
         plan = make_plan(scenario, *models, contexts=_CONTEXTS, runtime="onnxruntime", cores=cores)
         prepared = prepare_models(THIS_INTERPRETER, plan, folder, TIME_LIMIT_S)
         assert isinstance(prepared, Plan)
-        run = walk(prepared, THIS_INTERPRETER, Watcher(_look))
+        observer = StubObserver(_look)
+        run = walk(prepared, THIS_INTERPRETER, observer)
         assert run.failure is None
         self.prepared = [model.prepared for model in prepared.models]
-        self._barriers = run.phases
+        self._looks: list[tuple[str, _Look]] = [
+            (reading.phase, look) for reading, look in zip(run.barriers, observer.answers)
+        ]
+        #: Of all outputs.
+        self.digests = {digest for reading in run.barriers for digest in reading.data.digests}
 
-    def at(self, phase: str) -> dict[str, Any]:
-        """Return what was seen at the last barrier of a phase."""
-        seen: dict[str, Any] = [each["seen"] for each in self._barriers if each["phase"] == phase][-1]
-        return seen
+    def at(self, phase: str) -> _Look:
+        """Return what there was at the last barrier of a phase."""
+        return dict(self._looks)[phase]
 
     def over_baseline(self, phase: str) -> int:
         """Return the PSS over the barrier at which the runtime was imported and nothing more."""
-        return int(self.at(phase)["pss_bytes"] - self.at("imported")["pss_bytes"])
+        return self.at(phase).pss_bytes - self.at("imported").pss_bytes
 
     def further_context(self) -> float:
         """Return the PSS that each context after the first has added when it was made."""
-        levels = [each["seen"]["pss_bytes"] for each in self._barriers if each["phase"] == "context"]
-        return float(levels[-1] - levels[0]) / (_CONTEXTS - 1)
-
-    def digests(self) -> set[str]:
-        """Return the digests of all outputs."""
-        steady = next(each for each in self._barriers if each["phase"] == "steady")
-        return set(steady["data"]["digests"])
+        levels = [look.pss_bytes for phase, look in self._looks if phase == "context"]
+        return (levels[-1] - levels[0]) / (_CONTEXTS - 1)
 
 
-class Mapped(NamedTuple):
-    """One mapped weights.bin, by what Linux knows it by."""
+class _Look(NamedTuple):
+    """What there is of a process: its PSS, and the paths and inodes of its mapped files named weights.bin."""
 
-    path: str
-    inode: str
+    pss_bytes: int
+    weights: set[tuple[str, str]]
 
 
-def _look(pid: int) -> dict[str, Any]:
+def _look(pid: int) -> _Look:
     maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
-    fields = [line.split(maxsplit=5) for line in maps.splitlines() if line.endswith("weights.bin")]
-    weights = {Mapped(each[5], each[4]) for each in fields}
-    return {"pss_bytes": read_process(pid).pss_bytes, "weights": weights}
+    mappings = [line.split(maxsplit=5) for line in maps.splitlines() if line.endswith("weights.bin")]
+    return _Look(read_process(pid).pss_bytes, {(fields[5], fields[4]) for fields in mappings})
 
 
 @pytest.fixture(scope="module")
@@ -93,21 +91,20 @@ def test_dups_map_one_weights_file(walks: dict[str, Walked]) -> None:
     """The prepared weights are mapped while dups live, and only then; other plans do without."""
     full_dup = walks["full_dup"]
     assert full_dup.prepared[0] is not None
-    assert full_dup.at("imported")["weights"] == set()
-    mapped = {each.path for each in full_dup.at("steady")["weights"]}
+    assert full_dup.at("imported").weights == set()
+    mapped = {path for path, _ in full_dup.at("steady").weights}
     assert mapped == {str(Path(full_dup.prepared[0]).with_name("weights.bin"))}
-    assert full_dup.at("destroy")["weights"] == set()
+    assert full_dup.at("destroy").weights == set()
     for name in ("no_reuse_one_model", "shared_context"):
         assert walks[name].prepared == [None]
-        assert walks[name].at("steady")["weights"] == set()
+        assert walks[name].at("steady").weights == set()
 
 
 def test_resolutions_map_one_weights_file(tiny_resolutions: tuple[Path, Path], tmp_path: Path) -> None:
     """Two names of one file: its pages are in memory once, whichever session reads them."""
     walked = Walked("shared_weights", tmp_path, *tiny_resolutions)
-    mapped = walked.at("steady")["weights"]
-    assert len({each.inode for each in mapped}) == 1
-    assert len(walked.digests()) == 2
+    assert len({inode for _, inode in walked.at("steady").weights}) == 1
+    assert len(walked.digests) == 2
 
 
 def test_resolutions_cost_less_with_shared_weights(mobile_resolutions: tuple[Path, Path], tmp_path: Path) -> None:
@@ -131,7 +128,7 @@ def test_one_internal_memory_costs_less_than_four(wide_internal_model: Path, tmp
 def test_weights_of_the_application_are_no_mapped_file(walks: dict[str, Walked], mobile_model: Path) -> None:
     """Each context has a copy of them in memory that the application allocated."""
     given = walks["external_weights"]
-    assert given.at("steady")["weights"] == set()
+    assert given.at("steady").weights == set()
     assert given.further_context() > 0.9 * mobile_model.stat().st_size
 
 
@@ -144,4 +141,4 @@ def test_lean_is_the_smallest(walks: dict[str, Walked]) -> None:
 
 def test_outputs_are_equal_in_every_scenario(walks: dict[str, Walked]) -> None:
     """All contexts of all scenarios give one and the same digest."""
-    assert len(set.union(*(walked.digests() for walked in walks.values()))) == 1
+    assert len(set.union(*(walked.digests for walked in walks.values()))) == 1

@@ -248,8 +248,9 @@ def test_what_is_copied_is_counted(
     """The application's buffers, by the library or by us for the mini runtime; nothing of what is in place."""
     for double in (full, mini):
         walked = _whole(double.walk(Context(0, 0, zero_copy=zero_copy)))
-        (first,) = (each["data"]["copies"] for each in walked.run.phases if each["phase"] == "first_inference")
-        assert tuple(size > 0 for size in (first["input_bytes"], first["output_bytes"])) == copied
+        (copies,) = (reading.data.copies for reading in walked.run.barriers if reading.phase == "first_inference")
+        assert copies is not None
+        assert (copies.input_bytes > 0, copies.output_bytes > 0) == copied
 
 
 @pytest.mark.parametrize(("internal", "flags"), [(None, "0x20"), (0, "0x220")])
@@ -301,14 +302,14 @@ def test_memory_by_the_runtimes_own_call(full: Double) -> None:
     """Weights, internal memory, input and output are four allocations of the context, as large as the library says."""
     walked = _whole(full.walk(Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT))))
     assert walked.values("rknn_create_mem", "size") == ["9000", "5000", "360", "320"]
-    allocations = walked.run.phases[2]["data"]["allocations"]
-    assert [(each["kind"], each["asked_bytes"]) for each in allocations] == [
+    allocations = walked.run.barriers[2].data.allocations
+    assert [(allocation.kind, allocation.asked_bytes) for allocation in allocations] == [
         ("weights", 9000),
         ("internal", 5000),
         ("input", 360),
         ("output", 320),
     ]
-    assert len({each["inode"] for each in allocations} - {0}) == 4
+    assert len({allocation.inode for allocation in allocations} - {0}) == 4
 
 
 def test_memory_by_its_physical_address(full: Double) -> None:
@@ -425,12 +426,12 @@ def test_outputs_are_the_same_copied_or_in_place(
     """Rows are where the NPU looks for them, which may be further apart than they are long; padding is no output."""
     double = Double(rknn_double(version), tmp_path / "calls", models)
     walks = [_whole(double.walk(Context(0, 0, zero_copy=each))) for each in ((), (INPUT,), (OUTPUT,), (INPUT, OUTPUT))]
-    steady = [next(each for each in walked.run.phases if each["phase"] == "steady") for walked in walks]
-    digests = [each["data"]["digests"] for each in steady]
+    readings = [reading for walked in walks for reading in walked.run.barriers]
+    digests = [reading.data.digests for reading in readings if reading.phase == "steady"]
     assert digests == [digests[0]] * 4
     if version == _FULL:
         without_input = zlib.crc32(bytes(300))
-        assert digests[0] != [f"{without_input:08x}"]
+        assert digests[0] != (f"{without_input:08x}",)
 
 
 def test_several_inputs(full: Double) -> None:
@@ -588,10 +589,10 @@ def test_a_shared_context_is_not_supported(full: Double) -> None:
 def test_versions_and_the_account_are_the_librarys(full: Double) -> None:
     """Runtime and driver as the library says them, and its own sizes of each context."""
     walked = _whole(full.walk(_PLAIN))
-    imported, made = walked.run.phases[0]["data"], walked.run.phases[1]["data"]
-    assert (imported["runtime_version"], imported["driver_version"]) == ("1.6.0 (double)", None)
-    assert (made["runtime_version"], made["driver_version"]) == ("1.6.0 (double)", "0.9.8")
-    assert made["account"] == {"weights_bytes": 9000, "internal_bytes": 5000, "dma_bytes": 14000}
+    imported, made = (reading.data for reading in walked.run.barriers[:2])
+    assert (imported.runtime_version, imported.driver_version) == ("1.6.0 (double)", None)
+    assert (made.runtime_version, made.driver_version) == ("1.6.0 (double)", "0.9.8")
+    assert made.account == {"weights_bytes": 9000, "internal_bytes": 5000, "dma_bytes": 14000}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import pytest
 
@@ -80,15 +79,13 @@ def test_a_process_that_has_gone_gives_no_samples(observer: Observer, standing: 
 
 
 def test_a_snapshot_is_a_full_reading(observer: Observer, standing: subprocess.Popen[bytes]) -> None:
-    """Process and system, as plain data with units in the names."""
+    """Of the process, which stands still, and of the system."""
     snapshot = observer.snapshot()
-    process, now = snapshot["process"], asdict(read_process(standing.pid))
-    assert process.keys() == now.keys()
-    assert process["rss_bytes"] == now["rss_bytes"]
-    # Pages shared with other processes, which come and go, count in parts.
-    assert process["pss_bytes"] == pytest.approx(now["pss_bytes"], rel=0.3)
-    assert process["peak_rss_bytes"] >= 0.95 * now["rss_bytes"]
-    assert snapshot["system"]["total_bytes"] > snapshot["system"]["available_bytes"] > 0
+    process, now = snapshot.process, read_process(standing.pid)
+    assert (process.rss_bytes, process.fd_count, process.thread_count) == (now.rss_bytes, now.fd_count, 1)
+    assert process.uss_bytes <= process.pss_bytes <= process.rss_bytes
+    assert (process.peak_rss_bytes or 0) >= 0.95 * now.rss_bytes
+    assert snapshot.system.total_bytes > snapshot.system.available_bytes > 0
 
 
 def test_a_snapshot_starts_a_new_phase(observer: Observer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,15 +98,15 @@ def test_a_snapshot_starts_a_new_phase(observer: Observer, monkeypatch: pytest.M
 
     monkeypatch.setattr(observer_module, "reset_peak", reset)
     for _ in range(2):
-        assert observer.snapshot()["process"]["peak_rss_bytes"] is not None
+        assert observer.snapshot().process.peak_rss_bytes is not None
     assert resets == [observer.pid] * 2
 
 
 def test_a_peak_that_was_not_reset_is_not_of_the_phase(observer: Observer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first phase begins with the process; after it a peak is unknown where the kernel does not reset it."""
     monkeypatch.setattr(observer_module, "reset_peak", lambda _: False)
-    peaks = [observer.snapshot()["process"]["peak_rss_bytes"] for _ in range(3)]
-    assert peaks[0] > 0
+    peaks = [observer.snapshot().process.peak_rss_bytes for _ in range(3)]
+    assert peaks[0]
     assert peaks[1:] == [None, None]
 
 

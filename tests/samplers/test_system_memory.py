@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from samplers import environment as environment_module
 from samplers import system
 from samplers.environment import environment
 from samplers.procfs import parse_sizes
-from samplers.readings import SystemMemory
+from samplers.readings import Environment, SystemMemory
 from samplers.system import observe_idle, oom_kills, read_system
 
 #: As a board with a 5.10 kernel writes it, shortened.
@@ -122,21 +122,21 @@ def test_the_environment_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """It survives JSON, has the machine's sizes, and only the variables that bear on memory or speed."""
     monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
     monkeypatch.setenv("SECRET_TOKEN", "mine")
-    found = environment()
-    assert json.loads(json.dumps(found)) == found
-    assert found["memory_total_bytes"] == read_system().total_bytes
-    assert found["usable_cpus"] >= 1
-    assert found["variables"]["MALLOC_ARENA_MAX"] == "2"
-    assert "SECRET_TOKEN" not in found["variables"]
+    found = environment("board")
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Environment) == found
+    assert found.memory_total_bytes == read_system().total_bytes
+    assert found.usable_cpus >= 1
+    assert found.variables["MALLOC_ARENA_MAX"] == "2"
+    assert "SECRET_TOKEN" not in found.variables
 
 
 def test_what_a_machine_does_not_say_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """A laptop has no device tree, a container no governor."""
     monkeypatch.setattr(environment_module, "_read", lambda _: None)
-    found = environment()
-    missing = ("board_model", "cpu_governor", "cpu_max_khz", "transparent_hugepages", "overcommit_memory")
-    assert [found[key] for key in missing] == [None] * len(missing)
-    assert found["swaps"] == 0
+    found = environment("board")
+    missing = found.board_model, found.cpu_governor, found.cpu_max_khz, found.overcommit_memory
+    assert (*missing, found.transparent_hugepages, found.board_compatible) == (None,) * 6
+    assert found.swaps == 0
 
 
 def test_texts_of_a_board(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,10 +149,10 @@ def test_texts_of_a_board(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     read = Path.read_text
     monkeypatch.setattr(Path, "read_text", lambda self, *a, **k: texts.get(str(self)) or read(self, *a, **k))
-    found = environment()
-    assert found["board_model"] == "Radxa ROCK 5B"
-    assert found["transparent_hugepages"] == "madvise"
-    assert (found["swaps"], found["overcommit_memory"]) == (2, "1")
+    found = environment("board")
+    assert found.board_model == "Radxa ROCK 5B"
+    assert found.transparent_hugepages == "madvise"
+    assert (found.swaps, found.overcommit_memory) == (2, "1")
 
 
 def test_processes_that_were_killed_for_memory_are_counted(tmp_path: Path) -> None:

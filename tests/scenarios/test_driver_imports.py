@@ -196,7 +196,7 @@ def test_streams_on_python_3_8() -> None:
     schedule = Streams(count=2, fps=50.0, queue=1, warm_up_s=0.0, duration_s=0.3, video=None)
     run = walk(make_plan("streams_full_dup", "plain", streams=2, schedule=schedule), target)
     assert run.failure is None
-    assert run.phases[0]["data"]["python_version"].startswith("3.8.")
+    assert (run.barriers[0].data.python_version or "").startswith("3.8.")
 
 
 def test_a_walk_on_python_3_8() -> None:

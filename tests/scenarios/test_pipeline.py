@@ -1,4 +1,8 @@
-"""Streams of frames with contexts that sleep in place of computing: who takes what, what counts, and how it ends."""
+"""Streams of frames with contexts that wait in place of computing: who takes what, what counts, and how it ends.
+
+However busy the machine is: frames wait in a queue where all are to be done, and contexts meet inside an inference
+where they are to run at once.
+"""
 
 from __future__ import annotations
 
@@ -10,33 +14,52 @@ from typing import Any
 import pytest
 
 from runtimes.base import Context, Copies
+from scenarios import frames as frames_module
 from scenarios.frames import STAGES, Checksums, Clock
 from scenarios.pipeline import Pipeline
 from scenarios.plan import Context as ContextSpec
 from scenarios.plan import Plan, Streams
 from scenarios.schedule import Worker
-from tests.support import models_of
+from tests.support import TIME_LIMIT_S, models_of
 
-#: Long against what a thread may wait for its turn on a busy machine, short enough for many tests.
 _INTERVAL_S = 0.02
+#: More than there are frames: none is dropped.
+_LONG_QUEUE = 1000
 
 
-class _Sleeper(Context):
-    """Sleeps for so long in place of each inference, and knows how many were inside of how many contexts."""
+class _Concurrency:
+    """What contexts share: how many are in an inference at once."""
 
-    inside = 0
-    most_inside = 0
+    def __init__(self, meeting: int = 1) -> None:
+        self._lock = threading.Lock()
+        self._meeting = threading.Barrier(meeting)
+        self.inside = self.most_inside = 0
 
-    def __init__(self, seconds: float = 0.0, fails_at: int = -1) -> None:
+    def enter(self, meets: bool) -> None:
+        with self._lock:
+            self.inside += 1
+            self.most_inside = max(self.most_inside, self.inside)
+        if meets:
+            self._meeting.wait(TIME_LIMIT_S)
+
+    def leave(self) -> None:
+        with self._lock:
+            self.inside -= 1
+
+
+class _Waiter(Context):
+    """Waits in place of each inference; in the first one, for the other contexts that it is to meet."""
+
+    def __init__(self, seconds: float = 0.0, fails_at: int = -1, concurrency: _Concurrency | None = None) -> None:
         self.seconds, self.fails_at = seconds, fails_at
+        self.concurrency = concurrency or _Concurrency()
         self.inferences = 0
 
     def infer(self) -> None:
-        """Sleep."""
-        _Sleeper.inside += 1
-        _Sleeper.most_inside = max(_Sleeper.most_inside, _Sleeper.inside)
+        """Wait."""
+        self.concurrency.enter(meets=self.inferences == 0)
         time.sleep(self.seconds)
-        _Sleeper.inside -= 1
+        self.concurrency.leave()
         if self.inferences == self.fails_at:
             raise RuntimeError("the NPU is on fire")
         self.inferences += 1
@@ -53,50 +76,50 @@ class _Sleeper(Context):
         return Copies(0, 0)
 
 
-def _schedule(**changes: Any) -> Streams:
-    form: dict[str, Any] = {
-        "count": 1,
-        "fps": 1 / _INTERVAL_S,
-        "queue": 0,
-        "warm_up_s": 0.0,
-        "duration_s": 0.3,
-        "video": None,
-    }
-    return Streams(**{**form, **changes})
+def _schedule(
+    count: int = 1,
+    fps: float = 1 / _INTERVAL_S,
+    queue: int = 0,
+    warm_up_s: float = 0.0,
+    duration_s: float = 0.3,
+) -> Streams:
+    return Streams(count, fps, queue, warm_up_s, duration_s, video=None)
 
 
-class _Told:
-    """What a pipeline told, summed up."""
+class _Done:
+    """What a pipeline has said, summed up."""
 
-    def __init__(self, messages: list[dict[str, Any]], data: dict[str, Any], took_s: float) -> None:
-        self.messages, self.data, self.took_s = messages, data, took_s
-        streams = range(len(messages[-1]["streams"]))
+    def __init__(self, messages: list[dict[str, Any]], data: dict[str, Any]) -> None:
+        self.seconds: float = data["seconds"]
+        self._last = messages[-1]["streams"]
+        streams = range(len(self._last))
         #: By stream.
-        self.rows = [[row for each in messages for row in each["streams"][stream]["rows"]] for stream in streams]
-        self.last = messages[-1]["streams"]
+        self.rows = [[row for message in messages for row in message["streams"][i]["rows"]] for i in streams]
+        self.lost = [int(stream["dropped"] + stream["missed"]) for stream in self._last]
 
-    def lost(self, stream: int = 0) -> int:
-        return int(self.last[stream]["dropped"] + self.last[stream]["missed"])
+    def due(self, stream: int = 0) -> int:
+        """Return how many frames of the stream had a fate."""
+        return len(self.rows[stream]) + self.lost[stream]
 
 
 def _run(
     schedule: Streams,
-    contexts: Sequence[_Sleeper],
+    contexts: Sequence[_Waiter] = (),
     specs: Sequence[ContextSpec] | None = None,
     stopped: Callable[[float], bool] | None = None,
-) -> _Told:
+    decoders: Sequence[Any] = (),
+) -> _Done:
     """Run the schedule with these contexts, by default all of stream 0."""
     placed = tuple(specs or [ContextSpec(0, 0) for _ in contexts])
     plan = Plan("mine", None, "x", models_of("m"), placed, cores=2, rounds=1, schedule=schedule)
     workers = [Worker(f"context-{index}") for index in range(len(contexts))]
     messages: list[dict[str, Any]] = []
-    started = time.monotonic()
     try:
-        data = Pipeline(plan, contexts, workers, []).run(messages.append, stopped or _sleep)
+        data = Pipeline(plan, contexts, workers, decoders).run(messages.append, stopped or _sleep)
     finally:
         for worker in workers:
             worker.stop()
-    return _Told(messages, data, time.monotonic() - started)
+    return _Done(messages, data)
 
 
 def _sleep(seconds: float) -> bool:
@@ -104,129 +127,114 @@ def _sleep(seconds: float) -> bool:
     return False
 
 
-def _look(_: float) -> bool:
-    return _sleep(0.05)
-
-
-def test_every_frame_has_one_fate() -> None:
-    """What was due was done, dropped or missed, in every stream."""
+@pytest.mark.parametrize("slow", [0, 2.5, 5])
+def test_every_frame_that_the_pace_makes_due_has_one_fate(slow: float) -> None:
+    """It was done, dropped or missed, in every stream: a slow context loses frames, and slows nothing down."""
     specs = [ContextSpec(stream, 0) for stream in (0, 1)]
-    told = _run(_schedule(count=2), [_Sleeper(), _Sleeper(2.5 * _INTERVAL_S)], specs)
-    for stream in (0, 1):
-        assert told.last[stream]["due"] == len(told.rows[stream]) + told.lost(stream)
-    assert told.lost(1) > told.lost(0)
-
-
-def test_as_many_frames_are_due_as_the_pace_says() -> None:
-    """However long each takes: a slow context loses frames, and slows nothing down."""
-    for context in (_Sleeper(), _Sleeper(5 * _INTERVAL_S)):
-        told = _run(_schedule(duration_s=0.4), [context])
-        assert told.last[0]["due"] == round(0.4 / _INTERVAL_S)
+    done = _run(_schedule(count=2, duration_s=0.4), [_Waiter(), _Waiter(slow * _INTERVAL_S)], specs)
+    frames = round(0.4 / _INTERVAL_S)
+    assert [done.due(stream) for stream in (0, 1)] == [frames, frames]
+    assert len(done.rows[1]) <= (0.4 / (slow * _INTERVAL_S) + 1 if slow else frames)
 
 
 def test_contexts_of_a_stream_share_its_frames() -> None:
-    """Three contexts keep what one alone would lose."""
-    slow_s = 2.2 * _INTERVAL_S
-    alone = _run(_schedule(), [_Sleeper(slow_s)])
-    three = [_Sleeper(slow_s) for _ in range(3)]
-    together = _run(_schedule(), three)
-    assert len(together.rows[0]) > 1.5 * len(alone.rows[0])
-    counts = [each.inferences for each in three]
-    assert max(counts) - min(counts) <= 2
+    """Three frames of one stream are inferred at once, by three contexts that take them in turn."""
+    contexts = [_Waiter(concurrency=meeting) for meeting in [_Concurrency(meeting=3)] * 3]
+    done = _run(_schedule(queue=_LONG_QUEUE), contexts)
+    assert contexts[0].concurrency.most_inside == 3
+    assert sum(context.inferences for context in contexts) == len(done.rows[0]) == round(0.3 / _INTERVAL_S)
 
 
 def test_contexts_without_a_stream_serve_all() -> None:
     """Frames of every stream come to the same contexts."""
-    contexts = [_Sleeper(), _Sleeper()]
-    told = _run(_schedule(count=4), contexts, [ContextSpec(None, 0)] * 2)
-    assert all(told.rows)
-    assert sum(each.inferences for each in contexts) == sum(map(len, told.rows))
+    contexts = [_Waiter(), _Waiter()]
+    done = _run(_schedule(count=4, queue=_LONG_QUEUE), contexts, [ContextSpec(None, 0)] * 2)
+    assert [len(rows) for rows in done.rows] == [round(0.3 / _INTERVAL_S)] * 4
+    assert sum(context.inferences for context in contexts) == sum(map(len, done.rows))
 
 
 def test_latency_begins_when_the_frame_is_due() -> None:
     """The stages of a frame add up to its latency, and waiting for a context is one of them."""
-    told = _run(_schedule(queue=3), [_Sleeper(1.5 * _INTERVAL_S)])
-    assert told.rows[0]
-    for latency_ns, *stages_ns in told.rows[0]:
+    done = _run(_schedule(queue=3), [_Waiter(1.5 * _INTERVAL_S)])
+    assert done.rows[0]
+    for latency_ns, *stages_ns in done.rows[0]:
         assert len(stages_ns) == len(STAGES)
         assert sum(stages_ns) == latency_ns
-    queued_ns = [dict(zip(STAGES, stages))["queue"] for _, *stages in told.rows[0]]
+    queued_ns = [dict(zip(STAGES, stages))["queue"] for _, *stages in done.rows[0]]
     assert max(queued_ns) > _INTERVAL_S * 1e9 / 2
 
 
 def test_a_queue_keeps_frames_that_would_be_dropped() -> None:
     """Of a burst that is over soon nothing is lost with a queue."""
-    slow_s = 1.3 * _INTERVAL_S
-    lost = [_run(_schedule(queue=queue), [_Sleeper(slow_s)]).lost() for queue in (0, 20)]
-    assert lost[0] > 2
-    assert lost[1] == 0
+    lost = [_run(_schedule(queue=queue), [_Waiter(2.2 * _INTERVAL_S)]).lost for queue in (0, _LONG_QUEUE)]
+    assert lost[0][0] > 2
+    assert lost[1] == [0]
 
 
 def test_the_warm_up_does_not_count() -> None:
     """Frames are inferred in it, and appear nowhere."""
-    context = _Sleeper()
-    told = _run(_schedule(warm_up_s=0.3, duration_s=0.2), [context])
-    assert told.last[0]["due"] == round(0.2 / _INTERVAL_S) == len(told.rows[0])
+    context = _Waiter()
+    done = _run(_schedule(warm_up_s=0.3, duration_s=0.2, queue=_LONG_QUEUE), [context])
+    assert len(done.rows[0]) == round(0.2 / _INTERVAL_S)
+    assert done.lost == [0]
     assert context.inferences == round(0.5 / _INTERVAL_S)
-    assert told.data["seconds"] == pytest.approx(0.2)
+    assert done.seconds == pytest.approx(0.2)
 
 
 def test_as_fast_as_possible() -> None:
-    """Without a pace a context is always busy, nothing is lost, and no frame waits for its time."""
-    context = _Sleeper(_INTERVAL_S)
-    told = _run(_schedule(fps=0.0, duration_s=0.4), [context])
-    assert told.lost() == 0
-    assert len(told.rows[0]) > 0.6 * 0.4 / _INTERVAL_S
-    waits_ns = [row[1 + STAGES.index("wait")] for row in told.rows[0]]
-    assert max(waits_ns) < _INTERVAL_S * 1e9
+    """Without a pace nothing is lost, and no frame waits for its time."""
+    context = _Waiter(_INTERVAL_S / 4)
+    done = _run(_schedule(fps=0.0), [context])
+    assert done.lost == [0]
+    assert len(done.rows[0]) == context.inferences > 1
+    waits_ns = sorted(row[1 + STAGES.index("wait")] for row in done.rows[0])
+    assert waits_ns[len(waits_ns) // 2] < _INTERVAL_S * 1e9
 
 
 def test_frames_are_counted_without_any_context() -> None:
     """Decoding alone: a row has the stages until then."""
-    told = _run(_schedule(), [], [])
-    assert told.lost() == 0
-    assert {len(row) for row in told.rows[0]} == {1 + STAGES.index("decode") + 1}
+    done = _run(_schedule())
+    assert done.lost == [0]
+    assert {len(row) for row in done.rows[0]} == {1 + STAGES.index("decode") + 1}
 
 
 def test_the_harness_ends_it_early() -> None:
     """What was due until then has its fate, and the time is what has passed."""
-
-    def stopped(_: float) -> bool:
-        time.sleep(0.2)
-        return True
-
-    told = _run(_schedule(duration_s=600.0), [_Sleeper()], stopped=stopped)
-    assert told.took_s < 60
-    assert 0.2 <= told.data["seconds"] <= told.took_s
-    assert told.last[0]["due"] == len(told.rows[0]) + told.lost() > 0
+    started = time.monotonic()
+    done = _run(_schedule(duration_s=3600.0), [_Waiter()], stopped=lambda _: not _sleep(0.2))
+    assert 0.2 <= done.seconds <= time.monotonic() - started
+    assert done.due() > 0
 
 
 @pytest.mark.parametrize("fps", [1 / _INTERVAL_S, 0.0])
 def test_a_failing_context_ends_it_with_its_error(fps: float) -> None:
     """Nobody goes on, and nobody waits for it, whatever the pace."""
     with pytest.raises(RuntimeError, match="the NPU is on fire"):
-        _run(_schedule(fps=fps, duration_s=600.0), [_Sleeper(), _Sleeper(fails_at=2)], stopped=_look)
+        _run(_schedule(fps=fps, duration_s=3600.0), [_Waiter(), _Waiter(fails_at=2)], stopped=lambda _: _sleep(0.05))
 
 
 def test_a_context_may_fail_at_its_last_frame() -> None:
     """While the others are let through: its error comes out too."""
     with pytest.raises(RuntimeError, match="the NPU is on fire"):
-        _run(_schedule(fps=1.0, duration_s=0.1), [_Sleeper(0.3, fails_at=0)])
+        _run(_schedule(fps=1.0, duration_s=0.1), [_Waiter(0.3, fails_at=0)])
 
 
 def test_contexts_that_share_an_internal_memory_infer_in_turn() -> None:
-    """Others infer at the same time."""
-    for internal in (0, None):
-        _Sleeper.most_inside = 0
-        specs = [ContextSpec(0, 0, internal=internal, core=0)] * 3
-        _run(_schedule(queue=5), [_Sleeper(1.5 * _INTERVAL_S) for _ in specs], specs)
-        assert (_Sleeper.most_inside > 1) is (internal is None)
+    """Others infer at the same time: that is held above."""
+    specs = [ContextSpec(0, 0, internal=0, core=0)] * 3
+    concurrency = _Concurrency()
+    _run(
+        _schedule(queue=_LONG_QUEUE, duration_s=0.2),
+        [_Waiter(_INTERVAL_S, concurrency=concurrency) for _ in specs],
+        specs,
+    )
+    assert concurrency.most_inside == 1
 
 
 def test_no_thread_is_left() -> None:
     """Of the streams; those of the contexts go with them."""
     before = set(threading.enumerate())
-    _run(_schedule(count=3, duration_s=0.05), [_Sleeper()], [ContextSpec(None, 0)])
+    _run(_schedule(count=3, duration_s=0.05), [_Waiter()], [ContextSpec(None, 0)])
     assert set(threading.enumerate()) <= before
 
 
@@ -243,20 +251,15 @@ def test_streams_begin_one_after_the_other_within_the_first_second() -> None:
     begin_s = [(clock.due_ns(stream, 0) - clock.start_ns) / 1e9 for stream in range(4)]
     assert all(0.2 < later - earlier < 0.3 for earlier, later in zip(begin_s, begin_s[1:]))
     assert begin_s[-1] < 1.0
-    second_ns = 1_000_000_000
     for stream in range(4):
-        due = [
-            number
-            for number in range(200)
-            if clock.begin_ns <= clock.due_ns(stream, number) < clock.begin_ns + second_ns
-        ]
-        assert len(due) == 30
-        assert clock.newest(stream, clock.due_ns(stream, 77) + 1000) == 77
+        due_ns = [clock.due_ns(stream, number) for number in range(200)]
+        assert sum(clock.begin_ns <= at_ns < clock.begin_ns + 10**9 for at_ns in due_ns) == 30
+        assert clock.newest(stream, due_ns[77] + 1000) == 77
 
 
-def test_a_stream_that_is_behind_goes_on_with_the_newest_frame() -> None:
+def test_a_stream_that_is_behind_goes_on_with_the_newest_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it passed over is missed: a stream that stood still does not work them off."""
-    schedule = _schedule(fps=50.0, duration_s=1.6)
+    monkeypatch.setattr(frames_module, "_MOST_BEHIND_NS", 200_000_000)
 
     class Slow:
         """A decoder that stands still once."""
@@ -267,21 +270,17 @@ def test_a_stream_that_is_behind_goes_on_with_the_newest_frame() -> None:
         def next_frame(self) -> tuple[int, None]:
             self.frames += 1
             if self.frames == 5:
-                time.sleep(1.3)
+                time.sleep(0.4)
             return self.frames, None
 
         def restart(self) -> None:
             self.restarts += 1
 
     decoder = Slow()
-    plan = Plan("mine", None, "x", models_of("m"), (), cores=1, rounds=1, schedule=schedule)
-    messages: list[dict[str, Any]] = []
-    decoders: Any = [decoder]
-    Pipeline(plan, [], [], decoders).run(messages.append, _sleep)
-    last = messages[-1]["streams"][0]
-    assert decoder.restarts == 1
-    assert last["missed"] > 50
-    assert last["due"] == 80 == last["missed"] + sum(len(each["streams"][0]["rows"]) for each in messages)
+    done = _run(_schedule(duration_s=0.8), decoders=[decoder])
+    assert decoder.restarts >= 1
+    assert done.lost[0] >= 15
+    assert done.due() == round(0.8 / _INTERVAL_S)
 
 
 def test_outputs_of_a_frame_are_compared_with_its_first() -> None:

@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from storage.files import BadFile
 
 from storage.errors import StorageError
 from storage.references import find_runs
-from storage.runs import Run
+from storage.run_file import BadFile, Commit
+from storage.runs import Run, read_runs
 from tests.reports.stored import even, result, write_run
 
 _NOWHERE = Path("/proc")  # no git repository
@@ -78,6 +78,25 @@ def test_a_number_comes_before_a_name_and_a_name_before_a_path(tmp_path: Path, m
     assert [run.number for run in find_runs("./main", runs, _NOWHERE)] == [7]
 
 
+def test_a_run_that_is_not_finished_is_meant_by_its_number_and_path_alone(tmp_path: Path, project: Path) -> None:
+    """It may still grow, or has lost its end: no other word picks it up."""
+    commit = _git(project, "rev-parse", "HEAD")
+    info = result(tmp_path, "no_reuse", even(3))
+    for number, is_finished in enumerate((True, True, False), start=1):
+        path = write_run(
+            tmp_path, [info], number, f"2026-01-0{number}T00:00:00", Commit(id=commit), is_finished=is_finished
+        )
+    runs = [run for run in read_runs(tmp_path) if isinstance(run, Run)]
+    numbers = {words: [run.number for run in find_runs(words, runs, project)] for words in ("3", str(path))}
+    assert numbers == {"3": [3], str(path): [3]}
+    for words in ("run", "HEAD", "1..latest", str(tmp_path)):
+        assert [run.number for run in find_runs(words, runs, project)] == [1, 2]
+    assert [run.number for run in find_runs("latest", runs, project)] == [2]
+    for words in ("1..3", "0003_run"):
+        with pytest.raises(StorageError, match="there is no run"):
+            find_runs(words, runs, project)
+
+
 def test_paths(tmp_path: Path) -> None:
     """A file, a storage, and a folder with the storages of several boards; nothing else need be stored."""
     for board, number in (("one", 1), ("one", 2), ("two", 3)):
@@ -104,7 +123,7 @@ def test_a_damaged_file_that_is_named_itself(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"0002_cut.json: cannot be read .* Name another file"):
         find_runs(str(cut), _RUNS, _NOWHERE)
     cut.write_text('{"benchmarks": [], "machine_info": {}, "commit_info": {}, "datetime": "2026-01-01"}')
-    with pytest.raises(StorageError, match=r"there are no results of ours in it"):
+    with pytest.raises(StorageError, match=r"there are no results of this project in it"):
         find_runs(str(cut), _RUNS, _NOWHERE)
 
 

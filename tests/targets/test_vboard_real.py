@@ -96,8 +96,7 @@ def _run(board: Board, script: str, folder: Path, *models: Path, **variables: st
         check=False,
         timeout=_TIME_LIMIT_S,
     )
-    events = [event for event in read_ledger(ledger) if event["event"] != "inode"]
-    return Ended(done.returncode, done.stdout, done.stderr, events, {})
+    return Ended(done.returncode, done.stdout, done.stderr, read_ledger(ledger), {})
 
 
 def _assert_well(ended: Ended) -> None:
@@ -156,6 +155,7 @@ def test_internal_memory_from_a_dma_heap(board: Board, tmp_path: Path) -> None:
         context = Context(*models(), flags=INTERNAL_OUTSIDE)
         size = context.sizes()[1]
         fd = Heap().allocate(size)
+        print("inode", os.fstat(fd).st_ino)
         memory = context.set_internal(fd, mapped(fd, size), size)
         context.run()
         context.give_back(memory)
@@ -164,10 +164,12 @@ def test_internal_memory_from_a_dma_heap(board: Board, tmp_path: Path) -> None:
     """
     ended = _run(board, script, tmp_path)
     _assert_well(ended)
-    heap = [event["buffer"] for event in ended.named("create") if event["source"] == "dma_heap"]
-    assert len(heap) == 1
-    assert [event["buffer"] for event in ended.named("import")] == heap
-    assert any(heap[0] in _buffers(submit, "0x4020") for submit in ended.named("submit"))
+    # librknnrt 2.3.2 takes its own buffers from the heap too.
+    inode = int(re.findall(r"inode (\d+)", ended.output)[0])
+    (own,) = (event["buffer"] for event in ended.named("inode") if event["inode"] == inode)
+    assert [event["source"] for event in ended.named("create") if event["buffer"] == own] == ["dma_heap"]
+    assert [event["buffer"] for event in ended.named("import")].count(own) == 1
+    assert any(own in _buffers(submit, "0x4020") for submit in ended.named("submit"))
 
 
 def test_reading_freed_weights_is_seen(board: Board, tmp_path: Path) -> None:

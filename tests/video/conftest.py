@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +62,12 @@ def encoded(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 def brightness(number: int) -> int:
     """Return the value of all pixels of that frame."""
     return 20 + 10 * number
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_collections() -> Iterator[None]:
+    """Leave what the tests before have made out of garbage collections, of which a decoder makes one for each loop."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

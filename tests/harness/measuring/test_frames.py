@@ -11,11 +11,13 @@ import pytest
 from harness.measuring.frames import FramesWatch
 from scenarios.frames import STAGES
 from scenarios.plan import Context, Plan, Streams
+from storage.result import Series, StreamsRun
+from targets.barriers import Frames, StreamCount
 from tests.support import models_of
 
 _MS = 1_000_000
-#: Latency and the six stages.
-_ROW = [10 * _MS, 1 * _MS, 2 * _MS, 1 * _MS, 1 * _MS, 4 * _MS, 1 * _MS]
+#: Of the six stages.
+_STAGES_NS = (1 * _MS, 2 * _MS, 1 * _MS, 1 * _MS, 4 * _MS, 1 * _MS)
 
 
 class _Observer:
@@ -36,121 +38,109 @@ class _Observer:
         return self._npu
 
 
-def _watch(observer: Any = None, computes: bool = True, duration_s: float = 10.0, streams: int = 1) -> FramesWatch:
+def _watch(
+    observer: _Observer | None = None, computes: bool = True, duration_s: float = 10.0, streams: int = 1
+) -> FramesWatch:
     schedule = Streams(streams, 30.0, 0, 2.0, duration_s, None)
     contexts = tuple(Context(stream, 0) for stream in range(streams))
     plan = Plan("mine", None, "x", models_of("m"), contexts, cores=2, rounds=1, schedule=schedule)
-    reads: Any = observer or _Observer()
-    return FramesWatch(plan, reads, computes)
+    reader: Any = observer or _Observer()
+    return FramesWatch(plan, reader, computes)
 
 
-def _message(seconds: float, *rows: int, dropped: int = 0, missed: int = 0) -> dict[str, Any]:
-    """Return a message; `rows` is how many frames each stream has done since the last one."""
-    streams = [{"due": 0, "dropped": dropped, "missed": missed, "rows": [_ROW] * count} for count in rows]
-    return {"seconds": seconds, "streams": streams, "heap_bytes": 5_000_000}
+def _message(
+    seconds: float, *done: int, dropped: int = 0, heap_bytes: int | None = 5_000_000, latency_ns: int = 10 * _MS
+) -> Frames:
+    """Return a message; `done` is how many frames each stream has done since the last one."""
+    rows = [((latency_ns, *_STAGES_NS),) * count for count in done]
+    return Frames(seconds, tuple(StreamCount(dropped, 0, of_stream) for of_stream in rows), heap_bytes)
 
 
-def _summary(watch: FramesWatch) -> dict[str, Any]:
-    found = watch.summary(interrupted=False)
-    assert found is not None
-    return found
+def _summary(watch: FramesWatch) -> tuple[StreamsRun, Series]:
+    summary = watch.summary(interrupted=False)
+    assert summary is not None
+    assert summary.series is not None
+    return summary, summary.series
 
 
 def test_figures_of_each_stream_and_of_all() -> None:
     """Counts are from the beginning, rates are over the steady state, and all is the sum of the streams."""
     watch = _watch(streams=2)
     for second in range(1, 6):
-        watch.hear(_message(float(second), 30, 20, dropped=10 * second))
-    found = _summary(watch)
-    assert [each["done"] for each in found["streams"]] == [150, 100]
-    assert found["all"]["done"] == 250
-    assert found["all"]["dropped"] == 100
-    assert found["all"]["due"] == 350
-    assert found["all"]["per_s"] == pytest.approx(50.0)
-    assert found["all"]["latency_ns"]["max"] == 10 * _MS
-    assert found["stages_ns"]["inference"]["p50"] == pytest.approx(4 * _MS, rel=0.005)
-    assert list(found["stages_ns"]) == list(STAGES)
+        watch.take(_message(float(second), 30, 20, dropped=10 * second))
+    summary, _ = _summary(watch)
+    assert summary.streams is not None
+    assert summary.all is not None
+    assert [count.done for count in summary.streams] == [150, 100]
+    assert (summary.all.done, summary.all.dropped, summary.all.due, summary.all.per_s) == (250, 100, 350, 50.0)
+    assert watch.lost == 100
+    assert summary.all.latency_ns is not None
+    assert summary.all.latency_ns.max == 10 * _MS
+    assert summary.stages_ns is not None
+    assert list(summary.stages_ns) == list(STAGES)
+    inference = summary.stages_ns["inference"]
+    assert inference is not None
+    assert inference.p50 == pytest.approx(4 * _MS, rel=0.005)
 
 
 def test_the_warm_up_is_in_no_figure() -> None:
-    """Neither its readings of memory, nor its seconds."""
+    """Neither its readings of memory, nor its seconds; a point is the lowest of its readings."""
     watch = _watch(_Observer([1, 1, 500, 600, 700]))
     for seconds in (0.0, 0.0, 0.001, 1.0, 2.0):
-        watch.hear(_message(seconds, 0))
-    found = _summary(watch)
-    assert found["series"]["rss_bytes"] == [600, 700]
-    assert found["seconds"] == 2.0
-
-
-def test_a_point_is_the_lowest_of_its_readings() -> None:
-    """Frames on their way are not in it."""
-    watch = _watch(_Observer([5, 42, 43]))
-    for seconds in (0.01, 1.0, 2.0):
-        watch.hear(_message(seconds, 0))
-    assert _summary(watch)["series"]["rss_bytes"] == [42, 43]
+        watch.take(_message(seconds, 0))
+    summary, series = _summary(watch)
+    assert (series.rss_bytes, summary.seconds) == ((600, 700), 2.0)
 
 
 @pytest.mark.parametrize(("duration_s", "most"), [(100.0, 101), (3600.0, 1001), (864_000.0, 1001)])
 def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: int) -> None:
     """Ten days have no more points than an hour, and the series are of equal length."""
     watch = _watch(duration_s=duration_s)
-    points = 0
     every_s = max(1, round(duration_s / 5000))
-    for second in range(0, int(duration_s) + 1, every_s):
-        points += watch.hear(_message(second + 0.001, 1))
-    series = _summary(watch)["series"]
-    assert points == len(series["seconds"])
-    assert 0.8 * most <= points <= most
-    assert len({len(each) for each in series.values() if each}) == 1
-    assert sum(series["done_per_s"]) > 0
+    points = [watch.take(_message(second + 0.001, 1)) for second in range(0, int(duration_s) + 1, every_s)]
+    _, series = _summary(watch)
+    assert sum(points) == len(series.seconds)
+    assert 0.8 * most <= len(series.seconds) <= most
+    assert len(series.seconds) == len(series.rss_bytes) == len(series.heap_bytes or ())
+    assert len(series.seconds) == len(series.done_per_s or ()) == len(series.lost_per_s or ())
+    assert sum(rate or 0 for rate in series.done_per_s or ()) > 0
 
 
-def test_the_heap_in_use_has_a_trend_of_its_own() -> None:
-    """A leak that fills holes of the heap does not move RSS."""
-    watch = _watch(duration_s=120.0)
-    for second in range(121):
-        watch.hear({**_message(second + 0.001, 1), "heap_bytes": 10**8 + 20_000 * second})
-    found = _summary(watch)
-    assert (found["memory"]["verdict"], found["heap"]["verdict"]) == ("level", "growing")
-    assert found["heap"]["slope_bytes_per_s"] == pytest.approx(20_000, rel=0.01)
-    assert found["series"]["heap_bytes"][-1] == 10**8 + 20_000 * 120
-
-
-def test_a_c_library_that_does_not_tell_of_its_heap() -> None:
-    """Nothing is said of it then."""
-    watch = _watch()
-    for second in range(10):
-        watch.hear({**_message(second + 0.001, 1), "heap_bytes": None})
-    found = _summary(watch)
-    assert found["heap"] is None
-    assert found["series"]["heap_bytes"] is None
-    assert len(found["series"]["rss_bytes"]) == 9
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_heap_in_use_is_a_series_of_its_own(is_known: bool) -> None:
+    """A leak that fills holes of the heap does not move RSS; where the C library says nothing there is none."""
+    watch = _watch(duration_s=20.0)
+    for second in range(21):
+        watch.take(_message(second + 0.001, 1, heap_bytes=10**8 + 20_000 * second if is_known else None))
+    _, series = _summary(watch)
+    assert set(series.rss_bytes) == {1000}
+    assert series.heap_bytes == (tuple(10**8 + 20_000 * second for second in range(1, 21)) if is_known else None)
 
 
 def test_points_come_every_second_although_messages_are_not_that_exact() -> None:
     """Some milliseconds early are no reason to pass over a second."""
     watch = _watch(duration_s=30.0)
     for second in range(30):
-        watch.hear(_message(second + 0.002 * (second % 2), 1))
-    assert len(_summary(watch)["series"]["seconds"]) >= 28
+        watch.take(_message(second + 0.002 * (second % 2), 1))
+    assert len(_summary(watch)[1].seconds) >= 28
 
 
 def test_without_frames_there_is_no_latency() -> None:
     """All were dropped: that is a result."""
     watch = _watch()
     for seconds in (0.01, 1.0):
-        watch.hear(_message(seconds, 0, dropped=30))
-    found = _summary(watch)
-    assert found["all"]["latency_ns"] is None
-    assert (found["all"]["per_s"], found["all"]["due"]) == (0.0, 30)
-    assert found["stages_ns"] == dict.fromkeys(STAGES)
+        watch.take(_message(seconds, 0, dropped=30))
+    summary, _ = _summary(watch)
+    assert summary.all is not None
+    assert (summary.all.latency_ns, summary.all.per_s, summary.all.due) == (None, 0.0, 30)
+    assert summary.stages_ns == dict.fromkeys(STAGES)
     assert watch.latencies_ns() == []
 
 
 def test_before_the_steady_state_there_is_nothing() -> None:
     """A run that ends in its warm-up has no figures of frames."""
     watch = _watch()
-    watch.hear(_message(0.0, 0))
+    watch.take(_message(0.0, 0))
     assert watch.summary(interrupted=True) is None
 
 
@@ -158,20 +148,17 @@ def test_where_nothing_computes_memory_is_all_there_is() -> None:
     """Figures of speed would be those of an emulator."""
     watch = _watch(_Observer(npu_bytes=4096), computes=False)
     for seconds in (0.01, 1.0, 2.0):
-        watch.hear(_message(seconds, 5))
-    found = _summary(watch)
-    assert [found[key] for key in ("all", "streams", "stages_ns", "cpu")] == [None] * 4
-    assert found["series"]["done_per_s"] is None
-    assert found["series"]["npu_memory_bytes"] == [4096, 4096]
+        watch.take(_message(seconds, 5))
+    summary, series = _summary(watch)
+    assert (summary.all, summary.streams, summary.stages_ns, summary.cpu) == (None,) * 4
+    assert (series.done_per_s, series.lost_per_s, series.npu_memory_bytes) == (None, None, (4096, 4096))
 
 
 def test_latencies_for_statistics_are_a_sample_of_all() -> None:
     """Of bounded size, and from the whole run, not from its beginning alone."""
     watch = _watch(duration_s=100.0)
     for second in range(100):
-        row = [second * _MS, *_ROW[1:]]
-        streams = [{"due": 0, "dropped": 0, "missed": 0, "rows": [row] * 120}]
-        watch.hear({"seconds": second + 0.01, "streams": streams, "heap_bytes": None})
+        watch.take(_message(second + 0.01, 120, latency_ns=second * _MS))
     sample = watch.latencies_ns()
     assert len(sample) == 2000
     assert 40 * _MS < sum(sample) / len(sample) < 60 * _MS

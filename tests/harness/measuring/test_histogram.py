@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from msgspec.structs import astuple
 
 from harness.measuring.histogram import Histogram
 
@@ -23,26 +24,27 @@ def test_percentiles_are_within_half_a_percent(name: str) -> None:
     """Of the duration that so many percent are no longer than; the maximum is exact."""
     durations = _DISTRIBUTIONS[name]
     histogram = Histogram()
-    for each in durations:
-        histogram.add(each)
-    found = histogram.percentiles()
-    assert found is not None
+    for duration_ns in durations:
+        histogram.add(duration_ns)
+    percentiles = histogram.percentiles()
+    assert percentiles is not None
     ranked = sorted(durations)
-    for percent in (50, 90, 99):
+    for percent, value in ((50, percentiles.p50), (90, percentiles.p90), (99, percentiles.p99)):
         true = ranked[-(-percent * len(ranked) // 100) - 1]
-        assert found[f"p{percent}"] == pytest.approx(true, rel=0.005, abs=0)
-    assert found["max"] == ranked[-1]
+        assert value == pytest.approx(true, rel=0.005, abs=0)
+    assert percentiles.max == ranked[-1]
 
 
 def test_percentiles_do_not_cross() -> None:
     """None is larger than the next, or than the maximum, also of few durations."""
     for count in range(1, 6):
         histogram = Histogram()
-        for each in range(count):
-            histogram.add(1_000_000_007 + each)
-        found = histogram.percentiles()
-        assert found is not None
-        assert list(found.values()) == sorted(found.values())
+        for more_ns in range(count):
+            histogram.add(1_000_000_007 + more_ns)
+        percentiles = histogram.percentiles()
+        assert percentiles is not None
+        values = astuple(percentiles)
+        assert list(values) == sorted(values)
 
 
 def test_its_memory_does_not_grow_with_durations() -> None:

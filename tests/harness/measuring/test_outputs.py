@@ -2,65 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from harness.measuring.outputs import Outputs
+from harness.measuring.result import Repeat
 from messages import Message
 from scenarios.plan import Streams, Video
-from storage.result import Repeat
-from tests.support import make_plan
+from storage.result import Result
+from targets.barriers import StepData
+from tests.reports.stored import changed
+from tests.reports.stored_streams import streams_result
+from tests.support import barrier
 
 _VIDEO = Video("clip", "/clip.mp4", "abc", "h264", 64, 48, 30.0, 15)
-_PLAN = make_plan("streams_full_dup", "m", schedule=Streams(1, 30.0, 0, 0.0, 1.0, _VIDEO))
-_OTHER_VIDEO = make_plan(
-    "streams_full_dup", "m", schedule=Streams(1, 30.0, 0, 0.0, 1.0, Video("b", "/b", "def", "h264", 64, 48, 30.0, 9))
-)
+_SCHEDULE = Streams(4, 30.0, 0, 0.0, 1.0, _VIDEO)
 
 
 def _repeat(checksums: dict[str, int], unequal: int = 0) -> Repeat:
-    data = {"frame_checksums": [checksums], "unequal_frames": [unequal]}
-    return Repeat([{"phase": "steady", "data": data}], None, 1.0, 0, 0.0, "")
+    data = StepData(frame_checksums=(checksums,), unequal_frames=(unequal,))
+    return Repeat([barrier("steady", data=data)], None, 1.0, 0, 0.0, "")
 
 
-def _info(**changes: Any) -> dict[str, Any]:
-    model = {"name": _PLAN.models[0].name, "digest": _PLAN.models[0].digest}
-    info = {"computes": True, "runtime": "x", "models": [model], "output_digests": {}, "scenario": "s"}
-    return {**info, **changes}
+@pytest.fixture(scope="module")
+def info(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """Return a result of streams of one model, without digests of single inferences."""
+    result = streams_result(tmp_path_factory.mktemp("traces"), "streams_full_dup", schedule=_SCHEDULE)
+    return changed(result, output_digests={})
 
 
-def test_frames_that_come_again_give_the_same_outputs() -> None:
+def test_frames_that_come_again_give_the_same_outputs(info: Result) -> None:
     """In another repeat and in another configuration, as far as both had the frame."""
     outputs = Outputs()
-    assert outputs.differ(_info(), _PLAN, [_repeat({"0": 5, "1": 6}), _repeat({"1": 6, "2": 7})]) is None
-    assert outputs.differ(_info(), _PLAN, [_repeat({"0": 5, "2": 7})]) is None
+    assert outputs.differ(info, [_repeat({"0": 5, "1": 6}), _repeat({"1": 6, "2": 7})]) is None
+    assert outputs.differ(info, [_repeat({"0": 5, "2": 7})]) is None
 
 
 @pytest.mark.parametrize("later", [_repeat({"1": 9}), _repeat({}, unequal=1)])
-def test_a_frame_with_other_outputs_is_a_failure(later: Repeat) -> None:
+def test_a_frame_with_other_outputs_is_a_failure(info: Result, later: Repeat) -> None:
     """Of this configuration, whether it differs within the process or from an earlier one."""
     outputs = Outputs()
-    outputs.differ(_info(), _PLAN, [_repeat({"0": 5, "1": 6})])
-    failure = outputs.differ(_info(), _PLAN, [later])
+    outputs.differ(info, [_repeat({"0": 5, "1": 6})])
+    failure = outputs.differ(info, [later])
     assert failure is not None
     assert (failure.kind, failure.phase) == ("outputs_differ", "steady")
-    assert failure.message == Message("frames_differ", {"model": _PLAN.models[0].name, "unequal": 1})
+    assert failure.message == Message("frames_differ", {"model": info.models[0].name, "unequal": 1})
 
 
-def test_frames_of_another_video_are_others() -> None:
+def test_frames_of_another_video_are_others(info: Result) -> None:
     """Nobody expects the same of them."""
     outputs = Outputs()
-    assert outputs.differ(_info(), _PLAN, [_repeat({"0": 5})]) is None
-    assert outputs.differ(_info(), _OTHER_VIDEO, [_repeat({"0": 6})]) is None
+    other = replace(_SCHEDULE, video=replace(_VIDEO, digest="def"))
+    assert outputs.differ(info, [_repeat({"0": 5})]) is None
+    assert outputs.differ(changed(info, plan=replace(info.plan, schedule=other)), [_repeat({"0": 6})]) is None
 
 
-def test_where_nothing_computes_outputs_mean_nothing() -> None:
+def test_where_nothing_computes_outputs_mean_nothing(info: Result) -> None:
     """They are whatever was in the memory."""
-    outputs = Outputs()
-    assert outputs.differ(_info(computes=False), _PLAN, [_repeat({}, unequal=3)]) is None
+    assert Outputs().differ(changed(info, computes=False), [_repeat({}, unequal=3)]) is None
 
 
-def test_a_run_that_did_not_come_to_its_end_has_no_outputs() -> None:
+def test_a_run_that_did_not_come_to_its_end_has_no_outputs(info: Result) -> None:
     """It has failed by itself."""
-    assert Outputs().differ(_info(), _PLAN, [Repeat([], None, 1.0, 0, 0.0, "")]) is None
+    assert Outputs().differ(info, [Repeat([], None, 1.0, 0, 0.0, "")]) is None

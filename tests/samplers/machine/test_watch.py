@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from samplers.machine.watch import MachineWatch
 from samplers.npu.load import NPU_LOAD
+from samplers.readings import CpuUse, Machine, NpuLoad, Temperature, Throttle
 from samplers.sources import machine_sources
 
 _THERMAL = "sys/class/thermal"
@@ -88,7 +90,7 @@ class _Machine:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{text}\n")
 
-    def read(self, **changes: Mapping[str, str]) -> dict[str, Any]:
+    def read(self, **changes: Mapping[str, str]) -> Machine:
         """Read once with each change, and return what is stored."""
         for files in changes.values():
             self.write(files)
@@ -104,7 +106,7 @@ def machine(tmp_path: Path) -> Callable[[str], _Machine]:
 
 def test_a_board_with_an_npu(machine: Callable[[str], _Machine]) -> None:
     """First, highest and last temperatures, lowest, mean and highest frequencies, and the load of each NPU core."""
-    found = machine("rk3588").read(
+    board = machine("rk3588").read(
         cool={},
         hot={
             f"{_THERMAL}/thermal_zone6/temp": "84384",
@@ -113,31 +115,27 @@ def test_a_board_with_an_npu(machine: Callable[[str], _Machine]) -> None:
         },
         warm={f"{_THERMAL}/thermal_zone6/temp": "60000", _NPU_LOAD: "NPU load:  Core0: 40%, Core1: 50%, Core2:  1%,"},
     )
-    assert found["temperatures"] == [
-        {"name": "soc-thermal", "first_celsius": 45.307, "highest_celsius": 45.307, "last_celsius": 45.307},
-        {"name": "npu-thermal", "first_celsius": 44.384, "highest_celsius": 84.384, "last_celsius": 60.0},
-    ]
-    big = {"name": "cpu4-5", "lowest_hz": 1.2e9, "mean_hz": pytest.approx(1.552e9), "highest_hz": 2.256e9}
-    assert [each["name"] for each in found["frequencies"]] == ["cpu0-3", "cpu4-5", "dmc", "fdab0000.npu"]
-    assert big in found["frequencies"]
-    assert found["npu_load_percent"] == [
-        {"core": 0, "mean": 40, "highest": 80},
-        {"core": 1, "mean": 50, "highest": 100},
-        {"core": 2, "mean": 2, "highest": 5},
-    ]
-    assert found["throttled"] == []
+    assert board.temperatures == (
+        Temperature("soc-thermal", 45.307, 45.307, 45.307),
+        Temperature("npu-thermal", 44.384, 84.384, 60.0),
+    )
+    assert [clock.name for clock in board.frequencies] == ["cpu0-3", "cpu4-5", "dmc", "fdab0000.npu"]
+    clock = board.frequencies[1]
+    assert (clock.lowest_hz, round(clock.mean_hz), clock.highest_hz) == (1.2e9, 1.552e9, 2.256e9)
+    assert board.npu_load_percent == (NpuLoad(0, 40, 80), NpuLoad(1, 50, 100), NpuLoad(2, 2, 5))
+    assert board.throttled == ()
 
 
 def test_throttled_is_the_share_of_readings(machine: Callable[[str], _Machine]) -> None:
     """A clock that is held down in one of four readings is throttled for 25 %; a fan that turns is not throttling."""
     cooling = f"{_THERMAL}/cooling_device"
-    found = machine("rk3588").read(
+    board = machine("rk3588").read(
         cool={},
         hot={f"{cooling}0/cur_state": "3", f"{cooling}4/cur_state": "4"},
         warm={f"{cooling}0/cur_state": "0"},
         cooler={},
     )
-    assert found["throttled"] == [{"name": "thermal-cpufreq-0", "kind": "cooling_device", "share_percent": 25.0}]
+    assert board.throttled == (Throttle("thermal-cpufreq-0", "cooling_device", 25.0),)
 
 
 @pytest.mark.parametrize(
@@ -158,60 +156,54 @@ def test_throttled_is_the_share_of_readings(machine: Callable[[str], _Machine]) 
 def test_which_cooling_devices_slow_the_machine(tmp_path: Path, kind: str, slows: bool) -> None:
     """Those of what computes; where only others are, the machine says nothing of throttling."""
     device = f"{_THERMAL}/cooling_device0"
-    found = _Machine(tmp_path, {f"{device}/type": kind, f"{device}/cur_state": "1"}).read(now={})
-    assert found["throttled"] == ([{"name": kind, "kind": "cooling_device", "share_percent": 100}] if slows else None)
+    board = _Machine(tmp_path, {f"{device}/type": kind, f"{device}/cur_state": "1"}).read(now={})
+    assert board.throttled == ((Throttle(kind, "cooling_device", 100),) if slows else None)
 
 
-def test_a_raspberry_pi_tells_what_its_firmware_does_now(machine: Callable[[str], _Machine]) -> None:
-    """The low bits are the present; what happened since boot is not of this run."""
+def test_a_raspberry_pi_says_what_its_firmware_does_now(machine: Callable[[str], _Machine], tmp_path: Path) -> None:
+    """The low bits are the present, what happened since boot is not of this run; a Pi 5 has the address in the name."""
     board = machine("raspberry_pi")
-    assert board.read(before={})["throttled"] == []
-    assert board.read(capped={_FIRMWARE: "e0006"})["throttled"] == [
-        {"name": "frequency capped", "kind": "firmware", "share_percent": 50},
-        {"name": "throttled", "kind": "firmware", "share_percent": 50},
-    ]
-
-
-def test_the_firmware_of_a_later_board(tmp_path: Path) -> None:
-    """The Raspberry Pi 5 has the address in the folder's name."""
+    assert board.read(before={}).throttled == ()
+    assert board.read(capped={_FIRMWARE: "e0006"}).throttled == (
+        Throttle("frequency capped", "firmware", 50),
+        Throttle("throttled", "firmware", 50),
+    )
     file = "sys/devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttled"
-    found = _Machine(tmp_path, {file: "8"}).read(now={})
-    assert found["throttled"] == [{"name": "soft temperature limit", "kind": "firmware", "share_percent": 100}]
+    assert _Machine(tmp_path / "pi5", {file: "8"}).read(now={}).throttled == (
+        Throttle("soft temperature limit", "firmware", 100),
+    )
 
 
 def test_a_pc_counts_its_throttling_since_boot(machine: Callable[[str], _Machine]) -> None:
     """What counts is growth from one reading to the next, on any core: the first reading says nothing."""
     pc = machine("pc")
     count = f"{_CPU}/cpu1/thermal_throttle/package_throttle_count"
-    assert pc.read(first={}, second={})["throttled"] == []
-    assert pc.read(third={count: "10"}, fourth={}, fifth={})["throttled"] == [
-        {"name": "package_throttle_count", "kind": "thermal_throttle", "share_percent": 25}
-    ]
+    assert pc.read(first={}, second={}).throttled == ()
+    assert pc.read(third={count: "10"}, fourth={}, fifth={}).throttled == (
+        Throttle("package_throttle_count", "thermal_throttle", 25),
+    )
 
 
 def test_what_is_of_one_type_is_told_apart(machine: Callable[[str], _Machine]) -> None:
     """By the kernel's number."""
-    found = machine("pc").read(hot={f"{_THERMAL}/cooling_device1/cur_state": "2"})
-    names = [each["name"] for each in found["temperatures"]]
+    pc = machine("pc").read(hot={f"{_THERMAL}/cooling_device1/cur_state": "2"})
+    names = [zone.name for zone in pc.temperatures]
     assert names == ["acpitz (thermal_zone0)", "acpitz (thermal_zone1)", "x86_pkg_temp"]
-    assert found["throttled"][0]["name"] == "Processor (cooling_device1)"
+    assert pc.throttled == (Throttle("Processor (cooling_device1)", "cooling_device", 100),)
 
 
 def test_a_container_that_shows_nothing(machine: Callable[[str], _Machine]) -> None:
     """Nothing is read then, and nothing is said of NPU load and throttling rather than none."""
-    box = machine("container")
-    nothing: dict[str, Any] = {"temperatures": [], "frequencies": [], "npu_load_percent": None, "throttled": None}
-    assert box.read(first={}, second={}) == nothing
-    assert box.watch.cpu() == {"cores_percent": [], "process_percent": 0, "harness_percent": 0}
+    container = machine("container")
+    assert container.read(first={}, second={}) == Machine((), (), None, None)
+    assert container.watch.cpu() == CpuUse((), 0, 0)
 
 
 @pytest.mark.parametrize("text", ["", "<unknown>", "-274000"])
 def test_a_reading_that_says_nothing_is_left_out(machine: Callable[[str], _Machine], text: str) -> None:
     """The figures are those of the other readings."""
-    board = machine("rk3588")
     zones = {f"{_THERMAL}/thermal_zone{number}/temp": text for number in (0, 6)}
-    found = board.read(good={}, bad=zones)
-    assert found["temperatures"][0]["last_celsius"] == 45.307
+    assert machine("rk3588").read(good={}, bad=zones).temperatures[0].last_celsius == 45.307
 
 
 @pytest.mark.parametrize("name", _BOARDS)
@@ -223,8 +215,9 @@ def test_files_that_vanish(machine: Callable[[str], _Machine], name: str) -> Non
         if path.is_file():
             path.unlink()
             board.watch.read()
-    throttled = board.watch.machine().pop("throttled")
-    assert {**board.watch.machine(), "throttled": throttled or None} == {**before, "throttled": None}
+    after = board.watch.machine()
+    assert after.throttled in ((), None)
+    assert msgspec.structs.replace(after, throttled=before.throttled) == before
 
 
 @pytest.mark.parametrize("source", NPU_LOAD)
@@ -251,7 +244,7 @@ def test_devfreq_does_not_tell_the_load_of_the_npu(machine: Callable[[str], _Mac
     """Rockchip's driver fills nothing in there: without its own node there is no figure, and not 100 %."""
     board = machine("rk3588")
     (board.root / _NPU_LOAD).unlink()
-    assert MachineWatch(os.getpid(), board.root).machine()["npu_load_percent"] is None
+    assert MachineWatch(os.getpid(), board.root).machine().npu_load_percent is None
 
 
 def test_memory_does_not_grow_with_readings(machine: Callable[[str], _Machine]) -> None:
@@ -281,9 +274,9 @@ def test_this_machine() -> None:
     watch = MachineWatch(os.getpid())
     watch.read()
     watch.read()
-    found = watch.machine()
-    for zone in found["temperatures"]:
-        assert max(zone["first_celsius"], zone["last_celsius"]) <= zone["highest_celsius"]
-    for clock in found["frequencies"]:
-        assert 0 <= clock["lowest_hz"] <= clock["highest_hz"] < math.inf
-    assert all(0 < each["share_percent"] <= 100 for each in found["throttled"] or ())
+    machine = watch.machine()
+    for zone in machine.temperatures:
+        assert max(zone.first_celsius, zone.last_celsius) <= zone.highest_celsius
+    for clock in machine.frequencies:
+        assert 0 <= clock.lowest_hz <= clock.highest_hz < math.inf
+    assert all(0 < throttle.share_percent <= 100 for throttle in machine.throttled or ())

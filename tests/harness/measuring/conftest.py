@@ -1,0 +1,72 @@
+"""A bench that measures real processes with a scripted runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import runtimes
+from harness.measuring.measurement import Bench
+from harness.measuring.videos import Videos
+from harness.options import Settings
+from harness.progress import Silent
+from tests.scripted_driver import ENTRY
+from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
+
+_SETTINGS = Settings(
+    streams=1,
+    contexts=2,
+    repeats=2,
+    rounds=3,
+    sample_hz=500,
+    time_limit_s=TIME_LIMIT_S,
+    idle_s=0,
+    cpus=2,
+    npu_cores=1,
+)
+
+
+class _NoVideos(Videos):
+    """As if nothing were decoded here, so that no clip is made."""
+
+    def of(self, runtime: str) -> None:  # noqa: ARG002
+        return None
+
+
+class _Scripts:
+    """Model sets that are the same scripts for every set."""
+
+    def __init__(self, *scripts: str) -> None:
+        self._models = models_of(*scripts)
+
+    def of(self, *_: str) -> Any:
+        return self._models
+
+
+#: Makes a bench of scripts that stores in a folder; further arguments are settings.
+MakeBench = Callable[..., Bench]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scripted_runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have the scripted runtime in the list, and keep the user's cache out of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(runtimes, "RUNTIMES", (*runtimes.RUNTIMES, ENTRY))
+        yield
+
+
+@pytest.fixture(scope="session")
+def make_bench() -> MakeBench:
+    """Return make_bench(storage, scripts..., target=TARGET, settings...)."""
+
+    def make(storage: Path, *scripts: str, target: Any = SCRIPTED, **settings: Any) -> Bench:
+        models: Any = _Scripts(*scripts)
+        targets = {"scripted": target}
+        return Bench(replace(_SETTINGS, **settings), models, targets, _NoVideos(targets), storage, Silent())
+
+    return make

@@ -1,0 +1,288 @@
+"""A result: what the barriers of some repeats come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from accounting.account import Account
+from accounting.sizes import ContextMemory
+from harness.measuring.result import Configuration, Repeat, build_result
+from messages import Message
+from samplers.readings import SystemMemory
+from scenarios.plan import Plan
+from storage.result import Result, Speed
+from targets.barriers import BarrierReading, Copies, StepData
+from targets.outcome import Failure
+from tests.support import NPU, barrier, make_plan
+
+_COPIES = Copies(600, 40)
+_FAILURE = Failure("crashed", "steady", None, Message("process_exited", {"code": 3}), "ouch")
+_DIGEST = "0000000a"
+
+
+def _barriers(plan: Plan, start: int = 1000) -> list[BarrierReading]:
+    """Return a walk; PSS rises by 7 and more at each barrier, RSS is 10000 above it, USS 500 below."""
+    contexts = len(plan.contexts)
+    pss_bytes, barriers = start, []
+    for number, step in enumerate(plan.steps()):
+        pss_bytes += 7 * (number + 1) if step.phase != "destroy" else -5
+        data = {
+            "imported": StepData(runtime_version="1", python_version="3.9.1"),
+            "context": StepData(load_ns=100 + number),
+            "first_inference": StepData(latency_ns=200 + number, digest=_DIGEST, copies=_COPIES),
+            "steady": StepData(
+                elapsed_ns=2_000_000_000,
+                latencies_ns=tuple((30, 10, 20 + context) for context in range(contexts)),
+                digests=(_DIGEST,) * contexts,
+            ),
+        }.get(step.phase, StepData())
+        barriers.append(_barrier(step.phase, step.context, pss_bytes, data, trimmed=step.phase == "destroy"))
+        if step.phase == "steady":
+            barriers.append(_barrier("trimmed", None, pss_bytes - 50, StepData(trimmed=True), trimmed=True))
+    return barriers
+
+
+def _barrier(phase: str, context: int | None, pss_bytes: int, data: StepData, trimmed: bool) -> BarrierReading:
+    sizes = {"rss_bytes": pss_bytes + 10000, "uss_bytes": pss_bytes - 500, "peak_rss_bytes": pss_bytes + 20000}
+    reading = barrier(phase, context, pss_bytes, data, trimmed, pss_bytes=pss_bytes, **sizes)
+    reading.system = SystemMemory(10**6, 0, 10**6 - 10 * pss_bytes, 0, 0, 0, 0, None, None)
+    return reading
+
+
+def _repeat(barriers: Sequence[BarrierReading], failure: Failure | None = None, npu: Account | None = None) -> Repeat:
+    return Repeat(barriers, failure, 1.5, 42, 3.5, "traces/run/one.json.gz", npu)
+
+
+def _result(
+    plan: Plan,
+    *repeats: Repeat,
+    failure: Failure | None = None,
+    driver_version: str | None = None,
+    computes: bool = True,
+) -> Result:
+    contexts = len(plan.contexts)
+    configuration = Configuration(
+        plan, "python", 1, contexts, 1, "run", "1", "3.9.1", driver_version, computes=computes
+    )
+    return build_result(configuration, repeats, failure)
+
+
+def _account(plan: Plan, source: str = "ledger") -> Account:
+    """Return an account of NPU memory in which every context has 600 bytes of weights and 60 of everything else."""
+    is_ledger = source == "ledger"
+    return Account(
+        source=source,
+        contexts=(ContextMemory(600, 60, 60, 60, 60, 60),) * len(plan.contexts),
+        unattributed_bytes=5,
+        total_bytes=900 * len(plan.contexts) + 5,
+        peak_bytes=9999 if is_ledger else None,
+        left_bytes=0 if is_ledger else None,
+        shared=(),
+        findings=(),
+    )
+
+
+def _with_dmabuf(barriers: list[BarrierReading], size_bytes: int | None) -> list[BarrierReading]:
+    """Return the barriers of a board whose process holds so many bytes of dma-bufs."""
+    for reading in barriers:
+        reading.npu = msgspec.structs.replace(NPU, process_dmabuf_bytes=size_bytes)
+    return barriers
+
+
+def _pss(barriers: list[BarrierReading], phase: str) -> int:
+    return [reading for reading in barriers if reading.phase == phase][-1].process.pss_bytes
+
+
+def _growth(barriers: list[BarrierReading]) -> list[int]:
+    """Return by how much PSS rose at each barrier but the first."""
+    levels = [reading.process.pss_bytes for reading in barriers]
+    return [after - before for before, after in zip(levels, levels[1:])]
+
+
+@pytest.fixture
+def plan() -> Plan:
+    """Return a plan of three contexts."""
+    return make_plan("full_dup", "plain", contexts=3)
+
+
+def test_figures_are_those_of_their_barriers(plan: Plan) -> None:
+    """Each figure is read where its description says, one value per repeat and in order."""
+    walks = _barriers(plan), _barriers(plan, start=3000)
+    memory = _result(plan, *map(_repeat, walks)).memory
+    steady, imported, destroyed = (
+        [_pss(barriers, phase) for barriers in walks] for phase in ("steady", "imported", "destroy")
+    )
+    assert memory.application_memory_bytes == tuple(steady)
+    assert memory.baseline_memory_bytes == tuple(imported)
+    assert memory.application_memory_over_baseline_bytes == (steady[0] - imported[0], steady[1] - imported[1])
+    assert memory.application_memory_trimmed_bytes == tuple(size - 50 for size in steady)
+    assert memory.application_rss_bytes == tuple(size + 10000 for size in steady)
+    assert memory.application_uss_bytes == tuple(size - 500 for size in steady)
+    assert memory.system_memory_bytes == tuple(10 * size for size in steady)
+    assert memory.system_memory_noise_bytes == (42, 42)
+    assert memory.residue_memory_bytes == (destroyed[0] - imported[0], destroyed[1] - imported[1])
+    assert memory.npu_memory_bytes == (None, None)
+
+
+def test_the_peak_is_of_all_phases_up_to_steady(plan: Plan) -> None:
+    """A spike while one context was made is the peak; one while contexts are destroyed is not."""
+    barriers = _barriers(plan)
+    for place, size_bytes in ((2, 777_777), (-1, 999_999)):
+        process = msgspec.structs.replace(barriers[place].process, peak_rss_bytes=size_bytes)
+        barriers[place].process = process
+    assert _result(plan, _repeat(barriers)).memory.application_peak_rss_bytes == (777_777,)
+
+
+def test_a_peak_that_was_not_reset_is_unknown(plan: Plan) -> None:
+    """With one phase unknown the highest of the others would be a guess."""
+    barriers = _barriers(plan)
+    barriers[3].process = msgspec.structs.replace(barriers[3].process, peak_rss_bytes=None)
+    assert _result(plan, _repeat(barriers)).memory.application_peak_rss_bytes == (None,)
+
+
+def test_what_each_context_added(plan: Plan) -> None:
+    """The growth when it was made and at its own first inference: the sum is the growth of all."""
+    barriers = _barriers(plan)
+    growth = _growth(barriers)
+    (added,) = _result(plan, _repeat(barriers)).memory.context_memory_bytes
+    assert added == (growth[0] + growth[3], growth[1] + growth[4], growth[2] + growth[5])
+    assert sum(added) == _pss(barriers, "first_inference") - _pss(barriers, "imported")
+
+
+def test_internal_memory_counts_for_the_context_that_got_it() -> None:
+    """The step between making and running belongs to the first context of the group, like its other steps."""
+    plan = make_plan("full_dup_internal_reuse", "plain", contexts=3, cores=1)
+    barriers = _barriers(plan)
+    growth = _growth(barriers)
+    assert [reading.phase for reading in barriers[3:6]] == ["context", "internal_memory", "first_inference"]
+    (added,) = _result(plan, _repeat(barriers)).memory.context_memory_bytes
+    assert added == (growth[0] + growth[3] + growth[4], growth[1] + growth[5], growth[2] + growth[6])
+
+
+def test_speed_is_what_the_process_reported(plan: Plan) -> None:
+    """Median of all inferences, inferences per second of the steady phase, and one time per context."""
+    assert _result(plan, _repeat(_barriers(plan))).speed == Speed(
+        latency_median_ns=(21,),
+        throughput_per_s=(9 / 2.0,),
+        context_load_ns=((101, 102, 103),),
+        first_inference_ns=((204, 205, 206),),
+        idle_cpu_percent=(3.5,),
+    )
+
+
+def test_no_speed_where_nothing_computes(plan: Plan) -> None:
+    """Every figure of speed is empty in each repeat; how busy the machine was is still said."""
+    result = _result(plan, _repeat(_barriers(plan)), _repeat(_barriers(plan)), computes=False, driver_version="0.9.8")
+    assert (result.computes, result.driver_version) == (False, "0.9.8")
+    assert result.speed == Speed(
+        latency_median_ns=(None, None),
+        throughput_per_s=(None, None),
+        context_load_ns=((), ()),
+        first_inference_ns=((), ()),
+        idle_cpu_percent=(3.5, 3.5),
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "held_bytes", "npu_memory_bytes"),
+    [
+        ("ledger", 7777, 2705),
+        ("ledger", None, 2705),
+        ("runtime", 7777, 7777),
+        ("runtime", None, 2705),
+        ("runtime", 0, 0),
+        (None, 7777, 7777),
+        (None, None, None),
+    ],
+)
+def test_the_most_exact_source_gives_npu_memory(
+    plan: Plan, source: str | None, held_bytes: int | None, npu_memory_bytes: int | None
+) -> None:
+    """The ledger, else what the process holds, else the runtime's own words; the whole account is stored."""
+    account = _account(plan, source) if source else None
+    result = _result(plan, _repeat(_with_dmabuf(_barriers(plan), held_bytes), npu=account))
+    of_ledger = source == "ledger"
+    assert result.memory.npu_memory_bytes == (npu_memory_bytes,)
+    assert result.memory.npu_peak_bytes == (9999 if of_ledger else None,)
+    assert result.memory.npu_left_bytes == (0 if of_ledger else None,)
+    npu = result.repeats[0].phases["steady"].npu
+    assert npu is not None
+    assert (npu.process_dmabuf_bytes, result.repeats[0].npu) == (held_bytes, account)
+
+
+def test_where_nothing_was_trimmed_there_is_no_trimmed_figure(plan: Plan) -> None:
+    """A C library without malloc_trim gives None, and not the untrimmed figure under another name."""
+    barriers = _barriers(plan)
+    for reading in barriers:
+        reading.malloc_trimmed = False
+    assert _result(plan, _repeat(barriers)).memory.application_memory_trimmed_bytes == (None,)
+
+
+def test_each_phase_is_stored_with_its_last_reading(plan: Plan) -> None:
+    """As allocated and trimmed readings stand apart, each marked; a ledger's live bytes stand with their phases."""
+    barriers = _barriers(plan)
+    for number, reading in enumerate(barriers):
+        reading.npu_live_bytes = number
+    (stored,) = _result(plan, _repeat(barriers)).repeats
+    live_bytes = {phase: reading.npu_live_bytes for phase, reading in stored.phases.items()}
+    assert list(live_bytes) == ["imported", "context", "first_inference", "steady", "trimmed", "destroy"]
+    assert list(live_bytes.values()) == [0, 3, 6, 7, 8, 11]
+    assert stored.phases["context"].process == barriers[3].process
+    assert [phase for phase, reading in stored.phases.items() if reading.malloc_trimmed] == ["trimmed", "destroy"]
+    assert (stored.elapsed_s, stored.trace, stored.failure) == (1.5, "traces/run/one.json.gz", None)
+
+
+def test_copies_are_those_of_each_context(plan: Plan) -> None:
+    """As the first repeat's contexts said after their first inference; none where none came so far."""
+    barriers = _barriers(plan)
+    assert _result(plan, _repeat(barriers), _repeat(barriers)).copies == (_COPIES,) * 3
+    assert _result(plan, _repeat(barriers[:2], _FAILURE), failure=_FAILURE).copies is None
+
+
+def test_digests_of_all_outputs_are_kept(plan: Plan) -> None:
+    """A single different output, of any context, phase or repeat, is seen."""
+    one, two = _barriers(plan), _barriers(plan)
+    steady = next(reading for reading in one if reading.phase == "steady")
+    steady.data = msgspec.structs.replace(steady.data, digests=(_DIGEST, _DIGEST, "0000000b"))
+    first = next(reading for reading in two if reading.phase == "first_inference")
+    first.data = msgspec.structs.replace(first.data, digest="0000000c")
+    digests = _result(plan, _repeat(one), _repeat(two)).output_digests
+    assert list(digests.values()) == [(_DIGEST, "0000000b", "0000000c")]
+
+
+def test_digests_belong_to_their_models() -> None:
+    """Each model has outputs of its own."""
+    plan = make_plan("no_reuse", "a", "b", streams=2, contexts=1)
+    barriers = _barriers(plan)
+    for reading in barriers:
+        if reading.phase == "first_inference":
+            reading.data = msgspec.structs.replace(reading.data, digest=f"first {reading.context}")
+        if reading.phase == "steady":
+            reading.data = msgspec.structs.replace(reading.data, digests=("steady 0", "steady 1"))
+    digests = _result(plan, _repeat(barriers)).output_digests
+    assert digests == {model.digest: (f"first {i}", f"steady {i}") for i, model in enumerate(plan.models)}
+
+
+@pytest.mark.parametrize("barriers_passed", range(12))
+def test_a_repeat_that_stopped_anywhere_has_what_it_came_to(plan: Plan, barriers_passed: int) -> None:
+    """Figures of phases that were not reached are None, those before are kept, and the result is stored and read."""
+    barriers = _barriers(plan)[:barriers_passed]
+    result = _result(plan, _repeat(_barriers(plan)), _repeat(barriers, _FAILURE), failure=_FAILURE)
+    assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
+    assert (result.outcome, len(result.speed.context_load_ns)) == ("crashed", 2)
+    phases = [reading.phase for reading in barriers]
+    memory = result.memory
+    assert (memory.baseline_memory_bytes[1] is None) == ("imported" not in phases)
+    assert (memory.application_memory_bytes[1] is None) == ("steady" not in phases)
+    assert (memory.context_memory_bytes[1] is None) == (phases.count("first_inference") < 3)
+    assert memory.residue_memory_bytes[1] is None
+    assert memory.system_memory_noise_bytes[1] == 42
+
+
+def test_a_failure_before_any_process_has_no_figures(plan: Plan) -> None:
+    """A model that cannot be prepared has no repeats at all."""
+    result = _result(plan, failure=msgspec.structs.replace(_FAILURE, phase="prepare"))
+    assert (result.memory.application_memory_bytes, result.repeats, result.copies) == ((), (), None)

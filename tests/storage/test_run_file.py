@@ -1,0 +1,370 @@
+"""A run on disk: read, or named with what is wrong with it; written whole or not at all, under a number of its own."""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import msgspec
+import pytest
+from pytest_benchmark.utils import get_machine_id
+
+from messages import Message
+from storage import run_file
+from storage.result import Result
+from storage.run_file import (
+    PROGRAMS,
+    WITHOUT_SPEED,
+    BadFile,
+    RunWriter,
+    StoredRun,
+    read_run_file,
+    read_storage,
+    run_number,
+    save_run,
+)
+from tests.reports.stored import FAILED, changed, even, result, write_run
+from tests.reports.stored_programs import Repeat, program
+
+_FORK = multiprocessing.get_context("fork")
+_TIME_LIMIT_S = 60
+_PYTHON = "Linux-CPython-3.11-64bit"
+
+
+@pytest.fixture(scope="module")
+def info(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """Return a result as a session stores it."""
+    return result(tmp_path_factory.mktemp("traces"), "no_reuse", even(3))
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory, info: Result) -> bytes:
+    """Return a run's file as it should be."""
+    return write_run(tmp_path_factory.mktemp("made"), [info]).read_bytes()
+
+
+@pytest.fixture
+def document(content: bytes) -> dict[str, Any]:
+    """Return a run as pytest-benchmark makes it."""
+    parsed: dict[str, Any] = json.loads(content)
+    return parsed
+
+
+def _put(storage: Path, name: str, content: bytes | dict[str, Any], python: str = _PYTHON) -> Path:
+    path = storage / python / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return path
+
+
+def _runs(storage: Path) -> list[StoredRun]:
+    """Return the runs of the storage, in which every file can be read."""
+    files = list(read_storage(storage))
+    assert [str(file) for file in files if isinstance(file, BadFile)] == []
+    return [file for file in files if isinstance(file, StoredRun)]
+
+
+def _files_beside_runs(storage: Path) -> list[Path]:
+    return [path for path in storage.iterdir() if path.is_file()]
+
+
+# Reading
+
+
+def test_a_storage_is_read_in_the_order_of_its_numbers(tmp_path: Path, info: Result, content: bytes) -> None:
+    """Results with latencies have their statistics, others none; runs of two Pythons are both read, past 9999 too."""
+    failed = changed(info, outcome="crashed", failure=FAILED)
+    write_run(tmp_path, [info, failed], 2)
+    _put(tmp_path, "10000_x.json", content)
+    _put(tmp_path, "9999_x.json", content, python="Linux-CPython-3.9-64bit")
+    runs = _runs(tmp_path)
+    assert [run_number(run.path) for run in runs] == [2, 9999, 10000]
+    run = runs[0]
+    assert (run.recorded_at, run.board, run.commit.id) == ("2026-01-02T03:04:05+00:00", "board-123456", None)
+    assert [stored.info for stored in run.results] == [info, failed]
+    assert [stored.stats and stored.stats.median for stored in run.results] == [0.02, None]
+    assert run.is_finished
+
+
+def test_there_is_nothing_in_an_empty_storage(tmp_path: Path) -> None:
+    """Nor in one that does not exist."""
+    assert list(read_storage(tmp_path)) == list(read_storage(tmp_path / "missing")) == []
+
+
+@pytest.mark.parametrize("extra", [{}, {"schema": 7}, [], {"schema": "theirs-1"}])
+def test_results_of_others_are_passed_over(tmp_path: Path, document: dict[str, Any], extra: Any) -> None:
+    """A storage may hold what other benchmarks have saved: neither a result nor a mistake."""
+    theirs = {"name": "test_sort", "extra_info": extra, "stats": {"median": 1}}
+    _put(tmp_path, "0001_theirs.json", {**document, "benchmarks": [theirs], PROGRAMS: [extra]})
+    _put(tmp_path, "0002_both.json", {**document, "benchmarks": [theirs, *document["benchmarks"]]})
+    (run,) = _runs(tmp_path)
+    assert [stored.info.scenario for stored in run.results] == ["no_reuse"]
+
+
+def _with(*place: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what sets the value at the place in a document, or in its result, whose schema is looked at first."""
+
+    def change(document: dict[str, Any]) -> None:
+        inner: Any = document
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+
+    return change
+
+
+_INFO = ("benchmarks", 0, "extra_info")
+_PROGRAM = msgspec.to_builtins(program("pipeline", [Repeat({"run": 10})]))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        (_with(*_INFO, "schema", value="reusebench-result-9"), "file_schema_unknown", "reusebench-result-9; known"),
+        (_with(*_INFO, "outcome", value=None), "file_invalid", "`$.outcome`"),
+        (_with(*_INFO, "streams", value=0), "file_invalid", "`int` >= 1 - at `$.streams`"),
+        (_with(*_INFO, "memory", value={}), "file_invalid", "missing required field `application_memory_bytes`"),
+        (_with(*_INFO, "memory", "npu_memory_bytes", value=[1, "2"]), "file_invalid", "npu_memory_bytes[1]`"),
+        (_with(*_INFO, "plan", "contexts", 0, "core", value="x"), "file_invalid", "`$.plan.contexts[0].core`"),
+        (_with(WITHOUT_SPEED, value=[{}]), "file_invalid", "missing required field `extra_info`"),
+        (_with(PROGRAMS, value=[{**_PROGRAM, "schema": "reusebench-program-9"}]), "file_schema_unknown", "program-9"),
+        (_with(PROGRAMS, value=[{**_PROGRAM, "repeats": 7}]), "file_invalid", "`$.repeats`"),
+        (_with("benchmarks", value=None), "file_invalid", "`$.benchmarks`"),
+        (_with("machine_info", "reusebench", value={}), "file_invalid", "missing required field `board`"),
+        (_with("machine_info", value={}), "file_invalid", "missing required field `reusebench`"),
+        (_with("datetime", value=None), "file_invalid", "`$.datetime`"),
+        (_with("datetime", value="yesterday"), "file_damaged", "yesterday"),
+    ],
+)
+def test_a_run_of_another_form_is_a_bad_file(
+    tmp_path: Path, document: dict[str, Any], change: Callable[[dict[str, Any]], None], code: str, words: str
+) -> None:
+    """The reason has its code and names the place and what is wrong with it."""
+    change(document)
+    path = _put(tmp_path, "0001_x.json", document)
+    (file,) = read_storage(tmp_path)
+    assert isinstance(file, BadFile)
+    assert file.reason.code == code
+    assert words in str(file)
+    assert str(file).startswith(f"{path}: ")
+    assert str(file).endswith("Move it away or delete it")
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "file_damaged"),
+        (b"\x00\x01 no JSON", "file_damaged"),
+        (b"\xff\xfe{}", "file_damaged"),
+        (b'{"machine_info": ' + b"[" * 100_000, "file_damaged"),
+        (b"[]", "file_invalid"),
+        (b'{"name": "package"}', "file_invalid"),
+    ],
+    ids=range(6),
+)
+def test_what_is_no_run_is_a_bad_file(tmp_path: Path, content: bytes, code: str) -> None:
+    """Whatever the bytes are."""
+    _put(tmp_path, "0001_x.json", content)
+    (file,) = read_storage(tmp_path)
+    assert isinstance(file, BadFile)
+    assert file.reason.code == code
+
+
+def test_a_file_that_cannot_be_opened_is_a_bad_file(tmp_path: Path) -> None:
+    """The system's own words are kept."""
+    (tmp_path / _PYTHON / "0001_x.json").mkdir(parents=True)
+    (file,) = read_storage(tmp_path)
+    assert isinstance(file, BadFile)
+    assert file.reason == Message("file_unreadable", {"error": "Is a directory"})
+
+
+def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> None:
+    """Wherever it ends, or is zeros, that file alone is lost, and it is named; those before and after it are read."""
+    ends = [round(len(content) * part / 20) for part in range(20)] + [1, len(content) - 1]
+    zeros = [content[:end] + bytes(len(content) - end) for end in ends]
+    piece = content[:4096] + bytes(512) + content[4608:]
+    for name in ("0001_a.json", "0003_c.json"):
+        _put(tmp_path, name, content)
+    for damaged in (*(content[:end] for end in ends), *zeros, piece):
+        _put(tmp_path, "0002_b.json", damaged)
+        first, bad, last = read_storage(tmp_path)
+        assert isinstance(first, StoredRun)
+        assert isinstance(bad, BadFile)
+        assert isinstance(last, StoredRun)
+        assert bad.reason.code == "file_damaged"
+
+
+# Writing
+
+
+def test_a_run_is_where_pytest_benchmark_would_put_it(tmp_path: Path, document: dict[str, Any]) -> None:
+    """Its folder and name are the plugin's, its content comes back, without blanks, and nothing else is left."""
+    storage = tmp_path / "new" / "storage"
+    path = save_run(storage, document, "mine")
+    assert path == storage / get_machine_id() / "0001_mine.json"  # type: ignore[no-untyped-call]
+    assert json.loads(path.read_bytes()) == document
+    assert path.stat().st_size < len(json.dumps(document))
+    assert list(storage.iterdir()) == [path.parent]
+
+
+def test_what_json_has_no_form_for(tmp_path: Path) -> None:
+    """A parameter of another test may be anything; it is stored as pytest-benchmark does."""
+    path = save_run(tmp_path, {"params": {"of": errno}}, "mine")
+    assert json.loads(path.read_bytes())["params"]["of"].startswith("UNSERIALIZABLE[<module 'errno'")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a:b", "*"])
+def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
+    """It is refused with what is valid, and nothing is written."""
+    with pytest.raises(ValueError, match="cannot be the name of a run; valid: one character or more, none of"):
+        save_run(tmp_path, {}, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_go_on_over_all_pythons_and_past_9999(tmp_path: Path, document: dict[str, Any]) -> None:
+    """A number is unique in the storage; pytest-benchmark's own count ends at four digits."""
+    for name in ("9999_last.json", "notes.json", "12345.json"):
+        _put(tmp_path, name, b"{}", python="Linux-CPython-3.9-64bit")
+    assert [save_run(tmp_path, document, "x").name for _ in range(2)] == ["10000_x.json", "10001_x.json"]
+
+
+def test_a_run_that_grows_is_one_file(tmp_path: Path, document: dict[str, Any]) -> None:
+    """It keeps its number beside other writers, is marked while it is measured, and is not at its end."""
+    growing = RunWriter(tmp_path, "growing")
+    for count in range(1, 4):
+        path = growing.write({**document, "benchmarks": document["benchmarks"] * count}, finished=False)
+        save_run(tmp_path, document, "other")
+        run = _runs(tmp_path)[0]
+        assert (run.path, run.path.name, run.is_finished) == (path, "0001_growing.json", False)
+        assert len(run.results) == count
+    assert growing.write(document) == path
+    assert [(run.path.name, run.is_finished) for run in _runs(tmp_path)] == [
+        ("0001_growing.json", True),
+        *((f"{number:04}_other.json", True) for number in (2, 3, 4)),
+    ]
+
+
+def _start(work: Callable[..., None], *arguments: Any) -> BaseProcess:
+    process = _FORK.Process(target=work, args=arguments)
+    process.start()
+    return process
+
+
+def _save_many(storage: Path, name: str, count: int, document: dict[str, Any]) -> None:
+    for _ in range(count):
+        save_run(storage, {**document, "writer": name}, name)
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path: Path, document: dict[str, Any]) -> None:
+    """Every run is there, under a number of its own, whether the names are the same or not."""
+    names = ["same", "same", "other", "third"]
+    writers = [_start(_save_many, tmp_path, name, 12, document) for name in names]
+    for writer in writers:
+        writer.join(_TIME_LIMIT_S)
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    assert [run_number(run.path) for run in _runs(tmp_path)] == list(range(1, 49))
+    written = [json.loads(path.read_bytes())["writer"] for path in tmp_path.glob("*/*.json")]
+    assert {name: written.count(name) for name in names} == {"same": 24, "other": 12, "third": 12}
+    assert _files_beside_runs(tmp_path) == []
+
+
+def test_a_number_that_another_writer_has_just_used(
+    tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the storage and the claim another one may begin and end."""
+    looks: Iterator[set[int]] = iter([set()])
+    look = run_file._numbers
+    save_run(tmp_path, document, "first")
+    monkeypatch.setattr(run_file, "_numbers", lambda storage: next(looks, look(storage)))
+    assert run_number(save_run(tmp_path, document, "second")) == 2
+    assert _files_beside_runs(tmp_path) == []
+
+
+def _write_and_die(writer: RunWriter, document: dict[str, Any], line: int) -> None:
+    """Write, and be killed before so many lines of the module have been executed."""
+    lines = iter(range(line))
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != run_file.__file__:
+            return None
+        if event == "line" and next(lines, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+    writer.write(document)
+    os._exit(0)
+
+
+def test_a_session_that_is_killed_while_it_writes(tmp_path: Path, document: dict[str, Any]) -> None:
+    """At whatever line: the run is as it was or as it is, the same file, and the next writer has the next number."""
+    (first,) = document["benchmarks"]
+    further = {**document, "benchmarks": [first, first]}
+    states = []
+    for line in range(1000):
+        storage = tmp_path / str(line)
+        writer = RunWriter(storage, "mine")
+        writer.write(document, finished=False)
+        process = _start(_write_and_die, writer, further, line)
+        process.join(_TIME_LIMIT_S)
+        (run,) = _runs(storage)
+        states.append((len(run.results), run.is_finished))
+        assert save_run(storage, document, "next").name == "0002_next.json"
+        if process.exitcode == 0:
+            break
+        assert process.exitcode == -signal.SIGKILL
+    before, after = (1, False), (2, True)
+    assert states == [before] * states.count(before) + [after] * states.count(after)
+    assert min(states.count(before), states.count(after)) > 5
+
+
+@pytest.mark.parametrize("write_first", [False, True])
+def test_a_disk_that_is_full(
+    tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch, write_first: bool
+) -> None:
+    """The error is the system's, no half of a file stays behind, and an earlier form of the run stays as it was."""
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    writer = RunWriter(tmp_path, "mine")
+    before = [writer.write(document, finished=False).read_bytes()] if write_first else []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="No space left on device"):
+            writer.write({**document, "more": 1})
+    assert [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()] == before
+    assert writer.write(document).name == "0001_mine.json"
+
+
+def test_a_run_is_on_the_disk_before_its_name_is(
+    tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Content, then name, then folder; a file system that cannot synchronise folders has the run all the same."""
+    calls = []
+    rename = Path.rename
+
+    def fsync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").resolve()
+        calls.append("folder" if path.is_dir() else "content")
+        if path.is_dir():
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    def renamed(source: Path, target: Path) -> Path:
+        calls.append("name")
+        return rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "rename", renamed)
+    path = save_run(tmp_path, document, "mine")
+    assert isinstance(read_run_file(path), StoredRun)
+    assert calls == ["content", "name", "folder", "folder"]

@@ -1,0 +1,139 @@
+"""Runs in short: what of a stored run is compared from run to run, and under which conditions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from scenarios.plan import Streams
+from storage.metrics import find_metric
+from storage.result import Result
+from storage.run_file import BadFile
+from storage.runs import Measured, Run, read_run, read_runs
+from tests.reports.stored import FAILED, MIB, changed, even, result, write_run
+from tests.reports.stored_programs import Repeat, program, write_programs
+from tests.reports.stored_streams import SCHEDULE, VIDEO, Frames, streams_result
+
+_OF_STREAMS = {"decoder_memory", "latency_p99", "frames_lost"}
+
+
+def _measured(path: Path) -> tuple[Measured, ...]:
+    run = read_run(path)
+    assert isinstance(run, Run)
+    return run.measured
+
+
+def test_a_result_has_the_values_of_each_repeat(tmp_path: Path) -> None:
+    """Those of streams have figures of their own; what failed has an outcome and no values."""
+    infos = [
+        streams_result(tmp_path, "streams_full_dup", [Frames(per_s=60)]),
+        result(tmp_path, "full_dup", even(10)),
+        result(tmp_path, "no_reuse", [], failure=FAILED),
+    ]
+    streams, dup, failed = _measured(write_run(tmp_path, infos))
+    assert set(streams.values) >= _OF_STREAMS
+    assert streams.values["frames_lost"] == (50.0,)
+    assert not set(dup.values) & _OF_STREAMS
+    assert dup.values["application_memory_over_baseline"] == (120 * MIB,) * 3
+    assert str(dup.configuration) == "onnxruntime full_dup (4 x 3, model-a)"
+    assert str(failed.configuration) == "onnxruntime no_reuse (4 x 3, model-a +3)"
+    assert (failed.outcome, failed.values) == ("crashed", {})
+
+
+def test_a_figure_less_another_is_taken_repeat_by_repeat(tmp_path: Path) -> None:
+    """Trimmed memory is compared above the baseline of its own process."""
+    info = result(tmp_path, "no_reuse", even(10, spread=2))
+    trimmed = find_metric("application_memory_trimmed_over_baseline").values(info)
+    assert trimmed == tuple(12 * mib * MIB - MIB for mib in (8, 10, 12))
+
+
+def _conditions(storage: Path, *infos: Result) -> list[dict[str, str | None]]:
+    runs = [_measured(write_run(storage, [info], number)) for number, info in enumerate(infos, start=1)]
+    return [dict(measured.conditions) for (measured,) in runs]
+
+
+def test_where_the_video_is_makes_no_other_plan(tmp_path: Path) -> None:
+    """Runs of the same video in other places are compared; at another pace they are told apart."""
+    schedules: list[Streams] = [
+        SCHEDULE,
+        replace(SCHEDULE, video=replace(VIDEO, path="/b.mp4")),
+        replace(SCHEDULE, fps=15.0),
+    ]
+    infos = [streams_result(tmp_path, "streams_full_dup", schedule=schedule) for schedule in schedules]
+    here, moved, slower = _conditions(tmp_path, *infos)
+    assert here == moved
+    assert {name for name in here if here[name] != slower[name]} == {"plan"}
+
+
+def test_plans_of_before_are_the_same_plans(tmp_path: Path) -> None:
+    """A plan that was stored before there were schedules is compared with the same plan of today."""
+    path = write_run(tmp_path, [result(tmp_path, "full_dup", even(10))])
+    document = json.loads(path.read_bytes())
+    del document["benchmarks"][0]["extra_info"]["plan"]["schedule"]
+    old = path.with_name("0002_old.json")
+    old.write_text(json.dumps(document))
+    assert _measured(old)[0].conditions == _measured(path)[0].conditions
+
+
+def test_each_condition_tells_runs_apart(tmp_path: Path) -> None:
+    """Another chip, runtime, driver, Python or model makes another series; the models' names and files do not."""
+    info = result(tmp_path, "no_reuse", even(3))
+    others = {
+        "chip": changed(info, chip="rk3566"),
+        "runtime_version": changed(info, runtime_version="9"),
+        "driver_version": changed(info, driver_version="9"),
+        "python_version": changed(info, python_version="3.9.1"),
+        "models": changed(info, models=tuple(msgspec.structs.replace(model, digest="f") for model in info.models)),
+        "plan": changed(info, plan=replace(info.plan, rounds=7)),
+    }
+    first, *rest = _conditions(tmp_path, info, *others.values())
+    for name, conditions in zip(others, rest):
+        assert {key for key in first if first[key] != conditions[key]} == {name}
+    renamed = tuple(replace(model, name="x", path="/y") for model in info.plan.models)
+    assert _conditions(tmp_path, changed(info, plan=replace(info.plan, models=renamed))) == [first]
+
+
+def test_phases_of_a_program_are_configurations(tmp_path: Path) -> None:
+    """One that crashed is known, with what happened and without values."""
+    repeats = [Repeat({"run": 10}), Repeat({"run": 3})]
+    programs = [program("pipeline", repeats, outcome="crashed"), program("other", repeats)]
+    crashed, other = _measured(write_programs(tmp_path, programs))
+    assert (crashed.outcome, crashed.values) == ("crashed", {})
+    assert other.values["application_memory"] == (10 * MIB, 3 * MIB)
+    assert str(other.configuration) == "program other (run)"
+
+
+def test_a_run_has_the_name_and_number_of_its_file(tmp_path: Path) -> None:
+    """Where it is called otherwise it has no number; the harness's own names are dates, and not given by a user."""
+    info = result(tmp_path, "no_reuse", even(3))
+    path = write_run(tmp_path, [info], is_finished=False)
+    names = {"0001_main.json": (1, "main", True), "0007_20260102_030405.json": (7, "20260102_030405", False)}
+    for name, identity in {**names, "copy.json": (None, "copy", True)}.items():
+        run = read_run(path.rename(path.with_name(name)))
+        path = path.with_name(name)
+        assert isinstance(run, Run)
+        assert (run.number, run.name, run.is_named) == identity
+        assert (run.board, run.commit, run.moment) == ("board-123456", None, "2026-01-02 03:04")
+        assert not run.is_finished
+
+
+def test_damaged_files_are_among_the_runs(tmp_path: Path) -> None:
+    """Named, so that a command can say what it leaves out."""
+    good = write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
+    good.with_name("0002_cut.json").write_text("{")
+    run, bad = read_runs(tmp_path)
+    assert isinstance(run, Run)
+    assert isinstance(bad, BadFile)
+    assert bad.reason.code == "file_damaged"
+
+
+def test_a_named_file_without_results_of_ours(tmp_path: Path) -> None:
+    """In a storage it is passed over; a user who names it hears why there is nothing."""
+    path = write_run(tmp_path, [])
+    bad = read_run(path)
+    assert isinstance(bad, BadFile)
+    assert bad.reason.code == "file_without_results"
+    assert list(read_runs(tmp_path)) == []
