@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import models
 from commands import main
+from models.built_files import ensure
+from models.recipe import Recipe
 from tests.support import Ended, Reusebench
 
 _HERE = Path(__file__).resolve().parent
@@ -112,4 +113,4 @@ def reusebench(capfd: pytest.CaptureFixture[str]) -> Reusebench:
 def _built(cache: Path, name: str, size: int, seed: int) -> Path:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-        return models.ensure(name, size, seed)
+        return ensure(Recipe(name, size, seed))

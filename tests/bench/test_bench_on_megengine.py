@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from models import ModelError, Recipe, cache_root, ensure_mge_all, megengine_installed
+from cache import CacheError, cache_root
+from models import ModelError, Recipe, ensure_all
+from models.megengine.environment import MEGENGINE
 from tests.bench.bench_process import Bench
 
 #: The user's own, read before any test has a cache of its own.
 _CACHE = cache_root()
 
 pytestmark = pytest.mark.skipif(
-    not megengine_installed(), reason="MegEngine is not installed: reusebench models install megengine"
+    not MEGENGINE.installed(), reason="MegEngine is not installed: reusebench models install megengine"
 )
 
 
@@ -22,8 +24,8 @@ pytestmark = pytest.mark.skipif(
 def mge_model() -> Path:
     """Return a tiny model, from the user's cache."""
     try:
-        (path,) = ensure_mge_all([Recipe("tiny", 64, 1)])
-    except ModelError as error:
+        (path,) = ensure_all(".mge", [Recipe("tiny", 64, 1)])
+    except (CacheError, ModelError) as error:
         pytest.skip(str(error))
     return path
 

@@ -22,7 +22,8 @@ from accounting.account import Account, account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from accounting.sharing import WRONG_READS
 from accounting.sizes import COMPONENTS
-from models import ModelError, cache_root, ensure_rknn
+from cache import CacheError, cache_root
+from models import ModelError, Recipe, ensure_all
 from runtimes import find_runtime
 from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan
@@ -125,7 +126,7 @@ def board(request: pytest.FixtureRequest) -> Board:
     target = parse_target(f"vboard:{chip}", library.path, find_runtime("rknn"))
     try:
         return Board(library, target, _models(library, chip))
-    except ModelError as error:
+    except (CacheError, ModelError) as error:
         pytest.skip(str(error))
 
 
@@ -135,10 +136,11 @@ def _models(library: Library, chip: str) -> tuple[Model, ...]:
         if not older:
             pytest.skip(f"librknnrt {library.version} takes models of its time, and none for {chip} is beside it")
         return (_model(older[0]),) * 2
-    second = _model(ensure_rknn("tiny", 96, 1, chip))
+    first, second = (_model(path) for path in ensure_all(".rknn", [Recipe("tiny", 64, 1), Recipe("tiny", 96, 1)], chip))
     if library.kind != MINI_RUNTIME:
-        second = replace(second, weightless=str(ensure_rknn("tiny", 96, 1, chip, weightless=True)))
-    return _model(ensure_rknn("tiny", 64, 1, chip)), second
+        (weightless,) = ensure_all(".rknn", [Recipe("tiny", 96, 1)], chip, weightless=True)
+        second = replace(second, weightless=str(weightless))
+    return first, second
 
 
 def _model(path: Path) -> Model:

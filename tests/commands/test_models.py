@@ -10,10 +10,10 @@ from pathlib import Path
 import onnx
 import pytest
 
-from models.cache import cached_path, is_intact
-from models.megengine.environment import megengine_folder
+from models.built_files import cached_path, is_intact
+from models.megengine.environment import MEGENGINE
 from models.recipe import MegEngineRecipe, Recipe, RknnRecipe
-from models.rknn.toolkit import toolkit_folder
+from models.rknn.toolkit import TOOLKIT
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.models.scripted_python import ScriptedPython
@@ -179,10 +179,10 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedPython:
 def test_libraries_are_installed(python: ScriptedPython, reusebench: Reusebench) -> None:
     """The folder goes to standard output, the steps to standard error; --python and --torch are heeded."""
     done = reusebench("models", "install", "rknn-toolkit", "--python", python.path, "--torch", "mine")
-    assert (done.exit_code, done.out) == (0, f"{toolkit_folder()}\n")
+    assert (done.exit_code, done.out) == (0, f"{TOOLKIT.folder()}\n")
     assert done.err.splitlines()[-2:] == ["mine ...", "trying it ..."]
     done = reusebench("models", "install", "megengine", "--python", python.path)
-    assert (done.exit_code, done.out) == (0, f"{megengine_folder()}\n")
+    assert (done.exit_code, done.out) == (0, f"{MEGENGINE.folder()}\n")
     assert done.err.splitlines()[-2:] == ["MegEngine==1.13.0 ...", "trying it ..."]
 
 

@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 import models
+from models.megengine.environment import MEGENGINE
 from samplers.process import read_process
 from targets.base import Target
 from tests.support import CHECKOUT, StubObserver, make_plan, walk
 
 #: The user's own, looked for before a test has a cache of its own.
-_FOLDER = models.megengine_folder()
-_PYTHON = models.megengine_python()
+_FOLDER = MEGENGINE.folder()
+_PYTHON = MEGENGINE.python()
 _TARGET = Target("megengine", (str(_PYTHON), "-m", "scenarios.driver"))
 
 pytestmark = pytest.mark.skipif(
-    not models.megengine_installed(),
+    not MEGENGINE.installed(),
     reason=f"{_FOLDER} is not there: run `reusebench models install megengine` to test it",
 )
 
@@ -37,9 +38,9 @@ def mge(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ]
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        models.megengine_folder().parent.mkdir(parents=True)
-        models.megengine_folder().symlink_to(_FOLDER)
-        files = models.ensure_mge_all(recipes)
+        MEGENGINE.folder().parent.mkdir(parents=True)
+        MEGENGINE.folder().symlink_to(_FOLDER)
+        files = models.ensure_all(".mge", recipes)
     return {f"{each.name}-{each.size}": file for each, file in zip(recipes, files)}
 
 

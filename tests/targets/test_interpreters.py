@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from models import megengine_installed, megengine_python
+from models.megengine.environment import MEGENGINE
 from runtimes import find_runtime
 from targets import interpreters
 from targets.interpreters import finds_runtime, python_with, refusal
@@ -37,9 +37,9 @@ def test_an_environment_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, t
 
 def test_megengine_lite_in_its_environment() -> None:
     """The interpreter that models names has the runtime."""
-    if not megengine_installed():
+    if not MEGENGINE.installed():
         pytest.skip("MegEngine is not installed: reusebench models install megengine")
-    assert finds_runtime(str(megengine_python()), _MEGENGINE_LITE)
+    assert finds_runtime(str(MEGENGINE.python()), _MEGENGINE_LITE)
     assert python_with(_MEGENGINE_LITE) is not None
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from models.cache import cache_root
+from cache import cache_root
 from targets.chips import MINI_RUNTIME, RUNTIME
 from targets.errors import TargetError
 from targets.rknn_library import Library, read_library

@@ -12,8 +12,8 @@ import pytest
 import runtimes
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
-from harness.options import Settings
 from harness.progress import Silent
+from harness.settings import Settings
 from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
 

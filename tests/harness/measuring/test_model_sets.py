@@ -13,7 +13,7 @@ import pytest
 from harness.errors import NoModels, UserError
 from harness.measuring import model_sets
 from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
-from models import ModelError, Recipe, RknnRecipe
+from models import ModelError, Recipe
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
 
 _BUILT_IN = BuiltIn(
@@ -29,28 +29,23 @@ def _sets(**changes: Any) -> ModelSets:
 
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Have built-in models made in no time, and return the list of what was asked for."""
-    asked: list[tuple[Any, ...]] = []
+    """Have built-in models made in no time, and return the list of those that were made."""
+    made: list[tuple[Any, ...]] = []
 
-    def ensure(*recipe: Any) -> Path:
-        asked.append(recipe)
-        path = tmp_path / "-".join(map(str, recipe))
-        path.write_text(path.name)
-        return path
+    def ensure_all(
+        kind: str, recipes: Sequence[Recipe], chip: str | None = None, weightless: bool = False
+    ) -> list[Path]:
+        paths = []
+        for recipe in recipes:
+            form = (chip, weightless) if kind == ".rknn" else ()
+            made.append((kind, recipe.name, recipe.size, recipe.seed, *form))
+            path = tmp_path / "-".join(map(str, made[-1]))
+            path.write_text(path.name)
+            paths.append(path)
+        return paths
 
-    def ensure_rknn_all(recipes: Sequence[RknnRecipe]) -> list[Path]:
-        return [
-            ensure(each.source.name, each.source.size, each.source.seed, each.platform, each.weightless)
-            for each in recipes
-        ]
-
-    def ensure_mge_all(recipes: Sequence[Recipe]) -> list[Path]:
-        return [ensure(each.name, each.size, each.seed, "mge") for each in recipes]
-
-    monkeypatch.setattr(model_sets, "ensure", ensure)
-    monkeypatch.setattr(model_sets, "ensure_mge_all", ensure_mge_all)
-    monkeypatch.setattr(model_sets, "ensure_rknn_all", ensure_rknn_all)
-    return asked
+    monkeypatch.setattr(model_sets, "ensure_all", ensure_all)
+    return made
 
 
 def _write(folder: Path, *names: str) -> Iterator[Path]:
@@ -106,7 +101,7 @@ def test_resolutions_serve_no_other_set(tmp_path: Path, built: list[tuple[Any, .
     """--resolution alone leaves streams and turns to the built-in models."""
     (small,) = _write(tmp_path, "small.rknn")
     _sets(resolutions=(Resolution(small, None),), streams=1).of("onnxruntime", STREAMS)
-    assert built == [("yolov5s", 320, 1)]
+    assert built == [(".onnx", "yolov5s", 320, 1)]
 
 
 def test_models_without_resolutions(tmp_path: Path) -> None:
@@ -141,7 +136,7 @@ def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model
         _sets(files=(model,)).of("onnxruntime", model_set)
     assert built == []
     assert _sets(resolutions=(Resolution(model, None),)).of("onnxruntime", model_set)
-    assert built == [("frame", {FRAMES_1080P: 1080, FRAMES_4K: 2160}[model_set], 1)]
+    assert built == [(".onnx", "frame", {FRAMES_1080P: 1080, FRAMES_4K: 2160}[model_set], 1)]
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
@@ -170,13 +165,13 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
 def test_each_stream_has_its_own_weights(built: list[tuple[Any, ...]]) -> None:
     """The same network in the runtime's own form, with another seed for each stream."""
     assert len({model.digest for model in _sets().of("onnxruntime", STREAMS)}) == 3
-    assert built == [("yolov5s", 320, seed) for seed in (1, 2, 3)]
+    assert built == [(".onnx", "yolov5s", 320, seed) for seed in (1, 2, 3)]
     built.clear()
     _sets(chip="rk3588").of("rknn", STREAMS)
-    assert built == [("yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)]
+    assert built == [(".rknn", "yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)]
     built.clear()
     _sets().of("megengine_lite", STREAMS)
-    assert built == [("yolov5s", 320, seed, "mge") for seed in (1, 2, 3)]
+    assert built == [(".mge", "yolov5s", 320, seed) for seed in (1, 2, 3)]
 
 
 def test_different_networks_run_in_turn(built: list[tuple[Any, ...]]) -> None:
@@ -184,10 +179,10 @@ def test_different_networks_run_in_turn(built: list[tuple[Any, ...]]) -> None:
     _sets(streams=9).of("onnxruntime", IN_TURN)
     _sets(streams=9, chip="rv1106").of("rknn", IN_TURN)
     assert built == [
-        ("yolov5s", 320, 1),
-        ("resnet50", 224, 1),
-        ("yolov5s", 320, 1, "rv1106", False),
-        ("resnet50", 224, 1, "rv1106", False),
+        (".onnx", "yolov5s", 320, 1),
+        (".onnx", "resnet50", 224, 1),
+        (".rknn", "yolov5s", 320, 1, "rv1106", False),
+        (".rknn", "resnet50", 224, 1, "rv1106", False),
     ]
 
 
@@ -196,9 +191,9 @@ def test_resolutions_have_one_seed(built: list[tuple[Any, ...]]) -> None:
     found = _sets(chip="rk3588").of("rknn", RESOLUTIONS)
     assert [bool(model.weightless) for model in found] == [False, True]
     assert built == [
-        ("yolov5s", 320, 1, "rk3588", False),
-        ("yolov5s", 640, 1, "rk3588", False),
-        ("yolov5s", 640, 1, "rk3588", True),
+        (".rknn", "yolov5s", 320, 1, "rk3588", False),
+        (".rknn", "yolov5s", 640, 1, "rk3588", False),
+        (".rknn", "yolov5s", 640, 1, "rk3588", True),
     ]
     assert found[1].weightless != found[1].path
 
@@ -219,28 +214,22 @@ def test_a_set_is_built_once(built: list[tuple[Any, ...]]) -> None:
     assert len(built) == 2
 
 
-@pytest.mark.parametrize(
-    ("runtime", "builder"),
-    [("onnxruntime", "ensure"), ("megengine_lite", "ensure_mge_all"), ("rknn", "ensure_rknn_all")],
-)
 @pytest.mark.parametrize("model_set", MODEL_SETS)
-def test_a_built_in_model_that_cannot_be_built(
-    monkeypatch: pytest.MonkeyPatch, runtime: str, builder: str, model_set: str
-) -> None:
+def test_a_built_in_model_that_cannot_be_built(monkeypatch: pytest.MonkeyPatch, model_set: str) -> None:
     """The reason is passed on with a way around it where there is one; what takes long is not tried again."""
     ways = {RESOLUTIONS: ". Give your own with --resolution FILE[,WEIGHTLESS]", FRAMES_1080P: "", FRAMES_4K: ""}
     way = ways.get(model_set, ". Give your own with --model FILE")
     tries = []
 
-    def fail(*_: object) -> None:
-        tries.append(builder)
+    def fail(kind: str, *_: object) -> None:
+        tries.append(kind)
         raise ModelError("no space left")
 
-    monkeypatch.setattr(model_sets, builder, fail)
+    monkeypatch.setattr(model_sets, "ensure_all", fail)
     sets = _sets(chip="rk3588")
     for _ in range(2):
         with pytest.raises(NoModels, match=rf"no space left{re.escape(way)}$"):
-            sets.of(runtime, model_set)
+            sets.of("rknn", model_set)
     assert len(tries) == 1
 
 

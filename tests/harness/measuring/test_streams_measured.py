@@ -12,8 +12,8 @@ import pytest
 
 import runtimes
 from harness.measuring import repeat as one_repeat
-from harness.settings import Pace
 from harness.progress import Silent
+from harness.settings import Pace
 from storage.result import FrameCount, Result, StreamsRun
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import ENTRY

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import models
-from models.cache import cached_path, fill
+from cache import CacheError
+from models.built_files import cached_path, fill
 from models.conversion.description import describe
 from models.errors import ModelError
 from models.megengine.emitter import MegEngineConverter
+from models.megengine.environment import MEGENGINE
 from models.networks.layers import Activation, Convolution, GlobalAveragePool
 from models.networks.network import Network
 from models.networks.weights import draw_weights
@@ -77,6 +79,11 @@ def test_a_description_has_all_of_the_network(tmp_path: Path) -> None:
         assert stored["c.bias"].tobytes() == drawn.bias.tobytes()
 
 
+def _ensured(recipe: Recipe) -> Path:
+    (path,) = models.ensure_all(".mge", [recipe])
+    return path
+
+
 def _written(path: Path) -> Any:
     return json.loads(path.read_text())
 
@@ -84,7 +91,7 @@ def _written(path: Path) -> Any:
 @pytest.mark.usefixtures("megengine")
 def test_megengine_dumps_by_its_own_defaults() -> None:
     """Names are the network's, and no layout is chosen in place of the runtime."""
-    written = _written(models.ensure_mge(Recipe("frame", 36, 1)))
+    written = _written(_ensured(Recipe("frame", 36, 1)))
     assert written["trace"] == {"symbolic": True, "capture_as_const": True}
     assert written["dump"] == {"arg_names": ["images"], "output_names": ["colours"]}
     image, weight, bias = [1, 3, 36, 64], [3, 3, 1, 1], [1, 3, 1, 1]
@@ -94,16 +101,16 @@ def test_megengine_dumps_by_its_own_defaults() -> None:
 @pytest.mark.usefixtures("megengine")
 def test_a_network_is_optimised_until_a_further_pass_changes_nothing() -> None:
     """So that a runtime which optimises it once more computes the same."""
-    assert _written(models.ensure_mge(Recipe("frame", 36, 1)))["passes"] == 3
+    assert _written(_ensured(Recipe("frame", 36, 1)))["passes"] == 3
 
 
 def test_one_process_makes_all_that_is_missing(megengine: Path) -> None:
     """MegEngine is started once for several files, in the order asked for, and not at all when all are there."""
     recipes = [Recipe("frame", 45, 1), Recipe("frame", 36, 1), Recipe("frame", 45, 1)]
-    paths = models.ensure_mge_all(recipes)
+    paths = models.ensure_all(".mge", recipes)
     assert paths == [cached_path(MegEngineRecipe(recipe)) for recipe in recipes]
     assert [_written(path)["outputs"][0][1][2:] for path in paths] == [[45, 80], [36, 64], [45, 80]]
-    assert models.ensure_mge_all(recipes) == paths
+    assert models.ensure_all(".mge", recipes) == paths
     assert (megengine / "starts").read_text() == "started\n"
 
 
@@ -114,8 +121,8 @@ def _write(path: Path) -> None:
 def test_a_cached_file_needs_no_megengine() -> None:
     """What was made on this machine before, or copied to it, is used without MegEngine."""
     fill(MegEngineRecipe(_TINY), _write)
-    assert not models.megengine_installed()
-    assert models.ensure_mge(_TINY).read_bytes() == b"mge"
+    assert not MEGENGINE.installed()
+    assert _ensured(_TINY).read_bytes() == b"mge"
 
 
 def test_a_missing_megengine_is_said_before_anything_is_built(cache: Path) -> None:
@@ -123,7 +130,7 @@ def test_a_missing_megengine_is_said_before_anything_is_built(cache: Path) -> No
     with pytest.raises(
         ModelError, match=r"\.mge files .*1\.13\.0, which is not in /.*`reusebench models install megengine`"
     ):
-        models.ensure_mge(_TINY)
+        _ensured(_TINY)
     assert not cache.exists()
 
 
@@ -141,7 +148,7 @@ def test_a_failed_conversion_is_reported_with_its_words(
     """An exception and a crash of MegEngine are each an error of one line; nothing is left behind."""
     monkeypatch.setenv("SCRIPTED_MEGENGINE", what)
     with pytest.raises(ModelError, match=words) as caught:
-        models.ensure_mge(_TINY)
+        _ensured(_TINY)
     assert "\n" not in str(caught.value)
     assert [each.name for each in cache.iterdir()] == [".lock"]
     assert list((tmp_path / "temporary").iterdir()) == []
@@ -161,15 +168,15 @@ def test_a_description_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no temporary folder can be made, the error is a sentence about the file."""
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
-    with pytest.raises(ModelError, match=r"cannot write .*\.mge: No such file or directory"):
-        models.ensure_mge(_TINY)
+    with pytest.raises(CacheError, match=r"cannot write .*\.mge: No such file or directory"):
+        _ensured(_TINY)
 
 
 @pytest.mark.usefixtures("megengine")
-def test_ensure_mge_imports_no_library_of_the_measured_process() -> None:
+def test_making_a_file_imports_no_library_of_the_measured_process() -> None:
     """A harness that had a `.mge` file made has not mapped numpy."""
     code = (
-        "import sys, models; models.ensure_mge(models.Recipe('tiny', 64, 1));"
+        "import sys, models; models.ensure_all('.mge', [models.Recipe('tiny', 64, 1)]);"
         "print([name for name in ('numpy', 'onnx') if name in sys.modules])"
     )
     harness = subprocess.run([sys.executable, "-c", code], cwd=_CHECKOUT, capture_output=True, text=True, check=False)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import models
 from models.errors import ModelError
-from models.megengine.environment import install_megengine
+from models.megengine.environment import MEGENGINE, install_megengine
 from tests.models.scripted_python import ScriptedPython
 
 _TRIAL = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite, av"
@@ -40,9 +39,9 @@ def test_the_environment_is_made_step_by_step(python: ScriptedPython, cache: Pat
     """The libraries within their bounds, mprop from its source, MegEngine without what it names, then a trial."""
     said: list[str] = []
     folder = install_megengine(said.append)
-    assert folder == models.megengine_folder() == cache / "1.13.0-x86_64-v2"
-    assert models.megengine_installed()
-    assert models.megengine_python() == folder / "bin" / "python"
+    assert folder == MEGENGINE.folder() == cache / "1.13.0-x86_64-v2"
+    assert MEGENGINE.installed()
+    assert MEGENGINE.python() == folder / "bin" / "python"
     assert said == [
         f"environment for MegEngine 1.13.0 with {python.path}",
         "libraries",

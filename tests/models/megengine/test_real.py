@@ -15,6 +15,8 @@ import pytest
 import models
 from models.conversion.description import describe
 from models.megengine.emitter import MegEngineConverter
+from models.megengine.environment import MEGENGINE
+from models.networks import find_network
 from models.networks.layers import (
     Activation,
     Add,
@@ -33,10 +35,10 @@ from models.recipe import MegEngineRecipe, Recipe
 _Array = npt.NDArray[np.float32]
 
 #: The user's own, looked for before a test has a cache of its own.
-_FOLDER = models.megengine_folder()
+_FOLDER = MEGENGINE.folder()
 
 pytestmark = pytest.mark.skipif(
-    not models.megengine_installed(),
+    not MEGENGINE.installed(),
     reason=f"{_FOLDER} is not there: run `reusebench models install megengine` to test it",
 )
 
@@ -65,13 +67,13 @@ def _every_kind() -> Network:
 _NETWORKS = {
     "kinds": _every_kind(),
     **{
-        name: models.find_network(name).make(size)
+        name: find_network(name).make(size)
         for name, size in (("tiny", 64), ("mobilenet_v2", 96), ("resnet50", 64), ("yolov5s", 96), ("frame", 216))
     },
     # What the small ones see when their input is changed.
-    "mobilenet_v2 larger": models.find_network("mobilenet_v2").make(129),
-    "yolov5s larger": models.find_network("yolov5s").make(160),
-    "frame larger": models.find_network("frame").make(270),
+    "mobilenet_v2 larger": find_network("mobilenet_v2").make(129),
+    "yolov5s larger": find_network("yolov5s").make(160),
+    "frame larger": find_network("frame").make(270),
 }
 _RESIZED = ("mobilenet_v2", "yolov5s", "frame")
 
@@ -108,7 +110,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> _Outputs:
     for name in _RESIZED:
         seen = {name: f"{name} before", f"{name} larger": f"{name} resized"}
         runs.append(_run(outputs, name, seen))
-    command = [str(models.megengine_python()), "-I", str(_PROGRAM)]
+    command = [str(MEGENGINE.python()), "-I", str(_PROGRAM)]
     done = subprocess.run(command, input=json.dumps(runs), text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return outputs
@@ -157,8 +159,9 @@ def test_equal_recipes_give_equal_bytes(tmp_path: Path, monkeypatch: pytest.Monk
     made = []
     for number, seed in enumerate((1, 1, 2)):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(number)))
-        models.megengine_folder().parent.mkdir(parents=True)
-        models.megengine_folder().symlink_to(_FOLDER)
-        made.append(models.ensure_mge(Recipe("tiny", 64, seed)).read_bytes())
+        MEGENGINE.folder().parent.mkdir(parents=True)
+        MEGENGINE.folder().symlink_to(_FOLDER)
+        (path,) = models.ensure_all(".mge", [Recipe("tiny", 64, seed)])
+        made.append(path.read_bytes())
     assert made[0] == made[1] != made[2]
     assert len(made[0]) == len(made[2])

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
-import models
-from models.cache import cached_path, fill, is_intact
+from cache import CacheError
+from models.built_files import cached_path, fill, is_intact
 from models.errors import ModelError
 from models.recipe import Recipe, RknnRecipe
+from models.rknn.emitter import RknnConverter
+from models.rknn.toolkit import TOOLKIT
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.support import CHECKOUT
 
@@ -45,8 +47,14 @@ def _write_onnx(path: Path) -> None:
     path.write_bytes(b"onnx")
 
 
+def _ensured(*recipes: RknnRecipe) -> list[Path]:
+    with RknnConverter() as converter:
+        return converter.ensure_all(recipes)
+
+
 def _ensure() -> Path:
-    return models.ensure_rknn("tiny", 64, 1, "rk3588")
+    (path,) = _ensured(_RECIPE)
+    return path
 
 
 def _read(path: Path) -> Any:
@@ -56,8 +64,9 @@ def _read(path: Path) -> Any:
 @pytest.mark.usefixtures("toolkit")
 def test_the_toolkit_is_told_what_the_recipe_says() -> None:
     """Chip, weights, the scale of uint8 pixels, INT8, and the ONNX file of the same recipe reach the toolkit."""
-    path = models.ensure_rknn("tiny", 64, 1, "rk3588", weightless=True)
-    assert path == cached_path(RknnRecipe(_SOURCE, "rk3588", weightless=True))
+    recipe = RknnRecipe(_SOURCE, "rk3588", weightless=True)
+    (path,) = _ensured(recipe)
+    assert path == cached_path(recipe)
     told = _read(path)
     told.pop("calibration")
     assert told == {
@@ -69,7 +78,7 @@ def test_the_toolkit_is_told_what_the_recipe_says() -> None:
         "do_quantization": True,
         "onnx": str(cached_path(_SOURCE)),
     }
-    assert not _read(models.ensure_rknn("tiny", 64, 1, "rv1106"))["remove_weight"]
+    assert not _read(*_ensured(RknnRecipe(_SOURCE, "rv1106")))["remove_weight"]
 
 
 @pytest.mark.usefixtures("toolkit")
@@ -77,22 +86,22 @@ def test_all_are_calibrated_with_the_same_image() -> None:
     """Models of one size see equal noise, whatever their seed and chip: it is no difference between them."""
     fill(Recipe("tiny", 64, 2), _write_onnx)
     recipes = [_RECIPE, RknnRecipe(Recipe("tiny", 64, 2), "rk3588"), RknnRecipe(_SOURCE, "rv1103")]
-    assert len({_read(path)["calibration"] for path in models.ensure_rknn_all(recipes)}) == 1
+    assert len({_read(path)["calibration"] for path in _ensured(*recipes)}) == 1
 
 
 @pytest.mark.usefixtures("toolkit")
 def test_a_network_that_is_not_square_is_calibrated_with_an_image_of_its_shape() -> None:
     """The image has the height and the width of the network's input."""
     fill(Recipe("frame", 36, 1), _write_onnx)
-    assert _read(models.ensure_rknn("frame", 36, 1, "rk3588"))["pixels"] == 3 * 36 * 64
+    assert _read(*_ensured(RknnRecipe(Recipe("frame", 36, 1), "rk3588")))["pixels"] == 3 * 36 * 64
 
 
 def test_one_process_makes_all_that_is_missing(toolkit: Path) -> None:
     """The toolkit is started once for several files, in the order asked for, and not at all when all are there."""
     recipes = [RknnRecipe(_SOURCE, name) for name in ("rk3588", "rv1106", "rk3588", "rk3566")]
-    paths = models.ensure_rknn_all(recipes)
+    paths = _ensured(*recipes)
     assert [_read(path)["target_platform"] for path in paths] == ["rk3588", "rv1106", "rk3588", "rk3566"]
-    assert models.ensure_rknn_all(recipes) == paths
+    assert _ensured(*recipes) == paths
     assert (toolkit / "starts").read_text() == "started\n"
 
 
@@ -111,7 +120,7 @@ def test_a_damaged_file_is_made_anew(cache: Path) -> None:
 def test_a_cached_file_needs_no_toolkit() -> None:
     """What was made on this machine before, or copied to it, is used without the toolkit."""
     fill(_RECIPE, _write_onnx)
-    assert not models.toolkit_installed()
+    assert not TOOLKIT.installed()
     assert _ensure().read_bytes() == b"onnx"
 
 
@@ -150,7 +159,7 @@ def test_what_was_made_before_a_failure_stays(monkeypatch: pytest.MonkeyPatch) -
     path = _ensure()
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
     with pytest.raises(ModelError, match="rv1106"):
-        models.ensure_rknn_all([_RECIPE, RknnRecipe(_SOURCE, "rv1106")])
+        _ensured(_RECIPE, RknnRecipe(_SOURCE, "rv1106"))
     assert is_intact(path)
 
 
@@ -173,7 +182,7 @@ def test_an_interrupted_conversion_leaves_nothing(cache: Path, tmp_path: Path, m
 _KILLED_CALLER = """
 import signal, models
 signal.signal(signal.SIGINT, lambda *_: signal.raise_signal(signal.SIGKILL))
-models.ensure_rknn("tiny", 64, 1, "rk3588")
+models.ensure_all('.rknn', [models.Recipe('tiny', 64, 1)], 'rk3588')
 """
 
 
@@ -202,16 +211,16 @@ def test_the_toolkit_dies_with_its_caller(tmp_path: Path) -> None:
 def test_a_full_disk_is_reported(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no temporary folder can be made, the error is a sentence about the file."""
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
-    with pytest.raises(ModelError, match=r"cannot write .*\.rknn: No such file or directory"):
+    with pytest.raises(CacheError, match=r"cannot write .*\.rknn: No such file or directory"):
         _ensure()
     assert not list(cache.glob("*rk3588*"))
 
 
 @pytest.mark.usefixtures("toolkit")
-def test_ensure_rknn_imports_no_library_of_the_measured_process() -> None:
+def test_making_a_file_imports_no_library_of_the_measured_process() -> None:
     """A harness that had a `.rknn` file made maps neither numpy nor onnx."""
     code = (
-        "import sys, models; models.ensure_rknn('tiny', 64, 1, 'rk3588');"
+        "import sys, models; models.ensure_all('.rknn', [models.Recipe('tiny', 64, 1)], 'rk3588');"
         "print([name for name in ('numpy', 'onnx', 'google.protobuf') if name in sys.modules])"
     )
     harness = subprocess.run(

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cache import CacheError
 from models.errors import ModelError
 from models.platforms import TOOLKIT_VERSION
-from models.rknn.toolkit import install_toolkit, toolkit_folder, toolkit_installed
+from models.rknn.toolkit import TOOLKIT, install_toolkit
 from tests.models.scripted_python import BUILDS_OF_TORCH, ScriptedPython
 
 
@@ -39,15 +40,15 @@ def _install(**options: str) -> Path:
 
 
 def _nothing_left(cache: Path) -> bool:
-    return not toolkit_installed() and {each.name for each in cache.iterdir()} == {".lock"}
+    return not TOOLKIT.installed() and {each.name for each in cache.iterdir()} == {".lock"}
 
 
 def test_the_environment_is_made_step_by_step(python: ScriptedPython, cache: Path) -> None:
     """The libraries within their bounds, then the toolkit and PyTorch for CPUs without what they name, then a trial."""
     said: list[str] = []
     folder = install_toolkit(said.append)
-    assert folder == toolkit_folder() == cache / f"{TOOLKIT_VERSION}-x86_64-v1"
-    assert toolkit_installed()
+    assert folder == TOOLKIT.folder() == cache / f"{TOOLKIT_VERSION}-x86_64-v1"
+    assert TOOLKIT.installed()
     assert said == [
         f"environment for rknn-toolkit2 {TOOLKIT_VERSION} with {python.path}",
         "libraries",
@@ -85,9 +86,9 @@ def test_a_toolkit_whose_python_is_gone_is_made_anew() -> None:
     folder = _install()
     (folder / "bin" / "python").unlink()
     (folder / "stale").touch()
-    assert not toolkit_installed()
+    assert not TOOLKIT.installed()
     assert _install() == folder
-    assert toolkit_installed()
+    assert TOOLKIT.installed()
     assert not (folder / "stale").exists()
 
 
@@ -113,7 +114,7 @@ def test_an_interrupted_installation_leaves_nothing(python: ScriptedPython, cach
 @pytest.mark.usefixtures("python")
 def test_what_a_killed_installation_left_is_removed(cache: Path) -> None:
     """Gigabytes of half an environment do not stay for ever."""
-    leftover = cache / f".{toolkit_folder().name}.123.unfinished" / "lib"
+    leftover = cache / f".{TOOLKIT.folder().name}.123.unfinished" / "lib"
     leftover.mkdir(parents=True)
     _install()
     assert not leftover.parent.exists()
@@ -189,5 +190,5 @@ def test_a_cache_that_cannot_be_written_is_said(cache: Path) -> None:
     """Where a file stands in the way of the folder, the error names it."""
     cache.parent.mkdir(parents=True)
     cache.touch()
-    with pytest.raises(ModelError, match=r"rknn-toolkit2.*XDG_CACHE_HOME"):
+    with pytest.raises(CacheError, match=r"rknn-toolkit2.*XDG_CACHE_HOME"):
         _install()

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-import models
 from models.errors import ModelError
 from models.recipe import Recipe, RknnRecipe
 from models.rknn.emitter import RknnConverter
-from models.rknn.toolkit import toolkit_folder, toolkit_installed
+from models.rknn.toolkit import TOOLKIT
 
 #: The user's own, looked for before a test has a cache of its own.
-_FOLDER = toolkit_folder()
+_FOLDER = TOOLKIT.folder()
 
 pytestmark = pytest.mark.skipif(
-    not toolkit_installed(), reason=f"{_FOLDER} is not there: run `reusebench models install rknn-toolkit` to test it"
+    not TOOLKIT.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install rknn-toolkit` to test it"
 )
 
 _TINY = Recipe("tiny", 64, 1)
@@ -36,12 +35,14 @@ def _make(cache: Path) -> dict[RknnRecipe, bytes]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
         _borrow_toolkit()
-        return {recipe: path.read_bytes() for recipe, path in zip(_RECIPES, models.ensure_rknn_all(_RECIPES))}
+        with RknnConverter() as converter:
+            paths = converter.ensure_all(_RECIPES)
+    return {recipe: path.read_bytes() for recipe, path in zip(_RECIPES, paths)}
 
 
 def _borrow_toolkit() -> None:
-    toolkit_folder().parent.mkdir(parents=True)
-    toolkit_folder().symlink_to(_FOLDER)
+    TOOLKIT.folder().parent.mkdir(parents=True)
+    TOOLKIT.folder().symlink_to(_FOLDER)
 
 
 @pytest.mark.parametrize("recipe", _RECIPES, ids=lambda recipe: recipe.file_name)

@@ -1,8 +1,7 @@
-"""The cache of model files: whole files, built once, by another process."""
+"""The model files in the cache: whole, built once, by another process."""
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -14,7 +13,8 @@ import onnx
 import pytest
 
 import models
-from models.cache import cache_root, cached_path, fill, is_intact, run_in_another_process, written_whole
+from cache import CacheError
+from models.built_files import cached_path, ensure, fill, is_intact
 from models.errors import ModelError
 from models.recipe import EMISSION_VERSION, Recipe
 
@@ -35,17 +35,6 @@ def _python(code: str) -> subprocess.Popen[str]:
     )
 
 
-def test_the_cache_root_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """$XDG_CACHE_HOME is used if it is absolute, and ~/.cache otherwise."""
-    assert cache_root() == tmp_path / "cache" / "reusebench"
-    monkeypatch.setenv("HOME", "/home/somebody")
-    for unset in ("", "relative/folder"):
-        monkeypatch.setenv("XDG_CACHE_HOME", unset)
-        assert cache_root() == Path("/home/somebody/.cache/reusebench")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_root() == Path("/home/somebody/.cache/reusebench")
-
-
 def test_a_file_name_says_what_the_file_is(cache: Path) -> None:
     """Network, size, seed and the version of the emitted bytes stand in the name."""
     assert cached_path(Recipe("yolov5s", 320, 7)) == cache / f"yolov5s-320-seed7-v{EMISSION_VERSION}.onnx"
@@ -53,17 +42,17 @@ def test_a_file_name_says_what_the_file_is(cache: Path) -> None:
 
 def test_ensure_builds_once_and_again_after_damage(cache: Path) -> None:
     """A missing file is built, a whole one is used as it is, and an empty, cut or grown one is built anew."""
-    path = models.ensure("tiny", 64, 1)
+    path = ensure(_TINY)
     assert path == cached_path(_TINY)
     onnx.checker.check_model(onnx.load(path))
     whole, built_ns = path.read_bytes(), path.stat().st_mtime_ns
 
-    assert models.ensure("tiny", 64, 1) == path
+    assert ensure(_TINY) == path
     assert path.stat().st_mtime_ns == built_ns
 
     for damaged in (b"", whole[:-1]):
         path.write_bytes(damaged)
-        assert models.ensure("tiny", 64, 1) == path
+        assert ensure(_TINY) == path
         assert path.read_bytes() == whole
     assert sorted(each.name for each in cache.iterdir()) == sorted([".lock", f".{path.name}.size", path.name])
 
@@ -71,16 +60,22 @@ def test_ensure_builds_once_and_again_after_damage(cache: Path) -> None:
 def test_ensure_imports_neither_numpy_nor_onnx() -> None:
     """A process that had a model built maps no library of the measured process."""
     harness = _python(
-        "import sys, models; models.ensure('tiny', 32, 0);"
+        "import sys, models; models.ensure_all('.onnx', [models.Recipe('tiny', 32, 0)]);"
         "print([name for name in ('numpy', 'onnx', 'google.protobuf', 'onnxruntime') if name in sys.modules])"
     )
     assert harness.communicate() == ("[]\n", "")
     assert is_intact(cached_path(Recipe("tiny", 32, 0)))
 
 
+_ENSURE = (
+    "from models.built_files import ensure; from models.recipe import Recipe; print(ensure(Recipe('tiny', 64, 1)))"
+)
+
+
 def test_two_processes_at_once_get_the_same_whole_file() -> None:
     """Two harnesses that start together both return the file, and it is whole."""
-    both = [_python("import models; print(models.ensure('tiny', 64, 1))") for _ in range(2)]
+    code = "import models; print(*models.ensure_all('.onnx', [models.Recipe('tiny', 64, 1)]))"
+    both = [_python(code) for _ in range(2)]
     results = [(*each.communicate(), each.returncode) for each in both]
     assert results == [(f"{cached_path(_TINY)}\n", "", 0)] * 2
     onnx.checker.check_model(onnx.load(cached_path(_TINY)))
@@ -89,7 +84,7 @@ def test_two_processes_at_once_get_the_same_whole_file() -> None:
 # Builds slowly in two halves, and says on standard output that it does.
 _FILL_SLOWLY = """
 import time
-from models.cache import fill
+from models.built_files import fill
 from models.recipe import Recipe
 
 def build(path):
@@ -131,47 +126,14 @@ def test_a_killed_build_leaves_nothing_in_the_way(cache: Path) -> None:
     assert not any(each.name.endswith(".unfinished") for each in cache.iterdir())
 
 
-def _write_half(path: Path) -> None:
-    with written_whole(path) as temporary:
-        temporary.write_bytes(b"ne")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
-    """When writing fails half-way, the file is as it was before and nothing lies beside it."""
-    path = tmp_path / "model.onnx"
-    path.write_bytes(b"old")
-    with pytest.raises(ModelError, match=r"model\.onnx: No space left on device; choose a folder"):
-        _write_half(path)
-    assert path.read_bytes() == b"old"
-    assert [each.name for each in tmp_path.iterdir()] == ["model.onnx"]
-
-
-def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
-    """A pipe or a device such as /dev/null is refused as output, and stays what it is."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with pytest.raises(ModelError, match="not a regular file"), written_whole(pipe):
-        pytest.fail("the writing must not begin")
-    assert pipe.is_fifo()
-
-
 def test_a_failed_build_is_reported_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the building process said reaches the caller of ensure, with the command to try by hand."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(
-        ModelError, match=r"-m commands models build tiny --size 64 --seed 1` failed \(exit code 2\): Error: cannot"
+        CacheError, match=r"-m commands models build tiny --size 64 --seed 1` failed \(exit code 2\): Error: cannot"
     ):
-        models.ensure("tiny", 64, 1)
-
-
-def test_a_killed_build_is_reported_with_its_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that the kernel killed, as it does when memory runs out, names the signal."""
-    (tmp_path / "killed.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    monkeypatch.setattr("models.cache._CHECKOUT", tmp_path)
-    with pytest.raises(ModelError, match=r"-m killed` failed \(killed by SIGKILL\): it printed nothing"):
-        run_in_another_process("killed")
+        ensure(_TINY)
 
 
 @pytest.mark.parametrize(
@@ -188,5 +150,5 @@ def test_an_invalid_recipe_is_refused_before_anything_runs(
 ) -> None:
     """Name, size and seed are checked in the calling process; nothing is made in the cache."""
     with pytest.raises(ModelError, match=words):
-        models.ensure(*recipe)
+        ensure(Recipe(*recipe))
     assert not cache.exists()

@@ -1,0 +1,55 @@
+"""The user's cache: where it is, whole files, and processes that make them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from cache import CacheError, cache_root, run_in_another_process, written_whole
+
+
+def test_the_cache_root_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """$XDG_CACHE_HOME is used if it is absolute, and ~/.cache otherwise."""
+    assert cache_root() == tmp_path / "cache" / "reusebench"
+    monkeypatch.setenv("HOME", "/home/somebody")
+    for unset in ("", "relative/folder"):
+        monkeypatch.setenv("XDG_CACHE_HOME", unset)
+        assert cache_root() == Path("/home/somebody/.cache/reusebench")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_root() == Path("/home/somebody/.cache/reusebench")
+
+
+def _write_half(path: Path) -> None:
+    with written_whole(path) as temporary:
+        temporary.write_bytes(b"ne")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    """When writing fails half-way, the file is as it was before and nothing lies beside it."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"old")
+    with pytest.raises(CacheError, match=r"model\.onnx: No space left on device; choose a folder"):
+        _write_half(path)
+    assert path.read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
+    """A pipe or a device such as /dev/null is refused as output, and stays what it is."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(CacheError, match="not a regular file"), written_whole(pipe):
+        pytest.fail("the writing must not begin")
+    assert pipe.is_fifo()
+
+
+def test_a_killed_build_is_reported_with_its_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build that the kernel killed, as it does when memory runs out, names the signal."""
+    (tmp_path / "killed.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    monkeypatch.setattr("cache._CHECKOUT", tmp_path)
+    with pytest.raises(CacheError, match=r"-m killed` failed \(killed by SIGKILL\): it printed nothing"):
+        run_in_another_process("killed")
