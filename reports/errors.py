@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["ReportError", "cannot_write"]
-
 
 class ReportError(Exception):
     """The user can put it right; the sentence says how."""

@@ -21,8 +21,6 @@ from matplotlib.ticker import MaxNLocator
 
 from reports.base.svg import short_svg
 
-__all__ = ["INK", "Canvas", "Drawing", "drawing", "unique_ids"]
-
 #: Drawn in this colour, which stands nowhere else, and then replaced by the page's text colour.
 INK = "#010203"
 _WIDE_PX, _NARROW_PX = 860, 360

@@ -14,8 +14,6 @@ from reports.base.drawing import Drawing
 from reports.base.languages import FigureTexts
 from reports.base.texts import Texts
 
-__all__ = ["Draw", "DrawnFigure", "draw_all"]
-
 #: What draws a figure; nothing where there is nothing to draw.
 Draw = Callable[[Texts], Optional[Drawing]]
 #: What the processes that draw have in common with the one that asks: they are forked, so it need not be sent.

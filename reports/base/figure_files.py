@@ -10,8 +10,6 @@ from xml.sax.saxutils import escape
 
 from reports.base.drawing import Drawing
 
-__all__ = ["write_figures"]
-
 #: A page has a text colour, a background and fonts of its own; a file needs them, fonts with Chinese glyphs among them.
 _INK, _PAPER = "#1a1a1a", "#ffffff"
 _FONTS = "'DejaVu Sans', Verdana, Arial, 'Noto Sans CJK SC', 'Source Han Sans SC', 'Microsoft YaHei', sans-serif"

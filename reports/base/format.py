@@ -6,21 +6,6 @@ from collections.abc import Sequence
 
 from reports.base.statistics import Figure
 
-__all__ = [
-    "EMPTY",
-    "component_mib",
-    "copied_mib",
-    "mib",
-    "milliseconds",
-    "npu_mib",
-    "npu_plus_minus",
-    "numbers",
-    "per_second",
-    "percent",
-    "plus_minus",
-    "shows_in_mib",
-]
-
 MIB = 2**20
 #: What two decimals of MiB show as more than nothing.
 _LEAST_SHOWN = 0.005 * MIB

@@ -16,8 +16,6 @@ from markupsafe import escape
 from reports.base.drawing import Drawing
 from reports.base.texts import LANGUAGES, Texts, texts_of
 
-__all__ = ["FigureTexts", "Words", "every_language", "in_language", "with_every_language"]
-
 _FIRST = LANGUAGES[0]
 _SVG_TEXT = re.compile(r"(<text\b[^>]*>)([^<]+)(</text>)")
 

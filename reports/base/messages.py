@@ -5,8 +5,6 @@ from __future__ import annotations
 from messages import Message, read_sentence, words
 from reports.base.texts import Texts
 
-__all__ = ["in_words"]
-
 
 def in_words(message: Message | str, texts: Texts) -> str:
     """Return a message, or a sentence of version 0.1.0, in the language of the texts."""

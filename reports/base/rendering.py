@@ -16,8 +16,6 @@ from reports.base.drawing_pool import DrawnFigure
 from reports.base.languages import every_language, with_every_language
 from reports.base.texts import LANGUAGES, texts_of
 
-__all__ = ["write_html"]
-
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 
 

@@ -6,8 +6,6 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Figure", "difference"]
-
 
 @dataclass(frozen=True)
 class Figure:

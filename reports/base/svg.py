@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-__all__ = ["short_svg"]
-
 #: What matplotlib says of each element and holds for all of them. The page has its own fonts.
 _FOR_ALL = 'fill="currentColor" stroke-linejoin="round" font-size="12"'
 _FOR_ALL_STYLES = ("font-size: 12px", "font-family: ", "fill: currentColor", "text-anchor: start")

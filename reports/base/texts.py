@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LANGUAGES", "Texts", "texts_of"]
-
 _FOLDER = Path(__file__).parent.parent / "texts"
 #: Its texts come first wherever texts are listed, definitions above all.
 _FIRST_FILE = "report.json"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
 
-__all__ = ["amount", "number", "scaled", "shown_unit"]
-
 #: By a metric's unit: the unit that is shown, how many of the metric's it is, and decimals.
 _SHOWN = {BYTES: ("MiB", 2**20, 2), NANOSECONDS: ("ms", 10**6, 3), PER_SECOND: ("/s", 1, 2), PERCENT: ("%", 1, 2)}
 #: Units for what would be shown as zero and is not.

@@ -15,8 +15,6 @@ from reports.claims.judges import Judgement, judge
 from reports.results.publication import Source
 from reports.results.rows import Group
 
-__all__ = ["CLAIMS_COLUMNS", "Claim", "Judged", "claims_rows", "judge_claims", "read_claims"]
-
 _FILE = Path(__file__).parent.parent / "data" / "claims.json"
 #: Chips whose library is librknnmrt; the manual says of each call whether they have it.
 _MINI_CHIPS = ("rv1103", "rv1106")

@@ -17,8 +17,6 @@ from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 from reports.sections.copies import avoided_bytes, copied
 
-__all__ = ["DOES_NOT_HOLD", "HOLDS", "JUDGES", "OPEN", "VERDICTS", "Judgement", "Phrase", "judge"]
-
 #: OPEN: it cannot be judged from what was measured here.
 VERDICTS = HOLDS, DOES_NOT_HOLD, OPEN = ("holds", "does_not_hold", "cannot_be_judged")
 

@@ -11,8 +11,6 @@ from reports.claims.claims import Claim, Judged, judge_claims, read_claims
 from reports.results.labels import group_id
 from reports.results.rows import Group
 
-__all__ = ["claim_tests", "claims_table"]
-
 _HEADS = ("claims_column_claim", "claims_column_on", "claims_column_verdict", "claims_column_figure")
 
 

@@ -11,8 +11,6 @@ from reports.results.rows import BUSY_PERCENT
 from storage.metrics import Metric
 from storage.runs import CONDITIONS, Configuration, Measured, Run
 
-__all__ = ["CONFIDENCE", "DISTURBED", "Change", "Changes", "Differing", "Unmeasured", "compare_runs"]
-
 #: Of a whole table: in so many of a hundred tables without a change no row tells of one.
 CONFIDENCE = 0.99
 #: The verdict on a figure of speed where the machine was busy with other work on one side.

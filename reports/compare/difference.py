@@ -11,8 +11,6 @@ from scipy.special import stdtrit
 from reports.compare.noise import Noise, RunValues, noise_of
 from storage.metrics import Metric
 
-__all__ = ["HIGHER", "LOWER", "NO_CHANGE", "TOO_FEW", "Difference", "difference"]
-
 HIGHER, LOWER = "higher", "lower"
 #: None that so many repeats could show.
 NO_CHANGE = "no change"

@@ -20,8 +20,6 @@ from reports.errors import ReportError
 from storage.metrics import METRICS, Metric
 from storage.runs import CONDITIONS, Configuration, Measured, Run
 
-__all__ = ["EXPORTS", "Export", "absent_metrics", "export", "left_out", "name_of"]
-
 #: Bencher refuses longer names of benchmarks; in UTF-8.
 _NAME_BYTES = 1024
 #: Of the digest that ends a name which was cut.

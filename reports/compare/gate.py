@@ -9,8 +9,6 @@ from reports.compare.changes import Change, Changes, Unmeasured
 from reports.compare.difference import HIGHER, LOWER
 from storage.limits import Limit
 
-__all__ = ["Judgement", "judge"]
-
 
 @dataclass(frozen=True)
 class Judgement:

@@ -8,8 +8,6 @@ from typing import Any, Union
 from storage.metrics import Metric
 from storage.runs import CONDITIONS, Measured, Run
 
-__all__ = ["COLUMNS", "CONDITION_COLUMNS", "Number", "number", "records"]
-
 Number = Union[int, float]
 
 #: New ones come at the end.

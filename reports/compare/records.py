@@ -9,8 +9,6 @@ from typing import Any
 
 from reports.compare.changes import Change, Changes
 
-__all__ = ["COLUMNS", "as_csv", "as_json"]
-
 COLUMNS = (
     "runtime",
     "target",

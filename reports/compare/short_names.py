@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 
 from storage.runs import Configuration
 
-__all__ = ["common_words", "short_names"]
-
 #: What tells two configurations apart, in the order in which it is said after the name.
 _PARTS: tuple[Callable[[Configuration], str], ...] = (
     lambda each: each.runtime,

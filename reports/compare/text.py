@@ -14,8 +14,6 @@ from storage.limits import Limit
 from storage.metrics import Metric
 from storage.runs import Configuration, Run
 
-__all__ = ["HEADS", "cells", "change_tables", "opening_lines", "remarks", "verdict_lines"]
-
 HEADS = ("configuration", "base", "head", "change", "interval", "%", "smallest", "verdict")
 _NONE = "-"
 #: How verdicts are counted.

@@ -15,23 +15,6 @@ from reports.results.npu import component_memory
 from reports.results.rows import Row
 from scenarios.plan import SHARED_CONTEXT, Context
 
-__all__ = [
-    "ACCOUNT",
-    "APPLICATION",
-    "APPLICATION_COMPONENTS",
-    "BASELINE_CONTEXTS",
-    "EXPLANATION_COLUMNS",
-    "FIRST_OF_KIND",
-    "NPU",
-    "OWN_CONTEXTS",
-    "TOTAL",
-    "Explanation",
-    "Memory",
-    "explain",
-    "explanation_rows",
-    "measured_memory",
-]
-
 #: Which memory is explained.
 NPU, APPLICATION = "npu", "application"
 #: What a prediction is made from besides the plan: the baseline's account; its contexts, less what is not copied any

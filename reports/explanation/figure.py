@@ -15,8 +15,6 @@ from reports.explanation.explanation import APPLICATION_COMPONENTS, NPU, Memory,
 from reports.results.colours import COMPONENT_COLOURS
 from reports.results.rows import Row
 
-__all__ = ["explanation_colours", "explanation_figure"]
-
 MIB = 2**20
 #: Pixels of a lane, of the bar in it, between two blocks, of a scenario's name above its block, of the axis.
 _LANE, _BAR, _GAP, _NAME, _AXIS = 16, 12, 12, 17, 50

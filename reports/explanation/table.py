@@ -15,8 +15,6 @@ from reports.results.labels import labels
 from reports.results.rows import Group, Row
 from reports.sections.sharing import findings_of
 
-__all__ = ["explanation_sentences", "explanation_table", "prediction_summary"]
-
 MIB = 2**20
 _HEADS = (
     "column_scenario",

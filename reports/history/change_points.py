@@ -21,8 +21,6 @@ from reports.compare.difference import NO_CHANGE, Difference, difference
 from reports.compare.noise import Noise, RunValues, noise_of
 from storage.metrics import Metric
 
-__all__ = ["LEAST_RUNS", "ChangePoint", "calmed", "change_points"]
-
 #: Runs of a level: one run that is off is no change.
 _LEAST_LENGTH = 2
 #: A shorter series has no change points.

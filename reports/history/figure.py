@@ -15,8 +15,6 @@ from reports.history.levels import Change, History
 from reports.history.series import Series
 from storage.metrics import Metric
 
-__all__ = ["history_figure", "history_legend"]
-
 _LINE, _LEVEL, _CHANGE, _FAILED, _EVENT = "#0072b2", "#009e73", "#d55e00", "#cc3311", "#808080"
 _PANEL_PX = 185
 #: A line of more points looks the same; each point takes room in the page.

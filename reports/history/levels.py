@@ -11,8 +11,6 @@ from reports.history.series import Event, Point, Series, series_of
 from storage.metrics import Metric
 from storage.runs import Run
 
-__all__ = ["HISTORY_METRICS", "Change", "History", "Level", "changes_of", "histories_of", "is_worth_a_page"]
-
 #: Where no option names others.
 HISTORY_METRICS = (
     "application_memory",

@@ -24,8 +24,6 @@ from storage.metrics import find_metric
 from storage.run_file import BadFile, StoredRun
 from storage.runs import Configuration, run_of
 
-__all__ = ["MOST_PANELS", "PAGE", "write_history", "write_history_beside"]
-
 #: The page's name inside the report's folder.
 PAGE = "history.html"
 #: More would make the page too large to send and too slow to make.

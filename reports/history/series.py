@@ -10,8 +10,6 @@ from reports.results.rows import BUSY_PERCENT
 from storage.metrics import Metric
 from storage.runs import CONDITIONS, Configuration, Run
 
-__all__ = ["SERIES_OF_THEIR_OWN", "Event", "Point", "Series", "series_of"]
-
 #: Conditions that make another series: figures of two machines have no common level.
 SERIES_OF_THEIR_OWN = ("board", "chip")
 

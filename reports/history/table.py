@@ -15,8 +15,6 @@ from reports.history.series import Point, Series
 from reports.history.text import confidence, event, percent, place, size
 from storage.runs import Run
 
-__all__ = ["CHANGE_POINTS", "HISTORY", "change_point_rows", "changes_table", "history_rows"]
-
 _HEADS = ("configuration", "metric", "size", "percent", "before", "after", "confidence", "events")
 _IDENTITY = ("board", "chip", "runtime", "target", "name", "detail", "models", "metric", "unit")
 _RUN = ("run_number", "run_name", "recorded_at", "commit", "dirty")

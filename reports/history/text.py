@@ -7,8 +7,6 @@ from reports.history.levels import Change
 from reports.history.series import Event
 from storage.runs import Run
 
-__all__ = ["confidence", "event", "percent", "place", "size"]
-
 #: More than so sure nothing is: what noise is was itself only measured.
 _MOST_SURE = 0.9999
 

@@ -32,8 +32,6 @@ from reports.streams.section import stream_definitions
 from scenarios.catalogue import MODEL_SETS
 from storage.run_file import MachineInfo
 
-__all__ = ["page_data"]
-
 
 def page_data(material: Material, shown: Sequence[Group], texts: Texts) -> dict[str, Any]:
     """Return what the page says; its sections are of the groups that are shown, its list of runs of all."""

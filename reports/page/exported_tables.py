@@ -30,8 +30,6 @@ from storage.run_file import StoredRun
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TABLES", "TABLE_FORMATS", "frame_of", "table_of", "write_table", "write_tables"]
-
 #: Of the form of the JSON files; of the columns each table's own list is the promise.
 _JSON_VERSION = 1
 #: New columns come at the end: scripts may read the others by their place.

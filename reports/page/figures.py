@@ -21,8 +21,6 @@ from reports.sections.timeline import timeline
 from reports.streams.frames import STREAMS
 from reports.streams.section import streams_drawings
 
-__all__ = ["PROGRAMS", "SAVINGS", "DrawnFigure", "drawn_rows", "figures_of", "file_names"]
-
 #: The figure that opens the page.
 SAVINGS = "savings"
 PROGRAMS = "programs"

@@ -18,8 +18,6 @@ from reports.sections.savings import runtime_colours
 from reports.sections.speed_figure import speed_legend
 from reports.streams.section import streams_legends
 
-__all__ = ["Legend", "legends_of"]
-
 #: What is meant, the colour, and the mark that is drawn in it.
 Legend = list[tuple[str, str, str]]
 _SQUARE = "\N{BLACK SQUARE}"

@@ -10,8 +10,6 @@ from reports.results.published import PublishedRow
 from reports.results.rows import Group
 from storage.run_file import BadFile, StoredRun
 
-__all__ = ["Material"]
-
 
 @dataclass(frozen=True)
 class Material:

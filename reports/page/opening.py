@@ -11,8 +11,6 @@ from reports.results.rows import Group, Row
 from reports.sections.speed import Weighed, weighed
 from reports.streams.text import growing_parts, opening_part
 
-__all__ = ["opening"]
-
 #: The scenario whose promise everybody repeats.
 _PROMISED = "full_dup"
 

@@ -14,8 +14,6 @@ from reports.page.data import page_data
 from reports.page.material import Material
 from reports.results.rows import Group
 
-__all__ = ["PAGE", "write_page"]
-
 #: The page's name inside the report's folder.
 PAGE = "index.html"
 

@@ -17,8 +17,6 @@ from reports.sections.copies_table import by_size, copies_table
 from reports.streams.frames import STREAMS
 from reports.streams.section import streams_parts
 
-__all__ = ["PUBLISHED_QUESTION", "asked_questions", "question_section"]
-
 #: The question that the published figures answer.
 PUBLISHED_QUESTION = next(iter(QUESTIONS))
 #: The question with a table of its own.

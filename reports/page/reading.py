@@ -15,8 +15,6 @@ from storage.references import find_runs
 from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
 from storage.runs import run_of
 
-__all__ = ["MOST_SHOWN", "boards_in", "read_material", "to_be_shown"]
-
 #: Groups that the page has sections and figures of: more would make it too large to send and too slow to make.
 MOST_SHOWN = 6
 

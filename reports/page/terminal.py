@@ -15,8 +15,6 @@ from reports.results.rows import Group, Row
 from reports.sections.answers import answers, not_supported, warnings
 from reports.streams.terminal import print_streams
 
-__all__ = ["print_group", "print_opening", "print_programs"]
-
 #: What stands in a cell, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
 

@@ -12,8 +12,6 @@ from reports.programs.programs import MOST_PROGRAMS, RecordedProgram
 from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
 from storage.trace import ProgramTrace, read_trace
 
-__all__ = ["phase_colours", "programs_figure"]
-
 _MIB, _S = 2**20, 1e9
 #: Characters of a title for which there is room on narrow figures.
 _TITLE = 40

@@ -14,18 +14,6 @@ from reports.base.texts import Texts
 from storage.program import Phase, PhaseMemory, Process, Program
 from storage.run_file import StoredRun
 
-__all__ = [
-    "MOST_PROGRAMS",
-    "PROGRAM_COLUMNS",
-    "RecordedProgram",
-    "newest_programs",
-    "processes_table",
-    "program_rows",
-    "programs_in",
-    "programs_table",
-    "terminal_cells",
-]
-
 #: Programs that the page has a timeline of.
 MOST_PROGRAMS = 6
 #: Processes of a program that the page names.

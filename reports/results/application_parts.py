@@ -8,8 +8,6 @@ from reports.base.statistics import Figure
 from reports.results.rows import Row
 from storage.result import StoredRepeat
 
-__all__ = ["PARTS", "ApplicationParts", "application_parts"]
-
 #: The kinds of pages that the kernel tells apart, by their figures in a reading of the process.
 PARTS = {"anonymous": "pss_anon_bytes", "file": "pss_file_bytes", "shared": "pss_shmem_bytes"}
 

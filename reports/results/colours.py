@@ -12,15 +12,6 @@ from accounting.sizes import COMPONENTS
 from reports.results.questions import QUESTIONS, scenarios_of
 from scenarios.catalogue import find_scenario
 
-__all__ = [
-    "COMPONENT_COLOURS",
-    "OTHER_COLOUR",
-    "PHASE_COLOURS",
-    "PROGRAM_PHASE_COLOURS",
-    "RUNTIME_COLOURS",
-    "SCENARIO_COLOURS",
-]
-
 _OF_SCENARIOS = ("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee", "#22cc55", "#bb3344", "#8877ee")
 #: A variant has its scenario's colour, the first of them nearer to black and the second to white.
 _SHADES = ((0.0, 0.35), (1.0, 0.45))

@@ -8,8 +8,6 @@ from reports.base.format import EMPTY
 from reports.base.texts import Texts
 from reports.results.rows import Group
 
-__all__ = ["group_id", "labels"]
-
 #: What a label says beyond runtime, version and target, in this order, where groups that it must tell apart differ.
 _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     lambda group, _: group.board,

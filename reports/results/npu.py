@@ -10,8 +10,6 @@ from accounting.sizes import COMPONENTS
 from reports.base.statistics import Figure
 from reports.results.rows import Row
 
-__all__ = ["ComponentMemory", "component_memory", "context_components", "npu_source"]
-
 
 @dataclass(frozen=True)
 class ComponentMemory:

@@ -9,8 +9,6 @@ import msgspec
 
 from reports.base.texts import Texts
 
-__all__ = ["Source", "listed"]
-
 
 class Source(msgspec.Struct, frozen=True):
     """One published source."""

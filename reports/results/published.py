@@ -10,15 +10,6 @@ import msgspec
 
 from reports.results.publication import Source
 
-__all__ = [
-    "PublishedBreakdown",
-    "PublishedRow",
-    "PublishedThroughput",
-    "published_breakdowns",
-    "published_rows",
-    "published_throughputs",
-]
-
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
 
 

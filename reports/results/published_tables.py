@@ -13,8 +13,6 @@ from reports.results.published import (
     published_throughputs,
 )
 
-__all__ = ["breakdown_sources", "breakdown_table", "throughput_sources", "throughput_table"]
-
 #: Class of every row.
 _LOOK = "published"
 _PARTS = ("weights", "internal", "other", "total")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from scenarios.catalogue import SCENARIOS
 
-__all__ = ["OTHER", "QUESTIONS", "question_of", "scenarios_of"]
-
 #: Each question by the baselines of its scenarios, in the order of the page. Its title is a text `question_NAME`.
 QUESTIONS = {
     "dup": ("no_reuse", "no_reuse_one_model"),

@@ -17,8 +17,6 @@ from scenarios.plan import Streams
 from storage.result import Result, StreamsRun
 from storage.run_file import StoredResult, StoredRun
 
-__all__ = ["BUSY_PERCENT", "CONDITIONS", "Group", "Row", "compare", "newest_of_each", "workload"]
-
 #: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
 #: Results that were stored before there was a `chip` have none.
 CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")

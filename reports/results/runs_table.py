@@ -9,8 +9,6 @@ from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from storage.run_file import StoredResult, StoredRun
 
-__all__ = ["runs_table"]
-
 _HEADS = ("date", "file", "board", "runtime", "target", "measured", "lacking", "failed", "commit")
 #: Characters of a commit's id that are shown.
 _COMMIT = 10

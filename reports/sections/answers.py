@@ -24,8 +24,6 @@ from reports.sections.copies import copied
 from reports.sections.mechanisms import COMBINING, combined_mechanisms
 from reports.sections.sharing import Finding, findings_of
 
-__all__ = ["answers", "not_supported", "warnings"]
-
 MIB = 2**20
 #: Questions in which it matters what an inference copies.
 _ABOUT_COPIES = ("io_copies", "lean")

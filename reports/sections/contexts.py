@@ -17,19 +17,6 @@ from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.results.rows import Row
 
-__all__ = [
-    "FIT_COLUMNS",
-    "ContextCost",
-    "FurtherCost",
-    "LineFit",
-    "context_costs",
-    "fit",
-    "fit_rows",
-    "fit_table",
-    "further_costs",
-    "npu_totals",
-]
-
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 FIT_COLUMNS = (
     "memory",

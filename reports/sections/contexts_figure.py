@@ -14,8 +14,6 @@ from reports.results.colours import OTHER_COLOUR, SCENARIO_COLOURS
 from reports.results.rows import Row
 from reports.sections.contexts import LineFit, context_costs, fit, npu_totals
 
-__all__ = ["contexts", "npu_contexts"]
-
 MIB = 2**20
 #: Points, of the markers.
 _LARGEST, _SMALLEST = 10, 3

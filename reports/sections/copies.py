@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from reports.results.rows import Row
 
-__all__ = ["Copied", "avoided_bytes", "copied"]
-
 
 @dataclass(frozen=True)
 class Copied:

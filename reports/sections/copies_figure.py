@@ -13,8 +13,6 @@ from reports.results.colours import OTHER_COLOUR, SCENARIO_COLOURS
 from reports.results.rows import Row
 from reports.sections.copies_table import by_size
 
-__all__ = ["copies_figure", "way_colours"]
-
 MIB = 2**20
 
 

@@ -10,8 +10,6 @@ from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 from reports.sections.copies import avoided_bytes, copied
 
-__all__ = ["by_size", "copies_table"]
-
 
 def by_size(rows: Sequence[Row], texts: Texts) -> dict[str, list[Row]]:
     """Return the rows by the size of their tensors in words; a baseline stands with those compared with it."""

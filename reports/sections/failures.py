@@ -9,8 +9,6 @@ from reports.base.messages import in_words
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 
-__all__ = ["Reason", "failures", "phase_in_words"]
-
 
 @dataclass(frozen=True)
 class Reason:

@@ -18,20 +18,6 @@ from reports.sections.failures import phase_in_words
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import DUP, Plan
 
-__all__ = [
-    "COMBINING",
-    "MECHANISMS",
-    "MECHANISM_COLUMNS",
-    "VERDICTS",
-    "Verdict",
-    "combined_mechanisms",
-    "mechanism_row",
-    "mechanism_rows",
-    "mechanisms_table",
-    "reasons",
-    "verdict_of",
-]
-
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.
 MECHANISMS = tuple(scenario.name for scenario in SCENARIOS if scenario.baseline and not scenario.is_variant)

@@ -12,8 +12,6 @@ from reports.base.texts import Texts
 from reports.results.colours import SCENARIO_COLOURS
 from reports.results.rows import Row
 
-__all__ = ["LINES", "resolutions_figure"]
-
 MIB = 2**20
 #: Without and with sharing, by the scenario of all resolutions, whose colour the line has.
 LINES = ("resolutions", "shared_weights")

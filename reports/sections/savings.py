@@ -17,8 +17,6 @@ from reports.results.labels import group_id
 from reports.results.rows import Group, Row
 from reports.sections.mechanisms import MECHANISMS, mechanism_row
 
-__all__ = ["runtime_colours", "savings_figure", "savings_table"]
-
 #: The table has what saves less; a figure with it would be as long as the table.
 _LEAST_PERCENT = 1.0
 #: Pixels of a bar, between two mechanisms, and of a mechanism's name above its bars.

@@ -10,8 +10,6 @@ from reports.base.statistics import Figure
 from reports.results.rows import Row
 from scenarios.plan import DUP, SHARED_WEIGHTS, Context
 
-__all__ = ["Finding", "SharedMemory", "findings_of", "shared_memories"]
-
 #: Mechanisms of contexts that read the weights of their source.
 _SHARE_WEIGHTS = (DUP, SHARED_WEIGHTS)
 

@@ -12,8 +12,6 @@ from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 
-__all__ = ["SPEED_COLUMNS", "VERDICTS", "Weighed", "speed_rows", "speed_sentences", "speed_table", "weighed"]
-
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 SPEED_COLUMNS = (
     "saved_percent",

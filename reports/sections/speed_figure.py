@@ -11,8 +11,6 @@ from reports.results.questions import OTHER, QUESTIONS
 from reports.results.rows import Group, Row
 from reports.sections.speed import Weighed, weighed
 
-__all__ = ["speed_figure", "speed_legend"]
-
 #: Of each question, as matplotlib names it and as text; a scenario has a colour within its question.
 _MARKERS = dict(zip((*QUESTIONS, OTHER), zip("os^Dv*hP", "●■▲◆▼★⬢✚")))
 #: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed measurement would else leave

@@ -18,19 +18,6 @@ from reports.sections.contexts import further_costs
 from reports.sections.sharing import SharedMemory, shared_memories
 from storage.run_file import MachineInfo
 
-__all__ = [
-    "COLUMNS",
-    "comparison",
-    "components",
-    "details",
-    "environment",
-    "memory_sources",
-    "parts",
-    "sharing",
-    "slopes",
-]
-
-
 #: Every figure of a configuration that a table shows.
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "column_npu": lambda row: npu_mib(row.memory("npu_memory_bytes")),

@@ -13,8 +13,6 @@ from reports.results.rows import Row
 from storage.trace import Trace, read_trace
 from targets.barriers import BarrierReading
 
-__all__ = ["timeline"]
-
 MIB = 2**20
 
 

@@ -27,8 +27,6 @@ from reports.streams.frames import (
 from reports.streams.text import growth_words
 from storage.result import Series
 
-__all__ = ["latency_figure", "latency_marks", "memory_figure", "over_time_figure", "part_colours"]
-
 MIB = 2**20
 _PARTS = ("imported", "decoding", "inference")
 _COLOURS = dict(zip(_PARTS, ("#999999", "#e69f00", "#0072b2")))

@@ -13,34 +13,6 @@ from reports.streams.trend import Trend, trend
 from scenarios.plan import Streams
 from storage.result import FrameCount, Percentiles, Series
 
-__all__ = [
-    "DECODE_ONLY",
-    "FULL_DUP",
-    "HEAP",
-    "PERCENTILES",
-    "PER_CORE",
-    "RSS",
-    "STREAMS",
-    "VERDICTS",
-    "FrameFigures",
-    "Growth",
-    "MemoryParts",
-    "Throttling",
-    "Workload",
-    "all_frames",
-    "growth",
-    "inference_saved_percent",
-    "is_cut_off",
-    "is_interrupted",
-    "kept_up",
-    "memory_parts",
-    "stage",
-    "stream_frames",
-    "throttling",
-    "trends",
-    "workloads",
-]
-
 #: The question of these scenarios.
 STREAMS = "streams"
 DECODE_ONLY, FULL_DUP, PER_CORE = "streams_decode_only", "streams_full_dup", "streams_full_dup_per_core"

@@ -24,8 +24,6 @@ from reports.streams.text import (
     stream_warnings,
 )
 
-__all__ = ["stream_definitions", "streams_drawings", "streams_legends", "streams_parts"]
-
 
 def streams_parts(group: Group, published: Sequence[PublishedRow], texts: Texts) -> list[dict[str, Any]]:
     """Return what the page says of each workload of the group."""

@@ -34,8 +34,6 @@ from reports.streams.text import growth_words, per_minute
 from samplers.readings import CpuUse, Machine
 from scenarios.frames import STAGES
 
-__all__ = ["STREAM_COLUMNS", "machine_table", "memory_table", "per_stream_table", "stages_table", "stream_rows"]
-
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 STREAM_COLUMNS = (
     "baseline",

@@ -14,8 +14,6 @@ from reports.sections.answers import not_supported
 from reports.streams.frames import Workload, all_frames, workloads
 from reports.streams.text import asked_sentences, frame_sentences, growth_sentences, memory_sentences, stream_warnings
 
-__all__ = ["print_streams"]
-
 #: What stands in a cell, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
 _APPLICATION: _Columns = {

@@ -27,18 +27,6 @@ from reports.streams.frames import (
     workloads,
 )
 
-__all__ = [
-    "asked_sentences",
-    "frame_sentences",
-    "growing_parts",
-    "growth_sentences",
-    "growth_words",
-    "memory_sentences",
-    "opening_part",
-    "per_minute",
-    "stream_warnings",
-]
-
 MIB = 2**20
 _MINUTE_S, _HOUR_S = 60, 3600
 #: MiB a minute, from which on decimals are noise.
