@@ -73,7 +73,7 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
-    "reports": "errors base results programs sections explanation claims streams compare history page",
+    "reports": "errors base results sections explanation claims streams compare history page",
     "samplers": "procfs readings process system npu machine sources observer environment",
     "models": "errors networks platforms recipe cache conversion onnx rknn megengine __init__",
     "recorder": "errors signals pace phases marks process_tree program recording phase_figures stored_form run_document"

@@ -11,7 +11,7 @@ from typing import Any
 
 from accounting.account import Account, ApplicationBuffers
 from accounting.sizes import COMPONENTS
-from reports.base.format import milliseconds, npu_mib, per_second, percent
+from reports.base.formatting import milliseconds, npu_mib, per_second, percent
 from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row

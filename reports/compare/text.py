@@ -9,7 +9,7 @@ from reports.base.units import amount, number, shown_unit
 from reports.compare.changes import CONFIDENCE, DISTURBED, Change, Changes, Differing, Unmeasured
 from reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
 from reports.compare.gate import Judgement
-from reports.compare.short_names import common_words, short_names
+from reports.compare.names import common_words, short_names
 from storage.limits import Limit
 from storage.metrics import Metric
 from storage.runs import Configuration, Run

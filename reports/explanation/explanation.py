@@ -11,7 +11,7 @@ from typing import Any, Optional
 from accounting.account import Account
 from accounting.sizes import COMPONENTS, ContextMemory
 from reports.base.statistics import Figure, difference
-from reports.results.npu import component_memory
+from reports.results.memory import component_memory
 from reports.results.rows import Row
 from scenarios.plan import SHARED_CONTEXT, Context
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from accounting.sizes import COMPONENTS
-from reports.base.format import mib, npu_mib, npu_plus_minus, percent, plus_minus
+from reports.base.formatting import mib, npu_mib, npu_plus_minus, percent, plus_minus
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts

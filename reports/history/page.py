@@ -11,9 +11,9 @@ from typing import Any, Optional
 from reports.base.drawing_pool import draw_all
 from reports.base.languages import every_language
 from reports.base.messages import in_words
-from reports.base.rendering import write_html
+from reports.base.pages import write_html
 from reports.base.texts import Texts
-from reports.compare.short_names import common_words, short_names
+from reports.compare.names import common_words, short_names
 from reports.history.change_points import LEAST_RUNS
 from reports.history.figure import history_figure, history_legend
 from reports.history.levels import HISTORY_METRICS, History, changes_of, histories_of, is_worth_a_page

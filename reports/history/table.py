@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reports.base.format import EMPTY
+from reports.base.formatting import EMPTY
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.compare.long_form import CONDITION_COLUMNS, number

@@ -16,13 +16,13 @@ from reports.base.statistics import Figure
 from reports.claims.claims import CLAIMS_COLUMNS, claims_rows
 from reports.explanation.explanation import EXPLANATION_COLUMNS, explanation_rows
 from reports.page.material import Material
-from reports.programs.programs import PROGRAM_COLUMNS, program_rows, programs_in
-from reports.results.npu import context_components
+from reports.results.memory import context_components
 from reports.results.published import PublishedRow
 from reports.results.rows import Row
 from reports.sections.contexts import FIT_COLUMNS, context_costs, fit_rows, further_costs
 from reports.sections.copies import avoided_bytes, copied
 from reports.sections.mechanisms import MECHANISM_COLUMNS, mechanism_rows
+from reports.sections.programs import PROGRAM_COLUMNS, program_rows, programs_in
 from reports.sections.speed import SPEED_COLUMNS, speed_rows
 from reports.streams.tables import STREAM_COLUMNS, stream_rows
 from storage.run_file import StoredRun

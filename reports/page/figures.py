@@ -8,12 +8,12 @@ from functools import partial
 from reports.base.drawing_pool import Draw, DrawnFigure, draw_all
 from reports.base.texts import LANGUAGES, texts_of
 from reports.explanation.figure import explanation_figure
-from reports.programs.figure import programs_figure
-from reports.programs.programs import RecordedProgram
 from reports.results.labels import group_id, labels
 from reports.results.rows import Group, Row
 from reports.sections.contexts_figure import contexts, npu_contexts
 from reports.sections.copies_figure import copies_figure
+from reports.sections.programs import RecordedProgram
+from reports.sections.programs_figure import programs_figure
 from reports.sections.resolutions_figure import resolutions_figure
 from reports.sections.savings import savings_figure
 from reports.sections.speed_figure import speed_figure

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from reports.base.texts import Texts
 from reports.explanation.figure import explanation_colours
 from reports.page.figures import PROGRAMS, SAVINGS, drawn_rows
-from reports.programs.figure import phase_colours
-from reports.programs.programs import RecordedProgram
 from reports.results.colours import OTHER_COLOUR, PHASE_COLOURS, SCENARIO_COLOURS
 from reports.results.labels import group_id, labels
 from reports.results.rows import Group, Row
 from reports.sections.copies_figure import way_colours
+from reports.sections.programs import RecordedProgram
+from reports.sections.programs_figure import phase_colours
 from reports.sections.resolutions_figure import LINES
 from reports.sections.savings import runtime_colours
 from reports.sections.speed_figure import speed_legend

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.programs.programs import RecordedProgram
 from reports.results.published import PublishedRow
 from reports.results.rows import Group
+from reports.sections.programs import RecordedProgram
 from storage.run_file import BadFile, StoredRun
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.base.format import percent
+from reports.base.formatting import percent
 from reports.base.texts import Texts
 from reports.explanation.explanation import explain
 from reports.results.rows import Group, Row

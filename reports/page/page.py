@@ -9,8 +9,8 @@ from pathlib import Path
 from reports.base.drawing_pool import DrawnFigure
 from reports.base.languages import every_language
 from reports.base.messages import in_words
-from reports.base.rendering import write_html
-from reports.page.data import page_data
+from reports.base.pages import write_html
+from reports.page.content import page_data
 from reports.page.material import Material
 from reports.results.rows import Group
 

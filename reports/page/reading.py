@@ -7,9 +7,9 @@ from pathlib import Path
 
 from reports.errors import ReportError
 from reports.page.material import Material
-from reports.programs.programs import newest_programs, programs_in
 from reports.results.published import published_rows
 from reports.results.rows import Group, compare, newest_of_each
+from reports.sections.programs import newest_programs, programs_in
 from storage.board import board_storage
 from storage.references import find_runs
 from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in

@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from reports.base.format import EMPTY, mib, milliseconds, npu_mib, per_second, percent
+from reports.base.formatting import EMPTY, mib, milliseconds, npu_mib, per_second, percent
 from reports.base.texts import Texts
-from reports.programs.programs import RecordedProgram, terminal_cells
 from reports.results.rows import Group, Row
 from reports.sections.answers import answers, not_supported, warnings
+from reports.sections.programs import RecordedProgram, terminal_cells
 from reports.streams.terminal import print_streams
 
 #: What stands in a cell, below a word of the texts and a unit.

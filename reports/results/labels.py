@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reports.base.format import EMPTY
+from reports.base.formatting import EMPTY
 from reports.base.texts import Texts
 from reports.results.rows import Group
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.base.format import EMPTY
+from reports.base.formatting import EMPTY
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.results.publication import listed

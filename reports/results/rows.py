@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Union
 
 from accounting.account import Account
-from reports.base.format import shows_in_mib
+from reports.base.formatting import shows_in_mib
 from reports.base.statistics import Figure, difference
 from reports.results.questions import OTHER, QUESTIONS, question_of
 from scenarios.catalogue import SCENARIOS, STREAMS

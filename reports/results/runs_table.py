@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reports.base.format import EMPTY
+from reports.base.formatting import EMPTY
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from storage.run_file import StoredResult, StoredRun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.base.format import (
+from reports.base.formatting import (
     EMPTY,
     copied_mib,
     mib,

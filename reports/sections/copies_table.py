@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.base.format import EMPTY, copied_mib, mib, milliseconds, npu_mib
+from reports.base.formatting import EMPTY, copied_mib, mib, milliseconds, npu_mib
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row

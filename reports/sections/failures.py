@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.base.format import EMPTY
+from reports.base.formatting import EMPTY
 from reports.base.messages import in_words
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row

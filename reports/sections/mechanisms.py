@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.base.format import EMPTY, copied_mib, mib, npu_mib, percent
+from reports.base.formatting import EMPTY, copied_mib, mib, npu_mib, percent
 from reports.base.messages import in_words
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table

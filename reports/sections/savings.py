@@ -8,7 +8,7 @@ from itertools import cycle
 from matplotlib.axes import Axes
 
 from reports.base.drawing import INK, Canvas, Drawing, drawing
-from reports.base.format import EMPTY, percent
+from reports.base.formatting import EMPTY, percent
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts

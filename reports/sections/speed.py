@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.base.format import EMPTY, mib, npu_mib, per_second, percent
+from reports.base.formatting import EMPTY, mib, npu_mib, per_second, percent
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts

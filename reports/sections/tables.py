@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from accounting.sizes import COMPONENTS
-from reports.base.format import EMPTY, component_mib, mib, milliseconds, npu_mib, numbers, per_second, percent
+from reports.base.formatting import EMPTY, component_mib, mib, milliseconds, npu_mib, numbers, per_second, percent
 from reports.base.messages import in_words
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts
 from reports.results.application_parts import PARTS, application_parts
-from reports.results.npu import component_memory
+from reports.results.memory import component_memory
 from reports.results.published import PublishedRow
 from reports.results.rows import Group, Row
 from reports.sections.contexts import further_costs

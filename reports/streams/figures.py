@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from reports.base.drawing import INK, Canvas, Drawing, drawing
-from reports.base.format import mib
+from reports.base.formatting import mib
 from reports.base.statistics import Figure
 from reports.base.texts import Texts
 from reports.results.colours import OTHER_COLOUR, SCENARIO_COLOURS

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from reports.base.format import EMPTY, mib, milliseconds, per_second, percent
+from reports.base.formatting import EMPTY, mib, milliseconds, per_second, percent
 from reports.base.statistics import Figure
 from reports.base.table import Cell, Table
 from reports.base.texts import Texts

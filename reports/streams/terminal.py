@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from reports.base.format import EMPTY, mib, npu_mib, per_second, percent
+from reports.base.formatting import EMPTY, mib, npu_mib, per_second, percent
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 from reports.sections.answers import not_supported

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.base.format import mib, npu_mib, npu_plus_minus, percent, plus_minus, shows_in_mib
+from reports.base.formatting import mib, npu_mib, npu_plus_minus, percent, plus_minus, shows_in_mib
 from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
 from reports.results.rows import BUSY_PERCENT, Group, Row

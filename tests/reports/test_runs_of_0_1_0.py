@@ -11,7 +11,7 @@ from reports.__main__ import main
 
 from reports.base.messages import in_words
 from reports.base.texts import LANGUAGES, texts_of
-from reports.results.npu import component_memory
+from reports.results.memory import component_memory
 from reports.results.rows import Row, compare
 from reports.streams.frames import all_frames, growth
 from scenarios.plan import SHARED_WEIGHTS

@@ -9,7 +9,7 @@ import accounting.sharing
 from accounting.sharing import Shared
 from reports.sections.sharing import Finding, findings_of, shared_memories
 from targets.outcome import Failure
-from tests.reports.results.test_npu import stored
+from tests.reports.results.test_memory import stored
 from tests.reports.stored import MIB, NPU_SIZES, npu_account, runtime_account
 
 FREED = accounting.sharing.Finding("reads_freed", context=3, buffer=7, owner=0, amount=5)

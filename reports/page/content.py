@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reports.base.format import EMPTY
+from reports.base.formatting import EMPTY
 from reports.base.texts import Texts
 from reports.claims.table import claim_tests, claims_table
 from reports.explanation.table import prediction_summary
@@ -14,9 +14,8 @@ from reports.page.legends import legends_of
 from reports.page.material import Material
 from reports.page.opening import opening
 from reports.page.question_section import asked_questions, question_section
-from reports.programs.programs import RecordedProgram, processes_table, programs_table
 from reports.results.labels import group_id, labels
-from reports.results.npu import npu_source
+from reports.results.memory import npu_source
 from reports.results.published import PublishedRow
 from reports.results.published_tables import breakdown_sources, breakdown_table, throughput_sources, throughput_table
 from reports.results.rows import Group
@@ -26,6 +25,7 @@ from reports.sections.answers import warnings
 from reports.sections.contexts import fit_table
 from reports.sections.failures import failures
 from reports.sections.mechanisms import mechanisms_table, reasons
+from reports.sections.programs import RecordedProgram, processes_table, programs_table
 from reports.sections.savings import savings_table
 from reports.sections.speed import speed_sentences, speed_table
 from reports.streams.section import stream_definitions

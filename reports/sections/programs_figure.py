@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from reports.base.drawing import INK, Canvas, Drawing, drawing
 from reports.base.texts import Texts
-from reports.programs.programs import MOST_PROGRAMS, RecordedProgram
 from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
+from reports.sections.programs import MOST_PROGRAMS, RecordedProgram
 from storage.trace import ProgramTrace, read_trace
 
 _MIB, _S = 2**20, 1e9

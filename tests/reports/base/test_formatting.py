@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.base.format import component_mib, npu_mib, numbers, shows_in_mib
+from reports.base.formatting import component_mib, npu_mib, numbers, shows_in_mib
 from reports.base.statistics import Figure
 
 MIB = 2**20

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from accounting.sizes import COMPONENTS
-from reports.results.npu import component_memory, context_components, npu_source
+from reports.results.memory import component_memory, context_components, npu_source
 from reports.results.rows import Row
 from samplers.readings import NpuMemory
 from tests.reports.stored import (

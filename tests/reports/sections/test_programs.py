@@ -9,9 +9,9 @@ import pytest
 
 from reports.base import drawing
 from reports.base.texts import LANGUAGES, texts_of
-from reports.programs.figure import phase_colours, programs_figure
-from reports.programs.programs import newest_programs, processes_table, programs_in, programs_table
 from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
+from reports.sections.programs import newest_programs, processes_table, programs_in, programs_table
+from reports.sections.programs_figure import phase_colours, programs_figure
 from tests.reports.base.test_figures_apart import overlaps
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
