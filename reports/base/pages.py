@@ -1,8 +1,7 @@
-"""How a page is made from its template: one self-contained HTML file in every language, with its figures inside."""
+"""How a page is made from its template: one self-contained HTML file in one language, with its figures inside."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
@@ -11,19 +10,23 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports.base.drawing import unique_ids
-from reports.base.drawing_pool import DrawnFigure
-from reports.base.languages import every_language, with_every_language
 from reports.base.texts import LANGUAGES, texts_of
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
-def write_html(
-    path: Path, template: str, title: str, language: str, figures: Mapping[str, DrawnFigure], **values: Any
+def page_name(stem: str, language: str, first: str) -> str:
+    """Return the file of a page in a language: that of the first language has the plain name."""
+    return f"{stem}.html" if language == first else f"{stem}.{language}.html"
+
+
+def write_page(
+    folder: Path, stem: str, language: str, first: str, title: str, figures: Mapping[str, str], **values: Any
 ) -> Path:
-    """Write the page whose title has this key, that language shown first, and return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write the page from its template into the folder, and return its path; it links to the same page in others.
+
+    The title is a key of the texts, figures are SVG elements.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -31,17 +34,20 @@ def write_html(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    html = environment.get_template(template).render(
-        t=lambda key: every_language(lambda texts: texts(key)),
+    others = [other for other in LANGUAGES if other != language]
+    html = environment.get_template(f"{stem}.html.j2").render(
+        t=texts_of(language),
         title=title,
         language=language,
-        languages=[(each, texts_of(each)("language_name"), texts_of(each)(title)) for each in LANGUAGES],
-        figures={name: _inline(f"f{number}", each) for number, (name, each) in enumerate(figures.items())},
+        others=[(other, texts_of(other)("language_name"), page_name(stem, other, first)) for other in others],
+        figures={name: Markup(svg) for name, svg in figures.items()},
         unique=_numbered(),
         style=_read("style.css"),
         script=_read("page.js"),
         **values,
     )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / page_name(stem, language, first)
     path.write_text(html, encoding="utf-8")
     return path
 
@@ -50,11 +56,6 @@ def _numbered() -> Callable[[str], str]:
     """Return what gives another id at each call."""
     numbers = count(1)
     return lambda name: f"{name}-{next(numbers)}"
-
-
-def _inline(prefix: str, figure: DrawnFigure) -> dict[str, Markup]:
-    drawing = with_every_language(figure.drawing, figure.said)
-    return {width: Markup(unique_ids(svg, prefix + width[0])) for width, svg in dataclasses.asdict(drawing).items()}
 
 
 def _read(name: str) -> Markup:
