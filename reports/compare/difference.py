@@ -50,7 +50,7 @@ class Difference:
         return HIGHER if self.change > 0 else LOWER
 
 
-def difference(
+def difference_of_means(
     metric: Metric,
     base: Sequence[RunValues],
     head: Sequence[RunValues],

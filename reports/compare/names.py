@@ -1,4 +1,4 @@
-"""Configurations in few words: what all of them have in common is said once, above the table."""
+"""Configurations in few words: what all of them have in common stands once, above the table."""
 
 from __future__ import annotations
 
@@ -6,45 +6,35 @@ from collections.abc import Callable, Sequence
 
 from storage.runs import Configuration
 
-#: What tells two configurations apart, in the order in which it is said after the name.
+#: What tells two configurations apart, in the order in which it stands behind the name.
 _PARTS: tuple[Callable[[Configuration], str], ...] = (
-    lambda each: each.runtime,
-    lambda each: _target(each),
-    lambda each: each.detail,
-    lambda each: _models(each),
+    lambda one: one.runtime,
+    # Where everything runs by default need not be named.
+    lambda one: "" if one.target == "python" else one.target,
+    lambda one: one.detail,
+    # All models: of two configurations the first may be the same, and another one differ.
+    lambda one: ", ".join(one.models),
 )
 
 
 def short_names(configurations: Sequence[Configuration]) -> dict[Configuration, str]:
-    """Return a name for each that says what it has otherwise than another of the same name."""
+    """Return a name for each that has what it has otherwise than another of the same name."""
     alike: dict[str, list[Configuration]] = {}
-    for each in configurations:
-        alike.setdefault(each.name, []).append(each)
-    return {each: _name(each, alike[each.name]) for each in configurations}
+    for configuration in configurations:
+        alike.setdefault(configuration.name, []).append(configuration)
+    names = {}
+    for configuration in configurations:
+        parts = [part(configuration) for part in _PARTS if not _is_common(part, alike[configuration.name])]
+        differing = ", ".join(filter(None, parts))
+        names[configuration] = f"{configuration.name} ({differing})" if differing else configuration.name
+    return names
 
 
 def common_words(configurations: Sequence[Configuration]) -> str:
-    """Return what all have in common, where it says something."""
-    first = configurations[:1]
-    common = [part(each) for each in first for part in _PARTS if _is_common(part, configurations)]
-    return ", ".join(word for word in common if word)
+    """Return what all have in common."""
+    common = [part(configurations[0]) for part in _PARTS if _is_common(part, configurations)] if configurations else []
+    return ", ".join(filter(None, common))
 
 
 def _is_common(part: Callable[[Configuration], str], configurations: Sequence[Configuration]) -> bool:
-    return len({part(each) for each in configurations}) <= 1
-
-
-def _target(configuration: Configuration) -> str:
-    """Return where it ran, unless that is where everything runs by default."""
-    return "" if configuration.target == "python" else configuration.target
-
-
-def _models(configuration: Configuration) -> str:
-    """Return all models: of two configurations the first may be the same, and another one differ."""
-    return ", ".join(configuration.models)
-
-
-def _name(configuration: Configuration, alike: Sequence[Configuration]) -> str:
-    words = [part(configuration) for part in _PARTS if not _is_common(part, alike)]
-    said = ", ".join(word for word in words if word)
-    return f"{configuration.name} ({said})" if said else configuration.name
+    return len({part(configuration) for configuration in configurations}) <= 1
