@@ -28,8 +28,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from reports.base.svg import short_svg
-
 #: Drawn in this colour, which stands nowhere else, and then replaced by the page's text colour.
 INK = "#010203"
 WIDTH_PX = 760
@@ -39,17 +37,17 @@ FONT_PX, SMALL_FONT_PX = 12, 11
 _TICK_PAD_PX, _EDGE_PX, _BETWEEN_PX, _LINE_PX = 6, 6, 18, 17
 #: Of an entry of the legend: its mark, from there to its text, to the next entry; and of a line of entries.
 _MARK_EM, _MARK_PAD_EM, _ENTRY_GAP_EM, _ENTRY_LINE_PX = 1.4, 0.5, 1.6, 20
-#: The most intervals between ticks.
-_TICKS = 6
+#: The most intervals between ticks, each of which takes a millisecond.
+_MOST_X_TICKS, _MOST_Y_TICKS = 6, 5
 
 # No other code of this program draws. A context for each figure would copy and check every parameter.
 mpl.rcParams.update(
     {
         "svg.fonttype": "none",
         "figure.dpi": 72,
-        "figure.facecolor": "none",
         "font.size": FONT_PX,
-        "axes.facecolor": "none",
+        # A page has its own fonts.
+        "font.sans-serif": ["DejaVu Sans"],
         "axes.edgecolor": INK,
         "axes.labelcolor": INK,
         "axes.spines.top": False,
@@ -77,6 +75,14 @@ mpl.rcParams.update(
     }
 )
 
+#: Of matplotlib's SVG: remarks, styles for a whole page, names of its parts, digits that no screen shows, and what holds
+#: anyway.
+_NEEDLESS = re.compile(
+    r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|<g id=\"[^\"]*\"/>"
+    r"| id=\"[a-zA-Z0-9.]+_[^\"]*\"|(?<=\.\d\d)\d+| transform=\"rotate\(-0 [^)]*\)\""
+    r"|font-size: 12px; |font-family: [^;]*; |text-anchor: start; |; fill: currentColor(?=\")",
+    re.DOTALL,
+)
 #: What draws a figure; nothing where there is nothing to draw.
 Draw = Callable[[], Optional[str]]
 #: A figure on the pages of one language: the language, and the figure's name.
@@ -102,7 +108,7 @@ def svg_of(canvas: Canvas, legend: Sequence[Artist] = ()) -> str:
     renderer: Any = _Renderer(width_px, height_px, file, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     canvas.draw(renderer)
     renderer.finalize()
-    return short_svg(file.getvalue().replace(INK, "currentColor"))
+    return _element(file.getvalue().replace(INK, "currentColor"))
 
 
 def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
@@ -111,33 +117,38 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
     width_px, plots_px = canvas.get_size_inches() * 72
     height_px = plots_px + legend_px
     canvas.set_size_inches(width_px / 72, height_px / 72)
-    for axes in canvas.axes:
-        for axis in (axes.xaxis, axes.yaxis):
+    canvas.patch.set_visible(False)
+    cells = [(axes, cell) for axes in canvas.axes if (cell := axes.get_subplotspec())]
+    rows, columns = cells[0][1].get_gridspec().get_geometry()
+    left, below = [0.0] * columns, [0.0] * rows
+    for axes, cell in cells:
+        axes.patch.set_visible(False)
+        for axis, most_ticks in ((axes.xaxis, _MOST_X_TICKS), (axes.yaxis, _MOST_Y_TICKS)):
             locator = axis.get_major_locator()
             if isinstance(locator, MaxNLocator):
-                # Each tick takes a millisecond.
-                locator.set_params(nbins=_TICKS)
-    specs = [(axes, spec) for axes in canvas.axes if (spec := axes.get_subplotspec())]
-    rows, columns = specs[0][1].get_gridspec().get_geometry()
-    left = [max((_left_px(axes) for axes, spec in specs if spec.colspan.start == place), default=0) for place in (0, 1)]
-    top = max(_LINE_PX * bool(axes.get_title(loc="left")) for axes in canvas.axes)
-    below = [
-        max((_below_px(axes) for axes, spec in specs if spec.rowspan.start == row), default=0) for row in range(rows)
-    ]
+                locator.set_params(nbins=most_ticks)
+        left[cell.colspan.start] = max(left[cell.colspan.start], _left_px(axes))
+        below[cell.rowspan.start] = max(below[cell.rowspan.start], _below_px(axes))
+    title_px = _LINE_PX * any(axes.get_title(loc="left") for axes in canvas.axes)
     right = max(_EDGE_PX, *(_text_width(_tick_labels(axes.xaxis)[-1:]) / 2 for axes in canvas.axes))
-    first, last = legend_px + _EDGE_PX + top, height_px - _EDGE_PX - below[-1]
+    top, bottom = legend_px + _EDGE_PX + title_px, _EDGE_PX + below[-1]
     # The space between panels is a share of a panel, which is what remains.
-    gap_x, gap_y = left[1] + _BETWEEN_PX, max(below[:-1], default=0) + top + _BETWEEN_PX / 2
+    gap_x = max(left[1:], default=0) + _BETWEEN_PX
+    gap_y = max(below[:-1], default=0) + title_px + _BETWEEN_PX / 2
     panel_x = (width_px - _EDGE_PX - left[0] - right - gap_x * (columns - 1)) / columns
-    panel_y = (last - first - gap_y * (rows - 1)) / rows
+    panel_y = (height_px - top - bottom - gap_y * (rows - 1)) / rows
     canvas.subplots_adjust(
         left=(_EDGE_PX + left[0]) / width_px,
         right=1 - right / width_px,
-        bottom=1 - last / height_px,
-        top=1 - first / height_px,
+        bottom=bottom / height_px,
+        top=1 - top / height_px,
         wspace=gap_x / panel_x,
         hspace=gap_y / panel_y,
     )
+    for axes, _ in cells:
+        # Else all tick labels are measured once more.
+        axes.yaxis.set_label_coords((_LINE_PX / 2 - _left_px(axes)) / panel_x, 0.5)
+        axes.xaxis.set_label_coords(0.5, (_LINE_PX - _below_px(axes)) / panel_y)
 
 
 def patch(label: str, colour: str, **look: Any) -> Artist:
@@ -159,6 +170,14 @@ def label(axes: Axes, text: str, end: float, middle: float, **look: Any) -> None
     """Write what a horizontal bar comes to behind its end."""
     look = {"va": "center", "fontsize": SMALL_FONT_PX, **look}
     axes.annotate(text, (end, middle), (6, 0), textcoords="offset points", **look)
+
+
+def whiskers(axes: Axes, ends: Sequence[tuple[float, float, float | None]]) -> None:
+    """Draw half the range between repeats at the ends of horizontal bars: end, middle and spread of each."""
+    known = [(end, middle, spread) for end, middle, spread in ends if spread]
+    if known:
+        places, middles, spreads = zip(*known)
+        axes.errorbar(places, middles, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
 
 
 def named_rows(axes: Axes, names: Sequence[str], middles: Sequence[float], end: float) -> None:
@@ -283,6 +302,13 @@ def _add_legend(canvas: Canvas, entries: Sequence[Artist]) -> float:
         labelspacing=(_ENTRY_LINE_PX - FONT_PX) / FONT_PX,
     )
     return _ENTRY_LINE_PX * -(-count // columns) + _EDGE_PX
+
+
+def _element(svg: str) -> str:
+    """Return the svg element of matplotlib's file without what makes no difference to the eye, half of it."""
+    element = _NEEDLESS.sub("", svg[svg.index("<svg") :])
+    element = re.sub(r"\s+", " ", re.sub(r">\s+<", "><", element)).strip()
+    return element.replace("<svg ", f'<svg font-size="{FONT_PX}" fill="currentColor" stroke-linejoin="round" ', 1)
 
 
 def _as_file(svg: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of
+from reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of, whiskers
 from reports.base.formatting import MIB, mib
 from reports.base.statistics import Figure
 from reports.base.texts import Texts
@@ -45,7 +45,7 @@ def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
         end_px += len(own_lanes) * _LANE_PX + _GAP_PX
     canvas = new_canvas(end_px + _AXIS_PX)
     axes = canvas.add_subplot()
-    whiskers, components = [], set()
+    ends, components = [], set()
     for middle, kind, figure, sizes in lanes:
         end, spread = figure.median / MIB, (figure.spread or 0) / MIB
         if kind == "claim":
@@ -56,12 +56,9 @@ def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
             colours, alpha = [_COLOURS[name] for name in parts], 1 if kind == "measured" else _PREDICTED_ALPHA
             bars(axes, list(parts.values()), middle, _BAR_PX, facecolors=colours, alpha=alpha)
             components |= set(parts)
-        if spread:
-            whiskers.append((end, middle, spread))
+        ends.append((end, middle, spread))
         label(axes, texts(f"lane_{kind}", size=mib(figure, is_npu, spread=False)), end + spread, middle)
-    if whiskers:
-        ends, places, spreads = zip(*whiskers)
-        axes.errorbar(ends, places, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
+    whiskers(axes, ends)
     named_rows(axes, [texts.scenario(row.scenario) for row in shown], middles, end_px)
     longest = max((figure.median + (figure.spread or 0)) / MIB for _, _, figure, _ in lanes)
     # Room for the words at its end.

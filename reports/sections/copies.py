@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -113,8 +114,8 @@ def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:
             # From nothing saved up or, where it costs, down.
             colours = [scenario_colour(way) for way in figures]
             medians = [figure.median for figure in figures.values()]
-            spreads = [figure.spread or 0 for figure in figures.values()]
             axes.bar(range(len(figures)), medians, 0.62, color=colours)
+            spreads = [figure.spread or math.nan for figure in figures.values()]
             axes.errorbar(range(len(figures)), medians, spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
             axes.axhline(0, color=INK, linewidth=0.8)
             if not _differ(figures):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-from reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of
+from reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of, whiskers
 from reports.base.formatting import EMPTY, counted_mib, mib, percent
 from reports.base.statistics import rounded, rounded_spread
 from reports.base.table import Table
@@ -136,24 +136,25 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     block_px = _BAR_PX * len(groups) + _GAP_PX
     canvas = new_canvas(block_px * len(shown) + 50)
     axes = canvas.add_subplot()
+    extremes = [0.0]
     for number, (_, colour) in enumerate(zip(groups, cycle(RUNTIME_COLOURS))):
-        middles, medians, spreads = [], [], []
+        ends = []
         for place, rows in enumerate(shown.values()):
             row = rows[number]
             middle = place * block_px + _GAP_PX / 2 + (number + 0.5) * _BAR_PX
             figure = row.main_saving.percent if row and row.main_saving else None
             if figure:
                 bars(axes, [(0, figure.median)], middle, _BAR_PX - 4, facecolors=colour)
-                middles.append(middle)
-                medians.append(figure.median)
-                spreads.append(figure.spread or 0)
+                ends.append((figure.median, middle, figure.spread))
             if row:
                 end = max(0, figure.median + (figure.spread or 0)) if figure else 0
                 label(axes, _saved_in_words(row, texts), end, middle, alpha=1 if figure else 0.7)
-        axes.errorbar(medians, middles, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
+        whiskers(axes, ends)
+        extremes += [end for end, _, _ in ends]
     middles = [(place + 0.5) * block_px for place in range(len(shown))]
     named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * block_px)
-    axes.margins(x=0.12)
+    # Room for the numbers at the ends.
+    axes.set_xlim(1.15 * min(extremes), 1.15 * max(extremes))
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.set_xlabel(texts("axis_saved_percent"))
     names = _with_memories(groups, labels, texts)

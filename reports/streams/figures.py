@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from reports.base.drawing import INK, bars, label, line, named_rows, new_canvas, patch, svg_of
+from reports.base.drawing import INK, bars, label, line, named_rows, new_canvas, patch, svg_of, whiskers
 from reports.base.formatting import MIB, mib, per_second
 from reports.base.texts import Texts
 from reports.results.colours import OTHER_COLOUR, scenario_colour
@@ -138,8 +138,7 @@ def over_time_figure(workload: Workload, texts: Texts) -> str | None:
 
 def _whisker(axes: Axes, end: float, middle: float, spread: float, text: str) -> None:
     """Draw the spread at the end of a bar, and say how long it is."""
-    if spread:
-        axes.errorbar(end, middle, xerr=spread, color=INK, capsize=3, linewidth=1)
+    whiskers(axes, [(end, middle, spread)])
     label(axes, text, end + spread, middle)
 
 
