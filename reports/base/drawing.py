@@ -33,8 +33,8 @@ INK = "#010203"
 WIDTH_PX = 760
 #: Of texts at axes and in legends, and of numbers at bars.
 FONT_PX, SMALL_FONT_PX = 12, 11
-#: Between axes and their tick labels, around the figure, between panels, and of a line of text.
-_TICK_PAD_PX, _EDGE_PX, _BETWEEN_PX, _LINE_PX = 6, 6, 18, 17
+#: Between axes and the numbers left of them, and below them; around the figure, between panels, and of a line of text.
+_LEFT_PAD_PX, _BELOW_PAD_PX, _EDGE_PX, _BETWEEN_PX, _LINE_PX = 6, 10, 6, 18, 17
 #: Of an entry of the legend: its mark, from there to its text, to the next entry; and of a line of entries.
 _MARK_EM, _MARK_PAD_EM, _ENTRY_GAP_EM, _ENTRY_LINE_PX = 1.4, 0.5, 1.6, 20
 #: The most intervals between ticks, each of which takes a millisecond.
@@ -61,8 +61,10 @@ mpl.rcParams.update(
         # The lines of the grid say where a tick is.
         "xtick.bottom": False,
         "ytick.left": False,
-        "xtick.major.pad": _TICK_PAD_PX,
-        "ytick.major.pad": _TICK_PAD_PX,
+        "xtick.major.size": 0,
+        "ytick.major.size": 0,
+        "xtick.major.pad": _BELOW_PAD_PX,
+        "ytick.major.pad": _LEFT_PAD_PX,
         "text.color": INK,
         "text.parse_math": False,
         "xtick.color": INK,
@@ -127,13 +129,14 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
             locator = axis.get_major_locator()
             if isinstance(locator, MaxNLocator):
                 locator.set_params(nbins=most_ticks)
-        left[cell.colspan.start] = max(left[cell.colspan.start], _left_px(axes))
+        first_px = _text_width(_tick_labels(axes.xaxis)[:1]) / 2
+        left[cell.colspan.start] = max(left[cell.colspan.start], _left_px(axes), first_px)
         below[cell.rowspan.start] = max(below[cell.rowspan.start], _below_px(axes))
     title_px = _LINE_PX * any(axes.get_title(loc="left") for axes in canvas.axes)
     right = max(_EDGE_PX, *(_text_width(_tick_labels(axes.xaxis)[-1:]) / 2 for axes in canvas.axes))
     top, bottom = legend_px + _EDGE_PX + title_px, _EDGE_PX + below[-1]
     # The space between panels is a share of a panel, which is what remains.
-    gap_x = max(left[1:], default=0) + _BETWEEN_PX
+    gap_x = max(left[1:], default=0) + max(right, _BETWEEN_PX)
     gap_y = max(below[:-1], default=0) + title_px + _BETWEEN_PX / 2
     panel_x = (width_px - _EDGE_PX - left[0] - right - gap_x * (columns - 1)) / columns
     panel_y = (height_px - top - bottom - gap_y * (rows - 1)) / rows
@@ -264,7 +267,7 @@ def _tick_labels(axis: Axis) -> list[str]:
 def _left_px(axes: Axes) -> float:
     """Return the room of what stands left of the axes."""
     shown = axes.yaxis.get_tick_params()["labelleft"]
-    width_px = _text_width(_tick_labels(axes.yaxis)) + _TICK_PAD_PX if shown else 0.0
+    width_px = _text_width(_tick_labels(axes.yaxis)) + _LEFT_PAD_PX if shown else 0.0
     return width_px + _LINE_PX * bool(axes.get_ylabel())
 
 
@@ -273,7 +276,7 @@ def _below_px(axes: Axes) -> float:
     shown = axes.xaxis.get_tick_params()["labelbottom"]
     labels = _tick_labels(axes.xaxis) if shown else []
     lines = max((text.count("\n") + 1 for text in labels), default=0)
-    return _LINE_PX * (lines + bool(axes.get_xlabel())) + _TICK_PAD_PX * bool(labels)
+    return _LINE_PX * (lines + bool(axes.get_xlabel())) + _BELOW_PAD_PX * bool(labels)
 
 
 def _add_legend(canvas: Canvas, entries: Sequence[Artist]) -> float:

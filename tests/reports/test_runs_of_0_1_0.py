@@ -12,7 +12,7 @@ from reports.__main__ import main
 from reports.base.messages import in_words
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.memory import component_memory
-from reports.results.rows import Row, compare
+from reports.results.rows import Row, group_results
 from reports.streams.frames import all_frames, growth
 from scenarios.plan import SHARED_WEIGHTS
 from storage.run_file import StoredRun, read_run_file
@@ -43,7 +43,7 @@ def run() -> StoredRun:
 @pytest.fixture(scope="module")
 def rows(run: StoredRun) -> dict[str, Row]:
     """Return its rows by scenario."""
-    return {row.scenario: row for group in compare([run]) for row in group.rows}
+    return {row.scenario: row for group in group_results([run]) for row in group.rows}
 
 
 def test_all_of_it_is_read(run: StoredRun) -> None:
@@ -103,8 +103,8 @@ def test_the_report_is_whole_in_every_language(storage: Path, tmp_path: Path, la
     texts = texts_of(language)
     for name in ("zero_copy_io_1080p", "streams_decode_only", "shared_weights_2"):
         assert texts.scenario(name) in html
-    assert in_words(_LACKING, texts).replace("'", "&#39;") in html
-    assert (in_words(_LACKING, texts) == _LACKING) == (language == LANGUAGES[0])
+    assert texts.message(_LACKING).replace("'", "&#39;") in html
+    assert (texts.message(_LACKING) == _LACKING) == (language == LANGUAGES[0])
     with (tmp_path / "tables" / "comparison.csv").open(encoding="utf-8", newline="") as file:
         saved = {row["scenario"]: row["saved_bytes"] for row in csv.DictReader(file) if row["outcome"] == "ok"}
     assert (saved["zero_copy_io_1080p"], saved["shared_weights_2"]) == ("74386944", "6983680")

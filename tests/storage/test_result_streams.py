@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from storage.files import InvalidResult, check_result
 
-from reports.base.units import amount
+from reports.base.formatting import metric_amount
 from reports.compare.noise import noise_of
 from storage.limits import parse_limit
 from storage.metrics import METRICS, find_metric
@@ -100,7 +100,7 @@ def test_frames_lost_are_points() -> None:
     """They are shown in percent, a limit of them is an amount of percent, and half a percent is no change."""
     lost = find_metric("frames_lost")
     assert lost in METRICS
-    assert amount(1.25, lost) == "1.25 %"
+    assert metric_amount(1.25, lost) == "1.25 %"
     assert parse_limit("frames_lost:2").allowed(10.0) == 2.0
     assert lost.resolution == 0.5
     assert noise_of(lost, ([[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]), ()).repeat == 0

@@ -17,7 +17,7 @@ from reports.base.texts import LANGUAGES, texts_of
 from reports.page import figures as page_figures
 from reports.page.figures import figures_of
 from reports.page.legends import legends_of
-from reports.page.reading import read_material, to_be_shown
+from reports.page.material import read_material, to_be_shown
 from tests.reports.stored import full_run, npu_run
 
 

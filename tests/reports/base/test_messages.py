@@ -51,33 +51,33 @@ def group(storage: Path) -> Group:
 
 def test_the_first_language_has_the_sentence_itself() -> None:
     """Sentences were stored in it."""
-    assert in_words(REASON, ENGLISH) == REASON
+    assert ENGLISH.message(REASON) == REASON
 
 
 def test_unknown_messages_stay() -> None:
     """What a library said, or another version, is shown as it is."""
     for sentence in ("RuntimeError: it broke: a {b}", "", "the runtime is asleep"):
-        assert in_words(sentence, CHINESE) == in_words(Message("text", {"text": sentence}), CHINESE) == sentence
-    assert in_words(Message("of_tomorrow", {"size": 3}), CHINESE) == "of_tomorrow (size 3)"
+        assert CHINESE.message(sentence) == CHINESE.message(Message("text", {"text": sentence})) == sentence
+    assert CHINESE.message(Message("of_tomorrow", {"size": 3})) == "of_tomorrow (size 3)"
 
 
 def test_values_stay_and_known_ones_are_translated() -> None:
     """Names, numbers and words of a library are kept, whatever brackets they have."""
     call = "rknn_run returned -7 (RKNN_ERR_CTX_INVALID): E RKNN: it broke (twice) {0}"
     for message in (call, Message("text", {"text": call})):
-        shown = in_words(message, CHINESE)
+        shown = CHINESE.message(message)
         assert re.findall("[ -~]+", shown) == ["rknn_run ", " -7", "RKNN_ERR_CTX_INVALID", call.partition(": ")[2]]
 
 
 def test_a_chinese_page_has_no_english_reason(storage: Path, tmp_path: Path) -> None:
     """A stored reason stands in the page in both languages, each in its own elements."""
     html = page(storage, tmp_path)
-    escaped, translated = str(escape(REASON)), in_words(REASON, CHINESE)
+    escaped, translated = str(escape(REASON)), CHINESE.message(REASON)
     assert escaped in in_language(html, "en")
     assert translated not in in_language(html, "en")
     assert translated in in_language(html, "zh-CN")
     assert f"{escaped}<" not in in_language(html, "zh-CN")
-    assert in_words(FAILED.message, CHINESE) in in_language(html, "zh-CN")
+    assert CHINESE.message(FAILED.message) in in_language(html, "zh-CN")
 
 
 def test_equal_reasons_are_the_same_in_every_language(group: Group) -> None:
@@ -91,10 +91,10 @@ def test_equal_reasons_are_the_same_in_every_language(group: Group) -> None:
 
 def test_answers_reasons_and_remarks_are_translated(group: Group) -> None:
     """What failed, why a mechanism does not work, and what a source is for stand in the language of the texts."""
-    crash = in_words(FAILED.message, CHINESE)
+    crash = CHINESE.message(FAILED.message)
     assert any(crash in answer for answer in answers(group.rows, CHINESE))
-    crashed, lacking, _ = (reason for *_, reason in reasons([group], ["here"], CHINESE))
-    assert (crash in crashed, lacking) == (True, in_words(REASON, CHINESE))
+    crashed, lacking, _ = (reason for *_, reason in mechanism_reasons([group], ["here"], CHINESE))
+    assert (crash in crashed, lacking) == (True, CHINESE.message(REASON))
     sources = memory_sources(group.newest.machine, CHINESE)
     assert sources is not None
-    assert [cells[2].text for _, cells in sources.rows] == ["memory of the process", in_words("needs root", CHINESE)]
+    assert [cells[2] for _, cells in sources.rows] == ["memory of the process", in_words("needs root", CHINESE)]

@@ -8,10 +8,10 @@ import pytest
 
 from accounting.sizes import COMPONENTS
 from reports.base.texts import LANGUAGES, texts_of
-from reports.results.application_parts import PARTS
+from reports.results.memory import PARTS
 from reports.results.colours import PHASE_COLOURS
 from reports.results.questions import OTHER, QUESTIONS
-from reports.sections.resolutions_figure import LINES
+from reports.sections.contexts import LINES
 from scenarios.catalogue import MODEL_SETS, SCENARIOS
 from targets.outcome import OUTCOMES
 from tests.support import CHECKOUT

@@ -45,7 +45,7 @@ def schema_of(name: str) -> Any:
 
 
 def text_of(runs: list[Run], form: str, *metrics: str) -> str:
-    return export(runs, _FORMS[form], [find_metric(name) for name in metrics])
+    return export_runs(runs, _FORMS[form], [find_metric(name) for name in metrics])
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from reports.explanation.explanation import (
     TOTAL,
     Explanation,
     explain,
-    explanation_rows,
+    explanation_records,
 )
 from reports.results.rows import Row
 from scenarios.plan import Plan
@@ -264,13 +264,13 @@ def test_only_what_was_compared_is_explained(tmp_path: Path) -> None:
     failed = last_row(tmp_path, baseline, result(tmp_path, "full_dup", [], failure=FAILED))
     assert failed.baseline is not None
     assert [explain(row) for row in (alone, failed, failed.baseline)] == [None, None, None]
-    assert explanation_rows(failed) == []
+    assert explanation_records(failed) == []
 
 
 def test_exported_rows_add_up(tmp_path: Path) -> None:
     """Each component and the total is a row of whole bytes; the claim is of the total alone."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
-    rows = explanation_rows(last_row(tmp_path, *infos))
+    rows = explanation_records(last_row(tmp_path, *infos))
     assert [tuple(row) for row in rows] == [EXPLANATION_COLUMNS] * 5
     *parts, total = rows
     assert total["component"] == TOTAL

@@ -41,7 +41,7 @@ def test_claim_prediction_and_measurement_stand_beside_each_other(tmp_path: Path
     table = explanation_table(npu_rows(tmp_path), ENGLISH)
     assert table is not None
     basis = "the plan and the baseline's account"
-    assert [[cell.text for cell in cells] for _, cells in table.rows] == [
+    assert [list(cells) for _, cells in table.rows] == [
         [
             "Full dup",
             "91.7",
@@ -164,7 +164,7 @@ def test_languages_explain_the_same(tmp_path: Path) -> None:
     """Every language has as many rows and sentences, with the same numbers."""
     rows = npu_rows(tmp_path)
     tables = [explanation_table(rows, texts_of(language)) for language in LANGUAGES]
-    numbers = [[[cell.text for cell in cells if cell.number] for _, cells in each.rows] for each in tables if each]
+    numbers = [[[cell for cell in cells if cell.number] for _, cells in each.rows] for each in tables if each]
     assert len(numbers) == len(LANGUAGES)
     assert all(each == numbers[0] for each in numbers)
     assert len({len(explanation_sentences(rows, texts_of(language))) for language in LANGUAGES}) == 1

@@ -11,7 +11,7 @@ import pytest
 from markupsafe import escape
 
 from reports.base.texts import LANGUAGES, texts_of
-from reports.history.levels import History, histories_of
+from reports.history.series import History, histories_of
 from reports.history.page import write_history, write_history_beside
 from storage.metrics import METRICS, find_metric
 from storage.runs import Run, read_runs

@@ -11,7 +11,7 @@ import pytest
 from reports.page.exported_tables import TABLE_FORMATS, TABLES, write_tables
 from reports.page.material import Material
 from reports.results.published import published_rows
-from reports.results.rows import compare
+from reports.results.rows import group_results
 from targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
@@ -87,7 +87,7 @@ def document_of(folder: Path, table: str) -> dict[str, Any]:
 def material_of(storage: Path) -> Material:
     """Return all that the storage holds, with the published rows."""
     files = runs_of(storage)
-    return Material(compare(files), published_rows(), files=files)
+    return Material(group_results(files), published_rows(), files=files)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reports.base.texts import texts_of
-from reports.results.labels import labels
+from reports.results.labels import labels_of
 from storage.result import Result
 from tests.reports.stored import changed, even, groups_of, machine, result, write_run
 
@@ -16,7 +16,7 @@ ENGLISH = texts_of("en")
 def labels_of(storage: Path, infos: list[Result]) -> list[str]:
     for number, info in enumerate(infos, start=1):
         write_run(storage, [info], number, at=f"2026-01-0{number}T00:00:00")
-    return labels(groups_of(storage), ENGLISH)
+    return labels_of(groups_of(storage), ENGLISH)
 
 
 def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_boards_are_named_where_there_are_several(tmp_path: Path) -> None:
     """The same measurement on two boards is told apart by the board."""
     for number, board in enumerate(("one", "two"), start=1):
         write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], number, machine=machine(board=board))
-    assert sorted(labels(groups_of(tmp_path), ENGLISH)) == [
+    assert sorted(labels_of(groups_of(tmp_path), ENGLISH)) == [
         "ONNX Runtime 1.2.3, python, one",
         "ONNX Runtime 1.2.3, python, two",
     ]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reports.base.texts import texts_of
-from reports.sections.contexts import FIT_COLUMNS, context_costs, fit, fit_rows, fit_table, further_costs, npu_totals
+from reports.sections.contexts import FIT_COLUMNS, context_costs, fit, fit_records, fit_table, further_costs, npu_totals
 from tests.reports.stored import FAILED, IMPORTED, MIB, dup, even, group_of, groups_of, npu_account, result, write_run
 
 
@@ -92,7 +92,7 @@ def test_no_line_through_different_models_nor_through_nothing(tmp_path: Path) ->
     rows = groups_of(tmp_path)[0].rows
     assert [fit(row, npu=False) for row in rows] == [None, None]
     assert fit_table(rows, texts_of("en")) is None
-    assert [fit_rows(row) for row in rows] == [[], []]
+    assert [fit_records(row) for row in rows] == [[], []]
 
 
 def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> None:
@@ -100,13 +100,13 @@ def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> No
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10))])
     table = fit_table(groups_of(tmp_path)[0].rows, texts_of("en"))
     assert table is not None
-    assert [[cell.text for cell in cells] for _, cells in table.rows] == [
+    assert [list(cells) for _, cells in table.rows] == [
         ["Full dup", "10.0 \u00b10.0", "30.0 \u00b10.0", "0.0"]
     ]
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)])
     table = fit_table(groups_of(tmp_path)[0].rows, texts_of("en"))
     assert table is not None
-    (cells,) = ([cell.text for cell in cells] for _, cells in table.rows)
+    (cells,) = (list(cells) for _, cells in table.rows)
     assert cells[1:4] == ["4.00 \u00b10.00", "6.00 \u00b10.00", "0.00"]
     assert len(cells) == len(table.heads)
 
@@ -114,7 +114,7 @@ def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> No
 def test_exported_lines_are_whole_bytes(tmp_path: Path) -> None:
     """A row for each memory in the columns of the export; with a single repeat there is no spread."""
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10, repeats=1), npu=npu_account)])
-    application, npu = fit_rows(groups_of(tmp_path)[0].rows[0])
+    application, npu = fit_records(groups_of(tmp_path)[0].rows[0])
     assert tuple(application) == tuple(npu) == FIT_COLUMNS
     assert tuple(application.values()) == ("application", 10 * MIB, None, 30 * MIB, None, 0)
     assert tuple(npu.values()) == ("npu", 4 * MIB, None, 6 * MIB, None, 0)

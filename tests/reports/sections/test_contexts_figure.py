@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reports.base.texts import texts_of
 from reports.results.colours import SCENARIO_COLOURS
-from reports.sections.contexts_figure import contexts, npu_contexts
+from reports.sections.contexts import contexts, npu_contexts
 from tests.reports.stored import FAILED, dup, even, groups_of, npu_account, result, write_run
 
 ENGLISH = texts_of("en")

@@ -5,8 +5,8 @@ from pathlib import Path
 from reports.base.table import Table
 from reports.base.texts import texts_of
 from reports.sections.copies import avoided_bytes, copied
-from reports.sections.copies_figure import copies_figure, way_colours
-from reports.sections.copies_table import by_size, copies_table
+from reports.sections.copies import copies_figure, way_colours
+from reports.sections.copies import by_size, copies_table
 from scenarios.catalogue import SCENARIOS
 from targets.barriers import Copies
 from tests.reports.stored import (
@@ -36,7 +36,7 @@ def table(storage: Path) -> Table | None:
 def cells(table: Table | None, scenario: str) -> list[str]:
     """Return the row of a scenario as text."""
     assert table is not None
-    return next([cell.text for cell in of_row] for _, of_row in table.rows if of_row[0].text == scenario)
+    return next(list(of_row) for _, of_row in table.rows if of_row[0] == scenario)
 
 
 def test_copies_are_the_mean_over_contexts(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from reports.base import drawing
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
 from reports.sections.programs import newest_programs, processes_table, programs_in, programs_table
-from reports.sections.programs_figure import phase_colours, programs_figure
+from reports.sections.programs import phase_colours, programs_figure
 from tests.reports.base.test_figures_apart import overlaps
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
@@ -38,7 +38,7 @@ def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
     """Each phase is a row with the median of the repeats; a failure is named with its signal."""
     table = programs_table(newest_programs(programs_in(runs_of(storage))), _TEXTS)
     assert table is not None
-    rows = [[cell.text for cell in cells] for _, cells in table.rows]
+    rows = [list(cells) for _, cells in table.rows]
     assert [row[:4] for row in rows] == [
         ["<b>tool", "run", "1", "1.00"],
         ["pipeline", "load", "2", "1.00 ±0.00"],
@@ -64,7 +64,7 @@ def test_each_process_has_its_peak(storage: Path) -> None:
     """They are named with their ids."""
     table = processes_table(newest_programs(programs_in(runs_of(storage))), _TEXTS)
     assert table is not None
-    assert [cell.text for cell in table.rows[1][1]] == ["pipeline", "decoder (4321)", "30.0", "0.00", "2.00", "yes"]
+    assert [cell for cell in table.rows[1][1]] == ["pipeline", "decoder (4321)", "30.0", "0.00", "2.00", "yes"]
 
 
 def test_without_programs_there_is_nothing() -> None:

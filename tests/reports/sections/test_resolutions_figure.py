@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reports.base.texts import texts_of
-from reports.sections.resolutions_figure import resolutions_figure
+from reports.sections.contexts import resolutions_figure
 from tests.reports.stored import FAILED, even, groups_of, npu_account, result, write_run
 
 ENGLISH = texts_of("en")

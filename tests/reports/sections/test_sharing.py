@@ -7,7 +7,7 @@ import msgspec
 
 import accounting.sharing
 from accounting.sharing import Shared
-from reports.sections.sharing import Finding, findings_of, shared_memories
+from reports.results.memory import Finding, findings_of, shared_memories
 from targets.outcome import Failure
 from tests.reports.results.test_memory import stored
 from tests.reports.stored import MIB, NPU_SIZES, npu_account, runtime_account

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reports.base.texts import texts_of
 from reports.results.colours import SCENARIO_COLOURS
-from reports.sections.speed_figure import speed_figure, speed_legend
+from reports.sections.speed import speed_figure, speed_legend
 from scenarios.catalogue import SCENARIOS
 from tests.reports.stored import dup, even, groups_of, npu_run, result, with_speed, write_run
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reports.claims.claims import claims_rows
+from reports.claims.claims import claims_records
 from reports.explanation.explanation import explain
 from reports.results.rows import Group, Row
-from reports.sections.speed import weighed
+from reports.sections.speed import speed_comparisons
 from reports.streams.frames import (
     DECODE_ONLY,
     HEAP,
@@ -132,7 +132,7 @@ def test_a_video_is_known_by_its_contents(tmp_path: Path) -> None:
 def test_frames_are_no_inferences(streams_group: Group) -> None:
     """The latency of a frame and the rate of frames stand nowhere among those of single inferences."""
     assert [(row.latency, row.throughput) for row in streams_group.rows] == [(None, None)] * 6
-    assert weighed(streams_group) == []
+    assert speed_comparisons(streams_group) == []
 
 
 def test_streams_change_no_verdict(full_group: Group, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_streams_change_no_verdict(full_group: Group, tmp_path: Path) -> None:
     full_run(tmp_path)
     published_run(tmp_path, 2)
     (both,) = groups_of(tmp_path)
-    assert claims_rows(full_group) == claims_rows(both)
+    assert claims_records(full_group) == claims_records(both)
 
 
 def test_what_was_sustained(tmp_path: Path) -> None:

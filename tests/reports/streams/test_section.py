@@ -14,7 +14,7 @@ from rich.console import Console
 from reports.base.table import Table
 from reports.base.texts import LANGUAGES, texts_of
 from reports.page.opening import opening
-from reports.page.reading import read_material
+from reports.page.material import read_material
 from reports.page.terminal import print_group
 from reports.results.colours import SCENARIO_COLOURS
 from reports.results.published import published_rows
@@ -79,7 +79,7 @@ def cut_off(storage: Path, scenario: str) -> Result:
 def cells_of(table: Table, scenario: str) -> dict[str, str]:
     """Return the cells of a scenario by their heads."""
     name = ENGLISH.scenario(scenario)
-    (found,) = ([cell.text for cell in cells] for _, cells in table.rows if cells[0].text == name)
+    (found,) = (list(cells) for _, cells in table.rows if cells[0] == name)
     return dict(zip(table.heads, found))
 
 
@@ -95,7 +95,7 @@ def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> N
     assert full["Import / decoding / inference, MiB"] == "30.0 / 64.0 / 150.0"
     assert (full["Frames/s"], full["Frames lost, %"]) == ("43.5 ±0.5", "63.8")
     assert full["Latency, median / 99 % / longest, ms"] == "60.0 / 114.0 / 156.0"
-    grey = [[cell.text for cell in cells] for look, cells in table.rows if look == "published"]
+    grey = [list(cells) for look, cells in table.rows if look == "published"]
     assert [cells[1:3] for cells in grey] == [["2.12 GB", "368 MB"], ["2.07 GB", "304 MB"], ["1.99 GB", "259 MB"]]
     assert {len(cells) for _, cells in table.rows} == {len(table.heads)}
     assert set(grey[0][table.heads.index("Frames/s") :][:3]) == {"-"}
@@ -310,7 +310,7 @@ def test_the_section_is_whole_in_every_language(written: str, language: str) -> 
     text, texts = in_language(written, language), texts_of(language)
     for key in ("question_streams", "section_streams_table", "section_streams_over_time", "section_streams_latency"):
         assert texts(key) in text
-    for key in texts.some("stream_term_"):
+    for key in texts.starting_with("stream_term_"):
         assert f"<dt>{texts(f'stream_term_{key}')}</dt>" in text
     assert len(re.findall(r"<details>", section(written, STREAMS))) == 4
 
