@@ -77,13 +77,12 @@ mpl.rcParams.update(
     }
 )
 
-#: Of matplotlib's SVG: remarks, styles for a whole page, names of its parts, digits that no screen shows, and what holds
-#: anyway.
-_NEEDLESS = re.compile(
-    r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|<g id=\"[^\"]*\"/>"
-    r"| id=\"[a-zA-Z0-9.]+_[^\"]*\"|(?<=\.\d\d)\d+| transform=\"rotate\(-0 [^)]*\)\""
-    r"|font-size: 12px; |font-family: [^;]*; |text-anchor: start; |; fill: currentColor(?=\")",
-    re.DOTALL,
+#: Of matplotlib's SVG what a page does not need: remarks and styles for the whole page; and of each tag the names of
+#: parts, digits that no screen shows, and what holds anyway.
+_NEEDLESS = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|\s*\n", re.DOTALL)
+_NEEDLESS_IN_TAGS = re.compile(
+    r' id="[\w.]+_\d+"|(?<=\.\d\d)\d+| transform="rotate\(-0 [^)]*\)"'
+    r'|font-size: 12px; |font-family: [^;"]*; |text-anchor: start; |; fill: currentColor(?=")'
 )
 #: What draws a figure; nothing where there is nothing to draw.
 Draw = Callable[[], Optional[str]]
@@ -309,8 +308,8 @@ def _add_legend(canvas: Canvas, entries: Sequence[Artist]) -> float:
 
 def _element(svg: str) -> str:
     """Return the svg element of matplotlib's file without what makes no difference to the eye, half of it."""
-    element = _NEEDLESS.sub("", svg[svg.index("<svg") :])
-    element = re.sub(r"\s+", " ", re.sub(r">\s+<", "><", element)).strip()
+    element = re.sub(">\\s+<", "><", _NEEDLESS.sub(" ", svg[svg.index("<svg") :])).strip()
+    element = re.sub("<[^>]*>", lambda tag: _NEEDLESS_IN_TAGS.sub("", tag.group()), element)
     return element.replace("<svg ", f'<svg font-size="{FONT_PX}" fill="currentColor" stroke-linejoin="round" ', 1)
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from accounting.sizes import COMPONENTS
 from reports.base.texts import LANGUAGES, texts_of
-from reports.results.memory import PARTS
 from reports.results.colours import PHASE_COLOURS
+from reports.results.memory import PAGE_KINDS
 from reports.results.questions import OTHER, QUESTIONS
-from reports.sections.contexts import LINES
+from reports.sections.contexts import RESOLUTION_LINES
 from scenarios.catalogue import MODEL_SETS, SCENARIOS
 from targets.outcome import OUTCOMES
 from tests.support import CHECKOUT
@@ -48,8 +48,8 @@ def test_every_scenario_and_outcome_has_words(language: str) -> None:
     assert {f"question_{question}" for question in (*QUESTIONS, OTHER)} <= set(words)
     assert {f"component_{component}" for component in (*COMPONENTS, "total", "peak", "left")} <= set(words)
     assert {f"models_of_{name}" for name in MODEL_SETS} <= set(words)
-    assert {f"part_{name}" for name in PARTS} <= set(words)
-    assert {f"line_{name}" for name in LINES} <= set(words)
+    assert {f"part_{name}" for name in PAGE_KINDS} <= set(words)
+    assert {f"line_{name}" for name in RESOLUTION_LINES} <= set(words)
     assert {f"mechanism_{each}" for each in ("load", "dup", "shared_context", "shared_weights")} <= set(words)
     definitions = {key.partition("_")[2] for key in words if key.startswith("define_")}
     assert definitions == {key.partition("_")[2] for key in words if key.startswith("term_")}

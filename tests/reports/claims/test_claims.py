@@ -12,9 +12,15 @@ from msgspec.structs import replace
 
 from accounting.account import Account, ApplicationBuffers
 from reports.base.texts import LANGUAGES, texts_of
-from reports.claims.claims import CLAIMS_COLUMNS, claims_records, judge_claims, read_claims
-from reports.claims.judges import DOES_NOT_HOLD, HOLDS, JUDGES, OPEN, VERDICTS, Judgement, Phrase, judge
-from reports.claims.claims import claim_tests, claims_table
+from reports.claims.claims import (
+    CLAIMS_COLUMNS,
+    claim_tests,
+    claims_records,
+    claims_table,
+    judge_claims,
+    read_claims,
+)
+from reports.claims.judges import CLAIM_VERDICTS, DOES_NOT_HOLD, HOLDS, JUDGES, OPEN, Judgement, Phrase, judge
 from reports.results.labels import group_id
 from reports.results.rows import Group
 from scenarios.catalogue import find_scenario
@@ -93,7 +99,7 @@ def test_every_reason_and_figure_has_words(tmp_path: Path) -> None:
             for phrase in filter(None, (each.judgement.reason, each.judgement.shown)):
                 assert phrase.in_words(texts_of(language))
     words = ENGLISH.words
-    assert {f"claims_{verdict}" for verdict in VERDICTS} <= set(words)
+    assert {f"claims_{verdict}" for verdict in CLAIM_VERDICTS} <= set(words)
 
 
 # Shares of memory
@@ -370,7 +376,8 @@ def test_a_claim_is_judged_where_it_is_about_the_runtime(tmp_path: Path) -> None
     """Claims of RKNN stand beside RKNN alone, those of dup beside all."""
     full_dup(tmp_path)
     npu_run(tmp_path, number=2)
-    judged = {(judged.claim.id, judged.group.info.runtime) for judged in judge_claims(groups_of(tmp_path))}
+    groups = groups_of(tmp_path)
+    judged = {(judged.claim.id, groups[judged.group].info.runtime) for judged in judge_claims(groups)}
     assert {("dup_theory", "rknn"), ("dup_theory", "onnxruntime"), ("internal_reuse", "rknn")} <= judged
     assert ("internal_reuse", "onnxruntime") not in judged
 

@@ -182,9 +182,7 @@ def test_words_of_the_runtime_are_no_ledger(tmp_path: Path) -> None:
 def test_findings_are_warnings(tmp_path: Path) -> None:
     """What the ledger found stands as a warning with its remedy."""
     leak = Finding("leak", None, None, None, 2**20)
-    write_run(
-        tmp_path, [result(tmp_path, "no_reuse", even(3), npu=lambda plan: npu_account(plan, findings=(leak,)))]
-    )
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(3), npu=lambda plan: npu_account(plan, findings=(leak,)))])
     (warning,) = re.findall(r'<p class="warning">([^<]*)</p>', page(tmp_path, tmp_path / "out"))
     assert "1.00 MiB of NPU memory were left" in warning
     assert "rknn_destroy_mem" in warning

@@ -13,7 +13,7 @@ from tests.reports.stored import changed, even, groups_of, machine, result, writ
 ENGLISH = texts_of("en")
 
 
-def labels_of(storage: Path, infos: list[Result]) -> list[str]:
+def stored_labels(storage: Path, infos: list[Result]) -> list[str]:
     for number, info in enumerate(infos, start=1):
         write_run(storage, [info], number, at=f"2026-01-0{number}T00:00:00")
     return labels_of(groups_of(storage), ENGLISH)
@@ -21,23 +21,23 @@ def labels_of(storage: Path, infos: list[Result]) -> list[str]:
 
 def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
     """Nothing more is said than what tells groups apart."""
-    assert labels_of(tmp_path, [result(tmp_path, "no_reuse", even(3))]) == ["ONNX Runtime 1.2.3, python"]
+    assert stored_labels(tmp_path, [result(tmp_path, "no_reuse", even(3))]) == ["ONNX Runtime 1.2.3, python"]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "facts"),
     [
         ({"python_version": "3.9.1"}, ["Python 3.9.1", "Python 3.11.7"]),
         ({"cores": 1}, ["1 at once", "2 at once"]),
         ({"streams": 2}, ["2 streams", "4 streams"]),
     ],
 )
-def test_groups_say_what_they_differ_in(tmp_path: Path, change: dict[str, Any], said: list[str]) -> None:
+def test_groups_say_what_they_differ_in(tmp_path: Path, change: dict[str, Any], facts: list[str]) -> None:
     """Two groups of one runtime and target are called after the condition that differs, and after no other."""
     info = result(tmp_path, "no_reuse", even(3))
-    found = labels_of(tmp_path, [info, changed(info, **change)])
-    assert all(label.startswith(f"ONNX Runtime 1.2.3, python, {fact}") for label, fact in zip(found, said))
-    assert len(set(found)) == 2
+    labels = stored_labels(tmp_path, [info, changed(info, **change)])
+    assert all(label.startswith(f"ONNX Runtime 1.2.3, python, {fact}") for label, fact in zip(labels, facts))
+    assert len(set(labels)) == 2
 
 
 def test_boards_are_named_where_there_are_several(tmp_path: Path) -> None:

@@ -100,9 +100,7 @@ def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> No
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10))])
     table = fit_table(groups_of(tmp_path)[0].rows, texts_of("en"))
     assert table is not None
-    assert [list(cells) for _, cells in table.rows] == [
-        ["Full dup", "10.0 \u00b10.0", "30.0 \u00b10.0", "0.0"]
-    ]
+    assert [list(cells) for _, cells in table.rows] == [["Full dup", "10.0 \u00b10.0", "30.0 \u00b10.0", "0.0"]]
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)])
     table = fit_table(groups_of(tmp_path)[0].rows, texts_of("en"))
     assert table is not None

@@ -101,7 +101,9 @@ def test_reasons_are_told_once_in_every_language(group: Group, language: str) ->
 
 def test_a_failure_is_a_reason_with_its_phase(group: Group) -> None:
     """Which phase, of which context, and the message."""
-    reason = next(reason for _, names, reason in mechanism_reasons([group], ["here"], ENGLISH) if names == "Shared context")
+    reason = next(
+        reason for _, names, reason in mechanism_reasons([group], ["here"], ENGLISH) if names == "Shared context"
+    )
     assert reason == "crashed (contexts made, 3): the process was ended by SIGSEGV"
 
 

@@ -8,7 +8,14 @@ import pytest
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.rows import Group
-from reports.sections.speed import SPEED_COLUMNS, VERDICTS, speed_records, speed_sentences, speed_table, speed_comparisons
+from reports.sections.speed import (
+    SPEED_COLUMNS,
+    VERDICTS,
+    speed_records,
+    speed_sentences,
+    speed_table,
+    speed_comparisons,
+)
 from storage.result import Result
 from tests.reports.stored import dup, even, group_of, groups_of, npu_account, npu_run, result, with_speed, write_run
 
