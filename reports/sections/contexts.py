@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -124,7 +123,11 @@ def fit(row: Row, npu: bool) -> LineFit | None:
     counts = range(1, len(models) + 1)
     for added in _added_npu_bytes(row) if npu else _added_bytes(row):
         totals = list(itertools.accumulate(added))
-        slope, intercept = map(float, np.polyfit(counts, totals, 1))
+        # numpy's fit of equal steps leaves a residual of rounding, which would be shown.
+        middle, mean = statistics.fmean(counts), statistics.fmean(totals)
+        offsets = [count - middle for count in counts]
+        slope = sum(offset * size for offset, size in zip(offsets, totals)) / sum(offset**2 for offset in offsets)
+        intercept = mean - slope * middle
         slopes.append(slope)
         intercepts.append(intercept)
         residuals.append(max(abs(total - intercept - slope * count) for count, total in zip(counts, totals)))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from reports.__main__ import main
-
 from reports.base.messages import in_words
+
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.memory import component_memory
 from reports.results.rows import Row, group_results

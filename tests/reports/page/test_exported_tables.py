@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from reports.page.exported_tables import TABLE_FORMATS, TABLES, write_tables
+from reports.base.table import TABLE_FORMATS
+from reports.page.exported_tables import TABLES, write_tables
 from reports.page.material import Material
 from reports.results.published import published_rows
 from reports.results.rows import group_results

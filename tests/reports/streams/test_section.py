@@ -13,8 +13,8 @@ from rich.console import Console
 
 from reports.base.table import Table
 from reports.base.texts import LANGUAGES, texts_of
-from reports.page.opening import opening
 from reports.page.material import read_material
+from reports.page.opening import opening
 from reports.page.terminal import print_group
 from reports.results.colours import SCENARIO_COLOURS
 from reports.results.published import published_rows
