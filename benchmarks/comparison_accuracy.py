@@ -163,7 +163,8 @@ def error_lines(runs: Sequence[Run], alone: bool) -> Iterator[str]:
         found = f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}" if _is_memory(change) else "-"
         smallest = statistics.median(row.difference.error or 0 for row in rows)
         name = f"{change.metric.name}, {metric_unit(change.metric)}"
-        yield f"{change.configuration.name:34} {name:46} {false:>10} {found:>12} {metric_number(smallest, change.metric):>10}"
+        shown = metric_number(smallest, change.metric)
+        yield f"{change.configuration.name:34} {name:46} {false:>10} {found:>12} {shown:>10}"
 
 
 def _is_told(change: Change) -> bool:

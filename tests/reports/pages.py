@@ -40,7 +40,7 @@ class _Reader(HTMLParser):
         self._line: list[str] = []
         self._skipped = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
         self._skipped += tag in _SKIPPED
         if tag in _LINES:
             self._end_line()

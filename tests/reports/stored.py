@@ -13,6 +13,7 @@ from accounting.ledger import Ledger
 from accounting.sharing import Shared
 from accounting.sizes import ContextMemory
 from harness.measuring.result import Configuration, Repeat, build_result
+from reports.base.statistics import Figure
 from reports.results.rows import Group, Row, group_results
 from samplers.readings import Environment, MemorySource, ProcessMemory, SystemMemory
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans, find_scenario
@@ -382,6 +383,12 @@ def group_of(storage: Path, *infos: Result) -> Group:
     write_run(storage, infos)
     (group,) = groups_of(storage)
     return group
+
+
+def numbers(figure: Figure | None) -> tuple[float, float | None]:
+    """Return median and spread of a figure that there is, to be compared approximately."""
+    assert figure is not None
+    return figure.median, figure.spread
 
 
 def row_of(group: Group, scenario: str) -> Row:

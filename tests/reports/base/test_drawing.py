@@ -12,10 +12,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 
 from reports.base import drawing
-from reports.base.drawing import INK, WIDTH_PX, Canvas, line, new_canvas, patch, svg_of, write_figures
+from reports.base.drawing import INK, WIDTH_PX, line, new_canvas, patch, svg_of, write_figures
 from reports.base.texts import LANGUAGES, texts_of
 from reports.history.figure import history_figure
 from reports.page import page
@@ -102,9 +103,9 @@ def crowded(canvas: Canvas) -> Iterator[str]:
     for text in canvas.findobj(Text):
         if text.get_visible() and text.get_text().strip() and text not in beyond:
             boxes.append((text.get_text(), text.get_window_extent(renderer)))
-    for text, box in boxes:
+    for name, box in boxes:
         if box.x0 < -1 or box.y0 < -1 or box.x1 > width + 1 or box.y1 > height + 1:
-            yield f"{text} is cut"
+            yield f"{name} is cut"
     for (one, left), (other, right) in itertools.combinations(boxes, 2):
         wide = min(left.x1, right.x1) - max(left.x0, right.x0)
         high = min(left.y1, right.y1) - max(left.y0, right.y0)
@@ -179,16 +180,15 @@ def test_texts_of_programs_and_histories_have_room(tmp_path: Path, canvases: lis
 def test_a_crowd_is_seen() -> None:
     """Two texts in one place are found, and one beyond the edge."""
     canvas = Canvas(figsize=(3, 2), dpi=72)
-    canvas.add_subplot().set_axis_off()
     for _ in range(2):
         canvas.text(0.5, 0.5, "here")
     canvas.text(0.98, 0.1, "cut off")
     assert list(crowded(canvas)) == ["cut off is cut", "here / here"]
 
 
-@pytest.mark.parametrize("text", ["内存（PSS）", "NPU memory, MiB", "1,234.5 ±0.1"])
+@pytest.mark.parametrize("text", ["内存与上下文, MiB", "NPU memory, MiB", "1,234.5 ±0.1"])
 def test_chinese_characters_are_as_wide_as_high(text: str) -> None:
-    """Matplotlib's font has none; a text of them is as wide as a browser shows it, others are no less than their own."""
+    """Matplotlib's font has none of them; others are no narrower than in their own font."""
     wide = sum(character > "\u2e80" for character in text)
     assert drawing.text_width(text, 10) >= 10 * wide + 4 * (len(text) - wide)
     assert drawing.text_width(text, 20) == pytest.approx(2 * drawing.text_width(text, 10))
@@ -202,7 +202,7 @@ def _file(folder: Path, name: str = "g0-bars") -> ElementTree.Element:
 
 
 def test_a_file_is_whole_by_itself(tmp_path: Path) -> None:
-    """It is XML with its size in pixels, paper under all, its words, fonts with Chinese glyphs and colours of its own."""
+    """It has its size in pixels, paper under all, its words, fonts with Chinese glyphs and colours of its own."""
     root = _file(tmp_path)
     assert root.tag == f"{_SVG}svg"
     assert root.get("width") == str(WIDTH_PX)
