@@ -23,7 +23,7 @@ from harness.measuring.videos import Videos
 from harness.progress import Silent
 from harness.selection import Choice, resolve_targets
 from harness.settings import Settings, usable_cpus
-from reports.base.units import number, shown_unit
+from reports.base.formatting import metric_number, metric_unit
 from reports.compare.changes import Change, compare_runs
 from reports.compare.difference import HIGHER, LOWER
 from reports.compare.noise import ENOUGH_RUNS
@@ -140,8 +140,8 @@ def noise_lines(runs: Sequence[Run]) -> Iterator[str]:
                 found.setdefault((measured.configuration.name, name), []).extend(measured.values.get(name, ()))
     for (configuration, name), values in found.items():
         metric, spread, median = find_metric(name), statistics.stdev(values), statistics.median(values)
-        shown = f"{number(median, metric):>12} {number(spread, metric):>10}"
-        yield f"{configuration:34} {f'{name}, {shown_unit(metric)}':46} {shown} {100 * spread / median:7.2f}"
+        shown = f"{metric_number(median, metric):>12} {metric_number(spread, metric):>10}"
+        yield f"{configuration:34} {f'{name}, {metric_unit(metric)}':46} {shown} {100 * spread / median:7.2f}"
 
 
 def error_lines(runs: Sequence[Run], alone: bool) -> Iterator[str]:
@@ -162,8 +162,9 @@ def error_lines(runs: Sequence[Run], alone: bool) -> Iterator[str]:
         grown = [trial.rows[place] for trial in rises]
         found = f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}" if _is_memory(change) else "-"
         smallest = statistics.median(row.difference.error or 0 for row in rows)
-        name = f"{change.metric.name}, {shown_unit(change.metric)}"
-        yield f"{change.configuration.name:34} {name:46} {false:>10} {found:>12} {number(smallest, change.metric):>10}"
+        name = f"{change.metric.name}, {metric_unit(change.metric)}"
+        shown = metric_number(smallest, change.metric)
+        yield f"{change.configuration.name:34} {name:46} {false:>10} {found:>12} {shown:>10}"
 
 
 def _is_told(change: Change) -> bool:

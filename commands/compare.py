@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from tabulate import tabulate
 
 from commands.known_runs import KnownRuns
 from commands.options import metrics, project, storages
-from reports.compare.changes import Changes, compare_runs
-from reports.compare.gate import Judgement, judge
-from reports.compare.records import as_csv, as_json
-from reports.compare.text import HEADS, change_tables, opening_lines, remarks, verdict_lines
+from reports.compare.changes import compare_runs
+from reports.compare.gate import check_limits
+from reports.compare.text import as_csv, as_json, as_markdown, as_text
 from reports.errors import ReportError
 from storage.limits import Limit, LimitInvalid, parse_limit
 from storage.metrics import Metric, find_metric
@@ -30,8 +28,6 @@ _DEFAULT = (
     "latency",
     "throughput",
 )
-#: Figures are to the right, what they are of and the verdict to the left.
-_ALIGNMENT = ("left", *["right"] * (len(HEADS) - 2), "left")
 
 
 def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> list[Limit]:
@@ -97,41 +93,20 @@ def compare(
     chosen = metrics or list(dict.fromkeys(limit.metric for limit in limits)) or list(map(find_metric, _DEFAULT))
     all_runs = {run.path.resolve(): run for run in (*known.runs, *base_runs)}.values()
     changes = compare_runs(base_runs, head_runs, all_runs, chosen, across)
-    judgement = judge(changes, limits) if limits else None
+    result = check_limits(changes, limits) if limits else None
     if form == "csv":
-        click.echo(as_csv(changes), nl=False)
+        click.echo(as_csv(changes))
     elif form == "json":
-        click.echo(as_json(changes), nl=False)
-    elif form == "md":
-        click.echo("\n".join(_markdown(changes, judgement)))
+        click.echo(as_json(changes))
     else:
-        click.echo("\n".join(_text(changes, judgement)))
+        click.echo((as_markdown if form == "md" else as_text)(changes, result))
     if not changes.rows:
         raise ReportError(
             f"nothing of {head} can be compared with {base}: no configuration was measured in both with any of these "
             "metrics under the same conditions. The lines above say what differs; --across and --metric choose others"
         )
-    if judgement is None:
+    if result is None:
         return 0
-    if not judgement.passed:
+    if not result.passed:
         return 1
-    return 2 if judgement.is_empty or changes.differing else 0
-
-
-def _text(changes: Changes, judgement: Judgement | None) -> list[str]:
-    """Return the lines for a terminal; rows are as long as they must be, however narrow it is."""
-    lines = list(opening_lines(changes))
-    for title, rows in change_tables(changes):
-        lines += ["", click.style(title, bold=True)]
-        lines.append(tabulate(rows, HEADS, tablefmt="plain", disable_numparse=True, colalign=_ALIGNMENT))
-    return [*lines, "", *remarks(changes), "", *verdict_lines(changes, judgement)]
-
-
-def _markdown(changes: Changes, judgement: Judgement | None) -> list[str]:
-    """Return the lines for the summary of a CI job: the verdict first."""
-    lines = [f"- {line}" for line in (*verdict_lines(changes, judgement), *opening_lines(changes))]
-    for title, rows in change_tables(changes):
-        escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-        lines += ["", f"**{title}**", ""]
-        lines.append(tabulate(escaped, HEADS, tablefmt="pipe", disable_numparse=True, colalign=_ALIGNMENT))
-    return [*lines, "", *(f"- {line}" for line in remarks(changes))]
+    return 2 if result.is_empty or changes.differing else 0

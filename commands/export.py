@@ -43,7 +43,7 @@ def export(
     for subject in missing:
         warn(f"not in the export: {subject}")
     # UTF-8, whatever the locale of the terminal is.
-    content = exports.export(chosen, _FORMATS[name], metrics).encode()
+    content = exports.export_runs(chosen, _FORMATS[name], metrics).encode()
     try:
         if output:
             output.write_bytes(content)

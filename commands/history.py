@@ -10,14 +10,21 @@ import click
 
 from commands.known_runs import KnownRuns
 from commands.options import language, metrics, output, storages
+from reports.base.table import TABLE_FORMATS, write_records
 from reports.errors import ReportError
 from reports.history.change_points import LEAST_RUNS
-from reports.history.levels import HISTORY_METRICS, History, changes_of, histories_of
-from reports.history.page import write_history
-from reports.history.table import CHANGE_POINTS, HISTORY, change_point_rows, history_rows
-from reports.history.text import confidence, event, percent, place, size
-from reports.page.exported_tables import TABLE_FORMATS, frame_of, write_table
-from reports.page.page import PAGE as INDEX
+from reports.history.page import HistoryPage
+from reports.history.series import HISTORY_METRICS, History, changes_of, histories_of
+from reports.history.table import (
+    CHANGE_POINT_COLUMNS,
+    HISTORY_COLUMNS,
+    change_in_words,
+    change_point_records,
+    event_in_words,
+    history_records,
+    run_in_words,
+)
+from reports.page.page import REPORT_PAGE
 from storage.board import board_storage
 from storage.metrics import Metric, find_metric
 from storage.run_file import BadFile
@@ -84,11 +91,12 @@ def _lines(histories: Sequence[History]) -> Iterator[str]:
     several_boards = len({history.series.board for history in histories}) > 1
     for change in changes:
         board = f"{change.series.board}, " if several_boards else ""
-        before, after = (f"{place(run)} ({run.moment})" for run in (change.before.run, change.after.run))
-        events = "".join(f"; {event(beside)}" for beside in change.events)
+        before, after = (f"{run_in_words(point.run)} ({point.run.moment})" for point in (change.before, change.after))
+        events = "".join(f"; {event_in_words(event)}" for event in change.events)
+        size, share, confidence = change_in_words(change)
         yield (
-            f"{board}{change.series.configuration}: {change.series.metric.name} {size(change)} ({percent(change)} %) "
-            f"after {before}, by {after}; confidence {confidence(change)} %{events}"
+            f"{board}{change.series.configuration}: {change.series.metric.name} {size} ({share} %) "
+            f"after {before}, by {after}; confidence {confidence} %{events}"
         )
     changed = sum(bool(history.changes) for history in histories)
     short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
@@ -106,14 +114,14 @@ def _write(
     """Write in these formats into the folder, and return what was written."""
     paths = []
     if _PAGE in formats:
-        report = INDEX if (output / INDEX).exists() else None
-        paths.append(write_history(histories, output, language, bad_files, report))
+        report = REPORT_PAGE if (output / f"{REPORT_PAGE}.html").exists() else None
+        paths += HistoryPage(histories).write(output, language, report, bad_files)
     tables = [name for name in TABLE_FORMATS if name in formats]
     if tables:
         folder = output / "tables"
         folder.mkdir(parents=True, exist_ok=True)
-        changes = change_point_rows(changes_of(histories))
-        write_table("change_points", frame_of(CHANGE_POINTS, changes), folder, tables)
-        write_table("history", frame_of(HISTORY, history_rows(histories)), folder, tables)
+        changes = change_point_records(changes_of(histories))
+        write_records("change_points", CHANGE_POINT_COLUMNS, changes, folder, tables)
+        write_records("history", HISTORY_COLUMNS, history_records(histories), folder, tables)
         paths.append(folder)
     return paths

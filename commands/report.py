@@ -10,20 +10,18 @@ from rich.console import Console
 
 from commands.known_runs import warn
 from commands.options import language, output, storages
-from reports.base.figure_files import write_figures
-from reports.base.languages import in_language
-from reports.base.texts import texts_of
+from reports.base.drawing import finished, write_figures
+from reports.base.table import TABLE_FORMATS
+from reports.base.texts import LANGUAGES, texts_of
 from reports.errors import ReportError
-from reports.history.page import write_history_beside
-from reports.page.exported_tables import TABLE_FORMATS, write_tables
-from reports.page.figures import figures_of, file_names
-from reports.page.legends import legends_of
-from reports.page.material import Material
+from reports.page.exported_tables import write_tables
+from reports.page.material import Material, read_material
 from reports.page.opening import opening
-from reports.page.page import PAGE, write_page
-from reports.page.reading import read_material, to_be_shown
+from reports.page.page import REPORT_PAGE, figures_by_file, start_figures, write_report
 from reports.page.terminal import print_group, print_opening, print_programs
-from reports.results.labels import labels
+from reports.results.labels import labels_of
+from storage.metrics import find_metric
+from storage.runs import run_of
 
 __all__ = ["FORMATS", "report"]
 
@@ -65,7 +63,7 @@ def report(storages: Sequence[Path], runs: Sequence[str], output: Path, language
         print_group(group, texts, console)
     print_programs(material.programs, texts, console)
     if newest:
-        print_opening(opening(newest, labels(newest, texts), texts), texts, console)
+        print_opening(opening(newest, labels_of(newest, texts), texts), texts, console)
     for path in paths:
         console.print(texts("terminal_written", path=path), highlight=False, soft_wrap=True)
     return 1 if material.bad_files else 0
@@ -73,19 +71,26 @@ def report(storages: Sequence[Path], runs: Sequence[str], output: Path, language
 
 def _write(material: Material, formats: Sequence[str], output: Path, language: str) -> list[Path]:
     """Write in these formats into the folder, and return what was written."""
-    paths = []
-    shown = to_be_shown(material.groups)
-    figures = figures_of(shown, material.programs) if {_PAGE, _FIGURES} & set(formats) else {}
+    paths, histories = [], []
+    # Drawing takes longest, and is done by other processes while the rest is made.
+    languages = LANGUAGES if _PAGE in formats else (language,) if _FIGURES in formats else ()
+    figures = start_figures(material, languages)
     if _PAGE in formats:
-        history = write_history_beside(PAGE, material.files, output, language, material.bad_files)
-        page = write_page(material, shown, figures, output, language, history.name if history else None)
-        paths += [page, history] if history else [page]
-    if _FIGURES in formats:
-        names = file_names(shown, figures)
-        legends = legends_of(shown, texts_of(language), material.programs)
-        drawings = {names[name]: in_language(drawn.drawing, drawn.said, language) for name, drawn in figures.items()}
-        paths.append(write_figures(drawings, output / "figures", {names[name]: legends[name] for name in names}))
+        # Not above: the library that looks for change points takes a second to import.
+        from reports.history.page import HISTORY_PAGE, MOST_PANELS_BESIDE, HistoryPage
+        from reports.history.series import HISTORY_METRICS, histories_of, is_worth_a_page
+
+        histories = histories_of(map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS])
+        history = HistoryPage(histories, MOST_PANELS_BESIDE) if is_worth_a_page(histories) else None
     tables = [name for name in TABLE_FORMATS if name in formats]
     if tables:
         paths.append(write_tables(material, output / "tables", tables))
+    if _PAGE in formats:
+        pages = write_report(material, figures, output, language, HISTORY_PAGE if history else None)
+        if history:
+            pages += history.write(output, language, REPORT_PAGE, material.bad_files)
+        paths = pages + paths
+    if _FIGURES in formats:
+        drawings = figures_by_file(material, finished(figures, language))
+        paths.append(write_figures(drawings, output / "figures"))
     return paths

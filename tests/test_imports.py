@@ -75,7 +75,7 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
-    "reports": "errors base results programs sections explanation claims streams compare history page",
+    "reports": "errors base results sections explanation claims streams compare history page",
     "harness": "errors extras selection gate settings clock progress measuring options session",
     "samplers": "procfs readings process system npu machine sources observer environment",
     "models": "errors networks platforms recipe built_files conversion onnx rknn megengine __init__",

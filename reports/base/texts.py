@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LANGUAGES", "Texts", "texts_of"]
+from messages import Message, read_sentence, words
 
 _FOLDER = Path(__file__).parent.parent / "texts"
 #: Its texts come first wherever texts are listed, definitions above all.
 _FIRST_FILE = "report.json"
-#: The page shows the first one first, unless told otherwise.
+#: The first is that of what nobody has chosen a language for, exported tables above all.
 LANGUAGES = ("en", "zh-CN")
 
 
@@ -32,6 +32,10 @@ class Texts:
         """Return what the language calls a scenario; its own name where it has none yet."""
         return self.words.get(f"scenario_{name}", name)
 
+    def scenarios(self, names: Iterable[str]) -> str:
+        """Return what the language calls these scenarios, as one list."""
+        return self.joined(map(self.scenario, names))
+
     def runtime(self, name: str) -> str:
         """Return what a runtime is called; its own name where it has none here yet."""
         return self.words.get(f"runtime_{name}", name)
@@ -40,7 +44,15 @@ class Texts:
         """Return the names as one list."""
         return self("list_separator").join(names)
 
-    def some(self, prefix: str) -> dict[str, str]:
+    def sentences(self, parts: Iterable[str | None]) -> str:
+        """Return those sentences that there are, one behind the other."""
+        return self("sentence_separator").join(filter(None, parts))
+
+    def message(self, message: Message | str) -> str:
+        """Return a stored message, or a sentence of version 0.1.0, in the language."""
+        return words(message if isinstance(message, Message) else read_sentence(message), self.language)
+
+    def starting_with(self, prefix: str) -> dict[str, str]:
         """Return every text whose key starts so, by the rest of the key, in the file's order."""
         return {key[len(prefix) :]: text for key, text in self.words.items() if key.startswith(prefix)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,33 +10,21 @@ from typing import Any, Optional
 
 import msgspec
 
-from reports.base.texts import LANGUAGES, texts_of
+from reports.base.formatting import EMPTY
+from reports.base.statistics import rounded, rounded_spread
+from reports.base.table import Table, heads_of
+from reports.base.texts import LANGUAGES, Texts, texts_of
 from reports.claims.judges import Judgement, judge
-from reports.results.publication import Source
+from reports.results.labels import group_id
+from reports.results.published import Source
 from reports.results.rows import Group
-
-__all__ = ["CLAIMS_COLUMNS", "Claim", "Judged", "claims_rows", "judge_claims", "read_claims"]
 
 _FILE = Path(__file__).parent.parent / "data" / "claims.json"
 #: Chips whose library is librknnmrt; the manual says of each call whether they have it.
 _MINI_CHIPS = ("rv1103", "rv1106")
-#: Columns of the exported table.
-CLAIMS_COLUMNS = (
-    "runtime",
-    "runtime_version",
-    "target",
-    "streams",
-    "contexts",
-    "claim",
-    "verdict",
-    "figure",
-    "spread",
-    "unit",
-    "reason",
-    "source",
-)
-#: Those that tell whose runs they were.
-_IDENTITY = CLAIMS_COLUMNS[:5]
+#: Columns of the exported table; the first ones tell whose runs they were.
+_IDENTITY = ("runtime", "runtime_version", "target", "streams", "contexts")
+CLAIMS_COLUMNS = (*_IDENTITY, "claim", "verdict", "figure", "spread", "unit", "reason", "source")
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -69,11 +57,11 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What became of a claim in one group."""
+class JudgedClaim:
+    """What became of a claim in one group, which has this place among those that were judged."""
 
     claim: Claim
-    group: Group
+    group: int
     judgement: Judgement
 
 
@@ -92,39 +80,55 @@ def _read_file() -> _ClaimsFile:
     return msgspec.json.decode(_FILE.read_bytes(), type=_ClaimsFile)
 
 
-def judge_claims(groups: Iterable[Group]) -> list[Judged]:
+def judge_claims(groups: Sequence[Group]) -> list[JudgedClaim]:
     """Return the judgement on each claim in each group that it is about, claim by claim."""
-    groups = list(groups)
     return [
-        Judged(claim, group, judge(claim.judge, group, claim.parameters))
+        JudgedClaim(claim, number, judge(claim.judge, group, claim.parameters))
         for claim in read_claims()
-        for group in groups
+        for number, group in enumerate(groups)
         if claim.concerns(group)
     ]
 
 
-def claims_rows(group: Group) -> list[dict[str, Any]]:
-    """Return a row in CLAIMS_COLUMNS for each claim that is about the group; reasons are English."""
-    texts = texts_of(LANGUAGES[0])
-    identity = {name: getattr(group.info, name) for name in _IDENTITY}
+def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table:
+    """Return a row for each claim and group that it is about, labelled as given."""
+    lines = []
+    for judged in judge_claims(groups):
+        judgement = judged.judgement
+        verdict = texts(f"claims_{judgement.verdict}") + texts("colon") + judgement.reason.in_words(texts)
+        measured = judgement.shown.in_words(texts) if judgement.shown else EMPTY
+        cells = [judged.claim.claim[texts.language], labels[judged.group], verdict, measured]
+        lines.append((group_id(judged.group), cells))
+    heads = ("claims_column_claim", "claims_column_on", "claims_column_verdict", "claims_column_figure")
+    return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 3))
+
+
+def claim_tests(texts: Texts) -> list[tuple[str, str, str, str | None, str]]:
+    """Return (claim, what is looked at, title, address and dates of its source) of each claim."""
+    language = texts.language
     return [
-        {
-            **identity,
-            "claim": each.claim.id,
-            "verdict": each.judgement.verdict,
-            "figure": _number(each.judgement, "median"),
-            "spread": _number(each.judgement, "spread"),
-            "unit": each.judgement.unit,
-            "reason": each.judgement.reason.said(texts),
-            "source": each.claim.source.url or each.claim.source.title[texts.language],
-        }
-        for each in judge_claims([group])
+        (one.claim[language], one.test[language], one.source.title[language], one.source.url, one.source.dates(texts))
+        for one in read_claims()
     ]
 
 
-def _number(judgement: Judgement, part: str) -> float | None:
-    """Return the median or the spread; what is not a percentage is a whole number."""
-    value: float | None = getattr(judgement.figure, part, None)
-    if value is None:
-        return None
-    return round(value, 3) if judgement.unit == "percent" else round(value)
+def claims_records(group: Group) -> list[dict[str, Any]]:
+    """Return a row in CLAIMS_COLUMNS for each claim that is about the group; reasons are English."""
+    texts = texts_of(LANGUAGES[0])
+    identity = {name: getattr(group.info, name) for name in _IDENTITY}
+    records = []
+    for judged in judge_claims([group]):
+        judgement, source = judged.judgement, judged.claim.source
+        # What is no percentage is a whole number.
+        digits = 3 if judgement.unit == "percent" else None
+        record = {
+            "claim": judged.claim.id,
+            "verdict": judgement.verdict,
+            "figure": rounded(judgement.figure, digits),
+            "spread": rounded_spread(judgement.figure, digits),
+            "unit": judgement.unit,
+            "reason": judgement.reason.in_words(texts),
+            "source": source.url or source.title[texts.language],
+        }
+        records.append({**identity, **record})
+    return records

@@ -11,16 +11,15 @@ from typing import Any
 
 from accounting.account import Account, ApplicationBuffers
 from accounting.sizes import COMPONENTS
-from reports.base.format import milliseconds, npu_mib, per_second, percent
+from reports.base.formatting import mib, milliseconds, per_second, percent
 from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
+from reports.results.savings import NPU, SYSTEM
 from reports.sections.copies import avoided_bytes, copied
 
-__all__ = ["DOES_NOT_HOLD", "HOLDS", "JUDGES", "OPEN", "VERDICTS", "Judgement", "Phrase", "judge"]
-
 #: OPEN: it cannot be judged from what was measured here.
-VERDICTS = HOLDS, DOES_NOT_HOLD, OPEN = ("holds", "does_not_hold", "cannot_be_judged")
+CLAIM_VERDICTS = HOLDS, DOES_NOT_HOLD, OPEN = ("holds", "does_not_hold", "cannot_be_judged")
 
 #: What an application allocates buffers for.
 _BUFFER_KINDS = ("weights", "internal", "input", "output")
@@ -36,7 +35,7 @@ class Phrase:
     key: str
     values: Mapping[str, object] = field(default_factory=dict)
 
-    def said(self, texts: Texts) -> str:
+    def in_words(self, texts: Texts) -> str:
         """Return the text; values named scenario, outcome and memory are words of the language too."""
         words: dict[str, Callable[[str], str]] = {
             "scenario": texts.scenario,
@@ -50,7 +49,7 @@ class Phrase:
 class Judgement:
     """What became of one claim in one group."""
 
-    #: One of VERDICTS.
+    #: One of CLAIM_VERDICTS.
     verdict: str
     reason: Phrase
     #: What was measured, in `unit`: "percent", "bytes" or "buffers".
@@ -79,32 +78,38 @@ def judge(name: str, group: Group, parameters: Mapping[str, Any]) -> Judgement:
 def share_saved(group: Group, scenario: str, claimed_percent: float, memory: str) -> Judgement:
     """Judge by the share of "application" or "system" memory that the scenario saves: at least that many percent."""
     row, baseline = _compared(group, scenario)
-    saved, whole = _saved(row, baseline, memory), baseline.memory(f"{memory}_memory_bytes")
-    if saved is None or whole is None:
+    saving = row.saving(f"{memory}_memory_bytes")
+    if saving is None or saving.percent is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
-    figure = _of_whole(saved, whole)
+    percent_saved = saving.percent
+    if saving.memory == SYSTEM and saving.saved.spread is not None:
+        # What else ran in that time adds to the spread.
+        noises = [one.memory("system_memory_noise_bytes") for one in (row, baseline)]
+        noise = Figure(0, sum(figure.median for figure in noises if figure)).percent_of(saving.whole)
+        percent_saved += noise or Figure(0, 0)
     if not group.computes:
         verdict, reason = OPEN, _reason("emulator")
     else:
-        verdict, reason = _at_least(figure, claimed_percent, "within_noise" if memory == "system" else "within_spread")
-    shown = Phrase("claims_share", {"share": _percent(figure), "memory": memory})
-    if row.npu_saved_percent is not None:
-        shown = Phrase("claims_share_npu", {**shown.values, "npu": _number(row.npu_saved_percent)})
-    return Judgement(verdict, reason, figure, "percent", shown)
+        between = "within_noise" if saving.memory == SYSTEM else "within_spread"
+        verdict, reason = _at_least(percent_saved, claimed_percent, between)
+    values = {"share": percent(percent_saved, spread=True), "memory": memory}
+    npu = row.saved_percent(NPU)
+    shown = Phrase("claims_share_npu", {**values, "npu": percent(npu)}) if npu else Phrase("claims_share", values)
+    return Judgement(verdict, reason, percent_saved, "percent", shown)
 
 
 def all_but_one_saved(group: Group, scenario: str) -> Judgement:
-    """Judge by the share that is saved of NPU memory, else of what stands over the import: (N-1)/N of N contexts."""
+    """Judge by the share that is saved of NPU memory, else of that above the import: (N-1)/N of N contexts."""
     row, _ = _compared(group, scenario)
-    figure = row.saving_percent
-    if figure is None:
+    saving = row.main_saving
+    if saving is None or saving.percent is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
-    memory = "npu" if row.npu_saved else "over_import"
     count = len(row.info.plan.contexts)
     claimed = 100 * (count - 1) / count
-    verdict, reason = _at_least(figure, claimed, "within_spread")
-    values = {"share": _percent(figure), "memory": memory, "claimed": _number(claimed), "contexts": count}
-    return Judgement(verdict, reason, figure, "percent", Phrase("claims_share_of_theory", values))
+    verdict, reason = _at_least(saving.percent, claimed, "within_spread")
+    values = {"share": percent(saving.percent, spread=True), "claimed": percent(claimed), "contexts": count}
+    shown = Phrase("claims_share_of_theory", {**values, "memory": "npu" if saving.is_npu else "over_import"})
+    return Judgement(verdict, reason, saving.percent, "percent", shown)
 
 
 def rate_kept(group: Group, scenarios: Sequence[str], tolerance_percent: float) -> Judgement:
@@ -112,7 +117,7 @@ def rate_kept(group: Group, scenarios: Sequence[str], tolerance_percent: float) 
     if not group.computes:
         raise CannotBeJudged("nothing_computes")
     judgements = [_rate_kept(group, scenario, tolerance_percent) for scenario in scenarios]
-    return min(judgements, key=lambda each: (DOES_NOT_HOLD, OPEN, HOLDS).index(each.verdict))
+    return min(judgements, key=lambda judgement: (DOES_NOT_HOLD, OPEN, HOLDS).index(judgement.verdict))
 
 
 def smaller_internal_saved(group: Group, scenario: str) -> Judgement:
@@ -120,11 +125,11 @@ def smaller_internal_saved(group: Group, scenario: str) -> Judgement:
     row, baseline = _compared(group, scenario)
     sizes = [-(-size // _PAGE_BYTES) * _PAGE_BYTES for size in _of_contexts(baseline, "internal")[0]]
     expected = sum(sizes) - max(sizes)
-    own, whole = (Figure.of(map(sum, _of_contexts(each, "internal"))) for each in (row, baseline))
+    own, whole = (Figure.of(map(sum, _of_contexts(one, "internal"))) for one in (row, baseline))
     saved = difference(whole, own)
     assert saved is not None
     equal = abs(saved.median - expected) <= _PAGE_BYTES * len(sizes)
-    shown = Phrase("claims_internal", {"saved": npu_mib(saved), "expected": npu_mib(Figure(expected, None))})
+    shown = Phrase("claims_internal", {"saved": mib(saved, npu=True), "expected": mib(Figure(expected), npu=True)})
     return _yes_or_no(equal, "internal_equal", "internal_differs", saved, "bytes", shown)
 
 
@@ -176,8 +181,8 @@ def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
         raise CannotBeJudged("copies_unknown")
     if not baseline.total_bytes:
         raise CannotBeJudged("nothing_to_copy")
-    figure = Figure(avoided, None)
-    values = {"scenario": row.scenario, "avoided": npu_mib(figure)}
+    figure = Figure(avoided)
+    values = {"scenario": row.scenario, "avoided": mib(figure, npu=True)}
     faster = row.latency_saved if group.computes else None
     if faster is None:
         shown = Phrase("claims_copies", values)
@@ -189,12 +194,12 @@ def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
 def memory_saved(group: Group, scenario: str) -> Judgement:
     """Judge by NPU memory, else by application memory over the import: more is saved than repeats differ by."""
     row, _ = _compared(group, scenario)
-    saved = row.saved_memory
-    if saved is None:
+    saving = row.main_saving
+    if saving is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
-    values = {"saved": npu_mib(saved), "memory": "npu" if row.npu_saved else "over_import"}
-    verdict, reason = _above_zero(saved) if row.npu_saved or group.computes else (OPEN, _reason("emulator"))
-    return Judgement(verdict, reason, saved, "bytes", Phrase("claims_saved", values))
+    values = {"saved": mib(saving.saved, npu=True), "memory": "npu" if saving.is_npu else "over_import"}
+    verdict, reason = _above_zero(saving.saved) if saving.is_npu or group.computes else (OPEN, _reason("emulator"))
+    return Judgement(verdict, reason, saving.saved, "bytes", Phrase("claims_saved", values))
 
 
 def refused(group: Group, scenario: str) -> Judgement:
@@ -242,8 +247,8 @@ def _measured(group: Group, scenario: str) -> Row:
 
 def _first_measured(group: Group, scenarios: Sequence[str]) -> Row:
     """Return the row of the first scenario that was measured."""
-    found = [row for scenario in scenarios for row in group.rows if row.scenario == scenario and row.measured]
-    return found[0] if found else _measured(group, scenarios[0])
+    rows = [row for scenario in scenarios for row in group.rows if row.scenario == scenario and row.measured]
+    return rows[0] if rows else _measured(group, scenarios[0])
 
 
 def _compared(group: Group, scenario: str) -> tuple[Row, Row]:
@@ -254,26 +259,17 @@ def _compared(group: Group, scenario: str) -> tuple[Row, Row]:
     return row, row.baseline
 
 
-def _saved(row: Row, baseline: Row, memory: str) -> Figure | None:
-    """Return what is saved of a kind of memory; of the system's, what else ran in that time adds to the spread."""
-    saved = difference(baseline.memory(f"{memory}_memory_bytes"), row.memory(f"{memory}_memory_bytes"))
-    if saved is None or saved.spread is None or memory != "system":
-        return saved
-    noises = (each.memory("system_memory_noise_bytes") for each in (row, baseline))
-    return Figure(saved.median, saved.spread + sum(noise.median for noise in noises if noise))
-
-
 def _rate_kept(group: Group, scenario: str, tolerance_percent: float) -> Judgement:
     row, baseline = _compared(group, scenario)
     if row.is_disturbed:
         raise CannotBeJudged("disturbed", scenario=scenario)
     lost = difference(baseline.throughput, row.throughput)
-    if lost is None or baseline.throughput is None:
+    figure = lost.percent_of(baseline.throughput) if lost and baseline.throughput else None
+    if figure is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
-    figure = _of_whole(lost, baseline.throughput)
     verdict, reason = _at_most(figure, tolerance_percent)
     rates = {"rate": per_second(row.throughput), "baseline": per_second(baseline.throughput)}
-    shown = Phrase("claims_rate", {"scenario": scenario, **rates, "lost": _percent(figure)})
+    shown = Phrase("claims_rate", {"scenario": scenario, **rates, "lost": percent(figure, spread=True)})
     return Judgement(verdict, reason, figure, "percent", shown)
 
 
@@ -320,10 +316,10 @@ def _at_least(figure: Figure, claimed: float, between: str) -> tuple[str, Phrase
     if figure.spread is None:
         return OPEN, _reason("one_repeat")
     if figure.median - figure.spread >= claimed:
-        return HOLDS, _reason("reaches", claimed=_number(claimed))
+        return HOLDS, _reason("reaches", claimed=percent(claimed))
     if figure.median + figure.spread < claimed:
-        return DOES_NOT_HOLD, _reason("stays_below", claimed=_number(claimed))
-    return OPEN, _reason(between, claimed=_number(claimed))
+        return DOES_NOT_HOLD, _reason("stays_below", claimed=percent(claimed))
+    return OPEN, _reason(between, claimed=percent(claimed))
 
 
 def _at_most(figure: Figure, tolerance: float) -> tuple[str, Phrase]:
@@ -331,10 +327,10 @@ def _at_most(figure: Figure, tolerance: float) -> tuple[str, Phrase]:
     if figure.spread is None:
         return OPEN, _reason("one_repeat")
     if figure.median + figure.spread <= tolerance:
-        return HOLDS, _reason("kept", tolerance=_number(tolerance))
+        return HOLDS, _reason("kept", tolerance=percent(tolerance))
     if figure.median - figure.spread > tolerance:
-        return DOES_NOT_HOLD, _reason("lost", tolerance=_number(tolerance))
-    return OPEN, _reason("within_spread", claimed=_number(tolerance))
+        return DOES_NOT_HOLD, _reason("lost", tolerance=percent(tolerance))
+    return OPEN, _reason("within_spread", claimed=percent(tolerance))
 
 
 def _above_zero(saved: Figure) -> tuple[str, Phrase]:
@@ -357,18 +353,4 @@ def _reason(name: str, **values: object) -> Phrase:
 
 
 def _parts(sizes: Mapping[str, Figure]) -> Phrase:
-    return Phrase("claims_parts", {name: npu_mib(size, spread=False) for name, size in sizes.items()})
-
-
-def _of_whole(part: Figure, whole: Figure) -> Figure:
-    """Return a figure in percent of another one's median."""
-    spread = None if part.spread is None else 100 * part.spread / whole.median
-    return Figure(100 * part.median / whole.median, spread)
-
-
-def _percent(figure: Figure) -> str:
-    return _number(figure.median) + ("" if figure.spread is None else f" ±{_number(figure.spread)}")
-
-
-def _number(value: float) -> str:
-    return percent(value)
+    return Phrase("claims_parts", {name: mib(size, npu=True, spread=False) for name, size in sizes.items()})

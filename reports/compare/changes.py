@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.compare.difference import Difference, difference
+from reports.compare.difference import Difference, difference_of_means
 from reports.compare.noise import RunValues
 from reports.results.rows import BUSY_PERCENT
 from storage.metrics import Metric
 from storage.runs import CONDITIONS, Configuration, Measured, Run
-
-__all__ = ["CONFIDENCE", "DISTURBED", "Change", "Changes", "Differing", "Unmeasured", "compare_runs"]
 
 #: Of a whole table: in so many of a hundred tables without a change no row tells of one.
 CONFIDENCE = 0.99
@@ -85,10 +83,10 @@ class _Side:
 
     @property
     def is_disturbed(self) -> bool:
-        return any(each.busy_percent > BUSY_PERCENT for each in self.measured)
+        return any(one.busy_percent > BUSY_PERCENT for one in self.measured)
 
     def values(self, metric: Metric) -> list[RunValues]:
-        return [each.values[metric.name] for each in self.measured if metric.name in each.values]
+        return [one.values[metric.name] for one in self.measured if metric.name in one.values]
 
 
 def compare_runs(
@@ -103,60 +101,59 @@ def compare_runs(
     Conditions named in `across` may differ. The confidence is divided over the rows.
     """
     bases, heads = _by_configuration(base), _by_configuration(head)
-    both = [each for each in heads if _is_ok(heads[each]) and each in bases and _is_ok(bases[each])]
-    sides = {each: (_side(bases[each]), _side(heads[each])) for each in both}
-    differing = {each: found for each, (one, other) in sides.items() if (found := _differing(one, other))}
-    refused = {each for each, found in differing.items() if not set(found) <= set(across)}
-    compared = {each: pair for each, pair in sides.items() if each not in refused}
+    sides: dict[Configuration, tuple[_Side, _Side]] = {}
+    refused, allowed = [], []
+    for configuration in heads:
+        before, after = _side(bases.get(configuration, ())), _side(heads[configuration])
+        if before is None or after is None:
+            continue
+        pairs = {name: (before.conditions[name], after.conditions[name]) for name in CONDITIONS}
+        differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        if not set(differing) <= set(across):
+            refused.append(Differing(configuration, differing))
+            continue
+        if differing:
+            allowed.append(Differing(configuration, differing))
+        sides[configuration] = (before, after)
+    # What was measured before the head.
+    first, paths = min(run.recorded_at for run in head), {run.path for run in head}
+    earlier = _by_configuration(run for run in known if run.recorded_at < first and run.path not in paths)
     return Changes(
         tuple(base),
         tuple(head),
-        tuple(_rows(compared, _earlier(known, head), metrics)),
-        tuple(Differing(each, differing[each]) for each in both if each in refused),
+        tuple(_rows(sides, earlier, metrics)),
+        tuple(refused),
         tuple(_unmeasured(bases, heads)),
-        tuple(Differing(each, found) for each, found in differing.items() if each not in refused),
+        tuple(allowed),
     )
 
 
 def _by_configuration(runs: Iterable[Run]) -> dict[Configuration, list[Measured]]:
     """Return what the runs have of each configuration, oldest first."""
-    found: dict[Configuration, list[Measured]] = {}
+    measured: dict[Configuration, list[Measured]] = {}
     for run in sorted(runs, key=lambda run: run.recorded_at):
-        for measured in run.measured:
-            found.setdefault(measured.configuration, []).append(measured)
-    return found
+        for one in run.measured:
+            measured.setdefault(one.configuration, []).append(one)
+    return measured
 
 
-def _is_ok(measured: Sequence[Measured]) -> bool:
-    return any(each.outcome == "ok" for each in measured)
-
-
-def _side(measured: Sequence[Measured]) -> _Side:
-    good = [each for each in measured if each.outcome == "ok"]
-    return _Side(tuple(each for each in good if each.conditions == good[-1].conditions))
-
-
-def _differing(base: _Side, head: _Side) -> dict[str, tuple[str | None, str | None]]:
-    pairs = {name: (base.conditions[name], head.conditions[name]) for name in CONDITIONS}
-    return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
+def _side(measured: Sequence[Measured]) -> _Side | None:
+    """Return the side; None where nothing could be measured."""
+    good = [one for one in measured if one.outcome == "ok"]
+    return _Side(tuple(one for one in good if one.conditions == good[-1].conditions)) if good else None
 
 
 def _unmeasured(
     bases: Mapping[Configuration, Sequence[Measured]], heads: Mapping[Configuration, Sequence[Measured]]
 ) -> Iterable[Unmeasured]:
     """Yield what only one side has figures of; what neither has is no news."""
-    for each in (*heads, *(name for name in bases if name not in heads)):
-        base, head = (side[each][-1].outcome if each in side else None for side in (bases, heads))
-        outcomes = ["ok" if _is_ok(side.get(each, ())) else said for side, said in ((bases, base), (heads, head))]
+    for configuration in dict.fromkeys((*heads, *bases)):
+        outcomes = []
+        for side in (bases, heads):
+            of_runs = [one.outcome for one in side.get(configuration, ())]
+            outcomes.append("ok" if "ok" in of_runs else of_runs[-1] if of_runs else None)
         if outcomes.count("ok") == 1:
-            yield Unmeasured(each, *outcomes)
-
-
-def _earlier(known: Iterable[Run], head: Sequence[Run]) -> dict[Configuration, list[Measured]]:
-    """Return what was measured before the head."""
-    first = min(run.recorded_at for run in head)
-    own = {run.path for run in head}
-    return _by_configuration(run for run in known if run.recorded_at < first and run.path not in own)
+            yield Unmeasured(configuration, *outcomes)
 
 
 def _rows(
@@ -164,11 +161,12 @@ def _rows(
     earlier: Mapping[Configuration, Sequence[Measured]],
     metrics: Sequence[Metric],
 ) -> Iterable[Change]:
-    found = [(each, metric) for each in sides for metric in metrics if all(side.values(metric) for side in sides[each])]
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(found))
-    for each, metric in found:
-        before, after = sides[each]
+    pairs = [(one, metric) for one in sides for metric in metrics if all(side.values(metric) for side in sides[one])]
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(pairs))
+    for configuration, metric in pairs:
+        before, after = sides[configuration]
         # Those under the base's conditions: others have another noise, and another level.
-        alike = _Side(tuple(run for run in earlier.get(each, ()) if run.conditions == before.conditions))
-        sampled = difference(metric, before.values(metric), after.values(metric), alike.values(metric), confidence)
-        yield Change(each, metric, sampled, metric.part == "speed" and (before.is_disturbed or after.is_disturbed))
+        alike = _Side(tuple(one for one in earlier.get(configuration, ()) if one.conditions == before.conditions))
+        values = (before.values(metric), after.values(metric), alike.values(metric))
+        is_disturbed = metric.part == "speed" and (before.is_disturbed or after.is_disturbed)
+        yield Change(configuration, metric, difference_of_means(metric, *values, confidence), is_disturbed)

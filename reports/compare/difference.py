@@ -11,8 +11,6 @@ from scipy.special import stdtrit
 from reports.compare.noise import Noise, RunValues, noise_of
 from storage.metrics import Metric
 
-__all__ = ["HIGHER", "LOWER", "NO_CHANGE", "TOO_FEW", "Difference", "difference"]
-
 HIGHER, LOWER = "higher", "lower"
 #: None that so many repeats could show.
 NO_CHANGE = "no change"
@@ -52,7 +50,7 @@ class Difference:
         return HIGHER if self.change > 0 else LOWER
 
 
-def difference(
+def difference_of_means(
     metric: Metric,
     base: Sequence[RunValues],
     head: Sequence[RunValues],

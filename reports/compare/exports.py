@@ -1,4 +1,4 @@
-"""Stored runs in the forms that other tools read, one writer per form.
+"""Stored runs in the forms that other tools read, one writer per form; the long form is for databases and pandas.
 
 docs/ci.md says what stands in each; tests/reports/export_forms has what their documentation demands.
 """
@@ -13,15 +13,38 @@ import json
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
-from reports.compare.long_form import COLUMNS, Number, number, records
 from reports.errors import ReportError
 from storage.metrics import METRICS, Metric
 from storage.runs import CONDITIONS, Configuration, Measured, Run
 
-__all__ = ["EXPORTS", "Export", "absent_metrics", "export", "left_out", "name_of"]
-
+#: Of the long form; new ones come at the end.
+LONG_COLUMNS = (
+    "run_number",
+    "run_name",
+    "recorded_at",
+    "board",
+    "commit",
+    "dirty",
+    "runtime",
+    "target",
+    "name",
+    "detail",
+    "models",
+    "chip",
+    "runtime_version",
+    "driver_version",
+    "python_version",
+    "models_digest",
+    "plan_digest",
+    "metric",
+    "unit",
+    "repeat",
+    "value",
+)
+#: What the long form calls a condition whose name is taken.
+CONDITION_COLUMNS = {"models": "models_digest", "plan": "plan_digest"}
 #: Bencher refuses longer names of benchmarks; in UTF-8.
 _NAME_BYTES = 1024
 #: Of the digest that ends a name which was cut.
@@ -30,6 +53,7 @@ _DIGITS = 12
 _NOT_SUPPORTED = "not_supported"
 
 _Metrics = Sequence[Metric]
+Number = Union[int, float]
 
 
 @dataclass(frozen=True)
@@ -52,11 +76,11 @@ class _Figure:
     conditions: Mapping[str, str | None]
 
 
-def export(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> str:
+def export_runs(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> str:
     """Return the runs' metrics, all that the form can hold if none are named, as the text of a file."""
     for metric in metrics:
         if metric not in form.metrics:
-            others = ", ".join(each.name for each in EXPORTS if metric in each.metrics)
+            others = ", ".join(other.name for other in EXPORTS if metric in other.metrics)
             raise ReportError(
                 f"--format {form.name} cannot hold {metric.name}: its figures must all be better in one direction, "
                 f"smaller or larger. Valid for {metric.name}: {others}"
@@ -84,8 +108,8 @@ def left_out(runs: Sequence[Run]) -> list[str]:
 
 def absent_metrics(runs: Sequence[Run], metrics: _Metrics) -> list[str]:
     """Return the names of the metrics that no configuration has."""
-    found = {name for run in runs for measured in run.measured for name in measured.values}
-    return [metric.name for metric in metrics if metric.name not in found]
+    present = {name for run in runs for measured in run.measured for name in measured.values}
+    return [metric.name for metric in metrics if metric.name not in present]
 
 
 def name_of(configuration: Configuration) -> str:
@@ -98,32 +122,63 @@ def name_of(configuration: Configuration) -> str:
     return f"{whole.encode()[: _NAME_BYTES - _DIGITS - 1].decode(errors='ignore')} {digest}"
 
 
+def long_form(runs: Sequence[Run], metrics: _Metrics) -> Iterator[dict[str, Any]]:
+    """Yield a record in LONG_COLUMNS for each run, configuration, metric and repeat, as databases take them."""
+    for run in runs:
+        of_run = {
+            "run_number": run.number,
+            "run_name": run.name,
+            "recorded_at": run.recorded_at,
+            "board": run.board,
+            "commit": run.commit,
+            "dirty": run.is_dirty,
+        }
+        for measured in run.measured:
+            configuration = measured.configuration
+            identity = {name: getattr(configuration, name) for name in ("runtime", "target", "name", "detail")}
+            models = {"models": ";".join(configuration.models)}
+            conditions = {CONDITION_COLUMNS.get(name, name): measured.conditions[name] for name in CONDITIONS}
+            common = {**conditions, **of_run, **identity, **models}
+            for metric in metrics:
+                for repeat, value in enumerate(measured.values.get(metric.name, ()), start=1):
+                    figure = {"metric": metric.name, "unit": metric.unit, "repeat": repeat, "value": number(value)}
+                    record = {**common, **figure}
+                    yield {column: record[column] for column in LONG_COLUMNS}
+
+
+def number(value: float) -> Number:
+    """Return whole numbers, as bytes are, without a fraction."""
+    return int(value) if float(value).is_integer() else value
+
+
 def _figures(runs: Sequence[Run], metrics: _Metrics) -> Iterator[_Figure]:
     """Yield a figure for each configuration and metric that there are values of, repeats of all runs together."""
-    found: dict[Configuration, list[tuple[Run, Measured]]] = {}
+    of_configurations: dict[Configuration, list[tuple[Run, Measured]]] = {}
     for run in runs:
         for measured in run.measured:
             if measured.values:
-                found.setdefault(measured.configuration, []).append((run, measured))
-    for configuration, each in found.items():
-        name, conditions = name_of(configuration), _conditions(configuration, each)
+                of_configurations.setdefault(measured.configuration, []).append((run, measured))
+    for configuration, members in of_configurations.items():
+        name, conditions = name_of(configuration), _common_conditions(configuration, members)
         for metric in metrics:
-            values = tuple(value for _, measured in each for value in measured.values.get(metric.name, ()))
+            values = tuple(value for _, measured in members for value in measured.values.get(metric.name, ()))
             if values:
                 yield _Figure(name, metric, values, conditions)
 
 
-def _conditions(configuration: Configuration, each: Sequence[tuple[Run, Measured]]) -> Mapping[str, str | None]:
+def _common_conditions(
+    configuration: Configuration, members: Sequence[tuple[Run, Measured]]
+) -> Mapping[str, str | None]:
     """Return what is equal in all of them, or raise ReportError where figures of one name are not of one thing."""
     for name in CONDITIONS:
-        values = [(str(run), measured.conditions[name]) for run, measured in each]
+        values = [(str(run), measured.conditions[name]) for run, measured in members]
         if len({value for _, value in values}) > 1:
             listed = ", ".join(f"{run}: {value}" for run, value in values)
             raise ReportError(
                 f"{configuration}: the runs differ in {name} ({listed}), and in this format one name stands for all of "
                 "them. Export one run at a time, or use --format csv or jsonl"
             )
-    return each[0][1].conditions
+    return members[0][1].conditions
 
 
 def _bencher(runs: Sequence[Run], metrics: _Metrics) -> str:
@@ -142,36 +197,36 @@ def _bencher(runs: Sequence[Run], metrics: _Metrics) -> str:
 
 def _github(runs: Sequence[Run], metrics: _Metrics) -> str:
     """Return the list of github-action-benchmark's custom tools."""
-    return _json([_github_entry(figure) for figure in _figures(runs, metrics)])
-
-
-def _github_entry(figure: _Figure) -> dict[str, Any]:
-    median, lowest, highest = statistics.median(figure.values), min(figure.values), max(figure.values)
-    conditions = ", ".join(f"{name} {value}" for name, value in figure.conditions.items() if value is not None)
-    return {
-        "name": f"{figure.name}: {figure.metric.name}",
-        "unit": figure.metric.unit,
-        "value": number(median),
-        "range": f"± {_short(max(median - lowest, highest - median))}",
-        "extra": f"median of {len(figure.values)} repeats, {_short(lowest)} to {_short(highest)}\n{conditions}",
-    }
-
-
-def _short(value: float) -> Number:
-    """Return it for reading; rates have many decimals."""
-    return number(round(value, 3))
+    entries = []
+    for figure in _figures(runs, metrics):
+        median, lowest, highest = statistics.median(figure.values), min(figure.values), max(figure.values)
+        conditions = ", ".join(f"{name} {value}" for name, value in figure.conditions.items() if value is not None)
+        # For reading: rates have many decimals.
+        spread, least, most = (
+            number(round(size, 3)) for size in (max(median - lowest, highest - median), lowest, highest)
+        )
+        entry = {
+            "name": f"{figure.name}: {figure.metric.name}",
+            "unit": figure.metric.unit,
+            "value": number(median),
+            "range": f"± {spread}",
+            "extra": f"median of {len(figure.values)} repeats, {least} to {most}\n{conditions}",
+        }
+        entries.append(entry)
+    return _json(entries)
 
 
 def _csv(runs: Sequence[Run], metrics: _Metrics) -> str:
+    # Not by pandas, which only reports need: this command is there without them.
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records(runs, metrics))
+    writer.writerows(long_form(runs, metrics))
     return text.getvalue()
 
 
 def _json_lines(runs: Sequence[Run], metrics: _Metrics) -> str:
-    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in records(runs, metrics))
+    return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in long_form(runs, metrics))
 
 
 def _json(value: Any) -> str:

@@ -9,11 +9,9 @@ from reports.compare.changes import Change, Changes, Unmeasured
 from reports.compare.difference import HIGHER, LOWER
 from storage.limits import Limit
 
-__all__ = ["Judgement", "judge"]
-
 
 @dataclass(frozen=True)
-class Judgement:
+class GateResult:
     """What the limits make of a comparison."""
 
     limits: tuple[Limit, ...]
@@ -39,37 +37,24 @@ class Judgement:
         return not all(self.held)
 
 
-def judge(changes: Changes, limits: Sequence[Limit]) -> Judgement:
+def check_limits(changes: Changes, limits: Sequence[Limit]) -> GateResult:
     """Hold every limit against every change of its metric.
 
     A limit is broken where the change is told from noise and worse than allowed. Both must hold: a threshold alone
     fails builds by chance, significance alone fails them for a page.
     """
-    of_limits = [[change for change in changes.rows if change.metric == limit.metric] for limit in limits]
-    over = [(limit, change) for limit, own in zip(limits, of_limits) for change in own if _is_over(limit, change)]
-    return Judgement(
-        limits=tuple(limits),
-        broken=tuple((limit, change) for limit, change in over if _is_told(change)),
-        unsure=tuple((limit, change) for limit, change in over if not _is_told(change)),
-        held=tuple(map(len, of_limits)),
-        blind=tuple(sum(_is_blind(limit, change) for change in own) for limit, own in zip(limits, of_limits)),
-        lost=tuple(each for each in changes.unmeasured if each.is_broken),
-    )
-
-
-def _is_over(limit: Limit, change: Change) -> bool:
-    return _worse(change) > limit.allowed(change.difference.base_mean)
-
-
-def _is_blind(limit: Limit, change: Change) -> bool:
-    error = change.difference.error
-    return error is None or error > limit.allowed(change.difference.base_mean)
-
-
-def _worse(change: Change) -> float:
-    """Return by how much the figure got worse, in the metric's unit."""
-    return change.difference.change if change.metric.less_is_better else -change.difference.change
-
-
-def _is_told(change: Change) -> bool:
-    return change.verdict == (HIGHER if change.metric.less_is_better else LOWER)
+    broken: list[tuple[Limit, Change]] = []
+    unsure: list[tuple[Limit, Change]] = []
+    held, blind = [], []
+    for limit in limits:
+        of_metric = [change for change in changes.rows if change.metric == limit.metric]
+        held.append(len(of_metric))
+        blind.append(0)
+        for change in of_metric:
+            difference, allowed = change.difference, limit.allowed(change.difference.base_mean)
+            blind[-1] += difference.error is None or difference.error > allowed
+            worse, verdict = (difference.change, HIGHER) if limit.metric.less_is_better else (-difference.change, LOWER)
+            if worse > allowed:
+                (broken if change.verdict == verdict else unsure).append((limit, change))
+    lost = tuple(one for one in changes.unmeasured if one.is_broken)
+    return GateResult(tuple(limits), tuple(broken), tuple(unsure), tuple(held), tuple(blind), lost)

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 from storage.metrics import BYTES, NANOSECONDS, PER_SECOND, Metric
 
-__all__ = ["ENOUGH_RUNS", "Noise", "RunValues", "noise_of"]
-
 #: One run's values of a figure, one per repeat.
 RunValues = Sequence[float]
 

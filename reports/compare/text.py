@@ -1,23 +1,26 @@
-"""A comparison of two sides in words: for a terminal, a CI log, and as Markdown for its summary."""
+"""A comparison of two sides in words: for a terminal, a CI log, and as Markdown for its summary; and as records."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from reports.base.units import amount, number, shown_unit
-from reports.compare.changes import CONFIDENCE, DISTURBED, Change, Changes, Differing, Unmeasured
+from tabulate import tabulate
+
+from reports.base.formatting import EMPTY, metric_amount, metric_number, metric_unit
+from reports.base.table import csv, markdown
+from reports.compare.changes import CONFIDENCE, DISTURBED, Change, Changes, Differing
 from reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
-from reports.compare.gate import Judgement
-from reports.compare.short_names import common_words, short_names
+from reports.compare.gate import GateResult
+from reports.compare.names import common_words, short_names
 from storage.limits import Limit
-from storage.metrics import Metric
-from storage.runs import Configuration, Run
+from storage.runs import Run
 
-__all__ = ["HEADS", "cells", "change_tables", "opening_lines", "remarks", "verdict_lines"]
-
-HEADS = ("configuration", "base", "head", "change", "interval", "%", "smallest", "verdict")
-_NONE = "-"
+#: Of each table; numbers are to the right, what they are of and the verdict to the left.
+_HEADS = ("configuration", "base", "head", "change", "interval", "%", "smallest", "verdict")
+_NUMBERS = range(1, len(_HEADS) - 1)
 #: How verdicts are counted.
 _COUNTED = {
     HIGHER: "higher",
@@ -28,76 +31,73 @@ _COUNTED = {
 }
 #: Beyond so many, rows of a list are counted.
 _MOST_LISTED = 20
+#: Of the records; new ones come at the end.
+COMPARISON_COLUMNS = (
+    "runtime",
+    "target",
+    "name",
+    "detail",
+    "models",
+    "metric",
+    "unit",
+    "base_median",
+    "base_repeats",
+    "head_median",
+    "head_repeats",
+    "change",
+    "change_low",
+    "change_high",
+    "change_percent",
+    "smallest_change",
+    "verdict",
+    "noise_runs",
+)
 
 
-def opening_lines(changes: Changes) -> list[str]:
+def as_text(changes: Changes, result: GateResult | None) -> str:
+    """Return the comparison for a terminal; rows are as long as they must be, however narrow it is."""
+    lines = _opening_lines(changes)
+    alignment = ["right" if place in _NUMBERS else "left" for place in range(len(_HEADS))]
+    for title, rows in _tables(changes):
+        table = tabulate(rows, _HEADS, tablefmt="plain", disable_numparse=True, colalign=alignment)
+        lines += ["", title, table]
+    return "\n".join([*lines, "", *_remarks(changes), "", *_verdict_lines(changes, result)])
+
+
+def as_markdown(changes: Changes, result: GateResult | None) -> str:
+    """Return the comparison for the summary of a CI job: the verdict first."""
+    lines = [f"- {line}" for line in (*_verdict_lines(changes, result), *_opening_lines(changes))]
+    for title, rows in _tables(changes):
+        lines += ["", f"**{title}**", "", markdown(_HEADS, rows, _NUMBERS).rstrip()]
+    return "\n".join([*lines, "", *(f"- {line}" for line in _remarks(changes))])
+
+
+def as_csv(changes: Changes) -> str:
+    """Return the rows as CSV in COMPARISON_COLUMNS."""
+    return csv(COMPARISON_COLUMNS, map(_record, changes.rows)).rstrip("\n")
+
+
+def as_json(changes: Changes) -> str:
+    """Return both sides' runs, the rows, and what was not compared and why."""
+    document = {
+        "base": [str(run) for run in changes.base],
+        "head": [str(run) for run in changes.head],
+        "changes": [_record(change) for change in changes.rows],
+        "not_compared": [
+            {"configuration": str(one.configuration), "differs": one.conditions} for one in changes.differing
+        ],
+        "on_one_side": [
+            {"configuration": str(one.configuration), "base": one.base, "head": one.head} for one in changes.unmeasured
+        ],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1)
+
+
+def _opening_lines(changes: Changes) -> list[str]:
     """Return what is compared with what."""
     lines = [f"base: {_side(changes.base)}", f"head: {_side(changes.head)}"]
     common = common_words([change.configuration for change in changes.rows])
     return lines + ([f"all: {common}"] if common else [])
-
-
-def change_tables(changes: Changes) -> list[tuple[str, list[tuple[str, ...]]]]:
-    """Return a table for each metric: its title, and its rows of cells as HEADS names them."""
-    metrics = dict.fromkeys(change.metric for change in changes.rows)
-    names = short_names([change.configuration for change in changes.rows])
-    return [(f"{metric.name}, {shown_unit(metric)}", _rows(changes, metric, names)) for metric in metrics]
-
-
-def cells(change: Change, name: str) -> tuple[str, ...]:
-    """Return the row of a change."""
-    metric, found = change.metric, change.difference
-    interval, smallest = _NONE, _NONE
-    if found.error is not None:
-        low, high = (number(found.change + sign * found.error, metric, sign=True) for sign in (-1, 1))
-        interval, smallest = f"{low} .. {high}", number(found.error, metric)
-    return (
-        name,
-        f"{number(found.base_median, metric)} ({found.base_count})",
-        f"{number(found.head_median, metric)} ({found.head_count})",
-        number(found.change, metric, sign=True),
-        interval,
-        _NONE if found.percent is None else f"{found.percent:+.1f}",
-        smallest,
-        change.verdict,
-    )
-
-
-def remarks(changes: Changes) -> Iterator[str]:
-    """Yield what must be known beside the tables: what they say, and what is not in them."""
-    if changes.rows:
-        yield (
-            "base, head: median (repeats). change: of the means. interval: "
-            f"{CONFIDENCE:.0%} for all {len(changes.rows)} rows together. smallest: the smallest change that these "
-            "repeats could have shown."
-        )
-        yield _noise_remark(changes.rows)
-    for each in changes.across:
-        yield f"compared although they differ: {each.configuration}: {_conditions(each)}"
-    yield from _listed([f"not compared: {each.configuration}: {_conditions(each)}" for each in changes.differing])
-    if changes.differing:
-        options = " ".join(f"--across {name}" for name in _conditions_that_differ(changes.differing))
-        yield f"To compare them all the same: {options}"
-    yield from _listed([_unmeasured(each) for each in changes.unmeasured])
-
-
-def verdict_lines(changes: Changes, judgement: Judgement | None) -> Iterator[str]:
-    """Yield what came of it: the changes that were seen, and what the limits make of them."""
-    verdicts = Counter(change.verdict for change in changes.rows)
-    counts = [f"{verdicts[verdict]} {said}" for verdict, said in _COUNTED.items() if verdicts[verdict]]
-    yield f"{len(changes.rows)} compared: {', '.join(counts)}"
-    if judgement is None:
-        return
-    for limit, change in judgement.broken:
-        yield f"FAILED {limit.text}: {_sentence(limit, change)}"
-    for lost in judgement.lost:
-        yield f"FAILED {lost.configuration}: it was measured in the base, and here it is: {lost.head}"
-    for limit, change in judgement.unsure:
-        yield f"unsure {limit.text}: {_sentence(limit, change)}; {_remedy(change)}"
-    broken = [limit for limit, _ in judgement.broken]
-    for limit, held, blind in zip(judgement.limits, judgement.held, judgement.blind):
-        if limit not in broken:
-            yield _passed(limit, held, blind) if held else f"NOTHING to hold {limit.text} against"
 
 
 def _side(runs: Sequence[Run]) -> str:
@@ -108,8 +108,58 @@ def _side(runs: Sequence[Run]) -> str:
     return f"{names}, {newest.moment}{commit}, board {newest.board}"
 
 
-def _rows(changes: Changes, metric: Metric, names: Mapping[Configuration, str]) -> list[tuple[str, ...]]:
-    return [cells(change, names[change.configuration]) for change in changes.rows if change.metric == metric]
+def _tables(changes: Changes) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield a table for each metric: its title, and its rows of cells as _HEADS names them."""
+    names = short_names([change.configuration for change in changes.rows])
+    for metric in dict.fromkeys(change.metric for change in changes.rows):
+        rows = []
+        for change in changes.rows:
+            if change.metric != metric:
+                continue
+            difference, interval, smallest = change.difference, EMPTY, EMPTY
+            if difference.error is not None:
+                ends = (difference.change - difference.error, difference.change + difference.error)
+                interval = " .. ".join(metric_number(end, metric, sign=True) for end in ends)
+                smallest = metric_number(difference.error, metric)
+            cells = [
+                names[change.configuration],
+                f"{metric_number(difference.base_median, metric)} ({difference.base_count})",
+                f"{metric_number(difference.head_median, metric)} ({difference.head_count})",
+                metric_number(difference.change, metric, sign=True),
+                interval,
+                EMPTY if difference.percent is None else f"{difference.percent:+.1f}",
+                smallest,
+                change.verdict,
+            ]
+            rows.append(cells)
+        yield f"{metric.name}, {metric_unit(metric)}", rows
+
+
+def _remarks(changes: Changes) -> Iterator[str]:
+    """Yield what must be known beside the tables: what they say, and what is not in them."""
+    if changes.rows:
+        yield (
+            "base, head: median (repeats). change: of the means. interval: "
+            f"{CONFIDENCE:.0%} for all {len(changes.rows)} rows together. smallest: the smallest change that these "
+            "repeats could have shown."
+        )
+        yield _noise_remark(changes.rows)
+    for one in changes.across:
+        yield f"compared although they differ: {one.configuration}: {_conditions(one)}"
+    yield from _listed([f"not compared: {one.configuration}: {_conditions(one)}" for one in changes.differing])
+    if changes.differing:
+        names = dict.fromkeys(name for one in changes.differing for name in one.conditions)
+        yield f"To compare them all the same: {' '.join(f'--across {name}' for name in names)}"
+    lines = []
+    for unmeasured in changes.unmeasured:
+        if unmeasured.base == "ok":
+            lines.append(
+                f"only in the base: {unmeasured.configuration}: {unmeasured.head or 'not measured in the head'}"
+            )
+        else:
+            before = f"{unmeasured.base} in the base" if unmeasured.base else "new"
+            lines.append(f"only in the head: {unmeasured.configuration}: {before}")
+    yield from _listed(lines)
 
 
 def _noise_remark(rows: Sequence[Change]) -> str:
@@ -125,20 +175,9 @@ def _noise_remark(rows: Sequence[Change]) -> str:
     return f"The noise is known from {most if least == most else f'{least} to {most}'} earlier runs{alone}."
 
 
-def _conditions(each: Differing) -> str:
-    return "; ".join(
-        f"{name} {base or 'unknown'} -> {head or 'unknown'}" for name, (base, head) in each.conditions.items()
-    )
-
-
-def _conditions_that_differ(differing: Sequence[Differing]) -> list[str]:
-    return list(dict.fromkeys(name for each in differing for name in each.conditions))
-
-
-def _unmeasured(each: Unmeasured) -> str:
-    if each.base == "ok":
-        return f"only in the base: {each.configuration}: " + (each.head or "not measured in the head")
-    return f"only in the head: {each.configuration}: " + (f"{each.base} in the base" if each.base else "new")
+def _conditions(differing: Differing) -> str:
+    pairs = differing.conditions.items()
+    return "; ".join(f"{name} {base or 'unknown'} -> {head or 'unknown'}" for name, (base, head) in pairs)
 
 
 def _listed(lines: Sequence[str]) -> Iterator[str]:
@@ -147,23 +186,43 @@ def _listed(lines: Sequence[str]) -> Iterator[str]:
         yield f"and {len(lines) - _MOST_LISTED} more like these"
 
 
-def _passed(limit: Limit, held: int, blind: int) -> str:
-    if not blind:
-        return f"passed {limit.text}: {held} compared"
-    return (
-        f"passed {limit.text}: {held} compared; in {blind} of them a change as large as the limit could not have been "
-        "told from noise: more repeats (--repeats) or earlier runs would tell it"
-    )
+def _verdict_lines(changes: Changes, result: GateResult | None) -> Iterator[str]:
+    """Yield what came of it: the changes that were seen, and what the limits make of them."""
+    verdicts = Counter(change.verdict for change in changes.rows)
+    counts = [f"{verdicts[verdict]} {words}" for verdict, words in _COUNTED.items() if verdicts[verdict]]
+    yield f"{len(changes.rows)} compared: {', '.join(counts)}"
+    if result is None:
+        return
+    for limit, change in result.broken:
+        yield f"FAILED {limit.text}: {_against_limit(limit, change)}"
+    for lost in result.lost:
+        yield f"FAILED {lost.configuration}: it was measured in the base, and here it is: {lost.head}"
+    for limit, change in result.unsure:
+        yield f"unsure {limit.text}: {_against_limit(limit, change)}; {_remedy(change)}"
+    broken = [limit for limit, _ in result.broken]
+    for limit, held, blind in zip(result.limits, result.held, result.blind):
+        if limit in broken:
+            continue
+        if not held:
+            yield f"NOTHING to hold {limit.text} against"
+        elif not blind:
+            yield f"passed {limit.text}: {held} compared"
+        else:
+            yield (
+                f"passed {limit.text}: {held} compared; in {blind} of them a change as large as the limit could not "
+                "have been told from noise: more repeats (--repeats) or earlier runs would tell it"
+            )
 
 
-def _sentence(limit: Limit, change: Change) -> str:
-    found, metric = change.difference, change.metric
-    error = "" if found.error is None else f" ±{number(found.error, metric)}"
-    share = "" if found.percent is None else f" ({found.percent:+.1f} %)"
+def _against_limit(limit: Limit, change: Change) -> str:
+    difference, metric = change.difference, change.metric
+    error = "" if difference.error is None else f" ±{metric_number(difference.error, metric)}"
+    share = "" if difference.percent is None else f" ({difference.percent:+.1f} %)"
     return (
-        f"{change.configuration}: {number(found.base_median, metric)} -> {amount(found.head_median, metric)}, "
-        f"{number(found.change, metric, sign=True)}{error} {shown_unit(metric)}{share}; "
-        f"allowed {amount(limit.allowed(found.base_mean), metric)}"
+        f"{change.configuration}: {metric_number(difference.base_median, metric)} -> "
+        f"{metric_amount(difference.head_median, metric)}, "
+        f"{metric_number(difference.change, metric, sign=True)}{error} {metric_unit(metric)}{share}; "
+        f"allowed {metric_amount(limit.allowed(difference.base_mean), metric)}"
     )
 
 
@@ -173,3 +232,28 @@ def _remedy(change: Change) -> str:
     if change.difference.error is None:
         return "one repeat shows no spread: measure with --repeats 3 or more"
     return "too little to be told from noise: more repeats (--repeats), or more runs in the base, would tell"
+
+
+def _record(change: Change) -> dict[str, Any]:
+    configuration, difference = change.configuration, change.difference
+    error = difference.error
+    return {
+        "runtime": configuration.runtime,
+        "target": configuration.target,
+        "name": configuration.name,
+        "detail": configuration.detail,
+        "models": " ".join(configuration.models),
+        "metric": change.metric.name,
+        "unit": change.metric.unit,
+        "base_median": difference.base_median,
+        "base_repeats": difference.base_count,
+        "head_median": difference.head_median,
+        "head_repeats": difference.head_count,
+        "change": difference.change,
+        "change_low": None if error is None else difference.change - error,
+        "change_high": None if error is None else difference.change + error,
+        "change_percent": difference.percent,
+        "smallest_change": error,
+        "verdict": change.verdict,
+        "noise_runs": difference.noise.runs,
+    }

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import functools
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
 from accounting.account import Account
-from accounting.sizes import COMPONENTS, ContextMemory
-from reports.base.statistics import Figure, difference
-from reports.results.npu import component_memory
+from accounting.sizes import COMPONENTS
+from reports.base.statistics import Figure, difference, known_mean, known_sum, rounded, rounded_spread, total
+from reports.results.memory import component_memory
 from reports.results.rows import Row
 from scenarios.plan import SHARED_CONTEXT, Context
 
-__all__ = [
-    "ACCOUNT",
-    "APPLICATION",
-    "APPLICATION_COMPONENTS",
-    "BASELINE_CONTEXTS",
-    "EXPLANATION_COLUMNS",
-    "FIRST_OF_KIND",
-    "NPU",
-    "OWN_CONTEXTS",
-    "TOTAL",
-    "Explanation",
-    "Memory",
-    "explain",
-    "explanation_rows",
-    "measured_memory",
-]
-
 #: Which memory is explained.
-NPU, APPLICATION = "npu", "application"
+NPU_MEMORY, APPLICATION_MEMORY = "npu", "application"
 #: What a prediction is made from besides the plan: the baseline's account; its contexts, less what is not copied any
 #: more, where none shares anything;
 #: the first two contexts of each kind; where no kind has more, all contexts, so that only their adding up is tested.
@@ -67,30 +49,35 @@ _Kind = tuple[str, str, str, tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Memory:
-    """All memory of one configuration in bytes."""
+class MeasuredMemory:
+    """All memory of one configuration in bytes, measured or predicted."""
 
-    #: NPU or APPLICATION.
+    #: NPU_MEMORY or APPLICATION_MEMORY.
     name: str
     #: By component; None where the source does not tell it apart from the others.
     sizes: dict[str, Figure | None]
     total: Figure
+
+    @property
+    def is_npu(self) -> bool:
+        """Whether it is NPU memory."""
+        return self.name == NPU_MEMORY
+
+    @property
+    def with_total(self) -> dict[str, Figure | None]:
+        """By component and TOTAL."""
+        return {**self.sizes, TOTAL: self.total}
 
 
 @dataclass(frozen=True)
 class Explanation:
     """One configuration against its baseline, all in bytes of the whole configuration, by component and in total."""
 
-    #: ACCOUNT, FIRST_OF_KIND or OWN_CONTEXTS.
+    #: ACCOUNT, BASELINE_CONTEXTS, FIRST_OF_KIND or OWN_CONTEXTS.
     basis: str
-    #: NPU or APPLICATION.
-    memory: str
-    baseline: dict[str, Figure | None]
-    predicted: dict[str, Figure | None]
-    measured: dict[str, Figure | None]
-    baseline_total: Figure
-    predicted_total: Figure
-    measured_total: Figure
+    baseline: MeasuredMemory
+    predicted: MeasuredMemory
+    measured: MeasuredMemory
     contexts: int
     #: How many of them reuse another one.
     reusing: int
@@ -109,27 +96,27 @@ class Explanation:
     @property
     def naive_saved_bytes(self) -> float | None:
         """What would be saved if that share of everything were."""
-        return self.baseline_total.median * self.reusing / self.contexts if self.reusing else None
+        return self.baseline.total.median * self.reusing / self.contexts if self.reusing else None
 
     @property
     def predicted_saved(self) -> Figure:
         """The baseline's memory minus the predicted."""
-        return _difference(self.baseline_total, self.predicted_total)
+        return self.baseline.total - self.predicted.total
 
     @property
     def measured_saved(self) -> Figure:
         """The baseline's memory minus the measured."""
-        return _difference(self.baseline_total, self.measured_total)
+        return self.baseline.total - self.measured.total
 
     @property
     def error(self) -> Figure:
         """The measured memory minus the predicted."""
-        return _difference(self.measured_total, self.predicted_total)
+        return self.measured.total - self.predicted.total
 
     @property
     def error_by_component(self) -> dict[str, Figure | None]:
         """The same of each component; None where a side does not know it."""
-        return {name: difference(self.measured[name], self.predicted[name]) for name in self.measured}
+        return {name: difference(size, self.predicted.sizes[name]) for name, size in self.measured.sizes.items()}
 
     @property
     def claim_is_reached(self) -> bool:
@@ -137,9 +124,11 @@ class Explanation:
         saved, claim = self.measured_saved, self.naive_saved_bytes
         return claim is not None and saved.median + (saved.spread or 0) >= claim
 
-    def percent(self, figure: Figure) -> float:
+    def percent(self, figure: Figure) -> Figure:
         """Return a figure in percent of the baseline's whole memory."""
-        return 100 * figure.median / self.baseline_total.median
+        percent = figure.percent_of(self.baseline.total)
+        assert percent is not None
+        return percent
 
 
 # A page asks for it several times, and in each language.
@@ -149,63 +138,58 @@ def explain(row: Row) -> Explanation | None:
     baseline = row.baseline
     if baseline is None or not row.measured or not baseline.measured:
         return None
-    accounts = _have_accounts_alike(row, baseline)
-    memory, predict = (_npu_memory, _by_account) if accounts else (_application_memory, _by_contexts)
-    own, other = memory(row), memory(baseline)
-    if own is None or other is None:
+    # Another source of accounts tells other components apart.
+    sources, others = ({account.source for account in one.accounts} for one in (row, baseline))
+    by_account = len(sources) == 1 and sources == others
+    memory, predict = (_npu_memory, _by_account) if by_account else (_application_memory, _by_contexts)
+    measured, before = memory(row), memory(baseline)
+    if measured is None or before is None:
         return None
-    return _explanation(ACCOUNT if accounts else _basis(row), row, baseline, own, other, predict(row, baseline))
-
-
-def measured_memory(row: Row) -> Memory | None:
-    """Return the memory that the row was measured with: of the NPU by its account, else of the application."""
-    return (_npu_memory(row) or _application_memory(row)) if row.measured else None
-
-
-def explanation_rows(row: Row) -> list[dict[str, Any]]:
-    """Return a row in EXPLANATION_COLUMNS for each component and for the total; none where nothing is explained."""
-    explanation = explain(row)
-    if explanation is None:
-        return []
-    baseline = {**explanation.baseline, TOTAL: explanation.baseline_total}
-    predicted = {**explanation.predicted, TOTAL: explanation.predicted_total}
-    measured = {**explanation.measured, TOTAL: explanation.measured_total}
-    errors = {**explanation.error_by_component, TOTAL: explanation.error}
-    return [
-        {
-            "component": name,
-            "baseline_bytes": _whole(baseline[name]),
-            "predicted_bytes": _whole(predicted[name]),
-            "measured_bytes": _whole(measured[name]),
-            "measured_spread_bytes": _whole_spread(measured[name]),
-            "error_bytes": _whole(errors[name]),
-            "naive_bytes": _naive_bytes(explanation) if name == TOTAL else None,
-            "basis": explanation.basis,
-        }
-        for name in measured
-    ]
-
-
-def _explanation(basis: str, row: Row, baseline: Row, own: Memory, other: Memory, predicted: Memory) -> Explanation:
     contexts = row.info.plan.contexts
     # Of fewer contexts than the baseline's nobody claims anything.
     as_many = len(contexts) == len(baseline.info.plan.contexts)
     reusing = [place for place, reuses in enumerate(_reuses(contexts)) if reuses and as_many]
     return Explanation(
-        basis=basis,
-        memory=own.name,
-        baseline=other.sizes,
-        predicted=predicted.sizes,
-        measured=own.sizes,
-        baseline_total=other.total,
-        predicted_total=predicted.total,
-        measured_total=own.total,
+        basis=ACCOUNT if by_account else _basis(row),
+        baseline=before,
+        predicted=predict(row, baseline),
+        measured=measured,
         contexts=len(contexts),
         reusing=len(reusing),
-        shared=_shared(contexts) if basis == ACCOUNT else (),
-        own=_own_by_account(row, reusing) if basis == ACCOUNT else _own_by_contexts(row, reusing),
-        unshared=None if basis == ACCOUNT else _in_baseline(row, baseline, reusing),
+        shared=_shared(contexts) if by_account else (),
+        own=_own_by_account(row, reusing) if by_account else _own_by_contexts(row, reusing),
+        unshared=None if by_account else _in_baseline(row, baseline, reusing),
     )
+
+
+def measured_memory(row: Row) -> MeasuredMemory | None:
+    """Return the memory that the row was measured with: of the NPU by its account, else of the application."""
+    return (_npu_memory(row) or _application_memory(row)) if row.measured else None
+
+
+def explanation_records(row: Row) -> list[dict[str, Any]]:
+    """Return a row in EXPLANATION_COLUMNS for each component and for the total; none where nothing is explained."""
+    explanation = explain(row)
+    if explanation is None:
+        return []
+    baseline, predicted = explanation.baseline.with_total, explanation.predicted.with_total
+    errors = {**explanation.error_by_component, TOTAL: explanation.error}
+    saved = explanation.naive_saved_bytes
+    # The whole memory that the claim leaves.
+    naive_bytes = None if saved is None else round(explanation.baseline.total.median - saved)
+    return [
+        {
+            "component": name,
+            "baseline_bytes": rounded(baseline[name]),
+            "predicted_bytes": rounded(predicted[name]),
+            "measured_bytes": rounded(measured),
+            "measured_spread_bytes": rounded_spread(measured),
+            "error_bytes": rounded(errors[name]),
+            "naive_bytes": naive_bytes if name == TOTAL else None,
+            "basis": explanation.basis,
+        }
+        for name, measured in explanation.measured.with_total.items()
+    ]
 
 
 # The plan.
@@ -256,62 +240,44 @@ def _digests(row: Row) -> list[str]:
 # NPU memory, by the account.
 
 
-def _have_accounts_alike(row: Row, baseline: Row) -> bool:
-    """Whether both have an account, of one source: another one tells other components apart."""
-    sources, others = ({account.source for account in accounts} for accounts in (row.accounts, baseline.accounts))
-    return len(sources) == 1 and sources == others
-
-
-def _npu_memory(row: Row) -> Memory | None:
+def _npu_memory(row: Row) -> MeasuredMemory | None:
     memory = component_memory(row)
-    return Memory(NPU, memory.sizes, memory.total) if memory and memory.total else None
+    return MeasuredMemory(NPU_MEMORY, memory.sizes, memory.total) if memory and memory.total else None
 
 
-def _by_account(row: Row, baseline: Row) -> Memory:
+def _by_account(row: Row, baseline: Row) -> MeasuredMemory:
     """Return what the plan takes if a context takes of each component what its model takes in the baseline."""
     repeats = [_predicted(row, baseline, account) for account in baseline.accounts]
     sizes = {name: Figure.of(repeat[name] for repeat in repeats) for name in COMPONENTS}
-    total = Figure.of(_sum(repeat.values()) for repeat in repeats)
-    assert total is not None
-    return Memory(NPU, sizes, total)
+    whole = Figure.of(known_sum(repeat.values()) for repeat in repeats)
+    assert whole is not None
+    return MeasuredMemory(NPU_MEMORY, sizes, whole)
 
 
 def _predicted(row: Row, baseline: Row, account: Account) -> _Sizes:
-    means = _means_by_model(_digests(baseline), account.contexts)
-    # A further thread on a context adds nothing.
-    pairs = zip(row.info.plan.contexts, _digests(row))
-    made = [(context, means[digest]) for context, digest in pairs if context.mechanism != SHARED_CONTEXT]
-    sizes = {name: _sum(of_context[name] for _, of_context in made) for name in COMPONENTS}
-    sizes["weights"] = _sum(of_context["weights"] for context, of_context in made if context.source is None)
-    sizes["internal"] = _internal_bytes([(context.internal, of_context["internal"]) for context, of_context in made])
-    sizes["other"] = _sum([sizes["other"], account.unattributed_bytes])
-    return sizes
-
-
-def _means_by_model(digests: Sequence[str], contexts: Sequence[ContextMemory]) -> dict[str, _Sizes]:
-    """Return what a context of each model has on average, by component."""
-    of_models: dict[str, list[ContextMemory]] = {}
-    for digest, context in zip(digests, contexts):
-        of_models.setdefault(digest, []).append(context)
-    return {
-        digest: {name: _mean(context.size_bytes(name) for context in of_model) for name in COMPONENTS}
-        for digest, of_model in of_models.items()
+    means = {
+        name: _means(_digests(baseline), [context.size_bytes(name) for context in account.contexts])
+        for name in COMPONENTS
     }
-
-
-def _internal_bytes(members: Sequence[tuple[int | None, float | None]]) -> float | None:
-    """Return the sum where the contexts of one number share one memory, of the size of their largest."""
-    alone = [size for number, size in members if number is None]
-    shared: dict[int, list[float]] = {}
-    for number, size in members:
-        if number is not None and size is not None:
-            shared.setdefault(number, []).append(size)
-    return _sum([*alone, *map(max, shared.values())])
+    # A further thread on a context adds nothing.
+    pairs = list(zip(row.info.plan.contexts, _digests(row)))
+    made = [(context, digest) for context, digest in pairs if context.mechanism != SHARED_CONTEXT]
+    sizes = {name: known_sum(means[name][digest] for _, digest in made) for name in COMPONENTS}
+    sizes["weights"] = known_sum(means["weights"][digest] for context, digest in made if context.source is None)
+    # Contexts of one number share one internal memory, of the size of their largest.
+    internal: dict[object, list[float]] = {}
+    for place, (context, digest) in enumerate(made):
+        size, number = means["internal"][digest], context.internal
+        if size is not None:
+            internal.setdefault(("alone", place) if number is None else number, []).append(size)
+    sizes["internal"] = known_sum(map(max, internal.values()))
+    sizes["other"] = known_sum([sizes["other"], account.unattributed_bytes])
+    return sizes
 
 
 def _own_by_account(row: Row, places: Sequence[int]) -> dict[str, Figure | None]:
     def of_repeat(account: Account, name: str) -> float | None:
-        return _mean(account.contexts[place].size_bytes(name) for place in places)
+        return known_mean(account.contexts[place].size_bytes(name) for place in places)
 
     return {name: Figure.of(of_repeat(account, name) for account in row.accounts) for name in COMPONENTS}
 
@@ -348,9 +314,9 @@ def _repeats(row: Row) -> list[_Repeat]:
     return repeats
 
 
-def _application_memory(row: Row) -> Memory | None:
+def _application_memory(row: Row) -> MeasuredMemory | None:
     repeats, reuses = _repeats(row), _reuses(row.info.plan.contexts)
-    total = Figure.of(repeat.whole_bytes for repeat in repeats)
+    whole = Figure.of(repeat.whole_bytes for repeat in repeats)
     sizes = {
         "import": Figure.of(repeat.import_bytes for repeat in repeats),
         **_decoders(repeats),
@@ -358,7 +324,7 @@ def _application_memory(row: Row) -> Memory | None:
         "reusing": Figure.of(_sum_where(reuses, True, repeat.contexts_bytes) for repeat in repeats),
         "at_once": Figure.of(repeat.at_once_bytes for repeat in repeats),
     }
-    return Memory(APPLICATION, sizes, total) if total else None
+    return MeasuredMemory(APPLICATION_MEMORY, sizes, whole) if whole else None
 
 
 def _decoders(repeats: Sequence[_Repeat]) -> dict[str, Figure | None]:
@@ -367,7 +333,7 @@ def _decoders(repeats: Sequence[_Repeat]) -> dict[str, Figure | None]:
     return {"decoders": figure} if figure else {}
 
 
-def _by_contexts(row: Row, baseline: Row) -> Memory:
+def _by_contexts(row: Row, baseline: Row) -> MeasuredMemory:
     """Return what the plan takes if contexts that share nothing are as in the baseline, and others as the first ones.
 
     The import, and what running at the same time takes, are the baseline's.
@@ -380,12 +346,14 @@ def _by_contexts(row: Row, baseline: Row) -> Memory:
     sizes: dict[str, Figure | None] = {
         "import": Figure.of(repeat.import_bytes for repeat in before),
         **_decoders(before),
-        "loaded": _total([Figure.of(alone), Figure.of(_sum_where(reuses, False, repeat) for repeat in added)]),
+        "loaded": total([Figure.of(alone), Figure.of(_sum_where(reuses, False, repeat) for repeat in added)]),
         "reusing": Figure.of(_sum_where(reuses, True, repeat) for repeat in added),
         "at_once": Figure.of(repeat.at_once_bytes for repeat in before),
     }
     kept = Figure.of(_kept_bytes(repeat) + size for repeat, size in zip(before, alone))
-    return Memory(APPLICATION, sizes, _total([kept, Figure.of(map(sum, added))]))
+    whole = total([kept, Figure.of(map(sum, added))])
+    assert whole is not None
+    return MeasuredMemory(APPLICATION_MEMORY, sizes, whole)
 
 
 def _kept_bytes(repeat: _Repeat) -> int:
@@ -402,7 +370,7 @@ def _unshared_bytes(row: Row, baseline: Row, repeat: _Repeat) -> float:
     uncopied = [added - copied for added, copied in zip(repeat.contexts_bytes, before)]
     means = _means(_digests(baseline), uncopied)
     planned = zip(_digests(row), own, _shares(row.info.plan.contexts))
-    return sum(means[digest] + copied for digest, copied, shares in planned if not shares)
+    return sum((means[digest] or 0) + copied for digest, copied, shares in planned if not shares)
 
 
 def _copied_bytes(row: Row, baseline: Row) -> tuple[list[int], list[int]]:
@@ -449,64 +417,24 @@ def _basis(row: Row) -> str:
 
 
 def _own_by_contexts(row: Row, places: Sequence[int]) -> dict[str, Figure | None]:
-    means = (_mean(repeat.contexts_bytes[place] for place in places) for repeat in _repeats(row))
+    means = (known_mean(repeat.contexts_bytes[place] for place in places) for repeat in _repeats(row))
     return {"reusing": Figure.of(means)}
 
 
 def _in_baseline(row: Row, baseline: Row, places: Sequence[int]) -> Figure | None:
     """Return the mean of what contexts of the models of these added in the baseline."""
     repeats = [_means(_digests(baseline), repeat.contexts_bytes) for repeat in _repeats(baseline)]
-    return Figure.of(_mean(means[_digests(row)[place]] for place in places) for means in repeats)
+    digests = _digests(row)
+    return Figure.of(known_mean(means[digests[place]] for place in places) for means in repeats)
 
 
-def _means(digests: Iterable[str], sizes: Iterable[int]) -> dict[str, float]:
-    """Return the mean by model."""
-    of_models: dict[str, list[int]] = {}
+def _means(digests: Iterable[str], sizes: Iterable[float | None]) -> dict[str, float | None]:
+    """Return the mean by model of what is known."""
+    of_models: dict[str, list[float | None]] = {}
     for digest, size in zip(digests, sizes):
         of_models.setdefault(digest, []).append(size)
-    return {digest: statistics.fmean(of_model) for digest, of_model in of_models.items()}
-
-
-# Sums of what is known.
-
-
-def _sum(sizes: Iterable[float | None]) -> float | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if known else None
+    return {digest: known_mean(of_model) for digest, of_model in of_models.items()}
 
 
 def _sum_where(flags: Iterable[bool], wanted: bool, sizes: Iterable[int]) -> int:
     return sum(size for flag, size in zip(flags, sizes) if flag == wanted)
-
-
-def _mean(sizes: Iterable[float | None]) -> float | None:
-    known = [size for size in sizes if size is not None]
-    return statistics.fmean(known) if known else None
-
-
-def _total(figures: Iterable[Figure | None]) -> Figure:
-    """Return the sum; the spreads add, since each may lie at the end of its range."""
-    known = [figure for figure in figures if figure is not None]
-    spreads = [figure.spread for figure in known]
-    spread = None if None in spreads else sum(filter(None, spreads))
-    return Figure(sum(figure.median for figure in known), spread)
-
-
-def _difference(greater: Figure, smaller: Figure) -> Figure:
-    figure = difference(greater, smaller)
-    assert figure is not None
-    return figure
-
-
-def _whole(figure: Figure | None) -> int | None:
-    return round(figure.median) if figure else None
-
-
-def _whole_spread(figure: Figure | None) -> int | None:
-    return round(figure.spread) if figure and figure.spread is not None else None
-
-
-def _naive_bytes(explanation: Explanation) -> int | None:
-    """Return the whole memory that the claim leaves."""
-    saved = explanation.naive_saved_bytes
-    return None if saved is None else round(explanation.baseline_total.median - saved)

@@ -6,18 +6,14 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from accounting.sizes import COMPONENTS
-from reports.base.format import mib, npu_mib, npu_plus_minus, percent, plus_minus
-from reports.base.statistics import Figure
-from reports.base.table import Cell, Table
+from reports.base.formatting import MIB, mib, mib_decimals, mib_spread, percent
+from reports.base.statistics import Figure, total
+from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
-from reports.explanation.explanation import ACCOUNT, NPU, Explanation, explain
-from reports.results.labels import labels
+from reports.explanation.explanation import ACCOUNT, Explanation, explain
+from reports.results.memory import findings_of
 from reports.results.rows import Group, Row
-from reports.sections.sharing import findings_of
 
-__all__ = ["explanation_sentences", "explanation_table", "prediction_summary"]
-
-MIB = 2**20
 _HEADS = (
     "column_scenario",
     "column_claim",
@@ -34,150 +30,128 @@ _HEADS = (
 
 def explanation_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     """Return a row for each scenario that is explained; None where none is."""
-    explained = [(row, explanation) for row in rows if (explanation := explain(row))]
-    if not explained:
-        return None
-    return Table(
-        [texts(head) for head in _HEADS],
-        [(row.outcome, _cells(row, explanation, texts)) for row, explanation in explained],
-    )
+    lines = []
+    for row in rows:
+        explanation = explain(row)
+        if explanation is None:
+            continue
+        is_npu, errors = explanation.measured.is_npu, []
+        for name, error in explanation.error_by_component.items():
+            if error and _rounded_mib(error, is_npu):
+                size = f"{_rounded_mib(error, is_npu):+,.{mib_decimals(is_npu)}f}"
+                errors.append(texts("error_part", component=_component(name, texts), error=size))
+        cells = [
+            texts.scenario(row.scenario),
+            percent(explanation.naive_percent),
+            mib(explanation.predicted_saved, is_npu, spread=False),
+            percent(explanation.percent(explanation.predicted_saved)),
+            mib(explanation.measured_saved, is_npu),
+            percent(explanation.percent(explanation.measured_saved)),
+            mib(explanation.error, is_npu),
+            percent(explanation.percent(explanation.error)),
+            texts.joined(errors),
+            texts(f"basis_{explanation.basis}"),
+        ]
+        lines.append((row.outcome, cells))
+    return Table(heads_of(_HEADS, texts), lines, words=(0, -2, -1)) if lines else None
 
 
 def explanation_sentences(rows: Iterable[Row], texts: Texts) -> list[str]:
     """Return for each scenario that something is claimed of why it is not reached, and how good the prediction is."""
-    explained = ((row, explain(row)) for row in rows)
-    return [
-        _sentences(row, explanation, texts) for row, explanation in explained if explanation and explanation.reusing
-    ]
+    paragraphs = []
+    for row in rows:
+        explanation = explain(row)
+        if explanation and explanation.reusing:
+            by_account = explanation.basis == ACCOUNT
+            why = _why_of_npu(row, explanation, texts) if by_account else _why_of_application(explanation, texts)
+            claim = texts(
+                "explained_claim_reached" if explanation.claim_is_reached else "explained_claim",
+                scenario=texts.scenario(row.scenario),
+                reusing=explanation.reusing,
+                contexts=explanation.contexts,
+                claim=percent(explanation.naive_percent),
+                measured=percent(explanation.percent(explanation.measured_saved)),
+            )
+            paragraphs.append(texts.sentences([claim, *why, _prediction(explanation, texts)]))
+    return paragraphs
 
 
-def prediction_summary(groups: Sequence[Group], texts: Texts) -> list[str]:
-    """Return a sentence for each group with predictions: how far they are off."""
-    sentences = (_summary(group, label, texts) for group, label in zip(groups, labels(groups, texts)))
-    return [sentence for sentence in sentences if sentence]
-
-
-def _cells(row: Row, explanation: Explanation, texts: Texts) -> list[Cell]:
-    return [
-        Cell(texts.scenario(row.scenario), False),
-        Cell(percent(explanation.naive_percent)),
-        Cell(_mib(explanation, explanation.predicted_saved)),
-        Cell(percent(explanation.percent(explanation.predicted_saved))),
-        Cell(_mib(explanation, explanation.measured_saved, spread=True)),
-        Cell(percent(explanation.percent(explanation.measured_saved))),
-        Cell(_mib(explanation, explanation.error, spread=True)),
-        Cell(percent(explanation.percent(explanation.error))),
-        Cell(_errors(explanation, texts), False),
-        Cell(texts(f"basis_{explanation.basis}"), False),
-    ]
-
-
-def _errors(explanation: Explanation, texts: Texts) -> str:
-    """Return the components whose error is not nothing, each with its sign."""
-    shown = {name: _shown(explanation, error) for name, error in explanation.error_by_component.items() if error}
-    parts = [
-        texts("error_part", component=_component(name, texts), error=f"{size:+,.{_decimals(explanation)}f}")
-        for name, size in shown.items()
-        if size
-    ]
-    return texts.joined(parts)
-
-
-def _sentences(row: Row, explanation: Explanation, texts: Texts) -> str:
-    why = (
-        _why_of_npu(row, explanation, texts)
-        if explanation.basis == ACCOUNT
-        else _why_of_application(explanation, texts)
-    )
-    return texts("sentence_separator").join([_claim(row, explanation, texts), *why, _prediction(explanation, texts)])
-
-
-def _claim(row: Row, explanation: Explanation, texts: Texts) -> str:
-    return texts(
-        "explained_claim_reached" if explanation.claim_is_reached else "explained_claim",
-        scenario=texts.scenario(row.scenario),
-        reusing=explanation.reusing,
-        contexts=explanation.contexts,
-        claim=percent(explanation.naive_percent),
-        measured=percent(explanation.percent(explanation.measured_saved)),
-    )
+def prediction_summary(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
+    """Return a sentence for each group with predictions, so labelled: how far they are off."""
+    sentences = []
+    for group, label in zip(groups, labels):
+        explained = [(row, explanation) for row in group.rows if (explanation := explain(row))]
+        if explained:
+            row, worst = max(explained, key=lambda pair: _error_percent(pair[1]))
+            sentence = texts(
+                "prediction_summary",
+                runtime=label,
+                count=len(explained),
+                memory=texts(f"memory_{worst.measured.name}"),
+                median=percent(statistics.median(_error_percent(explanation) for _, explanation in explained)),
+                largest=percent(_error_percent(worst)),
+                scenario=texts.scenario(row.scenario),
+            )
+            sentences.append(sentence)
+    return sentences
 
 
 def _why_of_npu(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
     """Return what is shared, and what each context still has of its own."""
-    parts = [explanation.baseline[name] for name in explanation.shared]
-    shared = Figure(sum(part.median for part in parts if part), None)
-    values = {"shared": _mib(explanation, shared), "whole": _mib(explanation, explanation.baseline_total)}
-    return [texts(_what_is_shared(row, explanation), **values), *_own(explanation, texts)]
-
-
-def _what_is_shared(row: Row, explanation: Explanation) -> str:
     if any(finding.kind == "not_shared" for finding in findings_of(row)):
-        return "explained_not_shared"
-    return (
-        "explained_shared_all"
-        if explanation.shared == COMPONENTS
-        else f"explained_shared_{'_'.join(explanation.shared)}"
-    )
-
-
-def _own(explanation: Explanation, texts: Texts) -> list[str]:
-    own = {name: size for name, size in explanation.own.items() if size and _shown(explanation, size)}
-    if not own:
-        return []
-    whole = Figure(sum(size.median for size in own.values()), None)
-    parts = [texts("error_part", component=_component(name, texts), error=_mib(explanation, own[name])) for name in own]
-    return [texts("explained_own", own=_mib(explanation, whole), components=texts.joined(parts))]
+        key = "explained_not_shared"
+    elif explanation.shared == COMPONENTS:
+        key = "explained_shared_all"
+    else:
+        key = f"explained_shared_{'_'.join(explanation.shared)}"
+    shared = total(explanation.baseline.sizes[name] for name in explanation.shared)
+    whole = mib(explanation.baseline.total, npu=True, spread=False)
+    sentences = [texts(key, shared=mib(shared, npu=True, spread=False), whole=whole)]
+    own = {name: size for name, size in explanation.own.items() if size and _rounded_mib(size, is_npu=True)}
+    if own:
+        parts = []
+        for name, size in own.items():
+            error = mib(size, npu=True, spread=False)
+            parts.append(texts("error_part", component=_component(name, texts), error=error))
+        sum_of_own = mib(total(own.values()), npu=True, spread=False)
+        sentences.append(texts("explained_own", own=sum_of_own, components=texts.joined(parts)))
+    return sentences
 
 
 def _why_of_application(explanation: Explanation, texts: Texts) -> list[str]:
     """Return what contexts take with and without reuse, and what nothing is shared of."""
-    at_once = explanation.measured["at_once"]
+    sizes, at_once = explanation.measured.sizes, explanation.measured.sizes["at_once"]
     assert at_once is not None
-    sizes = {"own": _mib(explanation, explanation.own["reusing"]), "unshared": _mib(explanation, explanation.unshared)}
+    own, unshared = mib(explanation.own["reusing"], spread=False), mib(explanation.unshared, spread=False)
     sentences = [
-        texts("explained_own_application", **sizes),
-        texts("explained_import", size=_mib(explanation, explanation.measured["import"])),
+        texts("explained_own_application", own=own, unshared=unshared),
+        texts("explained_import", size=mib(sizes["import"], spread=False)),
     ]
-    if _shown(explanation, at_once):
+    if _rounded_mib(at_once, is_npu=False):
         key = "explained_at_once_more" if at_once.median > 0 else "explained_at_once_less"
-        sentences.append(texts(key, size=_mib(explanation, _absolute(at_once))))
+        sentences.append(texts(key, size=mib(abs(at_once), spread=False)))
     return sentences
 
 
 def _prediction(explanation: Explanation, texts: Texts) -> str:
-    error = explanation.error
-    values = {
-        "predicted": percent(explanation.percent(explanation.predicted_saved)),
-        "percent": percent(_off(explanation)),
-    }
-    if not _shown(explanation, error):
-        return texts("explained_right", error=f"{10 ** -_decimals(explanation):.{_decimals(explanation)}f}", **values)
-    spread = (npu_plus_minus if explanation.memory == NPU else plus_minus)(error) if error.spread else ""
+    error, is_npu = explanation.error, explanation.measured.is_npu
+    predicted = percent(explanation.percent(explanation.predicted_saved))
+    if not _rounded_mib(error, is_npu):
+        least = f"{10 ** -mib_decimals(is_npu):.{mib_decimals(is_npu)}f}"
+        return texts("explained_right", predicted=predicted, error=least)
     more_or_less = "explained_more" if error.median > 0 else "explained_less"
-    key = more_or_less if error.exceeds_spread else "explained_within"
-    return texts(key, error=_mib(explanation, _absolute(error)), spread=spread, **values)
-
-
-def _summary(group: Group, label: str, texts: Texts) -> str | None:
-    explained = [(row, explanation) for row in group.rows if (explanation := explain(row))]
-    if not explained:
-        return None
-    row, largest = max(explained, key=lambda pair: _off(pair[1]))
     return texts(
-        "prediction_summary",
-        runtime=label,
-        count=len(explained),
-        memory=texts(f"memory_{largest.memory}"),
-        median=percent(statistics.median(_off(explanation) for _, explanation in explained)),
-        largest=percent(_off(largest)),
-        scenario=texts.scenario(row.scenario),
+        more_or_less if error.exceeds_spread else "explained_within",
+        predicted=predicted,
+        error=mib(abs(error), is_npu, spread=False),
+        spread=mib_spread(error, is_npu) if error.spread else "",
+        percent=percent(_error_percent(explanation)),
     )
 
 
-def _off(explanation: Explanation) -> float:
+def _error_percent(explanation: Explanation) -> float:
     """Return the prediction error without its sign, in percent of the baseline's memory."""
-    return abs(explanation.percent(explanation.error))
+    return abs(explanation.percent(explanation.error).median)
 
 
 def _component(name: str, texts: Texts) -> str:
@@ -185,18 +159,6 @@ def _component(name: str, texts: Texts) -> str:
     return texts(f"component_{name}").lower()
 
 
-def _mib(explanation: Explanation, figure: Figure | None, spread: bool = False) -> str:
-    return (npu_mib if explanation.memory == NPU else mib)(figure, spread)
-
-
-def _decimals(explanation: Explanation) -> int:
-    return 2 if explanation.memory == NPU else 1
-
-
-def _shown(explanation: Explanation, figure: Figure) -> float:
+def _rounded_mib(figure: Figure, is_npu: bool) -> float:
     """Return MiB as rounded for the reader: zero is nothing to speak of."""
-    return round(figure.median / MIB, _decimals(explanation))
-
-
-def _absolute(figure: Figure) -> Figure:
-    return Figure(abs(figure.median), figure.spread)
+    return round(figure.median / MIB, mib_decimals(is_npu))

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import ruptures
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 from reports.compare.changes import CONFIDENCE
-from reports.compare.difference import NO_CHANGE, Difference, difference
+from reports.compare.difference import NO_CHANGE, Difference, difference_of_means
 from reports.compare.noise import Noise, RunValues, noise_of
 from storage.metrics import Metric
-
-__all__ = ["LEAST_RUNS", "ChangePoint", "calmed", "change_points"]
 
 #: Runs of a level: one run that is off is no change.
 _LEAST_LENGTH = 2
@@ -66,8 +64,8 @@ def change_points(metric: Metric, runs: Sequence[RunValues], series: int = 1) ->
     tests = series * (len(runs) - 1)
     if not noise.freedom or not means.any():
         return []
-    found = _search(means, float(stats.t.isf((1 - CONFIDENCE) / tests / 2, noise.freedom)))
-    points = [_change_point(metric, runs, calm, means, *each, tests) for each in zip(found, found[1:], found[2:])]
+    bounds = _search(means, -float(stdtrit(noise.freedom, (1 - CONFIDENCE) / tests / 2)))
+    points = [_change_point(metric, runs, calm, means, *three, tests) for three in zip(bounds, bounds[1:], bounds[2:])]
     return [point for point in points if point.p_value <= 1 - CONFIDENCE and point.difference.verdict != NO_CHANGE]
 
 
@@ -76,17 +74,12 @@ def calmed(runs: Sequence[RunValues]) -> list[RunValues]:
 
     What is off in one run alone goes; a level that two runs in a row have stays.
     """
-    return [_held(run, _around(runs, place)) for place, run in enumerate(runs)]
-
-
-def _around(runs: Sequence[RunValues], place: int) -> list[float]:
-    neighbours = [*runs[max(0, place - _NEIGHBOURS) : place], *runs[place + 1 : place + 1 + _NEIGHBOURS]]
-    return [value for run in neighbours for value in run]
-
-
-def _held(run: RunValues, around: Sequence[float]) -> RunValues:
-    least, most = min(around), max(around)
-    return [min(max(value, least), most) for value in run]
+    calm: list[RunValues] = []
+    for place, run in enumerate(runs):
+        neighbours = [*runs[max(0, place - _NEIGHBOURS) : place], *runs[place + 1 : place + 1 + _NEIGHBOURS]]
+        around = [value for neighbour in neighbours for value in neighbour]
+        calm.append([min(max(value, min(around)), max(around)) for value in run])
+    return calm
 
 
 def _of_a_run(noise: Noise, runs: Sequence[RunValues]) -> float:
@@ -105,7 +98,7 @@ def _search(means: np.ndarray, quantile: float) -> list[int]:
     bounds = [0, *map(int, search.predict(pen=quantile**2))]
     # The split that is best as a whole may have a point between neighbours that do not bear it out.
     while len(bounds) > 2:
-        clearness = [_clearness(means, *each) for each in zip(bounds, bounds[1:], bounds[2:])]
+        clearness = [_clearness(means, *three) for three in zip(bounds, bounds[1:], bounds[2:])]
         least = min(clearness)
         if least >= quantile:
             break
@@ -130,11 +123,11 @@ def _change_point(
     tests: int,
 ) -> ChangePoint:
     sides = calm[start:run], calm[run:end]
-    found = difference(metric, *sides, runs, CONFIDENCE)
-    error = found.noise.error(*sides)
-    p_value = 2 * float(stats.t.sf(abs(found.change) / error, found.noise.freedom)) if error else 0.0
+    difference = difference_of_means(metric, *sides, runs, CONFIDENCE)
+    error, freedom = difference.noise.error(*sides), difference.noise.freedom
+    p_value = 2 * float(stdtr(freedom, -abs(difference.change) / error)) if error else 0.0
     earliest, latest = _range(means, start, run, end)
-    return ChangePoint(run, start, end, earliest, latest, found, min(1.0, tests * p_value))
+    return ChangePoint(run, start, end, earliest, latest, difference, min(1.0, tests * p_value))
 
 
 def _range(means: np.ndarray, start: int, run: int, end: int) -> tuple[int, int]:

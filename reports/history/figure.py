@@ -6,19 +6,17 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from reports.base.drawing import INK, Canvas, Drawing, drawing
+from reports.base.drawing import INK, SMALL_FONT_PX, line, new_canvas, patch, svg_of, text_width
+from reports.base.formatting import in_metric_unit, metric_number, metric_unit
 from reports.base.texts import Texts
-from reports.base.units import number, scaled, shown_unit
-from reports.history.levels import Change, History
-from reports.history.series import Series
-from storage.metrics import Metric
-
-__all__ = ["history_figure", "history_legend"]
+from reports.history.series import History, LevelChange, MetricSeries
 
 _LINE, _LEVEL, _CHANGE, _FAILED, _EVENT = "#0072b2", "#009e73", "#d55e00", "#cc3311", "#808080"
-_PANEL_PX = 185
+_BAND_ALPHA = 0.25
+_PANEL_PX, _PANEL_WIDTH_PX = 185, 330
 #: A line of more points looks the same; each point takes room in the page.
 _MOST_POINTS = 200
 #: With fewer points each is seen for itself.
@@ -27,8 +25,6 @@ _FEW_POINTS = 60
 _HEADROOM, _FLOOR = 0.22, 0.06
 #: Digits of a commit's id for which there is room.
 _COMMIT = 7
-#: Of a panel's width, at most: a letter of a label.
-_LETTER = 0.024
 
 
 @dataclass(frozen=True)
@@ -41,48 +37,51 @@ class _Stretch:
     highest: float
 
 
-def history_figure(histories: Sequence[History], texts: Texts) -> Drawing:
-    """Draw the histories of one configuration's metrics beside each other, on narrow screens below each other."""
-
-    def draw(canvas: Canvas, narrow: bool) -> None:
-        columns = 1 if narrow else 2
-        lines = _lines(histories, narrow)
-        grid = list(canvas.subplots(lines, columns, squeeze=False).flat)
-        for axes, history in zip(grid, histories):
-            _panel(axes, history)
-            axes.set_title(_title(history.series.metric, texts), loc="left")
-        for axes in grid[len(histories) :]:
-            axes.remove()
-
-    return drawing(draw, lambda narrow: _PANEL_PX * _lines(histories, narrow))
+def history_figure(histories: Sequence[History], texts: Texts) -> str:
+    """Draw the histories of one configuration's metrics beside each other."""
+    lines = -(-len(histories) // 2)
+    canvas = new_canvas(_PANEL_PX * lines)
+    axes_of = list(canvas.subplots(lines, 2, squeeze=False).flat)
+    for axes, history in zip(axes_of, histories):
+        _panel(axes, history)
+        metric = history.series.metric
+        axes.set_title(texts("column_in_unit", name=texts(f"metric_{metric.name}"), unit=metric_unit(metric)))
+    for axes in axes_of[len(histories) :]:
+        axes.remove()
+    return svg_of(canvas, _legend(histories, texts))
 
 
-def history_legend(texts: Texts) -> list[tuple[str, str, str]]:
-    """Return what is drawn: the name, the colour and the mark of each."""
-    entries = (
-        ("line", _LINE, "\N{HORIZONTAL BAR}"),
-        ("band", f"{_LINE}60", "\N{BLACK SQUARE}"),
-        ("level", _LEVEL, "\N{HORIZONTAL BAR}"),
-        ("change", _CHANGE, "\N{BOX DRAWINGS HEAVY VERTICAL}"),
-        ("event", _EVENT, "\N{VERTICAL FOUR DOTS}"),
-        ("failed", _FAILED, "\N{MULTIPLICATION SIGN}"),
-        ("disturbed", _EVENT, "\N{WHITE CIRCLE}"),
+def _legend(histories: Sequence[History], texts: Texts) -> list[Artist]:
+    """Return the entries for what is drawn in some panel."""
+    points = [point for history in histories for point in history.series.points]
+    has_changes, has_events = (
+        any(history.changes for history in histories),
+        any(history.series.events for history in histories),
     )
-    return [(texts(f"history_legend_{name}"), colour, mark) for name, colour, mark in entries]
-
-
-def _lines(histories: Sequence[History], narrow: bool) -> int:
-    return len(histories) if narrow else -(-len(histories) // 2)
-
-
-def _title(metric: Metric, texts: Texts) -> str:
-    return texts("column_in_unit", name=texts(f"metric_{metric.name}"), unit=shown_unit(metric))
+    marks = {"linestyle": "none", "markersize": 5}
+    entries: dict[str, tuple[bool, Artist]] = {
+        "line": (True, line("", _LINE, linewidth=1.3, marker=".")),
+        "band": (any(len(set(point.values)) > 1 for point in points), patch("", _LINE, alpha=_BAND_ALPHA)),
+        "level": (has_changes, line("", _LEVEL, linewidth=1)),
+        "change": (has_changes, line("", _CHANGE, linewidth=1.4)),
+        "event": (has_events, line("", _EVENT, linewidth=1.2, linestyle=":")),
+        "failed": (any(not point.values for point in points), line("", _FAILED, marker="x", **marks)),
+        "disturbed": (
+            any(point.is_disturbed and point.values for point in points),
+            line("", _EVENT, marker="o", markerfacecolor="none", **marks),
+        ),
+    }
+    for name, (_, entry) in entries.items():
+        entry.set_label(texts(f"history_legend_{name}"))
+    return [entry for is_drawn, entry in entries.values() if is_drawn]
 
 
 def _panel(axes: Axes, history: History) -> None:
     series = history.series
     _values(axes, series)
-    _levels(axes, history)
+    # The level of a series without change is nothing new.
+    for level in history.levels if history.changes else ():
+        axes.hlines(in_metric_unit(level.value, series.metric), level.first, level.last, color=_LEVEL, linewidth=1)
     low, high = axes.get_ylim()
     axes.set_ylim(low - _FLOOR * (high - low), high + _HEADROOM * (high - low) * bool(history.changes))
     # A level that all ticks have in common would stand in the title's place.
@@ -90,98 +89,66 @@ def _panel(axes: Axes, history: History) -> None:
     last = max(1, len(series.points) - 1)
     axes.set_xlim(-0.03 * last, 1.03 * last)
     # All at once: where every run has another version, lines one by one take half of the time.
-    events = [each.place - 0.5 for each in series.events]
-    axes.vlines(events, 0, 1, color=_EVENT, linewidth=1.2, linestyle=":", transform=axes.get_xaxis_transform())
+    whole_height = axes.get_xaxis_transform()
+    events = [event.place - 0.5 for event in series.events]
+    axes.vlines(events, 0, 1, color=_EVENT, linewidth=1.2, linestyle=":", transform=whole_height)
     for change in history.changes:
         axes.axvline(change.place - 0.5, color=_CHANGE, linewidth=1.4)
-    for change in _labelled(history.changes, last):
-        _label(axes, change, last)
-    _failures(axes, series)
-    _dates(axes, series)
-
-
-def _values(axes: Axes, series: Series) -> None:
-    drawn = list(_stretches(series))
-    places = [each.place for each in drawn]
-    axes.fill_between(
-        places,
-        [each.lowest for each in drawn],
-        [each.highest for each in drawn],
-        color=_LINE,
-        alpha=0.25,
-        linewidth=0,
-    )
-    marker = "." if len(drawn) <= _FEW_POINTS else ""
-    axes.plot(places, [each.median for each in drawn], color=_LINE, linewidth=1.3, marker=marker, markersize=5)
-    disturbed = [place for place in series.measured if series.points[place].is_disturbed]
-    if disturbed:
-        medians = [scaled(series.points[place].median, series.metric) for place in disturbed]
-        axes.plot(disturbed, medians, "o", markersize=5, markerfacecolor="none", markeredgecolor=_EVENT)
-
-
-def _stretches(series: Series) -> Iterator[_Stretch]:
-    """Yield the points of the line; beyond so many, neighbours are drawn as one, with the range of all of them."""
-    places, metric = series.measured, series.metric
-    width = -(-len(places) // _MOST_POINTS)
-    for start in range(0, len(places), width):
-        taken = places[start : start + width]
-        values = [scaled(value, metric) for place in taken for value in series.points[place].values]
-        median = scaled(statistics.median(series.points[place].median for place in taken), metric)
-        yield _Stretch(statistics.fmean(taken), min(values), median, max(values))
-
-
-def _levels(axes: Axes, history: History) -> None:
-    """Draw the levels where there are several: that of a series without change says nothing new."""
-    if history.changes:
-        for level in history.levels:
-            axes.hlines(scaled(level.value, history.series.metric), level.first, level.last, color=_LEVEL, linewidth=1)
-
-
-def _labelled(changes: Sequence[Change], last: int) -> Iterator[Change]:
-    """Yield the changes that there is room to label, the largest first; the table has all of them."""
-    taken: list[tuple[float, float]] = []
-    for change in sorted(changes, key=lambda change: abs(change.point.difference.change), reverse=True):
-        start, end = _room(change, last)
-        if all(end < other_start or other_end < start for other_start, other_end in taken):
-            taken.append((start, end))
-            yield change
-
-
-def _room(change: Change, last: int) -> tuple[float, float]:
-    """Return from where to where the label of a change goes, as shares of the panel's width."""
-    at, width = change.place / last, _LETTER * len(_size(change))
-    return (at, at + width) if at < 0.5 else (at - width, at)
-
-
-def _label(axes: Axes, change: Change, last: int) -> None:
-    is_left = change.place / last < 0.5
-    axes.annotate(
-        _size(change),
-        (change.place - 0.5, 1),
-        (3 if is_left else -3, -1),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        ha="left" if is_left else "right",
-        va="top",
-        color=INK,
-    )
-
-
-def _size(change: Change) -> str:
-    return number(change.point.difference.change, change.series.metric, sign=True)
-
-
-def _failures(axes: Axes, series: Series) -> None:
+    _label_changes(axes, history.changes, last)
     failed = [place for place, point in enumerate(series.points) if not point.values]
-    if failed:
-        places = [_FLOOR / 2] * len(failed)
-        axes.plot(failed, places, "x", color=_FAILED, markersize=6, transform=axes.get_xaxis_transform())
-
-
-def _dates(axes: Axes, series: Series) -> None:
-    """Label the first run, the middle one and the last by their days, those of one day by their times, and commits."""
+    floors = [_FLOOR / 2] * len(failed)
+    axes.plot(failed, floors, "x", color=_FAILED, markersize=6, transform=whole_height)
+    # The first run, the middle one and the last by their days, those of one day by their times, and commits.
     count = len(series.points)
     places = sorted({0, (count - 1) // 2, count - 1})
     runs = [series.points[place].run for place in places]
     part = slice(10) if runs[0].moment[:10] != runs[-1].moment[:10] else slice(11, 16)
     axes.set_xticks(places, [f"{run.moment[part]}\n{(run.commit or '')[:_COMMIT]}".rstrip() for run in runs])
+
+
+def _values(axes: Axes, series: MetricSeries) -> None:
+    stretches = list(_stretches(series))
+    places = [stretch.place for stretch in stretches]
+    lowest, highest = [stretch.lowest for stretch in stretches], [stretch.highest for stretch in stretches]
+    axes.fill_between(places, lowest, highest, color=_LINE, alpha=_BAND_ALPHA, linewidth=0)
+    marker = "." if len(stretches) <= _FEW_POINTS else ""
+    medians = [stretch.median for stretch in stretches]
+    axes.plot(places, medians, color=_LINE, linewidth=1.3, marker=marker, markersize=5)
+    disturbed = [place for place in series.measured if series.points[place].is_disturbed]
+    medians = [in_metric_unit(series.points[place].median, series.metric) for place in disturbed]
+    axes.plot(disturbed, medians, "o", markersize=5, markerfacecolor="none", markeredgecolor=_EVENT)
+
+
+def _stretches(series: MetricSeries) -> Iterator[_Stretch]:
+    """Yield the points of the line; beyond so many, neighbours are drawn as one, with the range of all of them."""
+    places, metric = series.measured, series.metric
+    width = -(-len(places) // _MOST_POINTS)
+    for start in range(0, len(places), width):
+        stretch = places[start : start + width]
+        values = [in_metric_unit(value, metric) for place in stretch for value in series.points[place].values]
+        median = in_metric_unit(statistics.median(series.points[place].median for place in stretch), metric)
+        yield _Stretch(statistics.fmean(stretch), min(values), median, max(values))
+
+
+def _label_changes(axes: Axes, changes: Sequence[LevelChange], last: int) -> None:
+    """Write the sizes of the changes that there is room for, the largest first; the table has all of them."""
+    taken: list[tuple[float, float]] = []
+    for change in sorted(changes, key=lambda change: abs(change.point.difference.change), reverse=True):
+        size = metric_number(change.point.difference.change, change.series.metric, sign=True)
+        # From where to where it goes, as shares of the panel's width.
+        at, width = change.place / last, (text_width(size, SMALL_FONT_PX) + 6) / _PANEL_WIDTH_PX
+        is_left = at < 0.5
+        start, end = (at, at + width) if is_left else (at - width, at)
+        if all(end < other_start or other_end < start for other_start, other_end in taken):
+            taken.append((start, end))
+            axes.annotate(
+                size,
+                (change.place - 0.5, 1),
+                (3 if is_left else -3, -1),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="left" if is_left else "right",
+                va="top",
+                color=INK,
+                fontsize=SMALL_FONT_PX,
+            )

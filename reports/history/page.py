@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-from reports.base.drawing_pool import draw_all
-from reports.base.languages import every_language
-from reports.base.messages import in_words
-from reports.base.rendering import write_html
-from reports.base.texts import Texts
-from reports.compare.short_names import common_words, short_names
+from reports.base.drawing import finished, start_drawing
+from reports.base.pages import page_name, write_page
+from reports.base.texts import LANGUAGES, Texts, texts_of
+from reports.compare.names import common_words, short_names
 from reports.history.change_points import LEAST_RUNS
-from reports.history.figure import history_figure, history_legend
-from reports.history.levels import HISTORY_METRICS, History, changes_of, histories_of, is_worth_a_page
-from reports.history.series import Event, Series
-from reports.history.table import changes_table
-from reports.history.text import event, place
-from storage.metrics import find_metric
-from storage.run_file import BadFile, StoredRun
-from storage.runs import Configuration, run_of
+from reports.history.figure import history_figure
+from reports.history.series import History, MetricSeries, changes_of
+from reports.history.table import changes_table, event_in_words, run_in_words
+from storage.run_file import BadFile
+from storage.runs import Configuration
 
-__all__ = ["MOST_PANELS", "PAGE", "write_history", "write_history_beside"]
-
-#: The page's name inside the report's folder.
-PAGE = "history.html"
-#: More would make the page too large to send and too slow to make.
-MOST_PANELS = 120
-#: Beside a report, which takes its own time.
-_PANELS_BESIDE = 24
+#: The page's name inside the report's folder, without its language.
+HISTORY_PAGE = "history"
+#: More would make the page too large to send and too slow to make; beside a report, which takes its own time, fewer.
+MOST_PANELS, MOST_PANELS_BESIDE = 120, 24
 #: Conditions that changed, of one configuration: the newest.
 _MOST_EVENTS = 5
 
@@ -50,7 +41,7 @@ class _Block:
     histories: Sequence[History]
 
     @property
-    def series(self) -> Series:
+    def series(self) -> MetricSeries:
         return self.histories[0].series
 
     @property
@@ -62,143 +53,109 @@ class _Block:
         return _place(self.series)
 
 
-def write_history(
-    histories: Sequence[History],
-    folder: Path,
-    language: str,
-    bad_files: Sequence[BadFile] = (),
-    report: str | None = None,
-    most_panels: int = MOST_PANELS,
-) -> Path:
-    """Write the page into the folder, that language shown first, and return its path.
+class HistoryPage:
+    """The page in every language, whose figures are drawn while something else is done."""
 
-    Where the report of the newest results stands beside it, it is named, and the page links to it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    blocks = _blocks(histories)
-    shown = _shown(blocks, most_panels)
-    return write_html(
-        folder / PAGE,
-        "history.html.j2",
-        "history_title",
-        language,
-        draw_all({block.figure: partial(history_figure, block.histories) for block in shown}),
-        report=report,
-        bad_files=every_language(lambda texts: [in_words(file.message, texts) for file in bad_files]),
-        **every_language(partial(_page_data, histories, blocks, shown, most_panels)),
-    )
+    def __init__(self, histories: Sequence[History], most_panels: int = MOST_PANELS) -> None:
+        """Begin to draw as many configurations as there is room for, at least one."""
+        self._histories, self._most_panels = histories, most_panels
+        members: dict[tuple[str, str | None, Configuration], list[History]] = {}
+        for history in histories:
+            series = history.series
+            members.setdefault((series.board, series.chip, series.configuration), []).append(history)
+        blocks = [_Block(f"h{number}", members) for number, members in enumerate(members.values())]
+        # Those with change points first, then those with most runs.
+        self._blocks = sorted(blocks, key=lambda block: (not block.is_changed, -len(block.series.points)))
+        self._shown: list[_Block] = []
+        panels = 0
+        for block in self._blocks:
+            panels += len(block.histories)
+            if self._shown and panels > most_panels:
+                break
+            self._shown.append(block)
+        self._figures = start_drawing(
+            {
+                (language, block.figure): partial(history_figure, block.histories, texts_of(language))
+                for language in LANGUAGES
+                for block in self._shown
+            }
+        )
+
+    def write(self, folder: Path, first: str, report: str | None, bad_files: Sequence[BadFile] = ()) -> list[Path]:
+        """Write the page into the folder in every language, the plain name for the first, and return the paths.
+
+        It links to the report of this name where that is written beside it.
+        """
+        paths = []
+        for language in sorted(LANGUAGES, key=lambda language: language != first):
+            texts = texts_of(language)
+            path = write_page(
+                folder,
+                HISTORY_PAGE,
+                language,
+                first,
+                "history_title",
+                finished(self._figures, language),
+                report=page_name(report, language, first) if report else None,
+                bad_files=[texts.message(file.message) for file in bad_files],
+                **self._values(texts),
+            )
+            paths.append(path)
+        return paths
+
+    def _values(self, texts: Texts) -> dict[str, Any]:
+        histories = self._histories
+        runs = {point.run.path: point.run for history in histories for point in history.series.points}
+        days = sorted(run.recorded_at[:10] for run in runs.values())
+        counts = {"series": len(histories), "configurations": len(self._blocks), "runs": len(runs)}
+        changed = [history for history in histories if history.changes]
+        opening = [texts("history_none")]
+        if changed:
+            count, quiet = sum(len(history.changes) for history in changed), len(histories) - len(changed)
+            opening = [texts("history_changes", changes=count, series=len(changed), quiet=quiet)]
+        short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
+        if short:
+            opening.append(texts("history_too_short", count=short, least=LEAST_RUNS))
+        configurations: dict[_Place, list[Configuration]] = {}
+        for block in self._blocks:
+            configurations.setdefault(block.place, []).append(block.series.configuration)
+        names = {place: short_names(members) for place, members in configurations.items()}
+        metrics = dict.fromkeys(history.series.metric.name for history in histories)
+        left_out = len(self._blocks) - len(self._shown)
+        return {
+            "lead": texts("history_lead", **counts, first=days[0], last=days[-1]),
+            "opening": opening,
+            "changes": changes_table(changes_of(histories), partial(_full_name, names, texts), texts),
+            "meanings": [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in metrics],
+            "left_out": texts("history_left_out", count=left_out, most=self._most_panels) if left_out else "",
+            "groups": [
+                self._group(place, names[place], texts) for place in dict.fromkeys(block.place for block in self._shown)
+            ],
+        }
+
+    def _group(self, place: _Place, names: _Names, texts: Texts) -> dict[str, Any]:
+        board, chip, runtime, target = place
+        # Where these configurations ran, and what else they have in common.
+        common = common_words(list(names)).removeprefix(runtime).removeprefix(", ").removeprefix(target)
+        facts = (texts.runtime(runtime), target, board, chip or "", common.removeprefix(", "))
+        changed: list[dict[str, Any]] = []
+        quiet: list[dict[str, Any]] = []
+        for block in self._shown:
+            if block.place == place:
+                name = _name(block.series.configuration, names, texts)
+                note = texts("history_figure_name", configuration=name)
+                values = {"name": name, "figure": block.figure, "note": note, "remarks": _remarks(block, texts)}
+                (changed if block.is_changed else quiet).append(values)
+        return {
+            "label": ", ".join(filter(None, facts)),
+            "changed": changed,
+            "quiet": quiet,
+            "quiet_words": texts("history_quiet", count=len(quiet)),
+        }
 
 
-def write_history_beside(
-    report: str, files: Iterable[StoredRun], folder: Path, language: str, bad_files: Sequence[BadFile]
-) -> Path | None:
-    """Write the page beside that report, or nothing where no series has enough runs; return its path."""
-    histories = histories_of(map(run_of, files), [find_metric(name) for name in HISTORY_METRICS])
-    if not is_worth_a_page(histories):
-        return None
-    return write_history(histories, folder, language, bad_files, report, _PANELS_BESIDE)
-
-
-def _blocks(histories: Sequence[History]) -> list[_Block]:
-    """Return the configurations, those with change points first, then those with most runs."""
-    found: dict[tuple[str, str | None, Configuration], list[History]] = {}
-    for history in histories:
-        series = history.series
-        found.setdefault((series.board, series.chip, series.configuration), []).append(history)
-    blocks = [_Block(f"h{number}", each) for number, each in enumerate(found.values())]
-    return sorted(blocks, key=lambda block: (not block.is_changed, -len(block.series.points)))
-
-
-def _shown(blocks: Sequence[_Block], most_panels: int) -> list[_Block]:
-    """Return as many configurations as there is room for, at least one."""
-    shown: list[_Block] = []
-    for block in blocks:
-        if shown and sum(len(each.histories) for each in (*shown, block)) > most_panels:
-            break
-        shown.append(block)
-    return shown
-
-
-def _page_data(
-    histories: Sequence[History], blocks: Sequence[_Block], shown: Sequence[_Block], most_panels: int, texts: Texts
-) -> dict[str, Any]:
-    groups = _groups(blocks)
-    names = {place: short_names(configurations) for place, configurations in groups.items()}
-    return {
-        "lead": _lead(histories, blocks, texts),
-        "opening": _opening(histories, texts),
-        "changes": changes_table(changes_of(histories), partial(_full_name, names, texts), texts),
-        "key": history_legend(texts),
-        "legends": {block.figure: [] for block in shown},
-        "meanings": _meanings(histories, texts),
-        "left_out": _left_out(len(blocks) - len(shown), most_panels, texts),
-        "groups": [
-            _group(place, names[place], shown, texts) for place in dict.fromkeys(block.place for block in shown)
-        ],
-    }
-
-
-def _groups(blocks: Sequence[_Block]) -> dict[_Place, list[Configuration]]:
-    found: dict[_Place, list[Configuration]] = {}
-    for block in blocks:
-        found.setdefault(block.place, []).append(block.series.configuration)
-    return found
-
-
-def _place(series: Series) -> _Place:
+def _place(series: MetricSeries) -> _Place:
     return (series.board, series.chip, series.configuration.runtime, series.configuration.target)
-
-
-def _lead(histories: Sequence[History], blocks: Sequence[_Block], texts: Texts) -> str:
-    runs = {point.run.path: point.run for history in histories for point in history.series.points}
-    days = sorted(run.recorded_at[:10] for run in runs.values())
-    counts = {"series": len(histories), "configurations": len(blocks), "runs": len(runs)}
-    return texts("history_lead", **counts, first=days[0], last=days[-1])
-
-
-def _opening(histories: Sequence[History], texts: Texts) -> list[str]:
-    changed = [history for history in histories if history.changes]
-    short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
-    count, quiet = sum(len(history.changes) for history in changed), len(histories) - len(changed)
-    first = texts("history_changes", changes=count, series=len(changed), quiet=quiet)
-    said = [first if changed else texts("history_none")]
-    return said + ([texts("history_too_short", count=short, least=LEAST_RUNS)] if short else [])
-
-
-def _meanings(histories: Sequence[History], texts: Texts) -> list[tuple[str, str]]:
-    """Return what each metric of the page is."""
-    names = dict.fromkeys(history.series.metric.name for history in histories)
-    return [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in names]
-
-
-def _left_out(count: int, most_panels: int, texts: Texts) -> str:
-    return texts("history_left_out", count=count, most=most_panels) if count else ""
-
-
-def _group(place: _Place, names: _Names, shown: Sequence[_Block], texts: Texts) -> dict[str, Any]:
-    own = [block for block in shown if block.place == place]
-    changed, quiet = (
-        [
-            _block(block, _name(block.series.configuration, names, texts), texts)
-            for block in own
-            if block.is_changed == side
-        ]
-        for side in (True, False)
-    )
-    return {
-        "label": _label(place, list(names), texts),
-        "changed": changed,
-        "quiet": quiet,
-        "quiet_words": texts("history_quiet", count=len(quiet)),
-    }
-
-
-def _label(place: _Place, configurations: Sequence[Configuration], texts: Texts) -> str:
-    """Return where these configurations ran, and what else they have in common."""
-    board, chip, runtime, target = place
-    common = common_words(configurations).removeprefix(runtime).removeprefix(", ").removeprefix(target)
-    facts = (texts.runtime(runtime), target, board, chip or "", common.removeprefix(", "))
-    return ", ".join(fact for fact in facts if fact)
 
 
 def _name(configuration: Configuration, names: _Names, texts: Texts) -> str:
@@ -206,28 +163,24 @@ def _name(configuration: Configuration, names: _Names, texts: Texts) -> str:
     return texts.scenario(configuration.name) + names[configuration][len(configuration.name) :]
 
 
-def _full_name(groups: Mapping[_Place, _Names], texts: Texts, series: Series) -> str:
+def _full_name(groups: Mapping[_Place, _Names], texts: Texts, series: MetricSeries) -> str:
     """Return what a series' configuration is called beside all others."""
     place = _place(series)
     name = _name(series.configuration, groups[place], texts)
     return name if len(groups) == 1 else f"{texts.runtime(place[2])}, {place[3]}, {place[0]}{texts('colon')}{name}"
 
 
-def _block(block: _Block, name: str, texts: Texts) -> dict[str, Any]:
-    failed = sum(not point.values for point in block.series.points)
-    remarks = [texts("history_failed_runs", count=failed, runs=len(block.series.points))] if failed else []
-    note = texts("history_figure_name", configuration=name)
-    return {"name": name, "figure": block.figure, "note": note, "remarks": remarks + _events(block, texts)}
-
-
-def _events(block: _Block, texts: Texts) -> list[str]:
-    """Return the newest conditions that changed, of all metrics."""
-    found = {_event(history.series, each): None for history in block.histories for each in history.series.events}
-    newest = sorted(found, reverse=True)
-    more = [texts("history_more_events", count=len(newest) - _MOST_EVENTS)] if len(newest) > _MOST_EVENTS else []
-    return newest[:_MOST_EVENTS] + more
-
-
-def _event(series: Series, each: Event) -> str:
-    run = series.points[each.place].run
-    return f"{run.moment}, {place(run)}: {event(each)}"
+def _remarks(block: _Block, texts: Texts) -> list[str]:
+    """Return how many runs failed, and the newest conditions that changed, of all metrics."""
+    points = block.series.points
+    failed = sum(not point.values for point in points)
+    remarks = [texts("history_failed_runs", count=failed, runs=len(points))] if failed else []
+    events = set()
+    for history in block.histories:
+        for event in history.series.events:
+            run = history.series.points[event.place].run
+            events.add(f"{run.moment}, {run_in_words(run)}: {event_in_words(event)}")
+    newest = sorted(events, reverse=True)
+    if len(newest) > _MOST_EVENTS:
+        newest[_MOST_EVENTS:] = [texts("history_more_events", count=len(newest) - _MOST_EVENTS)]
+    return remarks + newest

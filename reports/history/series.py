@@ -1,19 +1,28 @@
-"""Series: one figure of one configuration on one machine, run by run, with what changed between the runs."""
+"""Series: one figure of one configuration on one machine, run by run, with its levels and where they changed."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.history.change_points import LEAST_RUNS, ChangePoint, calmed, change_points
 from reports.results.rows import BUSY_PERCENT
 from storage.metrics import Metric
 from storage.runs import CONDITIONS, Configuration, Run
 
-__all__ = ["SERIES_OF_THEIR_OWN", "Event", "Point", "Series", "series_of"]
-
+#: Where no option names others.
+HISTORY_METRICS = (
+    "application_memory",
+    "application_memory_trimmed_over_baseline",
+    "npu_memory",
+    "latency",
+    "throughput",
+)
 #: Conditions that make another series: figures of two machines have no common level.
-SERIES_OF_THEIR_OWN = ("board", "chip")
+_SERIES_OF_THEIR_OWN = ("board", "chip")
+#: Fewer runs are no history.
+_LEAST_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Series:
+class MetricSeries:
     """One figure of one configuration on one machine; runs that lack the configuration are not in it."""
 
     board: str
@@ -71,37 +80,116 @@ class Series:
     @property
     def events(self) -> list[Event]:
         """What changed between the measured runs, where it is known of both."""
-        places = self.measured
-        pairs = zip(places, places[1:])
-        return [event for before, place in pairs for event in _events(self.points[before], self.points[place], place)]
+        events, places = [], self.measured
+        for before, place in zip(places, places[1:]):
+            for name in CONDITIONS:
+                old, new = self.points[before].conditions[name], self.points[place].conditions[name]
+                if name not in _SERIES_OF_THEIR_OWN and old is not None and new is not None and old != new:
+                    events.append(Event(place, name, old, new))
+        return events
 
 
-def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[Series]:
+@dataclass(frozen=True)
+class Level:
+    """A stretch of a series between two change points."""
+
+    #: Places in the series of its first and its last run.
+    first: int
+    last: int
+    #: Mean of its runs, in the metric's unit.
+    value: float
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """One change point of a series, with its places in the series."""
+
+    series: MetricSeries
+    point: ChangePoint
+    #: The first run of the new level, and the two runs between which it came at 95 %.
+    place: int
+    before: Point
+    after: Point
+    #: Conditions that became others between these two runs.
+    events: tuple[Event, ...]
+
+    @property
+    def confidence(self) -> float:
+        """The share of tables without any change in which no change point would be found that is as clear."""
+        return 1 - self.point.p_value
+
+
+@dataclass(frozen=True)
+class History:
+    """One series, and what became of it."""
+
+    series: MetricSeries
+    #: Oldest first.
+    changes: tuple[LevelChange, ...]
+
+    @property
+    def levels(self) -> list[Level]:
+        """The stretches between the change points."""
+        series, places = self.series, self.series.undisturbed
+        calm = calmed([series.points[place].values for place in places]) if len(places) > 1 else []
+        bounds = [0, *(change.point.run for change in self.changes), len(calm)]
+        levels = []
+        for start, end in zip(bounds, bounds[1:]):
+            if start < end:
+                value = statistics.fmean(value for run in calm[start:end] for value in run)
+                levels.append(Level(places[start], places[end - 1], value))
+        return levels
+
+
+def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeries]:
     """Return every series in which at least one run gave values, in the order of their first runs."""
-    found: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
+    members: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
     for run in sorted(runs, key=lambda run: (run.recorded_at, str(run.path))):
         for place, measured in enumerate(run.measured):
             key = (run.board, measured.conditions["chip"], measured.configuration)
-            found.setdefault(key, []).append((run, place))
-    series = [Series(*key, metric, _points(each, metric)) for key, each in found.items() for metric in metrics]
-    return [each for each in series if each.measured]
+            members.setdefault(key, []).append((run, place))
+    series = []
+    for key, places in members.items():
+        for metric in metrics:
+            points = tuple(_points(places, metric))
+            if any(point.values for point in points):
+                series.append(MetricSeries(*key, metric, points))
+    return series
 
 
-def _points(found: Sequence[tuple[Run, int]], metric: Metric) -> tuple[Point, ...]:
-    """Return a point for each run that gave values or failed; one that could not read the metric is a gap."""
-    points = (_point(run, place, metric) for run, place in found)
-    return tuple(point for point in points if point.values or point.outcome != "ok")
+def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History]:
+    """Return the history of each series; the confidence is that of all of them together."""
+    all_series = series_of(runs, metrics)
+    count = sum(len(series.undisturbed) >= LEAST_RUNS for series in all_series)
+    histories = []
+    for series in all_series:
+        places = series.undisturbed
+        changes = []
+        for point in change_points(series.metric, [series.points[place].values for place in places], count):
+            before, after = places[point.earliest - 1], places[point.latest]
+            events = tuple(event for event in series.events if before < event.place <= after)
+            change = LevelChange(series, point, places[point.run], series.points[before], series.points[after], events)
+            changes.append(change)
+        histories.append(History(series, tuple(changes)))
+    return histories
 
 
-def _point(run: Run, place: int, metric: Metric) -> Point:
-    measured = run.measured[place]
-    is_disturbed = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT
-    values = tuple(measured.values.get(metric.name, ()))
-    return Point(run, measured.outcome, measured.conditions, values, is_disturbed)
+def changes_of(histories: Iterable[History]) -> list[LevelChange]:
+    """Return all change points, the newest first."""
+    changes = [change for history in histories for change in history.changes]
+    return sorted(changes, key=lambda change: change.series.points[change.place].run.recorded_at, reverse=True)
 
 
-def _events(before: Point, after: Point, place: int) -> Iterable[Event]:
-    for name in CONDITIONS:
-        old, new = before.conditions[name], after.conditions[name]
-        if name not in SERIES_OF_THEIR_OWN and old is not None and new is not None and old != new:
-            yield Event(place, name, old, new)
+def is_worth_a_page(histories: Iterable[History]) -> bool:
+    """Whether any series has enough runs to be looked at as a history."""
+    return any(len(history.series.measured) >= _LEAST_SHOWN for history in histories)
+
+
+def _points(places: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Point]:
+    """Yield a point for each run that gave values or failed; one that could not read the metric is a gap."""
+    for run, place in places:
+        measured = run.measured[place]
+        values = tuple(measured.values.get(metric.name, ()))
+        if values or measured.outcome != "ok":
+            is_disturbed = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT
+            yield Point(run, measured.outcome, measured.conditions, values, is_disturbed)

@@ -1,27 +1,25 @@
-"""The table of change points, for the page, and both tables of a history as plain files."""
+"""Change points in words, their table for the page, and both tables of a history as records."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reports.base.format import EMPTY
-from reports.base.table import Cell, Table
+from reports.base.formatting import EMPTY, metric_amount, metric_number
+from reports.base.statistics import rounded
+from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
-from reports.compare.long_form import CONDITION_COLUMNS, number
-from reports.history.levels import Change, History
-from reports.history.series import Point, Series
-from reports.history.text import confidence, event, percent, place, size
+from reports.compare.exports import CONDITION_COLUMNS, number
+from reports.history.series import Event, History, LevelChange, MetricSeries
 from storage.runs import Run
 
-__all__ = ["CHANGE_POINTS", "HISTORY", "change_point_rows", "changes_table", "history_rows"]
-
-_HEADS = ("configuration", "metric", "size", "percent", "before", "after", "confidence", "events")
+#: More than so sure nothing is: the noise itself was only measured.
+_MOST_SURE = 0.9999
 _IDENTITY = ("board", "chip", "runtime", "target", "name", "detail", "models", "metric", "unit")
 _RUN = ("run_number", "run_name", "recorded_at", "commit", "dirty")
 #: The columns of the plain files; new ones come at the end.
-CHANGE_POINTS = (
+CHANGE_POINT_COLUMNS = (
     *_IDENTITY,
     "level_before",
     "level_after",
@@ -32,7 +30,7 @@ CHANGE_POINTS = (
     *(f"{end}_{column}" for end in ("before", "after") for column in _RUN),
     "conditions",
 )
-HISTORY = (
+HISTORY_COLUMNS = (
     *_IDENTITY,
     *_RUN,
     "outcome",
@@ -51,93 +49,99 @@ HISTORY = (
 )
 
 
-def changes_table(changes: Sequence[Change], name: Callable[[Series], str], texts: Texts) -> Table | None:
+def run_in_words(run: Run) -> str:
+    """Return the run's number, and its commit where it has one."""
+    number = f"{run.number:04}" if run.number is not None else run.path.stem
+    return f"{number} {run.short_commit}".rstrip()
+
+
+def event_in_words(event: Event) -> str:
+    """Return which condition became another one."""
+    return f"{event.condition} {event.old} \N{RIGHTWARDS ARROW} {event.new}"
+
+
+def change_in_words(change: LevelChange) -> tuple[str, str, str]:
+    """Return the change of level with its interval, in percent of the old level, and the confidence in percent."""
+    difference, metric = change.point.difference, change.series.metric
+    size = metric_amount(difference.change, metric, sign=True)
+    if difference.error:
+        size = f"{metric_number(difference.change, metric, sign=True)} ±{metric_amount(difference.error, metric)}"
+    share = EMPTY if difference.percent is None else f"{difference.percent:+.1f}"
+    is_sure = change.confidence > _MOST_SURE
+    return size, share, f">{100 * _MOST_SURE:g}" if is_sure else f"{100 * change.confidence:.2f}"
+
+
+def changes_table(changes: Sequence[LevelChange], name: Callable[[MetricSeries], str], texts: Texts) -> Table | None:
     """Return a row for each change point; None where there is none."""
-    rows = [("ok", _cells(change, name, texts)) for change in changes]
-    return Table([texts(f"column_change_{head}") for head in _HEADS], rows) if rows else None
+    lines = []
+    for change in changes:
+        size, share, confidence = change_in_words(change)
+        runs = [f"{run_in_words(point.run)}, {point.run.moment}" for point in (change.before, change.after)]
+        events = "; ".join(map(event_in_words, change.events)) or EMPTY
+        metric = texts(f"metric_{change.series.metric.name}")
+        lines.append(("ok", [name(change.series), metric, size, share, *runs, confidence, events]))
+    names = ("configuration", "metric", "size", "percent", "before", "after", "confidence", "events")
+    heads = heads_of((f"column_change_{head}" for head in names), texts)
+    return Table(heads, lines, words=(0, 1, 4, 5, 7)) if lines else None
 
 
-def _cells(change: Change, name: Callable[[Series], str], texts: Texts) -> list[Cell]:
-    return [
-        Cell(name(change.series), False),
-        Cell(texts(f"metric_{change.series.metric.name}"), False),
-        Cell(size(change)),
-        Cell(percent(change)),
-        Cell(_where(change.before.run), False),
-        Cell(_where(change.after.run), False),
-        Cell(confidence(change)),
-        Cell("; ".join(map(event, change.events)) or EMPTY, False),
-    ]
+def change_point_records(changes: Iterable[LevelChange]) -> list[dict[str, Any]]:
+    """Return the rows of the table of change points in CHANGE_POINT_COLUMNS."""
+    records = []
+    for change in changes:
+        difference = change.point.difference
+        record = {
+            **_identity(change.series),
+            "level_before": rounded(difference.base_mean, 3),
+            "level_after": rounded(difference.base_mean + difference.change, 3),
+            "change": rounded(difference.change, 3),
+            "change_error": rounded(difference.error, 3),
+            "change_percent": rounded(difference.percent, 3),
+            "confidence": round(change.confidence, 6),
+            "conditions": "; ".join(f"{one.condition}={one.old}>{one.new}" for one in change.events) or None,
+        }
+        for end, point in (("before", change.before), ("after", change.after)):
+            record |= {f"{end}_{column}": value for column, value in _run_values(point.run).items()}
+        records.append(record)
+    return records
 
 
-def _where(run: Run) -> str:
-    return f"{place(run)}, {run.moment}"
+def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
+    """Return a row in HISTORY_COLUMNS for each run of each series."""
+    records = []
+    for history in histories:
+        levels = {place: level.value for level in history.levels for place in range(level.first, level.last + 1)}
+        changes = {change.place for change in history.changes}
+        for place, point in enumerate(history.series.points):
+            record = {
+                **{CONDITION_COLUMNS.get(name, name): value for name, value in point.conditions.items()},
+                **_run_values(point.run),
+                "outcome": point.outcome,
+                "repeats": len(point.values),
+                "disturbed": point.is_disturbed,
+                "level": rounded(levels.get(place), 3),
+                "is_change": place in changes,
+                **_identity(history.series),
+            }
+            if point.values:
+                record |= {"lowest": number(min(point.values)), "highest": number(max(point.values))}
+                record["median"] = number(statistics.median(point.values))
+            records.append(record)
+    return records
 
 
-def change_point_rows(changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """Return the rows of the table of change points, by column."""
-    return [_change_row(change) for change in changes]
-
-
-def _change_row(change: Change) -> dict[str, Any]:
-    found = change.point.difference
+def _identity(series: MetricSeries) -> dict[str, Any]:
+    configuration, metric = series.configuration, series.metric
     return {
-        **_identity(change.series),
-        "level_before": _rounded(found.base_mean),
-        "level_after": _rounded(found.base_mean + found.change),
-        "change": _rounded(found.change),
-        "change_error": None if found.error is None else _rounded(found.error),
-        "change_percent": None if found.percent is None else _rounded(found.percent),
-        "confidence": round(change.confidence, 6),
-        **{f"before_{key}": value for key, value in _run(change.before.run).items()},
-        **{f"after_{key}": value for key, value in _run(change.after.run).items()},
-        "conditions": "; ".join(f"{each.condition}={each.old}>{each.new}" for each in change.events) or None,
+        "board": series.board,
+        "chip": series.chip,
+        **{name: getattr(configuration, name) for name in ("runtime", "target", "name", "detail")},
+        "models": ";".join(configuration.models),
+        "metric": metric.name,
+        "unit": metric.unit,
     }
 
 
-def history_rows(histories: Sequence[History]) -> list[dict[str, Any]]:
-    """Return a row for each run of each series, by column."""
-    return [row for history in histories for row in _rows(history)]
-
-
-def _rows(history: History) -> list[dict[str, Any]]:
-    levels = {place: level.value for level in history.levels for place in range(level.first, level.last + 1)}
-    changes = {change.place for change in history.changes}
-    identity = _identity(history.series)
-    return [
-        {**_point(point), "level": _level(levels.get(place)), "is_change": place in changes, **identity}
-        for place, point in enumerate(history.series.points)
-    ]
-
-
-def _point(point: Point) -> dict[str, Any]:
-    conditions = {CONDITION_COLUMNS.get(name, name): value for name, value in point.conditions.items()}
-    return {**conditions, **_run(point.run), **_values(point)}
-
-
-def _values(point: Point) -> dict[str, Any]:
-    known: dict[str, Any] = {"outcome": point.outcome, "repeats": len(point.values), "disturbed": point.is_disturbed}
-    if point.values:
-        known.update(lowest=number(min(point.values)), highest=number(max(point.values)))
-        known["median"] = number(statistics.median(point.values))
-    return known
-
-
-def _level(value: float | None) -> float | None:
-    return None if value is None else _rounded(value)
-
-
-def _identity(series: Series) -> dict[str, Any]:
-    configuration, metric = series.configuration, series.metric
-    named = {key: getattr(configuration, key) for key in ("runtime", "target", "name", "detail")}
-    of = {"models": ";".join(configuration.models), "metric": metric.name, "unit": metric.unit}
-    return {"board": series.board, "chip": series.chip, **named, **of}
-
-
-def _run(run: Run) -> dict[str, Any]:
-    known = {"run_number": run.number, "run_name": run.name, "recorded_at": run.recorded_at}
-    return {**known, "commit": run.commit, "dirty": run.is_dirty}
-
-
-def _rounded(value: float) -> float:
-    return round(value, 3)
+def _run_values(run: Run) -> dict[str, Any]:
+    values = (run.number, run.name, run.recorded_at, run.commit, run.is_dirty)
+    return dict(zip(_RUN, values))

@@ -1,21 +1,27 @@
-"""What a report is made from: everything that its page and its tables tell of."""
+"""What a report is made from: the storages of one or several boards, all their runs or some."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from reports.programs.programs import RecordedProgram
-from reports.results.published import PublishedRow
-from reports.results.rows import Group
-from storage.run_file import BadFile, StoredRun
+from reports.errors import ReportError
+from reports.results.published import PublishedRow, published_rows
+from reports.results.rows import Group, group_results, newest_groups
+from reports.sections.programs import RecordedProgram, newest_programs, programs_in
+from storage.board import board_storage
+from storage.references import find_runs
+from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
+from storage.runs import run_of
 
-__all__ = ["Material"]
+#: Groups that the page has sections and figures of: more would make it too large to send and too slow to make.
+_MOST_SHOWN = 6
 
 
 @dataclass(frozen=True)
 class Material:
-    """What was found in a storage, and what others have published."""
+    """What was found in the storages, and what others have published."""
 
     #: Newest first.
     groups: Sequence[Group]
@@ -25,3 +31,49 @@ class Material:
     files: Sequence[StoredRun] = ()
     #: Recordings of programs that the page shows, newest first.
     programs: Sequence[RecordedProgram] = ()
+
+    @property
+    def shown(self) -> list[Group]:
+        """The groups of the page: the newest of each board, runtime and target, then the newest of the others."""
+        newest = newest_groups(self.groups)
+        others = [group for group in self.groups if group not in newest]
+        chosen = [*newest, *others][:_MOST_SHOWN]
+        return [group for group in self.groups if group in chosen]
+
+
+def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:
+    """Return what the storages hold: where runs are named, these alone, each for itself; else the newest of all."""
+    folders: list[Path] = []
+    for storage in storages or [board_storage()]:
+        if not storage.is_dir():
+            raise ReportError(
+                f"no storage at {storage}. Run `pytest bench/` first, or name another storage with --storage DIR"
+            )
+        folders += storages_in(storage)
+    files: list[StoredRun] = []
+    bad_files: list[BadFile] = []
+    for file in (file for folder in folders for file in read_storage(folder)):
+        if isinstance(file, StoredRun):
+            files.append(file)
+        else:
+            bad_files.append(file)
+    if not files:
+        unreadable = "".join(f"\n{file}" for file in bad_files)
+        raise ReportError(
+            f"no results in {', '.join(map(str, folders))}. Run `pytest bench/` first, or name another "
+            f"storage with --storage DIR{unreadable}"
+        )
+    if not runs:
+        return Material(group_results(files), published_rows(), bad_files, files, newest_programs(programs_in(files)))
+    chosen = sorted(_chosen(files, runs), key=lambda file: file.recorded_at, reverse=True)
+    groups = [group for file in chosen for group in group_results([file])]
+    return Material(groups, published_rows(), bad_files, files, programs_in(chosen))
+
+
+def _chosen(files: Sequence[StoredRun], words: Iterable[str]) -> list[StoredRun]:
+    """Return the runs that the words mean: of a number, those in each storage that has it."""
+    known = {file.path.resolve(): file for file in files}
+    runs = [run_of(file) for file in files]
+    paths = [run.path for word in words for run in find_runs(word, runs, Path())]
+    chosen = {path.resolve(): known.get(path.resolve()) or read_run_file(path) for path in paths}
+    return [file for file in chosen.values() if isinstance(file, StoredRun)]

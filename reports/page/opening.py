@@ -4,102 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.base.format import percent
+from reports.base.formatting import percent
 from reports.base.texts import Texts
 from reports.explanation.explanation import explain
-from reports.results.rows import Group, Row
-from reports.sections.speed import Weighed, weighed
+from reports.results.rows import Group
+from reports.results.savings import best_percent
+from reports.sections.speed import speed_comparisons
 from reports.streams.text import growing_parts, opening_part
-
-__all__ = ["opening"]
 
 #: The scenario whose promise everybody repeats.
 _PROMISED = "full_dup"
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return five sentences over all groups; fewer where nothing was measured that they could be of."""
-    named = list(zip(groups, labels))
-    sentences = (_most, _promise, _cost, _streams, _growing)
-    said = (sentence(named, texts) for sentence in sentences)
-    return [sentence for sentence in said if sentence]
-
-
-def _most(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
-    best = {label: _best(group) for group, label in named}
-    parts = [
-        texts(
-            "opening_most_of",
-            group=label,
-            scenario=texts.scenario(row.scenario),
-            percent=percent(row.saving_percent.median),
-            memory=texts("opening_memory_application" if row.npu_saved is None else "opening_memory_npu"),
-        )
-        for label, row in best.items()
-        if row and row.saving_percent
+    """Return five sentences over all groups, so labelled; fewer where nothing was measured that they could be of."""
+    labelled = list(zip(groups, labels))
+    streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
+    growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
+    sentences = [
+        _best_savings(labelled, texts),
+        _promise(labelled, texts),
+        _cost(labelled, texts),
+        texts("opening_streams", parts=texts.joined(streams)) if streams else None,
+        texts("opening_growing", parts=texts.joined(growing)) if growing else None,
     ]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _best_savings(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
+    parts = []
+    for group, label in labelled:
+        # Of streams there is another sentence.
+        rows = [row for row in group.rows if row.schedule is None]
+        best = max(rows, key=lambda row: best_percent(row.main_saving), default=None)
+        saving = best.main_saving if best else None
+        if best and saving and best_percent(saving):
+            memory = texts("opening_memory_npu" if saving.is_npu else "opening_memory_application")
+            values = {"scenario": texts.scenario(best.scenario), "percent": percent(saving.percent), "memory": memory}
+            parts.append(texts("opening_most_of", group=label, **values))
     return texts("opening_most", parts=texts.joined(parts)) if parts else None
 
 
-def _best(group: Group) -> Row | None:
-    """Return the row that measurably saves the largest share; of streams there is another sentence."""
-    single = (row for row in group.rows if row.schedule is None)
-    saving = [row for row in single if (share := row.saving_percent) and share.median > 0 and share.exceeds_spread]
-    return max(saving, key=_share, default=None)
-
-
-def _share(row: Row) -> float:
-    return row.saving_percent.median if row.saving_percent else 0.0
-
-
-def _promise(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
+def _promise(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
     """Return where the promise is not kept; that it is, only where it is kept everywhere."""
     kept: dict[bool, list[str]] = {False: [], True: []}
-    for group, label in named:
-        row = next((row for row in group.rows if row.scenario == _PROMISED and row.saving_percent), None)
-        explained = explain(row) if row else None
-        if row and row.saving_percent and explained and explained.naive_percent is not None:
-            promised, measured = percent(explained.naive_percent), percent(row.saving_percent.median)
+    for group, label in labelled:
+        row = next((row for row in group.rows if row.scenario == _PROMISED and row.main_saving), None)
+        explanation = explain(row) if row else None
+        saved = row.main_saving.percent if row and row.main_saving else None
+        if saved and explanation and explanation.naive_percent is not None:
+            promised, measured = percent(explanation.naive_percent), percent(saved)
             part = texts("opening_promise_of", group=label, promised=promised, measured=measured)
-            kept[explained.claim_is_reached].append(part)
+            kept[explanation.claim_is_reached].append(part)
     if kept[False]:
         return texts("opening_promise", parts=texts.joined(kept[False]))
     return texts("opening_promise_kept", parts=texts.joined(kept[True])) if kept[True] else None
 
 
-def _cost(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
-    computing = [(group, label) for group, label in named if group.computes]
+def _cost(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
+    computing = [(group, label) for group, label in labelled if group.computes]
     if not computing:
         return texts("opening_no_speed")
-    found = [each for group, _ in computing for each in weighed(group)]
-    if not found and any(row.schedule for group, _ in computing for row in group.rows):
+    comparisons = [one for group, _ in computing for one in speed_comparisons(group)]
+    if not comparisons and any(row.schedule for group, _ in computing for row in group.rows):
         # Of streams there is another sentence.
         return None
-    if all(each.row.is_disturbed for each in found):
+    if all(one.row.is_disturbed for one in comparisons):
         return texts("opening_disturbed")
-    costing = {
-        label: [each for each in weighed(group) if each.saves and each.costs_frames] for group, label in computing
-    }
-    parts = [
-        texts("opening_slower_of", group=label, scenarios=_named(found, texts))
-        for label, found in costing.items()
-        if found
-    ]
+    parts = []
+    for group, label in computing:
+        costing = [one.row.scenario for one in speed_comparisons(group) if one.saves and one.costs_frames]
+        if costing:
+            scenarios = texts("opening_and").join(map(texts.scenario, costing))
+            parts.append(texts("opening_slower_of", group=label, scenarios=scenarios))
     return texts("opening_slower", parts=texts.joined(parts)) if parts else texts("opening_as_fast")
-
-
-def _streams(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
-    """Return how many frames were sustained, and what is saved beside them."""
-    parts = [said for group, label in named if (said := opening_part(group, label, texts))]
-    return texts("opening_streams", parts=texts.joined(parts)) if parts else None
-
-
-def _growing(named: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
-    """Return the memory that streams left growing; nothing where it did not, or where that cannot be said."""
-    parts = [part for group, label in named for part in growing_parts(group, label, texts)]
-    return texts("opening_growing", parts=texts.joined(parts)) if parts else None
-
-
-def _named(found: Sequence[Weighed], texts: Texts) -> str:
-    names = (texts.scenario(each.row.scenario) for each in found)
-    return texts("opening_and").join(names)

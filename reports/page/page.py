@@ -1,45 +1,295 @@
-"""The page: one self-contained HTML file in every language, made from the material and its figures."""
+"""The page: what it says, section by section, in the words of one language, and its figures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from reports.base.drawing_pool import DrawnFigure
-from reports.base.languages import every_language
-from reports.base.messages import in_words
-from reports.base.rendering import write_html
-from reports.page.data import page_data
+from reports.base.drawing import FigureKey, Figures, finished, start_drawing
+from reports.base.formatting import EMPTY, to_the_minute, whole_mib
+from reports.base.pages import page_name, write_page
+from reports.base.texts import LANGUAGES, Texts, texts_of
+from reports.claims.claims import claim_tests, claims_table
+from reports.explanation.figure import explanation_figure
+from reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
 from reports.page.material import Material
-from reports.results.rows import Group
+from reports.page.opening import opening
+from reports.results.labels import group_id, labels_of
+from reports.results.memory import npu_source
+from reports.results.published import published_breakdown, published_throughput
+from reports.results.questions import COPIES_QUESTION, QUESTIONS, STREAMS_QUESTION
+from reports.results.rows import Group, Row
+from reports.sections.answers import answers, group_warnings, not_supported
+from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
+from reports.sections.copies import by_size, copies_figure, copies_table
+from reports.sections.failures import failures
+from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure, savings_table
+from reports.sections.programs import processes_table, programs_figure, programs_table
+from reports.sections.speed import speed_figure, speed_sentences, speed_table
+from reports.sections.tables import (
+    comparison_table,
+    components_table,
+    details_table,
+    environment_table,
+    memory_sources_table,
+    page_kinds_table,
+    runs_table,
+    sharing_table,
+    slopes_table,
+)
+from reports.sections.timeline import timeline_figure
+from reports.streams.section import stream_definitions, workload_figures, workload_parts
+from scenarios.catalogue import MODEL_SETS
+from storage.run_file import StoredRun
 
-__all__ = ["PAGE", "write_page"]
+#: The page's name inside the report's folder, without its language.
+REPORT_PAGE = "index"
+#: The question that the published figures answer.
+_PUBLISHED_QUESTION = next(iter(QUESTIONS))
 
-#: The page's name inside the report's folder.
-PAGE = "index.html"
+
+def start_figures(material: Material, languages: Sequence[str]) -> Figures:
+    """Have every figure of the page drawn in these languages."""
+    jobs: dict[FigureKey, Callable[[], str | None]] = {}
+    for language in languages:
+        texts, shown = texts_of(language), material.shown
+        names = labels_of(shown, texts)
+        of_page: dict[str, Callable[[], str | None]] = {
+            "savings": partial(savings_figure, shown, names, texts),
+            "programs": partial(programs_figure, material.programs, texts),
+        }
+        for number, group in enumerate(shown):
+            for name, draw in _group_figures(group, texts).items():
+                of_page[f"{group_id(number)}-{name}"] = draw
+        jobs |= {(language, name): draw for name, draw in of_page.items()}
+    return start_drawing(jobs)
 
 
-def write_page(
-    material: Material,
-    shown: Sequence[Group],
-    figures: Mapping[str, DrawnFigure],
-    folder: Path,
-    language: str,
-    history: str | None = None,
-) -> Path:
-    """Write the page into the folder, that language shown first, and return its path.
+def figures_by_file(material: Material, figures: Mapping[str, str]) -> dict[str, str]:
+    """Return the figures by the names that their files have, which name the group in English."""
+    labels = labels_of(material.shown, texts_of(LANGUAGES[0]))
+    words = {group_id(number): label for number, label in enumerate(labels)}
+    by_file = {}
+    for name, svg in figures.items():
+        group, dash, rest = name.partition("-")
+        by_file[f"{words.get(group, group)}{dash}{rest}"] = svg
+    return by_file
 
-    Where there is a page of the history beside it, it is named, and the page links to it.
+
+def write_report(
+    material: Material, figures: Figures, folder: Path, first: str, history: str | None = None
+) -> list[Path]:
+    """Write the page into the folder in every language, the plain name for the first, and return the paths.
+
+    It links to the page of the history of this name where that is written beside it.
     """
-    return write_html(
-        folder / PAGE,
-        "page.html.j2",
-        "title",
-        language,
-        figures,
-        bad_files=every_language(lambda texts: [in_words(file.message, texts) for file in material.bad_files]),
-        left_out=len(material.groups) - len(shown),
-        history=history,
-        **every_language(partial(page_data, material, shown)),
-    )
+    return [
+        write_page(
+            folder,
+            REPORT_PAGE,
+            language,
+            first,
+            "title",
+            finished(figures, language),
+            history=page_name(history, language, first) if history else None,
+            **page_values(material, texts_of(language)),
+        )
+        for language in sorted(LANGUAGES, key=lambda language: language != first)
+    ]
+
+
+def page_values(material: Material, texts: Texts) -> dict[str, Any]:
+    """Return what the page says; its sections are of the groups that are shown, its list of runs of all."""
+    shown = material.shown
+    labels = labels_of(shown, texts)
+    questions = {name for group in shown for name in group.questions}
+    ordered = sorted(questions, key=lambda name: list(QUESTIONS).index(name) if name in QUESTIONS else len(QUESTIONS))
+    boards = {group.board: group.newest for group in reversed(shown)}
+    # What is known of each board that the page shows something of.
+    files = {program.file.board: program.file for program in reversed(material.programs)} | boards
+    scenarios = {row.scenario for group in shown for row in group.rows}
+    first = material.published[0]
+    return {
+        "lead": _lead(shown, list(boards)[::-1], texts) if shown else _programs_lead(material.programs[0].file, texts),
+        "contents": _contents(material),
+        "bad_files": [texts.message(file.message) for file in material.bad_files],
+        "left_out": len(material.groups) - len(shown),
+        "groups": [_group(group, label, number, texts) for number, (group, label) in enumerate(zip(shown, labels))],
+        "opening": opening(shown, labels, texts),
+        "savings": savings_table(shown, labels, texts),
+        "questions": [_question(name, material, labels, texts) for name in ordered],
+        "published_note": texts(
+            "published_note", target=first.target, streams=first.streams, contexts=first.contexts, source=first.source
+        ),
+        "predictions": prediction_summary(shown, labels, texts),
+        "claims": claims_table(shown, labels, texts),
+        "claim_tests": claim_tests(texts),
+        "parts": [_part(group, label, number, texts) for number, (group, label) in enumerate(zip(shown, labels))],
+        "references": {"throughput": published_throughput(texts), "breakdown": published_breakdown(texts)},
+        "mechanisms": mechanisms_table(shown, labels, texts),
+        "mechanism_reasons": mechanism_reasons(shown, labels, texts),
+        "programs": programs_table(material.programs, texts),
+        "processes": processes_table(material.programs, texts),
+        "program_definitions": [
+            (texts(f"program_term_{key}"), text) for key, text in texts.starting_with("program_define_").items()
+        ],
+        "runs": runs_table(material.files, texts),
+        "boards": [
+            {
+                "name": file.board,
+                "facts": environment_table(file.machine, texts),
+                "sources": memory_sources_table(file.machine, texts),
+            }
+            for file in list(files.values())[::-1]
+        ],
+        "scenarios": [
+            (texts.scenario(name), text) for name, text in texts.starting_with("about_").items() if name in scenarios
+        ],
+        "definitions": [
+            *((texts(f"term_{key}"), text) for key, text in texts.starting_with("define_").items()),
+            *stream_definitions(shown, texts),
+        ],
+    }
+
+
+def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | None]]:
+    rows, questions = _drawn_rows(group), group.questions
+    jobs: dict[str, Callable[[], str | None]] = {
+        "timeline": partial(timeline_figure, rows, texts),
+        "npu_contexts": partial(contexts_figure, rows, True, texts),
+        "speed": partial(speed_figure, group, texts),
+        **workload_figures(group, texts),
+        "copies": partial(copies_figure, questions.get(COPIES_QUESTION, []), texts),
+        "resolutions": partial(resolutions_figure, questions.get("shared_weights", []), texts),
+    }
+    if group.computes:
+        jobs["contexts"] = partial(contexts_figure, rows, False, texts)
+    for name, of_question in questions.items():
+        if name != STREAMS_QUESTION:
+            jobs[f"{name}-explanation"] = partial(explanation_figure, of_question, texts)
+    return jobs
+
+
+def _drawn_rows(group: Group) -> list[Row]:
+    """Return the rows of the figures of a whole group: lines of more scenarios could not be told apart."""
+    measured = next((rows for rows in group.questions.values() if any(row.measured for row in rows)), [])
+    return [row for row in measured if not row.is_variant] or measured
+
+
+def _lead(groups: Sequence[Group], boards: Sequence[str], texts: Texts) -> str:
+    if len(boards) > 1:
+        return texts("lead_boards", boards=texts.joined(boards))
+    return _machine_lead("lead", groups[0].newest, texts)
+
+
+def _programs_lead(file: StoredRun, texts: Texts) -> str:
+    return _machine_lead("programs_lead", file, texts)
+
+
+def _machine_lead(key: str, file: StoredRun, texts: Texts) -> str:
+    machine = file.machine.reusebench
+    memory = f"{whole_mib(machine.memory_total_bytes)} MiB"
+    date = to_the_minute(file.recorded_at)
+    return texts(key, board=machine.board, cpus=machine.usable_cpus, memory=memory, date=date)
+
+
+def _contents(material: Material) -> list[str]:
+    """Return the sections behind the questions; where programs alone were recorded, those that are of them."""
+    programs = ["programs"] if material.programs else []
+    if not material.groups:
+        return [*programs, "runs", "environment"]
+    before = ["claims", "contexts", "speed", "timeline", "mechanisms"]
+    return [*before, *programs, "failures", "runs", "environment", "scenarios", "definitions"]
+
+
+def _group(group: Group, label: str, number: int, texts: Texts) -> dict[str, Any]:
+    """Return what stands in the list that groups are chosen from."""
+    sources = [] if group.computes else ["note_virtual"]
+    sources += [f"npu_source_{source}" for source in _npu_sources(group)]
+    return {
+        "id": group_id(number),
+        "label": label,
+        "conditions": _conditions(group, texts),
+        # What must be known before the figures are read.
+        "notes": [texts(source) for source in sources],
+        "warnings": group_warnings(group, texts),
+    }
+
+
+def _conditions(group: Group, texts: Texts) -> str:
+    """Return under what the group was measured, and with which models."""
+    info = group.info
+    values = {"python": info.python_version or EMPTY, "streams": info.streams, "contexts": info.contexts}
+    # Contexts of streams of video do not wait for each other.
+    inferring = "conditions" if any(row.schedule is None for row in group.rows) else "conditions_streams"
+    parts = [texts(inferring, target=info.target, cores=info.cores, **values)]
+    if info.chip:
+        parts.append(texts("condition_chip", chip=info.chip))
+    if info.driver_version:
+        parts.append(texts("condition_driver", driver=info.driver_version))
+    if info.runtime_version and info.runtime_version != group.short_version:
+        parts.append(texts("condition_library", version=info.runtime_version))
+    date, run = to_the_minute(group.newest.recorded_at), group.newest.path.name
+    parts.append(texts("condition_measured", date=date, run=run, board=group.board))
+    for name in MODEL_SETS:
+        models = [row.models for row in group.rows if row.model_set == name]
+        if models:
+            # Of rows with one set, those with most models name them all.
+            parts.append(texts(f"models_of_{name}", models=max(models, key=len)))
+    return texts.sentences(parts)
+
+
+def _npu_sources(group: Group) -> list[str]:
+    return list(dict.fromkeys(source for row in group.rows if (source := npu_source(row))))
+
+
+def _part(group: Group, label: str, number: int, texts: Texts) -> dict[str, Any]:
+    """Return what the sections that are of no single question say of a group."""
+    rows = _drawn_rows(group)
+    ledger = texts("timeline_npu_note") if "ledger" in _npu_sources(group) else None
+    return {
+        "group": group_id(number),
+        "label": label,
+        "computes": group.computes,
+        "measured": any(row.measured for row in rows),
+        "fit": fit_table(rows, texts),
+        "slopes": slopes_table(group, texts),
+        "speed": speed_table(group, texts),
+        "speed_sentences": speed_sentences(group, texts),
+        "timeline_note": texts.sentences([texts("timeline_note"), ledger]),
+        "details": details_table(group, texts),
+        "sharing": sharing_table(group, texts),
+        "failures": failures(group, texts),
+    }
+
+
+def _question(name: str, material: Material, labels: Sequence[str], texts: Texts) -> dict[str, Any]:
+    """Return what the page says of one question, group by group."""
+    is_published = name == _PUBLISHED_QUESTION
+    parts: list[dict[str, Any]] = []
+    for number, (group, label) in enumerate(zip(material.shown, labels)):
+        rows = group.questions.get(name)
+        if rows is None:
+            continue
+        part: dict[str, Any] = {"group": group_id(number), "label": label, "not_supported": not_supported(rows, texts)}
+        if name == STREAMS_QUESTION:
+            parts.append({**part, "workloads": workload_parts(group, material.published, texts)})
+            continue
+        # By the size of the tensors where that is part of the question, else below no heading.
+        by_heading = by_size(rows, texts) if name == COPIES_QUESTION else {"": rows}
+        parts.append(
+            {
+                **part,
+                "answers": [(heading, answers(of_heading, texts)) for heading, of_heading in by_heading.items()],
+                "reasons": explanation_sentences(rows, texts),
+                "explanation": explanation_table(rows, texts),
+                "components": components_table(rows, texts),
+                "by_runtime": any(account.source == "runtime" for row in rows for account in row.accounts),
+                "parts": None if group.has_npu_memory else page_kinds_table(rows, texts),
+                "comparison": comparison_table(group, rows, material.published if is_published else (), texts),
+                "copies": copies_table(group, rows, texts) if name == COPIES_QUESTION else None,
+            }
+        )
+    return {"id": name, "title": texts(f"question_{name}"), "is_published": is_published, "parts": parts}

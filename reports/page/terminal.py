@@ -2,42 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from reports.base.format import EMPTY, mib, milliseconds, npu_mib, per_second, percent
+from reports.base.formatting import EMPTY, mib, milliseconds, per_second, percent, seconds
+from reports.base.statistics import Figure
 from reports.base.texts import Texts
-from reports.programs.programs import RecordedProgram, terminal_cells
 from reports.results.rows import Group, Row
-from reports.sections.answers import answers, not_supported, warnings
-from reports.streams.terminal import print_streams
+from reports.results.savings import APPLICATION, NPU
+from reports.sections.answers import answers, group_warnings, not_supported
+from reports.sections.programs import RecordedProgram, phase_figure
+from reports.streams.frames import Workload, all_frames, workloads
+from reports.streams.tables import frame_latency, frame_rate, frames_lost
+from reports.streams.text import (
+    frame_sentences,
+    growth_sentences,
+    memory_sentences,
+    stream_warnings,
+    workload_sentence,
+)
 
-__all__ = ["print_group", "print_opening", "print_programs"]
-
-#: What stands in a cell, below a word of the texts and a unit.
+#: What a cell shows, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
 
-_APPLICATION: _Columns = {
-    ("application", "MiB"): lambda row: mib(row.memory("application_memory_bytes")),
-    ("saved", "MiB"): lambda row: mib(row.saved),
-    ("saved", "%"): lambda row: percent(row.saved_percent),
-    ("system", "MiB"): lambda row: mib(row.memory("system_memory_bytes"), spread=False),
+_SPEED: _Columns = {
     ("latency", "ms"): lambda row: milliseconds(row.latency, spread=False),
     ("rate", "/s"): lambda row: per_second(row.throughput, spread=False),
 }
+_APPLICATION: _Columns = {
+    ("application", "MiB"): lambda row: mib(row.memory(APPLICATION)),
+    ("saved", "MiB"): lambda row: mib(row.saved()),
+    ("saved", "%"): lambda row: percent(row.saved_percent()),
+    ("system", "MiB"): lambda row: mib(row.memory("system_memory_bytes"), spread=False),
+    **_SPEED,
+}
 _NPU: _Columns = {
-    ("npu", "MiB"): lambda row: npu_mib(row.memory("npu_memory_bytes"), spread=False),
-    ("saved", "MiB"): lambda row: npu_mib(row.npu_saved, spread=False),
-    ("saved", "%"): lambda row: percent(row.npu_saved_percent),
-    ("application", "MiB"): lambda row: mib(row.memory("application_memory_bytes"), spread=False),
-    ("latency", "ms"): lambda row: milliseconds(row.latency, spread=False),
+    ("npu", "MiB"): lambda row: mib(row.memory(NPU), npu=True, spread=False),
+    ("saved", "MiB"): lambda row: mib(row.saved(NPU), npu=True, spread=False),
+    ("saved", "%"): lambda row: percent(row.saved_percent(NPU)),
+    ("application", "MiB"): lambda row: mib(row.memory(APPLICATION), spread=False),
+    ("latency", "ms"): _SPEED[("latency", "ms")],
+}
+_STREAMS: _Columns = {
+    ("application", "MiB"): lambda row: mib(row.memory(APPLICATION), spread=False),
+    ("saved", "MiB"): lambda row: mib(row.saved(), spread=False),
+    ("saved", "%"): lambda row: percent(row.saved_percent()),
+}
+_FRAMES: _Columns = {
+    ("frames", "/s"): lambda row: frame_rate(all_frames(row), spread=False),
+    ("lost", "%"): lambda row: frames_lost(all_frames(row)),
+    ("p99", "ms"): lambda row: frame_latency(all_frames(row), "p99"),
 }
 #: Characters of the names of programs and phases.
 _NAME = 16
-_PROGRAM_HEADS = (("time", "s"), ("application", "MiB"), ("peak_of_sum", "MiB"), ("largest", "MiB"))
+_PROGRAM_COLUMNS = (("time", "s"), ("application", "MiB"), ("peak_of_sum", "MiB"), ("largest", "MiB"))
 
 
 def print_group(group: Group, texts: Texts, console: Console) -> None:
@@ -45,24 +66,31 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
 
     Streams have a table of their own behind it.
     """
+    info = group.info
     rows = [row for row in group.rows if row.schedule is None]
-    table = Table(title=_title(group, texts), title_justify="left", box=None, padding=(0, 1, 0, 0))
-    table.add_column(texts("terminal_scenario"), no_wrap=True)
-    columns = _columns(group)
-    for name, unit in columns:
-        table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
-    for row in rows:
-        if row.measured:
-            table.add_row(row.scenario, *(show(row) for show in columns.values()))
-    console.print(table if rows else _title(group, texts), style="" if rows else "italic")
+    title = texts(
+        "terminal_title",
+        runtime=texts.runtime(info.runtime),
+        version=group.short_version or EMPTY,
+        target=info.target,
+        streams=info.streams,
+        contexts=info.contexts,
+    )
+    in_turn = [row.info.model_files for row in group.rows if row.models_in_turn]
+    title += texts("terminal_in_turn", files=in_turn[0]) if in_turn else ""
+    columns = _NPU if group.has_npu_memory else _APPLICATION
+    if not group.computes:
+        columns = {head: show for head, show in columns.items() if head not in _SPEED}
+    if rows:
+        console.print(_table((row for row in rows if row.measured), columns, texts, title))
+    else:
+        console.print(title, style="italic")
     if not group.computes:
         console.print(texts("note_virtual"), highlight=False)
-    for answer in (*answers(rows, texts), not_supported(rows, texts)):
-        if answer:
-            console.print(f"- {answer}", highlight=False)
-    print_streams(group, texts, console)
-    for warning in warnings(group, texts):
-        console.print(f"! {warning}", highlight=False, style="yellow")
+    _print_list([*answers(rows, texts), not_supported(rows, texts)], console)
+    for workload in workloads(group.rows):
+        _print_workload(group, workload, texts, console)
+    _print_warnings(group_warnings(group, texts), console)
 
 
 def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: Console) -> None:
@@ -72,40 +100,61 @@ def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: C
     table = Table(title=texts("section_programs"), title_justify="left", box=None, padding=(0, 1, 0, 0))
     for name in ("program", "phase"):
         table.add_column(texts(f"terminal_{name}"), no_wrap=True, max_width=_NAME)
-    for name, unit in _PROGRAM_HEADS:
-        table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
+    _add_number_columns(table, _PROGRAM_COLUMNS, texts)
     table.add_column(texts("program_column_outcome"), overflow="fold")
     for program in programs:
-        outcome = texts(f"outcome_{program.info.outcome}")
         for place, phase in enumerate(program.info.phases):
+            figures = [
+                seconds(Figure.of(phase.durations_ns), spread=False),
+                mib(phase_figure(phase, "application_memory")),
+                mib(phase_figure(phase, "application_peak_rss"), spread=False),
+                mib(phase_figure(phase, "process_peak_rss"), spread=False),
+            ]
             name = "" if place else escape(program.name)
-            table.add_row(name, escape(phase.name), *terminal_cells(phase), outcome)
+            table.add_row(name, escape(phase.name), *figures, texts(f"outcome_{program.info.outcome}"))
     console.print(table)
 
 
 def print_opening(sentences: Sequence[str], texts: Texts, console: Console) -> None:
     """Print the sentences that open the page, at the end, where a reader of a terminal begins."""
     console.print(f"\n{texts('section_answer')}", style="bold")
-    for sentence in sentences:
-        console.print(f"- {sentence}", highlight=False)
+    _print_list(sentences, console)
     console.print()
 
 
-def _title(group: Group, texts: Texts) -> str:
-    info = group.info
-    files = [row.info.model_files for row in group.rows if row.models_in_turn]
-    title = texts(
-        "terminal_title",
-        runtime=texts.runtime(info.runtime),
-        version=group.short_version or EMPTY,
-        target=info.target,
-        streams=info.streams,
-        contexts=info.contexts,
-    )
-    return title + (texts("terminal_in_turn", files=files[0]) if files else "")
+def _print_workload(group: Group, workload: Workload, texts: Texts, console: Console) -> None:
+    console.print(f"\n{workload_sentence(workload, texts)}", highlight=False)
+    memory = _STREAMS
+    if group.has_npu_memory:
+        memory = {head: show for head, show in _NPU.items() if head not in _SPEED}
+    columns = {**memory, **(_FRAMES if workload.computes else {})}
+    # Of a run that was cut off there may be figures of frames alone.
+    console.print(_table((row for row in workload.rows if row.measured or all_frames(row)), columns, texts))
+    sentences = (frame_sentences, memory_sentences, growth_sentences)
+    _print_list([line for lines in sentences for line in lines(workload, texts)], console)
+    _print_list([not_supported(workload.rows, texts)], console)
+    _print_warnings(stream_warnings(workload, texts), console)
 
 
-def _columns(group: Group) -> _Columns:
-    """Return the columns that the group has figures for."""
-    columns = _NPU if group.has_npu_memory else _APPLICATION
-    return columns if group.computes else {key: show for key, show in columns.items() if key[1] not in ("ms", "/s")}
+def _table(rows: Iterable[Row], columns: _Columns, texts: Texts, title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    table.add_column(texts("terminal_scenario"), no_wrap=True)
+    _add_number_columns(table, columns, texts)
+    for row in rows:
+        table.add_row(row.scenario, *(show(row) for show in columns.values()))
+    return table
+
+
+def _add_number_columns(table: Table, heads: Iterable[tuple[str, str]], texts: Texts) -> None:
+    for name, unit in heads:
+        table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
+
+
+def _print_list(sentences: Iterable[str | None], console: Console) -> None:
+    for sentence in filter(None, sentences):
+        console.print(f"- {sentence}", highlight=False)
+
+
+def _print_warnings(sentences: Iterable[str], console: Console) -> None:
+    for sentence in sentences:
+        console.print(f"! {sentence}", highlight=False, style="yellow")

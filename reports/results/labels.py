@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reports.base.format import EMPTY
+from reports.base.formatting import EMPTY, to_the_minute
 from reports.base.texts import Texts
 from reports.results.rows import Group
-
-__all__ = ["group_id", "labels"]
 
 #: What a label says beyond runtime, version and target, in this order, where groups that it must tell apart differ.
 _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
@@ -18,7 +16,7 @@ _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     lambda group, texts: texts("label_cores", cores=group.info.cores),
     lambda group, _: group.info.models[0].name,
     lambda group, texts: texts("label_run", run=group.newest.path.name.partition("_")[0]),
-    lambda group, _: group.newest.recorded_at[:16].replace("T", " "),
+    lambda group, _: to_the_minute(group.newest.recorded_at),
 )
 
 
@@ -27,9 +25,12 @@ def group_id(number: int) -> str:
     return f"g{number}"
 
 
-def labels(groups: Sequence[Group], texts: Texts) -> list[str]:
+def labels_of(groups: Sequence[Group], texts: Texts) -> list[str]:
     """Return the shortest label of each group that no other has, where there is one."""
-    names = [_runtime(group, texts) for group in groups]
+    names = []
+    for group in groups:
+        runtime, version = texts.runtime(group.info.runtime), group.short_version or EMPTY
+        names.append(texts("runtime_on_target", runtime=runtime, version=version, target=group.info.target))
     for fact in _FACTS:
         facts_of: dict[str, set[str]] = {}
         for group, name in zip(groups, names):
@@ -39,8 +40,3 @@ def labels(groups: Sequence[Group], texts: Texts) -> list[str]:
             for group, name in zip(groups, names)
         ]
     return names
-
-
-def _runtime(group: Group, texts: Texts) -> str:
-    name, version = texts.runtime(group.info.runtime), group.short_version or EMPTY
-    return texts("runtime_on_target", runtime=name, version=version, target=group.info.target)

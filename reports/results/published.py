@@ -1,28 +1,46 @@
-"""Figures that others have published: shown beside what was measured here, never mixed with it."""
+"""Figures that others have published: shown beside what was measured here, never mixed with it; and their tables."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Optional
 
 import msgspec
 
-from reports.results.publication import Source
-
-__all__ = [
-    "PublishedBreakdown",
-    "PublishedRow",
-    "PublishedThroughput",
-    "published_breakdowns",
-    "published_rows",
-    "published_throughputs",
-]
+from reports.base.formatting import EMPTY, gigabytes, megabytes, percent
+from reports.base.statistics import Figure
+from reports.base.table import Table, heads_of
+from reports.base.texts import Texts
+from reports.results.savings import APPLICATION, Saving, saving_of
 
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
+#: Class of every published row of a table.
+PUBLISHED = "published"
 
 
-class PublishedRow(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True):
+    """Where something was published."""
+
+    #: By language.
+    title: dict[str, str]
+    #: None where the document is known by its title and version alone.
+    url: Optional[str]
+    #: As much of the date as the source tells; None where it tells nothing.
+    published: Optional[str]
+    read: str
+
+    def dates(self, texts: Texts) -> str:
+        """Return when it was published, where that is known, and when it was read."""
+        if self.published is None:
+            return texts("source_read", read=self.read)
+        return texts("source_published", published=self.published, read=self.read)
+
+
+@dataclass(frozen=True)
+class PublishedRow:
     """One row of the published comparison. Its test names MB and GB; they are read as decimal."""
 
     runtime: str
@@ -32,11 +50,22 @@ class PublishedRow(msgspec.Struct, frozen=True):
     streams: int
     contexts: int
     scenario: str
-    baseline: Optional[str]
+    baseline: str | None
     application_memory_bytes: int
     system_memory_bytes: int
-    saved_bytes: Optional[int]
-    saved_percent: Optional[float]
+    saving: Saving | None
+
+    def cell(self, column: str) -> str:
+        """Return its figure in a column of measured ones; its own units are part of it."""
+        if column == "column_application":
+            return megabytes(self.application_memory_bytes)
+        if column == "column_system":
+            return gigabytes(self.system_memory_bytes)
+        if self.saving and column in ("column_saved", "column_application_saved"):
+            return megabytes(self.saving.saved.median)
+        if self.saving and column in ("column_saved_percent", "column_application_saved_percent"):
+            return percent(self.saving.percent)
+        return EMPTY
 
 
 class _Sourced(msgspec.Struct, frozen=True):
@@ -49,7 +78,7 @@ class _Sourced(msgspec.Struct, frozen=True):
         return _published().sources[self.source_name]
 
 
-class PublishedThroughput(_Sourced, frozen=True):
+class _Throughput(_Sourced, frozen=True):
     """Inferences per second of one model on one board."""
 
     target: str
@@ -59,7 +88,7 @@ class PublishedThroughput(_Sourced, frozen=True):
     throughput_per_s: float
 
 
-class PublishedBreakdown(_Sourced, frozen=True):
+class _Breakdown(_Sourced, frozen=True):
     """What rknn-toolkit2's eval_memory printed for one model."""
 
     #: Target and model are None where the source does not name them.
@@ -90,46 +119,73 @@ class _DupTest(_Sourced, frozen=True):
 class _Published(msgspec.Struct, frozen=True):
     sources: dict[str, Source]
     dup: _DupTest
-    throughput: tuple[PublishedThroughput, ...]
-    breakdown: tuple[PublishedBreakdown, ...]
+    throughput: tuple[_Throughput, ...]
+    breakdown: tuple[_Breakdown, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A table of what others have published."""
+
+    table: Table
+    note: str
+    #: Title, address and dates of each source once.
+    sources: list[tuple[str, str | None, str]]
 
 
 def published_rows() -> list[PublishedRow]:
     """Return the rows of the published dup test in their order."""
     test = _published().dup
-    application = {row.scenario: row.application_memory_bytes for row in test.rows}
-    rows = []
-    for row in test.rows:
-        saved = percent = None
-        if row.baseline:
-            saved = application[row.baseline] - row.application_memory_bytes
-            percent = 100 * saved / application[row.baseline]
-        rows.append(
-            PublishedRow(
-                runtime=test.runtime,
-                target=test.target,
-                source=test.source.url or "",
-                streams=test.streams,
-                contexts=test.contexts,
-                scenario=row.scenario,
-                baseline=row.baseline,
-                application_memory_bytes=row.application_memory_bytes,
-                system_memory_bytes=row.system_memory_bytes,
-                saved_bytes=saved,
-                saved_percent=percent,
-            )
+    application = {row.scenario: Figure(row.application_memory_bytes) for row in test.rows}
+    return [
+        PublishedRow(
+            runtime=test.runtime,
+            target=test.target,
+            source=test.source.url or "",
+            streams=test.streams,
+            contexts=test.contexts,
+            scenario=row.scenario,
+            baseline=row.baseline,
+            application_memory_bytes=row.application_memory_bytes,
+            system_memory_bytes=row.system_memory_bytes,
+            saving=saving_of(APPLICATION, application.get(row.baseline or ""), application[row.scenario]),
         )
-    return rows
+        for row in test.rows
+    ]
 
 
-def published_throughputs() -> tuple[PublishedThroughput, ...]:
-    """Return the published throughputs, by rising number of threads within a source."""
-    return _published().throughput
+def published_throughput(texts: Texts) -> Reference:
+    """Return the published throughputs by threads, in inferences per second."""
+    heads = ("reference_model", "reference_target", "reference_how", "column_throughput", "column_source")
+    published = _published().throughput
+    rows = []
+    for row in published:
+        how = texts("reference_threads", threads=row.threads) if row.threads else texts("reference_one_core")
+        rate, title = f"{row.throughput_per_s:.1f}", row.source.title[texts.language]
+        rows.append((PUBLISHED, [row.model, row.target, how, rate, title]))
+    table = Table(heads_of(heads, texts), rows, words=(0, 1, 2, 4))
+    return Reference(table, texts("reference_throughput_note"), _listed(published, texts))
 
 
-def published_breakdowns() -> tuple[PublishedBreakdown, ...]:
-    """Return the published outputs of eval_memory."""
-    return _published().breakdown
+def published_breakdown(texts: Texts) -> Reference:
+    """Return the published outputs of eval_memory by component, in MiB."""
+    parts = [
+        texts("column_in_mib", name=texts(f"component_{part}")) for part in ("weights", "internal", "other", "total")
+    ]
+    heads = [texts("reference_model"), texts("reference_target"), *parts, texts("column_source")]
+    published = _published().breakdown
+    rows = []
+    for row in published:
+        sizes = (row.weights_mib, row.internal_mib, row.other_mib, row.total_mib)
+        cells = [EMPTY if size is None else f"{size:.2f}" for size in sizes]
+        rows.append((PUBLISHED, [row.model or EMPTY, row.target or EMPTY, *cells, row.source.title[texts.language]]))
+    table = Table(heads, rows, words=(0, 1, -1))
+    return Reference(table, texts("reference_breakdown_note"), _listed(published, texts))
+
+
+def _listed(published: Iterable[_Sourced], texts: Texts) -> list[tuple[str, str | None, str]]:
+    sources = {row.source_name: row.source for row in published}
+    return [(source.title[texts.language], source.url, source.dates(texts)) for source in sources.values()]
 
 
 @cache

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from scenarios.catalogue import SCENARIOS
 
-__all__ = ["OTHER", "QUESTIONS", "question_of", "scenarios_of"]
-
 #: Each question by the baselines of its scenarios, in the order of the page. Its title is a text `question_NAME`.
 QUESTIONS = {
     "dup": ("no_reuse", "no_reuse_one_model"),
@@ -18,6 +16,8 @@ QUESTIONS = {
 }
 #: What stored scenarios answer that this version does not know.
 OTHER = "other"
+#: Questions that have tables of their own.
+STREAMS_QUESTION, COPIES_QUESTION = "streams", "io_copies"
 
 _QUESTION_OF = {baseline: question for question, baselines in QUESTIONS.items() for baseline in baselines}
 
@@ -29,4 +29,4 @@ def question_of(scenario: str, baseline: str | None) -> str:
 
 def scenarios_of(question: str) -> list[str]:
     """Return the names of a question's scenarios, in the order in which they run."""
-    return [each.name for each in SCENARIOS if question_of(each.name, each.baseline) == question]
+    return [scenario.name for scenario in SCENARIOS if question_of(scenario.name, scenario.baseline) == question]

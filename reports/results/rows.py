@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Union
 
 from accounting.account import Account
-from reports.base.format import shows_in_mib
 from reports.base.statistics import Figure, difference
 from reports.results.questions import OTHER, QUESTIONS, question_of
+from reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
 from scenarios.catalogue import SCENARIOS, STREAMS
 from scenarios.plan import Streams
 from storage.result import Result, StreamsRun
 from storage.run_file import StoredResult, StoredRun
 
-__all__ = ["BUSY_PERCENT", "CONDITIONS", "Group", "Row", "compare", "newest_of_each", "workload"]
-
 #: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
 #: Results that were stored before there was a `chip` have none.
-CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")
+GROUP_CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")
 
 #: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
 BUSY_PERCENT = 10.0
@@ -150,77 +148,24 @@ class Row:
         """Inferences per second of all contexts together; streams have frames, as many as were asked for."""
         return Figure.of(self.info.speed.throughput_per_s) if self.measured and not self.schedule else None
 
-    @cached_property
-    def saved(self) -> Figure | None:
-        """Application memory in bytes that the baseline takes more than this."""
-        return self._saved("application_memory_bytes")
+    def saving(self, memory: str) -> Saving | None:
+        """Return what it saves of a figure of storage.result.Memory; None where that is not known of both."""
+        return saving_of(memory, self.baseline.memory(memory), self.memory(memory)) if self.baseline else None
 
     @property
-    def saved_percent(self) -> float | None:
-        """Saved, of the baseline's whole application memory."""
-        return self._percent("application_memory_bytes")
+    def main_saving(self) -> Saving | None:
+        """What it saves of NPU memory; where there is none, of the application's over the import."""
+        return self.saving(NPU) or self.saving(OVER_BASELINE)
 
-    @cached_property
-    def saved_over_baseline(self) -> Figure | None:
-        """Saved application memory in bytes, in both of what stands over a process that only imported the runtime."""
-        return self._saved("application_memory_over_baseline_bytes")
+    def saved(self, memory: str = APPLICATION) -> Figure | None:
+        """Return the bytes that it saves of a memory."""
+        saving = self.saving(memory)
+        return saving.saved if saving else None
 
-    @property
-    def saved_over_baseline_percent(self) -> float | None:
-        """Saved, of what the baseline takes over a process that only imported the runtime."""
-        return self._percent("application_memory_over_baseline_bytes")
-
-    @cached_property
-    def npu_saved(self) -> Figure | None:
-        """NPU memory in bytes that the baseline takes more than this."""
-        return self._saved("npu_memory_bytes")
-
-    @property
-    def npu_saved_percent(self) -> float | None:
-        """Saved NPU memory, of the baseline's NPU memory."""
-        return self._percent("npu_memory_bytes")
-
-    @property
-    def saved_memory(self) -> Figure | None:
-        """Saved NPU memory in bytes; where there is none, the application's over the import."""
-        return self.npu_saved or self.saved_over_baseline
-
-    @property
-    def memory_without(self) -> Figure | None:
-        """What the baseline takes of the memory that saved_memory is of, in bytes."""
-        name = "npu_memory_bytes" if self.npu_saved else "application_memory_over_baseline_bytes"
-        return self.baseline.memory(name) if self.baseline else None
-
-    @property
-    def saving_percent(self) -> Figure | None:
-        """Saved memory in percent, with its spread."""
-        saved, whole = self.saved_memory, self.memory_without
-        if saved is None or whole is None or whole.median <= 0:
-            return None
-        spread = None if saved.spread is None else 100 * saved.spread / whole.median
-        return Figure(100 * saved.median / whole.median, spread)
-
-    @property
-    def memory_change(self) -> str | None:
-        """Whether it takes "less", the "same" or "more" memory than the baseline; None where they are not compared.
-
-        A ledger is exact. Application memory is shown to a tenth of a MiB, and what is less is nothing.
-        """
-        saved = self.saved_memory
-        if saved is None:
-            return None
-        differs = saved.exceeds_spread if self.npu_saved else shows_in_mib(saved)
-        if not differs:
-            return "same"
-        return "less" if saved.median > 0 else "more"
-
-    def _saved(self, name: str) -> Figure | None:
-        return difference(self.baseline.memory(name), self.memory(name)) if self.baseline else None
-
-    def _percent(self, name: str) -> float | None:
-        saved = self._saved(name)
-        whole = self.baseline.memory(name) if self.baseline else None
-        return 100 * saved.median / whole.median if saved and whole and whole.median > 0 else None
+    def saved_percent(self, memory: str = APPLICATION) -> Figure | None:
+        """Return what it saves of a memory, in percent of what the baseline takes."""
+        saving = self.saving(memory)
+        return saving.percent if saving else None
 
     @property
     def models(self) -> str:
@@ -301,10 +246,19 @@ class _Gathering:
         self.firsts.update(firsts)
         for result in results:
             info = result.info
-            self.members.setdefault((info.scenario, _models(info), workload(info)), (result, file))
+            self.members.setdefault((info.scenario, _models(info), workload_key(info)), (result, file))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows in their order, each joined to the baseline with the same models and the same workload."""
+        baselines: dict[tuple[str | None, _Models, _Workload | None], Row] = {}
+        ordered = sorted(self.members.items(), key=lambda member: _ORDER.get(member[0][0], len(_ORDER)))
+        for (scenario, models, workload), (result, file) in ordered:
+            row = Row(result, file, baselines.get((result.info.baseline, models, workload)))
+            baselines[(scenario, models, workload)] = row
+            yield row
 
 
-def compare(files: Iterable[StoredRun]) -> list[Group]:
+def group_results(files: Iterable[StoredRun]) -> list[Group]:
     """Return the groups, newest first; where a configuration was measured again, its newest result stands.
 
     The results of a run that were measured under the same conditions stand in one group, whatever models they use. An
@@ -313,19 +267,22 @@ def compare(files: Iterable[StoredRun]) -> list[Group]:
     gatherings: list[_Gathering] = []
     # Of two runs at the same time the later file is the newer one.
     for file in sorted(files, key=lambda file: file.recorded_at)[::-1]:
-        for conditions, results in _by_conditions(file).items():
+        by_conditions: dict[_Conditions, list[StoredResult]] = {}
+        for result in file.results:
+            conditions = (file.board, *(getattr(result.info, name) for name in GROUP_CONDITIONS))
+            by_conditions.setdefault(conditions, []).append(result)
+        for conditions, results in by_conditions.items():
             firsts = {_model_set(result.info): _models(result.info)[0] for result in results}
-            fitting = (gathering for gathering in gatherings if gathering.takes(conditions, firsts))
-            gathering = next(fitting, None)
+            gathering = next((other for other in gatherings if other.takes(conditions, firsts)), None)
             if gathering is None:
                 gathering = _Gathering(conditions, {}, {})
                 gatherings.append(gathering)
             gathering.add(results, file, firsts)
-    groups = [Group(tuple(_rows(list(gathering.members.values())))) for gathering in gatherings]
+    groups = [Group(tuple(gathering.rows())) for gathering in gatherings]
     return sorted(groups, key=lambda group: group.newest.recorded_at, reverse=True)
 
 
-def newest_of_each(groups: Iterable[Group]) -> list[Group]:
+def newest_groups(groups: Iterable[Group]) -> list[Group]:
     """Return the newest group of each board, runtime and target; groups come newest first."""
     newest: dict[tuple[str, str, str], Group] = {}
     for group in groups:
@@ -333,28 +290,7 @@ def newest_of_each(groups: Iterable[Group]) -> list[Group]:
     return list(newest.values())
 
 
-def _by_conditions(file: StoredRun) -> dict[_Conditions, list[StoredResult]]:
-    results: dict[_Conditions, list[StoredResult]] = {}
-    for result in file.results:
-        conditions = (file.board, *(getattr(result.info, name) for name in CONDITIONS))
-        results.setdefault(conditions, []).append(result)
-    return results
-
-
-def _rows(members: list[tuple[StoredResult, StoredRun]]) -> list[Row]:
-    """Return the rows in order, each joined to the baseline with the same models and the same workload."""
-    members = sorted(members, key=lambda member: _ORDER.get(member[0].info.scenario, len(_ORDER)))
-    baselines: dict[tuple[str | None, _Models, _Workload | None], Row] = {}
-    rows = []
-    for result, file in members:
-        models, given = _models(result.info), workload(result.info)
-        row = Row(result, file, baselines.get((result.info.baseline, models, given)))
-        baselines[(row.scenario, models, given)] = row
-        rows.append(row)
-    return rows
-
-
-def workload(info: Result) -> _Workload | None:
+def workload_key(info: Result) -> _Workload | None:
     """Return what tells the streams of two results apart, wherever their video is; None where there are none."""
     schedule = info.plan.schedule
     if schedule is None:

@@ -1,34 +1,28 @@
-"""What each context costs: measured at its own barriers, when it is made and in the step of its first inference.
+"""Memory against the number of contexts, and of resolutions: tables and figures.
 
-And the straight line through the memory of the first context, of the first two, and so on.
+A context's memory is measured at its own barriers, when it is made and in the step of its first inference. A straight
+line goes through the memory of the first context, of the first two, and so on.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.base.format import mib, npu_mib
-from reports.base.statistics import Figure
-from reports.base.table import Cell, Table
-from reports.base.texts import Texts
-from reports.results.rows import Row
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-__all__ = [
-    "FIT_COLUMNS",
-    "ContextCost",
-    "FurtherCost",
-    "LineFit",
-    "context_costs",
-    "fit",
-    "fit_rows",
-    "fit_table",
-    "further_costs",
-    "npu_totals",
-]
+from reports.base.drawing import line, new_canvas, svg_of
+from reports.base.formatting import MIB, mib
+from reports.base.statistics import Figure, rounded, rounded_spread
+from reports.base.table import Table, heads_of
+from reports.base.texts import Texts
+from reports.results.colours import scenario_colour
+from reports.results.rows import Row
+from reports.results.savings import NPU, OVER_BASELINE
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 FIT_COLUMNS = (
@@ -39,10 +33,12 @@ FIT_COLUMNS = (
     "intercept_spread_bytes",
     "largest_residual_bytes",
 )
-#: Of each memory, in the order of the table.
-_FIT_HEADS = ("slope", "intercept", "residual")
 #: Two points always lie on a line.
 _LEAST_CONTEXTS = 3
+#: Points, of the markers.
+_LARGEST_MARKER, _SMALLEST_MARKER = 10, 3
+#: Without and with sharing, by the scenario of all resolutions, whose colour the line has.
+RESOLUTION_LINES = {"resolutions": False, "shared_weights": True}
 
 
 @dataclass(frozen=True)
@@ -87,38 +83,31 @@ class LineFit:
 
 def context_costs(row: Row) -> list[ContextCost]:
     """Return the costs in the order of making; none where the configuration was not measured."""
-    repeats = _added(row)
-    totals = [tuple(itertools.accumulate(added)) for added in repeats]
+    repeats, totals = _added_bytes(row), _totals(row, npu=False)
     loads = row.info.speed.context_load_ns
-    return [
-        ContextCost(
-            number=index + 1,
-            mechanism=mechanism,
-            added=_figure(repeats, index),
-            total=_figure(totals, index),
-            load_ns=Figure.of(load[index] for load in loads if index < len(load)),
-        )
-        for index, mechanism in enumerate(_mechanisms(row))
-        if repeats
-    ]
+    costs = []
+    for place, total in enumerate(totals):
+        added = Figure.of(repeat[place] for repeat in repeats)
+        assert added is not None
+        mechanism = row.info.plan.contexts[place].mechanism
+        load = Figure.of(repeat[place] for repeat in loads if place < len(repeat))
+        costs.append(ContextCost(place + 1, mechanism, added, total, load))
+    return costs
 
 
 def further_costs(row: Row) -> list[FurtherCost]:
     """Return a cost for each mechanism that makes contexts after the first."""
-    repeats, npu_repeats, mechanisms = _added(row), _npu_added(row), _mechanisms(row)
+    mechanisms = [context.mechanism for context in row.info.plan.contexts]
     costs = []
     for mechanism in dict.fromkeys(mechanisms[1:]):
         places = [place for place in range(1, len(mechanisms)) if mechanisms[place] == mechanism]
-        slope, npu_slope = _slope(repeats, places), _slope(npu_repeats, places)
+        slope, npu_slope = (
+            Figure.of(statistics.fmean(added[place] for place in places) for added in repeats)
+            for repeats in (_added_bytes(row), _added_npu_bytes(row))
+        )
         if slope:
             costs.append(FurtherCost(mechanism, len(places), slope, npu_slope))
     return costs
-
-
-def npu_totals(row: Row) -> list[Figure]:
-    """Return the NPU memory of the first context, of the first two, and so on; none without an account."""
-    totals = [tuple(itertools.accumulate(added)) for added in _npu_added(row)]
-    return [_figure(totals, index) for index in range(len(_mechanisms(row))) if totals]
 
 
 def fit(row: Row, npu: bool) -> LineFit | None:
@@ -127,98 +116,144 @@ def fit(row: Row, npu: bool) -> LineFit | None:
     None with fewer than three contexts, without figures, and where no two contexts have the same model: a line through
     different models means nothing.
     """
-    repeats = [list(itertools.accumulate(added)) for added in (_npu_added(row) if npu else _added(row))]
-    lines = [_least_squares(totals) for totals in repeats] if _repeats_a_model(row) else []
-    slope, intercept = Figure.of(slope for slope, _ in lines), Figure.of(intercept for _, intercept in lines)
-    if slope is None or intercept is None:
+    models = [context.model for context in row.info.plan.contexts]
+    if not _LEAST_CONTEXTS <= len(models) > len(set(models)):
         return None
-    return LineFit(slope, intercept, max(map(_largest_residual, repeats, lines)))
+    slopes, intercepts, residuals = [], [], []
+    counts = range(1, len(models) + 1)
+    for added in _added_npu_bytes(row) if npu else _added_bytes(row):
+        totals = list(itertools.accumulate(added))
+        # numpy's fit of equal steps leaves a residual of rounding, which would be shown.
+        middle, mean = statistics.fmean(counts), statistics.fmean(totals)
+        offsets = [count - middle for count in counts]
+        slope = sum(offset * size for offset, size in zip(offsets, totals)) / sum(offset**2 for offset in offsets)
+        intercept = mean - slope * middle
+        slopes.append(slope)
+        intercepts.append(intercept)
+        residuals.append(max(abs(total - intercept - slope * count) for count, total in zip(counts, totals)))
+    slope_figure, intercept_figure = Figure.of(slopes), Figure.of(intercepts)
+    if slope_figure is None or intercept_figure is None:
+        return None
+    return LineFit(slope_figure, intercept_figure, max(residuals))
 
 
 def fit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     """Return slope, intercept and largest residual of each row that has a line; None where none has."""
-    found = [(row, line, fit(row, npu=True)) for row in rows if (line := fit(row, npu=False))]
-    if not found:
-        return None
-    npu = any(of_npu for _, _, of_npu in found)
-    shown = [
-        (
-            row.outcome,
-            [
-                Cell(texts.scenario(row.scenario), False),
-                *(map(Cell, _line_cells(of_npu, npu_mib)) if npu else ()),
-                *map(Cell, _line_cells(line, mib)),
-            ],
-        )
-        for row, line, of_npu in found
+    fits = [(row, fit(row, npu=True), application) for row in rows if (application := fit(row, npu=False))]
+    memories = [True, False] if any(npu for _, npu, _ in fits) else [False]
+    lines = []
+    for row, *both in fits:
+        cells = [texts.scenario(row.scenario)]
+        for npu in memories:
+            fitted = both[0] if npu else both[1]
+            residual = Figure(fitted.largest_residual_bytes) if fitted else None
+            figures = (fitted.slope if fitted else None, fitted.intercept if fitted else None, residual)
+            cells += [mib(figure, npu) for figure in figures]
+        lines.append((row.outcome, cells))
+    heads = [
+        f"column_{'npu_' if npu else ''}fit_{name}" for npu in memories for name in ("slope", "intercept", "residual")
     ]
-    heads = [f"column_{memory}fit_{name}" for memory in ["npu_"] * npu + [""] for name in _FIT_HEADS]
-    return Table([texts(head) for head in ("column_scenario", *heads)], shown)
+    return Table(heads_of(("column_scenario", *heads), texts), lines) if lines else None
 
 
-def fit_rows(row: Row) -> list[dict[str, Any]]:
+def fit_records(row: Row) -> list[dict[str, Any]]:
     """Return the lines of a configuration in FIT_COLUMNS, in whole bytes; a spread is None with a single repeat."""
-    lines = {"application": fit(row, npu=False), "npu": fit(row, npu=True)}
     return [
         {
-            "memory": memory,
-            "slope_bytes": round(line.slope.median),
-            "slope_spread_bytes": _whole_spread(line.slope),
-            "intercept_bytes": round(line.intercept.median),
-            "intercept_spread_bytes": _whole_spread(line.intercept),
-            "largest_residual_bytes": round(line.largest_residual_bytes),
+            "memory": "npu" if npu else "application",
+            "slope_bytes": rounded(fitted.slope),
+            "slope_spread_bytes": rounded_spread(fitted.slope),
+            "intercept_bytes": rounded(fitted.intercept),
+            "intercept_spread_bytes": rounded_spread(fitted.intercept),
+            "largest_residual_bytes": rounded(fitted.largest_residual_bytes),
         }
-        for memory, line in lines.items()
-        if line
+        for npu in (False, True)
+        if (fitted := fit(row, npu))
     ]
 
 
-def _repeats_a_model(row: Row) -> bool:
-    models = [context.model for context in row.info.plan.contexts]
-    return _LEAST_CONTEXTS <= len(models) > len(set(models))
+def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
+    """Draw NPU memory, or that over the do-nothing baseline, against the number of contexts; None without figures."""
+    totals = {row: figures for row in rows if (figures := _totals(row, npu))}
+    if not totals:
+        return None
+    canvas = new_canvas(340)
+    axes = canvas.add_subplot()
+    legend = []
+    for position, (row, figures) in enumerate(totals.items()):
+        colour, fitted = scenario_colour(row.scenario), fit(row, npu)
+        legend.append(line(texts.scenario(row.scenario), colour, marker="o", linestyle="none"))
+        # Equal figures cover each other: points are smaller than those before them, so that all are seen.
+        size = max(_LARGEST_MARKER - position, _SMALLEST_MARKER)
+        points = dict(enumerate(figures, start=1))
+        _points(axes, points, colour, size, linestyle="none" if fitted else "-", linewidth=size / 3)
+        if fitted:
+            # From no context on, so that its intercept is seen.
+            ends = [(fitted.intercept.median + fitted.slope.median * count) / MIB for count in (0, len(figures))]
+            axes.plot((0, len(figures)), ends, color=colour, linewidth=1, linestyle="--")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(texts("axis_contexts"))
+    axes.set_ylabel(texts("axis_npu_memory" if npu else "axis_over_baseline"))
+    return svg_of(canvas, legend)
 
 
-def _least_squares(totals: Sequence[int]) -> tuple[float, float]:
-    """Return slope and intercept of the line through the totals of 1, 2, ... contexts."""
-    offsets = [place - (len(totals) - 1) / 2 for place in range(len(totals))]
-    slope = sum(offset * total for offset, total in zip(offsets, totals)) / sum(offset**2 for offset in offsets)
-    return slope, statistics.fmean(totals) - slope * (len(totals) + 1) / 2
+def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
+    """Draw memory against the number of resolutions, with and without sharing weights.
+
+    NPU memory, or where there is none application memory; None where one number alone was measured.
+    """
+    npu = any(row.memory(NPU) for row in rows)
+    of_lines: dict[str, dict[int, Figure]] = {name: {} for name in RESOLUTION_LINES}
+    for row in rows:
+        memory = row.memory(NPU if npu else OVER_BASELINE)
+        for name, shared in RESOLUTION_LINES.items():
+            if memory and bool(row.info.baseline) == shared:
+                of_lines[name][len(row.info.models)] = memory
+    counts = {count for points in of_lines.values() for count in points}
+    if len(counts) < 2:
+        return None
+    canvas = new_canvas(280)
+    axes = canvas.add_subplot()
+    for name, points in of_lines.items():
+        _points(axes, dict(sorted(points.items())), scenario_colour(name), 6, linewidth=2)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(min(counts) - 0.2, max(counts) + 0.2)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(texts("axis_resolutions"))
+    axes.set_ylabel(texts("axis_npu_memory" if npu else "axis_over_baseline"))
+    return svg_of(canvas, [line(texts(f"line_{name}"), scenario_colour(name), marker="o") for name in of_lines])
 
 
-def _largest_residual(totals: Sequence[int], line: tuple[float, float]) -> float:
-    slope, intercept = line
-    return max(abs(total - intercept - slope * count) for count, total in enumerate(totals, start=1))
+def _points(axes: Axes, points: Mapping[int, Figure], colour: str, size: float, **look: Any) -> None:
+    """Draw memory by a number, in MiB."""
+    axes.errorbar(
+        list(points),
+        [figure.median / MIB for figure in points.values()],
+        [(figure.spread or 0) / MIB for figure in points.values()],
+        color=colour,
+        marker="o",
+        markersize=size,
+        elinewidth=1.5,
+        capsize=2,
+        **look,
+    )
 
 
-def _line_cells(line: LineFit | None, shown: Callable[[Figure | None], str]) -> list[str]:
-    residual = Figure(line.largest_residual_bytes, None) if line else None
-    return [shown(line.slope if line else None), shown(line.intercept if line else None), shown(residual)]
-
-
-def _whole_spread(figure: Figure) -> int | None:
-    return None if figure.spread is None else round(figure.spread)
-
-
-def _added(row: Row) -> list[tuple[int, ...]]:
+def _added_bytes(row: Row) -> list[tuple[int, ...]]:
     """Return the bytes that each context added, per repeat."""
     return [added for added in row.info.memory.context_memory_bytes if added] if row.measured else []
 
 
-def _npu_added(row: Row) -> list[tuple[int, ...]]:
+def _added_npu_bytes(row: Row) -> list[tuple[int, ...]]:
     """Return the bytes of NPU memory that belong to each context, per repeat."""
     accounts = row.accounts if row.measured else []
     return [tuple(context.total_bytes for context in account.contexts) for account in accounts]
 
 
-def _slope(repeats: Sequence[Sequence[int]], places: Sequence[int]) -> Figure | None:
-    return Figure.of(statistics.fmean(added[place] for place in places) for added in repeats)
-
-
-def _mechanisms(row: Row) -> list[str]:
-    return [context.mechanism for context in row.info.plan.contexts]
-
-
-def _figure(repeats: Sequence[Sequence[int]], index: int) -> Figure:
-    figure = Figure.of(values[index] for values in repeats)
-    assert figure is not None
-    return figure
+def _totals(row: Row, npu: bool) -> list[Figure]:
+    """Return the memory of the first context, of the first two, and so on; none without figures."""
+    repeats = [list(itertools.accumulate(added)) for added in (_added_npu_bytes(row) if npu else _added_bytes(row))]
+    figures = [Figure.of(totals) for totals in zip(*repeats)]
+    return [figure for figure in figures if figure]

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.base.format import EMPTY
-from reports.base.messages import in_words
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
-
-__all__ = ["Reason", "failures", "phase_in_words"]
 
 
 @dataclass(frozen=True)
@@ -29,35 +25,32 @@ def failures(group: Group, texts: Texts) -> list[Reason]:
     """Return each reason with its scenarios, in the order of the first of them."""
     alike: dict[tuple[str | int | None, ...], list[Row]] = {}
     for row in group.rows:
-        if not row.measured:
-            alike.setdefault(_what_happened(row), []).append(row)
-    return [_reason(rows, texts) for rows in alike.values()]
+        failure = row.info.failure
+        if row.measured:
+            continue
+        # The same whatever the language.
+        reason: tuple[str | int | None, ...] = (row.outcome,)
+        if failure:
+            reason += (str(failure.message),)
+            # Where the runtime said that it lacks the mechanism, and what it had said before, bear on nothing.
+            reason += (failure.phase, failure.context, failure.last_words) if row.supported else ()
+        alike.setdefault(reason, []).append(row)
+    reasons = []
+    for rows in alike.values():
+        row, failure = rows[0], rows[0].info.failure
+        scenarios = texts.scenarios(row.scenario for row in rows)
+        outcome = texts(f"outcome_{row.outcome}")
+        if failure is None:
+            reasons.append(Reason(scenarios, outcome, "", texts("differs_from_baseline"), ""))
+        elif not row.supported:
+            reasons.append(Reason(scenarios, outcome, "", texts.message(failure.message), ""))
+        else:
+            phase = phase_in_words(failure.phase, failure.context, texts)
+            reasons.append(Reason(scenarios, outcome, phase, texts.message(failure.message), failure.last_words))
+    return reasons
 
 
 def phase_in_words(phase: str, context: int | None, texts: Texts) -> str:
     """Return a phase, with the number of its context where it is of one."""
     name = texts.words.get(f"phase_{phase}", phase)
     return name if context is None else f"{name}, {context + 1}"
-
-
-def _what_happened(row: Row) -> tuple[str | int | None, ...]:
-    """Return what tells two failures apart, the same whatever the language."""
-    failure = row.info.failure
-    if failure is None:
-        return (row.outcome,)
-    if not row.supported:
-        return row.outcome, str(failure.message)
-    return row.outcome, failure.phase, failure.context, str(failure.message), failure.last_words
-
-
-def _reason(rows: list[Row], texts: Texts) -> Reason:
-    first, failure = rows[0], rows[0].info.failure
-    phase, message, last_words = EMPTY, texts("differs_from_baseline"), ""
-    if failure:
-        phase, message = phase_in_words(failure.phase, failure.context, texts), in_words(failure.message, texts)
-        last_words = failure.last_words
-    if not first.supported:
-        # Where the runtime said that it lacks the mechanism, and what it had said before, bear on nothing.
-        phase = last_words = ""
-    scenarios = texts.joined(texts.scenario(row.scenario) for row in rows)
-    return Reason(scenarios, texts(f"outcome_{first.outcome}"), phase, message, last_words)

@@ -1,36 +1,25 @@
-"""Which runtime has which mechanism, by what was measured: a table, and the reasons where one does not work."""
+"""Mechanisms beside runtimes, by what was measured: which works, what each saves, and why one does not work."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
-from reports.base.format import EMPTY, copied_mib, mib, npu_mib, percent
-from reports.base.messages import in_words
-from reports.base.statistics import Figure
-from reports.base.table import Cell, Table
+from reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of, whiskers
+from reports.base.formatting import EMPTY, counted_mib, mib, percent
+from reports.base.statistics import rounded, rounded_spread
+from reports.base.table import Table
 from reports.base.texts import LANGUAGES, Texts, texts_of
+from reports.results.colours import RUNTIME_COLOURS
 from reports.results.labels import group_id
 from reports.results.rows import Group, Row
+from reports.results.savings import LESS, MORE, Saving, best_percent
 from reports.sections.copies import avoided_bytes
 from reports.sections.failures import phase_in_words
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import DUP, Plan
-
-__all__ = [
-    "COMBINING",
-    "MECHANISMS",
-    "MECHANISM_COLUMNS",
-    "VERDICTS",
-    "Verdict",
-    "combined_mechanisms",
-    "mechanism_row",
-    "mechanism_rows",
-    "mechanisms_table",
-    "reasons",
-    "verdict_of",
-]
 
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.
@@ -38,7 +27,7 @@ MECHANISMS = tuple(scenario.name for scenario in SCENARIOS if scenario.baseline 
 #: Of those the ones with several plans: as many mechanisms together as the runtime has.
 COMBINING = tuple(scenario.name for scenario in SCENARIOS if len(scenario.lay_outs) > 1)
 #: Exported tables name them, so they do not change.
-VERDICTS = WORKS, SAVES_NOTHING, NOT_SUPPORTED, FAILS = ("works", "saves_nothing", "not_supported", "fails")
+MECHANISM_VERDICTS = WORKS, SAVES_NOTHING, NOT_SUPPORTED, FAILS = ("works", "saves_nothing", "not_supported", "fails")
 #: Of the exported table; new columns come at the end.
 MECHANISM_COLUMNS = (
     "runtime",
@@ -59,46 +48,50 @@ MECHANISM_COLUMNS = (
     "streams",
     "contexts",
 )
+#: The table has what saves less; a figure with it would be as long as the table.
+_LEAST_PERCENT = 1.0
+#: Pixels of a bar with its room, and between two mechanisms.
+_BAR_PX, _GAP_PX = 17, 12
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MechanismVerdict:
     """What a mechanism came to on a runtime."""
 
     row: Row
-    #: One of VERDICTS.
+    #: One of MECHANISM_VERDICTS.
     name: str
-    #: Bytes of the memory that was weighed, NPU memory where there is any; None where there is nothing to compare.
-    saved: Figure | None = None
+    #: None where there is nothing to compare.
+    saving: Saving | None = None
     #: What an inference of the baseline copies more; None where that was not counted.
     avoided_bytes: float | None = None
 
     @property
     def memory(self) -> str:
         """Which memory was weighed: "npu" or "application"."""
-        return "npu" if self.row.npu_saved else "application"
+        return "npu" if self.saving and self.saving.is_npu else "application"
 
     @property
     def combined(self) -> list[str]:
         """Of a scenario that combines mechanisms, those that it did."""
-        is_combining = self.saved is not None and self.row.scenario in COMBINING
+        is_combining = self.saving is not None and self.row.scenario in COMBINING
         return [name for name, is_used in combined_mechanisms(self.row.info.plan).items() if is_used and is_combining]
 
 
-def verdict_of(row: Row) -> Verdict | None:
+def verdict_of(row: Row) -> MechanismVerdict | None:
     """Return the verdict on a scenario of MECHANISMS; None where its baseline is not stored.
 
     It works where it saves more than repeats differ by, or where an inference copies less.
     """
     if not row.measured:
-        return Verdict(row, FAILS if row.supported else NOT_SUPPORTED)
+        return MechanismVerdict(row, FAILS if row.supported else NOT_SUPPORTED)
     if row.baseline is None:
         return None
     if not row.baseline.measured:
-        return Verdict(row, FAILS)
-    avoided = avoided_bytes(row)
-    works = row.memory_change == "less" or (avoided or 0) > 0
-    return Verdict(row, WORKS if works else SAVES_NOTHING, row.saved_memory, avoided)
+        return MechanismVerdict(row, FAILS)
+    avoided, saving = avoided_bytes(row), row.main_saving
+    works = (saving and saving.change == LESS) or (avoided or 0) > 0
+    return MechanismVerdict(row, WORKS if works else SAVES_NOTHING, saving, avoided)
 
 
 def combined_mechanisms(plan: Plan) -> dict[str, bool]:
@@ -110,65 +103,134 @@ def combined_mechanisms(plan: Plan) -> dict[str, bool]:
     }
 
 
-def mechanism_row(group: Group, scenario: str) -> Row | None:
-    """Return the group's row of a scenario; of several, with other models, one that can be compared."""
-    rows = [row for row in group.rows if row.scenario == scenario]
-    return next((row for row in rows if row.saving_percent), rows[0] if rows else None)
-
-
 def mechanisms_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table | None:
-    """Return a row for each mechanism that a group was measured with, and a column for each group, so labelled."""
-    rows = []
-    for name in MECHANISMS:
-        of_groups = [mechanism_row(group, name) for group in groups]
-        if any(of_groups):
-            cells = [Cell(_verdict_in_words(row, texts) if row else EMPTY, False) for row in of_groups]
-            rows.append(("ok", [Cell(texts.scenario(name), False), *cells]))
-    columns = ["", *map(group_id, range(len(groups)))]
-    return Table([texts("column_mechanism_alone"), *labels], rows, columns) if rows else None
+    """Return the verdict on each mechanism in each group, so labelled; None where no group was measured with any."""
+    lines = []
+    for name, rows in _mechanism_rows(groups).items():
+        cells = [_verdict_in_words(row, texts) if row else EMPTY for row in rows]
+        lines.append(("ok", [texts.scenario(name), *cells]))
+    looks = ["", *map(group_id, range(len(groups)))]
+    words = range(len(groups) + 1)
+    return Table([texts("column_mechanism_alone"), *labels], lines, words, looks) if lines else None
 
 
-def reasons(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[tuple[str, str, str]]:
+def savings_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table | None:
+    """Return what each mechanism saves in percent in each group, so labelled; None where none was measured."""
+    lines = []
+    for name, rows in _mechanism_rows(groups).items():
+        cells = [_saved_in_words(row, texts, spread=True) if row else EMPTY for row in rows]
+        lines.append(("ok", [texts.scenario(name), *cells]))
+    heads = [texts("column_mechanism_alone"), *_with_memories(groups, labels, texts)]
+    return Table(heads, lines, looks=["", *map(group_id, range(len(groups)))]) if lines else None
+
+
+def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
+    """Draw a bar for each mechanism that measurably saves in some group, and each group; None where none does."""
+    shown = {
+        name: rows
+        for name, rows in _mechanism_rows(groups).items()
+        if any(row and best_percent(row.main_saving) >= _LEAST_PERCENT for row in rows)
+    }
+    if not shown:
+        return None
+    block_px = _BAR_PX * len(groups) + _GAP_PX
+    canvas = new_canvas(block_px * len(shown) + 50)
+    axes = canvas.add_subplot()
+    extremes = [0.0]
+    for number, (_, colour) in enumerate(zip(groups, cycle(RUNTIME_COLOURS))):
+        ends = []
+        for place, rows in enumerate(shown.values()):
+            row = rows[number]
+            middle = place * block_px + _GAP_PX / 2 + (number + 0.5) * _BAR_PX
+            figure = row.main_saving.percent if row and row.main_saving else None
+            if figure:
+                bars(axes, [(0, figure.median)], middle, _BAR_PX - 4, facecolors=colour)
+                ends.append((figure.median, middle, figure.spread))
+            if row:
+                end = max(0, figure.median + (figure.spread or 0)) if figure else 0
+                label(axes, _saved_in_words(row, texts), end, middle, alpha=1 if figure else 0.7)
+        whiskers(axes, ends)
+        extremes += [end for end, _, _ in ends]
+    middles = [(place + 0.5) * block_px for place in range(len(shown))]
+    named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * block_px)
+    # Room for the numbers at the ends.
+    axes.set_xlim(1.15 * min(extremes), 1.15 * max(extremes))
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_xlabel(texts("axis_saved_percent"))
+    names = _with_memories(groups, labels, texts)
+    return svg_of(canvas, [patch(name, colour) for name, colour in zip(names, cycle(RUNTIME_COLOURS))])
+
+
+def mechanism_reasons(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[tuple[str, str, str]]:
     """Return (group, mechanisms, reason) where mechanisms do not work, equal reasons of a group once."""
-    alike: dict[tuple[str, str], list[Verdict]] = {}
-    for group, label in zip(groups, labels):
+    alike: dict[tuple[str, str], list[MechanismVerdict]] = {}
+    for group, name in zip(groups, labels):
         for verdict in _verdicts(group):
             if verdict.name != WORKS:
                 # By the English words, so that every language has the same reasons.
-                alike.setdefault((label, _reason(verdict, _ENGLISH)), []).append(verdict)
+                alike.setdefault((name, _reason(verdict, _ENGLISH)), []).append(verdict)
     return [
-        (label, texts.joined(texts.scenario(verdict.row.scenario) for verdict in verdicts), _reason(verdicts[0], texts))
-        for (label, _), verdicts in alike.items()
+        (name, texts.scenarios(verdict.row.scenario for verdict in verdicts), _reason(verdicts[0], texts))
+        for (name, _), verdicts in alike.items()
     ]
 
 
-def mechanism_rows(group: Group) -> list[dict[str, Any]]:
+def mechanism_records(group: Group) -> list[dict[str, Any]]:
     """Return a row in MECHANISM_COLUMNS for each mechanism that the group was measured with; reasons are English."""
-    rows = []
+    records = []
     for verdict in _verdicts(group):
-        info, saved = verdict.row.info, verdict.saved
-        whole = verdict.row.memory_without if saved else None
-        rows.append(
+        info, saving = verdict.row.info, verdict.saving
+        records.append(
             {
                 **{name: getattr(info, name) for name in ("runtime", "runtime_version", "target", "python_version")},
                 **{name: getattr(info, name) for name in ("chip", "scenario", "streams", "contexts")},
                 "recorded_at": verdict.row.file.recorded_at,
                 "verdict": verdict.name,
                 "reason": None if verdict.name == WORKS else _reason(verdict, _ENGLISH),
-                "memory": verdict.memory if saved else None,
-                "saved_bytes": round(saved.median) if saved else None,
-                "spread_bytes": round(saved.spread) if saved and saved.spread is not None else None,
-                "whole_bytes": round(whole.median) if whole else None,
-                "copies_avoided_bytes": None if verdict.avoided_bytes is None else round(verdict.avoided_bytes),
+                "memory": verdict.memory if saving else None,
+                "saved_bytes": rounded(saving.saved) if saving else None,
+                "spread_bytes": rounded_spread(saving.saved) if saving else None,
+                "whole_bytes": rounded(saving.whole) if saving else None,
+                "copies_avoided_bytes": rounded(verdict.avoided_bytes),
                 "combined": " ".join(verdict.combined) or None,
             }
         )
-    return rows
+    return records
 
 
-def _verdicts(group: Group) -> list[Verdict]:
-    rows = (mechanism_row(group, name) for name in MECHANISMS)
-    return [verdict for row in rows if row and (verdict := verdict_of(row))]
+def _mechanism_rows(groups: Sequence[Group]) -> dict[str, list[Row | None]]:
+    """Return the mechanisms that any group was measured with, each with the row of every group."""
+    rows = {name: [_mechanism_row(group, name) for group in groups] for name in MECHANISMS}
+    return {name: of_groups for name, of_groups in rows.items() if any(of_groups)}
+
+
+def _mechanism_row(group: Group, scenario: str) -> Row | None:
+    """Return the group's row of a scenario; of several, with other models, one that can be compared."""
+    rows = [row for row in group.rows if row.scenario == scenario]
+    comparable = (row for row in rows if row.main_saving and row.main_saving.percent)
+    return next(comparable, rows[0] if rows else None)
+
+
+def _verdicts(group: Group) -> Iterator[MechanismVerdict]:
+    for name in MECHANISMS:
+        row = _mechanism_row(group, name)
+        verdict = verdict_of(row) if row else None
+        if verdict:
+            yield verdict
+
+
+def _with_memories(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
+    """Return the groups' labels with the memory that savings are of."""
+    memories = [texts("memory_npu" if group.has_npu_memory else "memory_application") for group in groups]
+    return [texts("savings_of", group=name, memory=memory) for name, memory in zip(labels, memories)]
+
+
+def _saved_in_words(row: Row, texts: Texts, spread: bool = False) -> str:
+    """Return what is saved in percent, or why there is nothing."""
+    saving = row.main_saving
+    if saving and saving.percent:
+        return percent(saving.percent, spread)
+    return texts("not_compared") if row.measured else texts(f"outcome_{row.outcome}")
 
 
 def _verdict_in_words(row: Row, texts: Texts) -> str:
@@ -177,24 +239,24 @@ def _verdict_in_words(row: Row, texts: Texts) -> str:
     if verdict is None:
         return texts("not_compared")
     parts = [texts(f"mechanism_{verdict.name}")]
-    if verdict.saved and row.memory_change == "less" and row.saving_percent:
-        values = {"saved": _mib(verdict, verdict.saved), "memory": texts(f"memory_{verdict.memory}")}
-        parts.append(texts("mechanism_saved", percent=percent(row.saving_percent.median), **values))
+    saving = verdict.saving
+    if saving and saving.change == LESS and saving.percent:
+        values = {"saved": mib(saving.saved, saving.is_npu), "memory": texts(f"memory_{verdict.memory}")}
+        parts.append(texts("mechanism_saved", percent=percent(saving.percent), **values))
     if verdict.avoided_bytes:
-        parts.append(texts("mechanism_copies", avoided=copied_mib(verdict.avoided_bytes)))
+        parts.append(texts("mechanism_copies", avoided=counted_mib(verdict.avoided_bytes)))
     if verdict.combined:
         parts.append(texts("mechanism_combined", mechanisms=" + ".join(map(texts.scenario, verdict.combined))))
     return texts.joined(parts)
 
 
-def _reason(verdict: Verdict, texts: Texts) -> str:
+def _reason(verdict: MechanismVerdict, texts: Texts) -> str:
     """Return why a mechanism does not work."""
-    row = verdict.row
-    if verdict.saved is not None:
-        if row.memory_change == "more":
-            more = Figure(-verdict.saved.median, verdict.saved.spread)
-            return texts("mechanism_takes_more", more=_mib(verdict, more))
-        return texts("mechanism_takes_as_much", saved=_mib(verdict, verdict.saved))
+    row, saving = verdict.row, verdict.saving
+    if saving:
+        if saving.change == MORE:
+            return texts("mechanism_takes_more", more=mib(-saving.saved, saving.is_npu))
+        return texts("mechanism_takes_as_much", saved=mib(saving.saved, saving.is_npu))
     if row.measured and row.baseline:
         failure = _failure_in_words(row.baseline, texts)
         return texts("mechanism_baseline_fails", baseline=texts.scenario(row.baseline.scenario), failure=failure)
@@ -205,12 +267,8 @@ def _failure_in_words(row: Row, texts: Texts) -> str:
     failure = row.info.failure
     if failure is None:
         return texts("differs_from_baseline")
-    message = in_words(failure.message, texts)
+    message = texts.message(failure.message)
     if not row.supported:
         return message
     phase = phase_in_words(failure.phase, failure.context, texts)
     return texts("mechanism_failure", outcome=texts(f"outcome_{row.outcome}"), phase=phase, message=message)
-
-
-def _mib(verdict: Verdict, figure: Figure) -> str:
-    return npu_mib(figure) if verdict.memory == "npu" else mib(figure)

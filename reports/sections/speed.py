@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.base.format import EMPTY, mib, npu_mib, per_second, percent
-from reports.base.statistics import Figure
-from reports.base.table import Cell, Table
+from reports.base.drawing import INK, line, new_canvas, svg_of
+from reports.base.formatting import mib, per_second, percent
+from reports.base.statistics import Figure, rounded, rounded_spread
+from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
+from reports.results.colours import scenario_colour
+from reports.results.questions import OTHER, QUESTIONS
 from reports.results.rows import Group, Row
-
-__all__ = ["SPEED_COLUMNS", "VERDICTS", "Weighed", "speed_rows", "speed_sentences", "speed_table", "weighed"]
+from reports.results.savings import LESS, MORE, SAME, Saving
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 SPEED_COLUMNS = (
@@ -26,23 +28,28 @@ SPEED_COLUMNS = (
     "latency_change_spread_percent",
     "verdict",
 )
+_MEMORY = {LESS: "saves", SAME: "same", MORE: "takes_more"}
 _SLOWER, _AS_FAST, _FASTER = "slower", "as_fast", "faster"
-#: Each has its words in a text `speed_verdict_NAME`; exported tables name them, so they do not change.
 _ONE_REPEAT, _DISTURBED = "one_repeat", "disturbed"
-VERDICTS = (
-    *(f"{memory}_{speed}" for memory in ("saves", "same", "takes_more") for speed in (_SLOWER, _AS_FAST, _FASTER)),
+#: Each has its words in a text `speed_verdict_NAME`; exported tables name them, so they do not change.
+SPEED_VERDICTS = (
+    *(f"{memory}_{speed}" for memory in _MEMORY.values() for speed in (_SLOWER, _AS_FAST, _FASTER)),
     _ONE_REPEAT,
     _DISTURBED,
 )
+#: Of each question; a scenario has a colour within its question.
+_MARKERS = dict(zip((*QUESTIONS, OTHER), "os^Dv*hP"))
+#: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed measurement would else leave
+#: no room for the others. Beside a point at an end there is this much room.
+_LOWEST, _HIGHEST, _MARGIN = 50.0, 150.0, 3.0
 
 
 @dataclass(frozen=True)
-class Weighed:
+class SpeedComparison:
     """One scenario against its baseline, in percent of it; changes are below zero where this is less."""
 
     row: Row
-    #: Bytes of NPU memory, else of application memory over the do-nothing baseline.
-    saved: Figure
+    saving: Saving
     saved_percent: Figure
     throughput: Figure
     baseline_throughput: Figure
@@ -52,46 +59,64 @@ class Weighed:
     @property
     def is_repeated(self) -> bool:
         """Whether there are spreads, by which a difference can be told from chance."""
-        return self.saved.spread is not None and self.throughput_change_percent.spread is not None
+        return self.saving.saved.spread is not None and self.throughput_change_percent.spread is not None
 
     @property
     def verdict(self) -> str:
-        """One of VERDICTS; a difference that is not larger than its spread is none."""
+        """One of SPEED_VERDICTS; a difference that is not larger than its spread is none."""
         if self.row.is_disturbed:
             return _DISTURBED
-        return f"{self._memory}_{self._speed}" if self.is_repeated else _ONE_REPEAT
+        if not self.is_repeated:
+            return _ONE_REPEAT
+        change = self.throughput_change_percent
+        speed = _AS_FAST if not change.exceeds_spread else _FASTER if change.median > 0 else _SLOWER
+        return f"{_MEMORY[self.saving.change]}_{speed}"
 
     @property
     def saves(self) -> bool:
         """Whether there is a measurable saving of memory."""
-        return self.verdict.startswith("saves_")
+        return self.verdict.startswith(f"{_MEMORY[LESS]}_")
 
     @property
     def costs_frames(self) -> bool:
         """Whether it is measurably slower."""
         return self.verdict.endswith(f"_{_SLOWER}")
 
-    @property
-    def _memory(self) -> str:
-        return {"less": "saves", "more": "takes_more"}.get(self.row.memory_change or "", "same")
 
-    @property
-    def _speed(self) -> str:
-        change = self.throughput_change_percent
-        return _AS_FAST if not change.exceeds_spread else _FASTER if change.median > 0 else _SLOWER
+def speed_comparison(row: Row) -> SpeedComparison | None:
+    """Return memory and speed of a row against its baseline; None where one of them is not known of both."""
+    saving = row.main_saving
+    if row.baseline is None or saving is None or not row.computes:
+        return None
+    own, baseline = row.throughput, row.baseline.throughput
+    change = own.percent_above(baseline) if own and baseline else None
+    if not (saving.percent and own and baseline and change):
+        return None
+    latency = row.latency.percent_above(row.baseline.latency) if row.latency and row.baseline.latency else None
+    return SpeedComparison(row, saving, saving.percent, own, baseline, change, latency)
 
 
-def weighed(group: Group) -> list[Weighed]:
+def speed_comparisons(group: Group) -> list[SpeedComparison]:
     """Return each scenario that has a baseline, memory and speed; of variants none."""
-    found = (_weigh(row) for row in group.rows if not row.is_variant)
-    return [each for each in found if each]
+    comparisons = (speed_comparison(row) for row in group.rows if not row.is_variant)
+    return [comparison for comparison in comparisons if comparison]
 
 
 def speed_table(group: Group, texts: Texts) -> Table | None:
     """Return memory saved beside speed, with a verdict; None where no speed was compared."""
-    found = weighed(group)
-    if not found:
-        return None
+    lines = []
+    for one in speed_comparisons(group):
+        cells = [
+            texts.scenario(one.row.scenario),
+            mib(one.saving.saved, one.saving.is_npu),
+            percent(one.saved_percent, spread=True),
+            per_second(one.baseline_throughput),
+            per_second(one.throughput),
+            percent(one.throughput_change_percent, spread=True),
+            percent(one.latency_change_percent, spread=True),
+            texts(f"speed_verdict_{one.verdict}"),
+        ]
+        lines.append((one.row.outcome, cells))
     heads = (
         "column_scenario",
         "column_memory_saved",
@@ -102,121 +127,105 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
         "column_latency_change",
         "column_verdict",
     )
-    return Table([texts(head) for head in heads], [(each.row.outcome, _cells(each, texts)) for each in found])
+    return Table(heads_of(heads, texts), lines, words=(0, -1)) if lines else None
 
 
 def speed_sentences(group: Group, texts: Texts) -> list[str]:
     """Return which savings cost frames and which are faster, or why that cannot be said."""
-    found = weighed(group)
-    if not found:
+    comparisons = speed_comparisons(group)
+    if not comparisons:
         return [texts("speed_of_streams")] if all(row.schedule for row in group.rows) else []
-    disturbed = [each for each in found if each.verdict == _DISTURBED]
-    said = [texts("speed_disturbed", scenarios=_names(disturbed, texts))] if disturbed else []
-    return said + _of_quiet([each for each in found if each not in disturbed], texts)
-
-
-def _of_quiet(found: Sequence[Weighed], texts: Texts) -> list[str]:
-    """Return what is said of scenarios that no other work disturbed."""
-    if not found:
-        return []
-    if not any(each.is_repeated for each in found):
-        return [texts("speed_one_repeat")]
-    saving = [each for each in found if each.saves]
+    disturbed = [one.row.scenario for one in comparisons if one.verdict == _DISTURBED]
+    sentences = [texts("speed_disturbed", scenarios=texts.scenarios(disturbed))] if disturbed else []
+    quiet = [one for one in comparisons if one.verdict != _DISTURBED]
+    if not quiet:
+        return sentences
+    if not any(one.is_repeated for one in quiet):
+        return [*sentences, texts("speed_one_repeat")]
+    saving = [one for one in quiet if one.saves]
     if not saving:
-        return [texts("speed_nothing_saved")]
-    costing = [each for each in saving if each.costs_frames]
-    faster = [each for each in saving if each.verdict == f"saves_{_FASTER}"]
-    first = _named("speed_costs", costing, texts) if costing else _costs_nothing(saving, texts)
-    return [first, *([_named("speed_faster", faster, texts)] if faster else [])]
+        return [*sentences, texts("speed_nothing_saved")]
+    costing = [one for one in saving if one.costs_frames]
+    faster = [one for one in saving if one.verdict == f"{_MEMORY[LESS]}_{_FASTER}"]
+    if costing:
+        sentences.append(texts("speed_costs", scenarios=_with_changes(costing, texts)))
+    else:
+        spread = max(one.throughput_change_percent.spread or 0 for one in saving)
+        sentences.append(texts("speed_costs_nothing", count=len(saving), spread=percent(spread)))
+    if faster:
+        sentences.append(texts("speed_faster", scenarios=_with_changes(faster, texts)))
+    return sentences
 
 
-def speed_rows(row: Row) -> list[dict[str, Any]]:
+def speed_records(row: Row) -> list[dict[str, Any]]:
     """Return a row of the exported table in SPEED_COLUMNS; none where speed was not compared."""
-    each = _weigh(row)
-    if each is None:
+    one = speed_comparison(row)
+    if one is None:
         return []
     return [
         {
-            "saved_percent": _rounded_median(each.saved_percent),
-            "saved_percent_spread": _rounded_spread(each.saved_percent),
-            "throughput_per_s": _rounded_median(each.throughput),
-            "baseline_throughput_per_s": _rounded_median(each.baseline_throughput),
-            "throughput_change_percent": _rounded_median(each.throughput_change_percent),
-            "throughput_change_spread_percent": _rounded_spread(each.throughput_change_percent),
-            "latency_change_percent": _rounded_median(each.latency_change_percent),
-            "latency_change_spread_percent": _rounded_spread(each.latency_change_percent),
-            "verdict": each.verdict,
+            "saved_percent": rounded(one.saved_percent, 3),
+            "saved_percent_spread": rounded_spread(one.saved_percent, 3),
+            "throughput_per_s": rounded(one.throughput, 3),
+            "baseline_throughput_per_s": rounded(one.baseline_throughput, 3),
+            "throughput_change_percent": rounded(one.throughput_change_percent, 3),
+            "throughput_change_spread_percent": rounded_spread(one.throughput_change_percent, 3),
+            "latency_change_percent": rounded(one.latency_change_percent, 3),
+            "latency_change_spread_percent": rounded_spread(one.latency_change_percent, 3),
+            "verdict": one.verdict,
         }
     ]
 
 
-def _weigh(row: Row) -> Weighed | None:
-    if row.baseline is None or not row.computes:
+def speed_figure(group: Group, texts: Texts) -> str | None:
+    """Draw the memory that each scenario saves against its throughput; None where no speed was compared.
+
+    A saving that costs frames stands above the one line and left of the other.
+    """
+    comparisons = speed_comparisons(group)
+    if not comparisons:
         return None
-    saved, share = row.saved_memory, row.saving_percent
-    own, of_baseline = row.throughput, row.baseline.throughput
-    change = _change_percent(own, of_baseline)
-    if not (saved and share and own and of_baseline and change):
-        return None
-    return Weighed(row, saved, share, own, of_baseline, change, _change_percent(row.latency, row.baseline.latency))
-
-
-def _change_percent(own: Figure | None, baseline: Figure | None) -> Figure | None:
-    """Return how much more than the baseline it is, in percent; of a quotient the relative spreads add."""
-    if own is None or baseline is None or own.median <= 0 or baseline.median <= 0:
-        return None
-    quotient = 100 * own.median / baseline.median
-    if own.spread is None or baseline.spread is None:
-        return Figure(quotient - 100, None)
-    return Figure(quotient - 100, quotient * (own.spread / own.median + baseline.spread / baseline.median))
-
-
-def _cells(each: Weighed, texts: Texts) -> list[Cell]:
-    shown = npu_mib if each.row.npu_saved else mib
-    figures = (
-        shown(each.saved),
-        _percent(each.saved_percent),
-        per_second(each.baseline_throughput),
-        per_second(each.throughput),
-        _percent(each.throughput_change_percent),
-        _percent(each.latency_change_percent),
-    )
-    name, verdict = texts.scenario(each.row.scenario), texts(f"speed_verdict_{each.verdict}")
-    return [Cell(name, False), *map(Cell, figures), Cell(verdict, False)]
-
-
-def _named(key: str, found: Sequence[Weighed], texts: Texts) -> str:
-    """Return the sentence with each scenario and the change of its throughput, without a sign."""
-    changes = [(each, each.throughput_change_percent) for each in found]
-    parts = [
-        texts(
-            "speed_by",
-            scenario=texts.scenario(each.row.scenario),
-            change=_percent(Figure(abs(change.median), change.spread)),
+    canvas = new_canvas(380)
+    axes = canvas.add_subplot()
+    axes.axvline(100, color=INK, linewidth=0.8)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    legend = []
+    for one in comparisons:
+        throughput = 100 + one.throughput_change_percent.median
+        shown = min(max(throughput, _LOWEST), _HIGHEST)
+        marker = _MARKERS[one.row.question]
+        # The star's arms are thin.
+        look: dict[str, Any] = {
+            "marker": marker,
+            "markersize": 13 if marker == "*" else 9,
+            "markeredgecolor": INK,
+            "markeredgewidth": 0.6,
+        }
+        axes.errorbar(
+            shown,
+            one.saved_percent.median,
+            # At an end, where it does not belong, without that of speed.
+            xerr=one.throughput_change_percent.spread if shown == throughput else None,
+            yerr=one.saved_percent.spread,
+            color=scenario_colour(one.row.scenario),
+            elinewidth=1,
+            capsize=2,
+            **look,
         )
-        for each, change in changes
-    ]
-    return texts(key, scenarios=texts.joined(parts))
+        name = texts.scenario(one.row.scenario)
+        legend.append(line(name, scenario_colour(one.row.scenario), linestyle="none", **look))
+    axes.margins(0.08)
+    left, right = axes.get_xlim()
+    axes.set_xlim(max(left, _LOWEST - _MARGIN), min(right, _HIGHEST + _MARGIN))
+    axes.set_xlabel(texts("axis_throughput_percent"))
+    axes.set_ylabel(texts("axis_memory_saved_percent"))
+    return svg_of(canvas, legend)
 
 
-def _names(found: Sequence[Weighed], texts: Texts) -> str:
-    return texts.joined(texts.scenario(each.row.scenario) for each in found)
-
-
-def _costs_nothing(saving: Sequence[Weighed], texts: Texts) -> str:
-    spread = max(each.throughput_change_percent.spread or 0 for each in saving)
-    return texts("speed_costs_nothing", count=len(saving), spread=percent(spread))
-
-
-def _percent(figure: Figure | None) -> str:
-    if figure is None:
-        return EMPTY
-    return percent(figure.median) + ("" if figure.spread is None else f" ±{percent(figure.spread)}")
-
-
-def _rounded_median(figure: Figure | None) -> float | None:
-    return round(figure.median, 3) if figure else None
-
-
-def _rounded_spread(figure: Figure | None) -> float | None:
-    return round(figure.spread, 3) if figure and figure.spread is not None else None
+def _with_changes(comparisons: Sequence[SpeedComparison], texts: Texts) -> str:
+    """Return each scenario with the change of its throughput, without a sign."""
+    parts = []
+    for one in comparisons:
+        change = percent(abs(one.throughput_change_percent), spread=True)
+        parts.append(texts("speed_by", scenario=texts.scenario(one.row.scenario), change=change))
+    return texts.joined(parts)

@@ -4,52 +4,26 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from reports.base.statistics import Figure, difference
-from reports.results.rows import Row, workload
+from reports.base.statistics import Figure
+from reports.results.rows import Row, workload_key
+from reports.results.savings import APPLICATION, Saving
 from reports.streams.trend import Trend, trend
 from scenarios.plan import Streams
-from storage.result import FrameCount, Percentiles, Series
+from storage.result import FrameCount, Series
 
-__all__ = [
-    "DECODE_ONLY",
-    "FULL_DUP",
-    "HEAP",
-    "PERCENTILES",
-    "PER_CORE",
-    "RSS",
-    "STREAMS",
-    "VERDICTS",
-    "FrameFigures",
-    "Growth",
-    "MemoryParts",
-    "Throttling",
-    "Workload",
-    "all_frames",
-    "growth",
-    "inference_saved_percent",
-    "is_cut_off",
-    "is_interrupted",
-    "kept_up",
-    "memory_parts",
-    "stage",
-    "stream_frames",
-    "throttling",
-    "trends",
-    "workloads",
-]
-
-#: The question of these scenarios.
-STREAMS = "streams"
+#: Scenarios that are compared with each other besides their baselines.
 DECODE_ONLY, FULL_DUP, PER_CORE = "streams_decode_only", "streams_full_dup", "streams_full_dup_per_core"
 PERCENTILES = ("p50", "p90", "p99", "max")
+#: Of storage.result.FrameCount and FrameFigures.
+_COUNTED = ("due", "done", "dropped", "missed", "per_s")
 #: Which memory is looked at over time: RSS, and what the C library has handed out, in which a leak shows that fills
 #: free memory of the heap.
 RSS, HEAP = "memory", "heap"
 #: Of memory over time; of repeats that differ the first of these counts, since a leak in one of them is a leak.
-VERDICTS = ("growing", "grew_then_level", "falling", "level", "unknown")
+GROWTH_VERDICTS = ("growing", "grew_then_level", "falling", "level", "unknown")
 #: A run that lost fewer of its frames kept up: the first frame of a stream may be late, and so may the last.
 _KEPT_PERCENT = 1.0
 
@@ -85,7 +59,7 @@ class MemoryParts:
 class Growth:
     """Memory over time, over the repeats; rates in bytes per second, of the part that the verdict is about."""
 
-    #: One of VERDICTS.
+    #: One of GROWTH_VERDICTS.
     verdict: str
     #: How many of the repeats say so.
     count: int
@@ -149,8 +123,10 @@ def workloads(rows: Sequence[Row]) -> list[Workload]:
     of_workloads: dict[Hashable, Workload] = {}
     for row in rows:
         if row.schedule:
-            of_workloads.setdefault(workload(row.info), Workload(row.schedule, [])).rows.append(row)
-    return sorted(of_workloads.values(), key=lambda one: max(row.file.recorded_at for row in one.rows), reverse=True)
+            of_workloads.setdefault(workload_key(row.info), Workload(row.schedule, [])).rows.append(row)
+    return sorted(
+        of_workloads.values(), key=lambda workload: max(row.file.recorded_at for row in workload.rows), reverse=True
+    )
 
 
 def all_frames(row: Row) -> FrameFigures | None:
@@ -194,25 +170,24 @@ def memory_parts(row: Row, decode_only: Row | None) -> MemoryParts | None:
     Import and decoding are those of the run that only decodes: memory of its library that a first inference touches
     too would else count twice. Without such a run they are read in the same process, before there were contexts.
     """
-    whole = row.memory("application_memory_bytes")
+    whole = row.memory(APPLICATION)
     imported = (decode_only or row).memory("baseline_memory_bytes")
     if whole is None or imported is None:
         return None
-    decoded = decode_only.memory("application_memory_bytes") if decode_only else None
+    decoded = decode_only.memory(APPLICATION) if decode_only else None
     if decoded:
-        inference = None if row.scenario == DECODE_ONLY else difference(whole, decoded)
-        return MemoryParts(imported, difference(decoded, imported) if _decodes(row) else None, inference)
+        decodes = bool(row.schedule and row.schedule.video)
+        inference = None if row.scenario == DECODE_ONLY else whole - decoded
+        return MemoryParts(imported, decoded - imported if decodes else None, inference)
     decoding = row.memory("decoder_memory_bytes")
-    rest = difference(difference(whole, imported), decoding or Figure(0.0, 0.0))
-    return MemoryParts(imported, decoding, rest)
+    return MemoryParts(imported, decoding, whole - imported - (decoding or Figure(0, 0)))
 
 
-def inference_saved_percent(row: Row, decode_only: Row | None) -> float | None:
-    """Return what is saved, of the baseline's memory of inference: import and decoding are there in every mode."""
+def inference_saving(row: Row, decode_only: Row | None) -> Saving | None:
+    """Return what is saved of the baseline's memory of inference: import and decoding are there in every mode."""
+    saving = row.saving(APPLICATION)
     parts = memory_parts(row.baseline, decode_only) if row.baseline else None
-    if row.saved is None or parts is None or parts.inference is None or parts.inference.median <= 0:
-        return None
-    return 100 * row.saved.median / parts.inference.median
+    return Saving(APPLICATION, parts.inference, saving.saved) if saving and parts and parts.inference else None
 
 
 # A page asks for them several times, and in each language.
@@ -233,7 +208,7 @@ def growth(row: Row, memory: str = RSS) -> Growth | None:
     repeats = [fitted for _, fitted in trends(row, memory)]
     if not repeats:
         return None
-    verdict = next(name for name in VERDICTS if any(fitted.verdict == name for fitted in repeats))
+    verdict = next(name for name in GROWTH_VERDICTS if any(fitted.verdict == name for fitted in repeats))
     own = [fitted for fitted in repeats if fitted.verdict == verdict]
     return Growth(
         verdict=verdict,
@@ -259,33 +234,14 @@ def throttling(row: Row) -> Throttling | None:
     return Throttling(names, max((cause.share_percent for cause in causes), default=0.0))
 
 
-def _decodes(row: Row) -> bool:
-    return bool(row.schedule and row.schedule.video)
-
-
 def _frame_figures(repeats: Sequence[FrameCount]) -> FrameFigures | None:
-    if not repeats:
+    figures = {name: Figure.of(getattr(count, name) for count in repeats) for name in _COUNTED}
+    known = {name: figure for name, figure in figures.items() if figure}
+    if not known:
         return None
-
-    def of(value: Callable[[FrameCount], float]) -> Figure:
-        figure = Figure.of(map(value, repeats))
-        assert figure is not None
-        return figure
-
-    return FrameFigures(
-        due=of(lambda count: count.due),
-        done=of(lambda count: count.done),
-        dropped=of(lambda count: count.dropped),
-        missed=of(lambda count: count.missed),
-        per_s=of(lambda count: count.per_s),
-        lost_percent=Figure.of(100 * (count.dropped + count.missed) / count.due for count in repeats if count.due),
-        latency=_latency([count.latency_ns for count in repeats if count.latency_ns]),
-    )
-
-
-def _latency(repeats: Sequence[Percentiles]) -> dict[str, Figure]:
-    if not repeats:
-        return {}
-    latency = {name: Figure.of(getattr(durations, name) for durations in repeats) for name in PERCENTILES}
-    longest = Figure(max(durations.max for durations in repeats), None)
-    return {name: figure for name, figure in {**latency, "max": longest}.items() if figure}
+    lost = Figure.of(100 * (count.dropped + count.missed) / count.due for count in repeats if count.due)
+    latencies = [count.latency_ns for count in repeats if count.latency_ns]
+    latency = {name: Figure.of(getattr(durations, name) for durations in latencies) for name in PERCENTILES}
+    if latencies:
+        latency["max"] = Figure(max(durations.max for durations in latencies))
+    return FrameFigures(**known, lost_percent=lost, latency={name: one for name, one in latency.items() if one})

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from reports.base.format import EMPTY, mib, milliseconds, per_second, percent
-from reports.base.statistics import Figure
-from reports.base.table import Cell, Table
+from reports.base.formatting import EMPTY, mib, mib_per_minute, milliseconds, per_second, percent, whole
+from reports.base.statistics import Figure, rounded
+from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
-from reports.results.published import PublishedRow
+from reports.results.published import PUBLISHED, PublishedRow
 from reports.results.rows import Group, Row
-from reports.sections.tables import COLUMNS
+from reports.results.savings import APPLICATION
+from reports.sections.tables import FIGURE_COLUMNS
 from reports.streams.frames import (
     HEAP,
     PERCENTILES,
@@ -21,7 +22,7 @@ from reports.streams.frames import (
     Workload,
     all_frames,
     growth,
-    inference_saved_percent,
+    inference_saving,
     is_cut_off,
     is_interrupted,
     memory_parts,
@@ -30,11 +31,9 @@ from reports.streams.frames import (
     throttling,
     workloads,
 )
-from reports.streams.text import growth_words, per_minute
-from samplers.readings import CpuUse, Machine
+from reports.streams.text import growth_in_words
+from samplers.readings import Machine
 from scenarios.frames import STAGES
-
-__all__ = ["STREAM_COLUMNS", "machine_table", "memory_table", "per_stream_table", "stages_table", "stream_rows"]
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 STREAM_COLUMNS = (
@@ -80,220 +79,180 @@ STREAM_COLUMNS = (
     ),
 )
 _NPU = ("column_npu", "column_npu_saved", "column_npu_saved_percent")
-_SAVED = ("column_saved", "column_saved_percent")
-_NPU_APPLICATION_SAVED = ("column_application_saved", "column_application_saved_percent")
 #: On a virtual board most of application memory is the emulator's.
 _VIRTUAL_SAVED = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
 #: By the column that shows it: what is read when a repeat has come to the end of its steady state.
 _READ_AT_THE_END = {"column_application": "application_memory_bytes", "column_system": "system_memory_bytes"}
 _WITH_FRAMES = ("parts", "inference_saved", "rate", "lost", "latencies")
-_SHOWN_PERCENTILES = ("p50", "p99", "max")
 
 
 def memory_table(group: Group, workload: Workload, published: Sequence[PublishedRow], texts: Texts) -> Table:
     """Return the published table of this workload: memory, what of it is saved and what it is for, and frames."""
-    memory = _memory_columns(group)
-    heads = [texts(head) for head in ("column_scenario", *memory)]
-    if workload.computes:
-        heads += [texts(f"streams_column_{name}") for name in _WITH_FRAMES]
-    heads += [texts("column_against"), texts("column_outcome")]
-    rows = [(row.outcome, _memory_cells(row, workload, memory, texts)) for row in workload.rows]
-    like = [row for row in published if _is_like(row, workload)]
-    return Table(heads, rows + [_published_cells(row, memory, len(heads), texts) for row in like])
+    memory: tuple[str, ...]
+    if not group.has_npu_memory:
+        saved = ("column_saved", "column_saved_percent") if group.computes else _VIRTUAL_SAVED
+        memory = ("column_system", "column_application", *saved)
+    elif not group.computes:
+        memory = (*_NPU, "column_application", *_VIRTUAL_SAVED)
+    else:
+        saved = ("column_application_saved", "column_application_saved_percent")
+        memory = ("column_system", *_NPU, "column_application", *saved)
+    with_frames = _WITH_FRAMES if workload.computes else ()
+    lines = []
+    for row in workload.rows:
+        figures = [FIGURE_COLUMNS[name](row) if row.measured else _of_finished_repeats(row, name) for name in memory]
+        if with_frames:
+            frames, saving = all_frames(row), inference_saving(row, workload.decode_only)
+            parts = memory_parts(row, workload.decode_only)
+            sizes = (parts.imported, parts.decoding, parts.inference) if parts else ()
+            latencies = [frame_latency(frames, name) for name in ("p50", "p99", "max")]
+            figures += [
+                _in_one(mib(size, spread=False) for size in sizes),
+                percent(saving.percent if saving else None),
+                frame_rate(frames),
+                frames_lost(frames),
+                _in_one(latencies),
+            ]
+        against = texts.scenario(row.info.baseline) if row.info.baseline and row.measured else EMPTY
+        is_early = is_interrupted(row) and row.measured
+        outcome = texts("streams_outcome_interrupted" if is_early else f"outcome_{row.outcome}")
+        lines.append((row.outcome, [texts.scenario(row.scenario), *figures, against, outcome]))
+    info = workload.rows[0].info
+    for one in published:
+        if (one.streams, one.contexts) == (info.streams, info.contexts):
+            # It has no figures of frames.
+            figures = [*(one.cell(name) for name in memory), *[EMPTY] * len(with_frames)]
+            against = texts.scenario(f"streams_{one.baseline}") if one.baseline else EMPTY
+            name = f"{texts.scenario(f'streams_{one.scenario}')} ({one.target})"
+            lines.append((PUBLISHED, [name, *figures, against, texts("outcome_published")]))
+    frame_heads = [f"streams_column_{name}" for name in with_frames]
+    heads = ("column_scenario", *memory, *frame_heads, "column_against", "column_outcome")
+    return Table(heads_of(heads, texts), lines, words=(0, -2, -1))
 
 
 def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
     """Return what became of the frames of each stream; None where nothing computed."""
-    rows = [
-        (row.outcome, _stream_cells(row, number, frames, texts))
-        for row in workload.rows
-        for number, frames in enumerate(stream_frames(row), start=1)
-    ]
+    lines = []
+    for row in workload.rows:
+        for number, frames in enumerate(stream_frames(row), start=1):
+            counts = [whole(count.median) for count in (frames.due, frames.done, frames.dropped, frames.missed)]
+            latencies = [frame_latency(frames, name) for name in PERCENTILES]
+            cells = [texts.scenario(row.scenario), str(number), *counts, frame_rate(frames), frames_lost(frames)]
+            lines.append((row.outcome, [*cells, *latencies]))
     names = ("stream", "due", "done", "dropped", "missed", "rate", "lost")
-    heads = [texts("column_scenario"), *(texts(f"streams_column_{name}") for name in names)]
-    heads += [texts("streams_column_latency", name=_percentile(name, texts)) for name in PERCENTILES]
-    return Table(heads, rows) if rows else None
+    heads = heads_of(("column_scenario", *(f"streams_column_{name}" for name in names)), texts)
+    heads += [texts("streams_column_latency", name=texts(f"streams_percentile_{name}")) for name in PERCENTILES]
+    return Table(heads, lines) if lines else None
 
 
 def stages_table(workload: Workload, texts: Texts) -> Table | None:
     """Return where the time of a frame goes; None where nothing computed."""
-    ends = ("p50", "p99")
-    rows = [
-        (
-            row.outcome,
-            [
-                Cell(texts.scenario(row.scenario), False),
-                *(Cell(milliseconds(stage(row, name, end), spread=False)) for name in STAGES for end in ends),
-            ],
-        )
-        for row in workload.rows
-        if any(streams.stages_ns for streams in row.frames)
-    ]
-    heads = [
-        texts("streams_column_stage", stage=texts(f"streams_stage_{name}"), name=_percentile(end, texts))
-        for name in STAGES
-        for end in ends
-    ]
-    return Table([texts("column_scenario"), *heads], rows) if rows else None
+    columns = [(name, end) for name in STAGES for end in ("p50", "p99")]
+    lines = []
+    for row in workload.rows:
+        if any(streams.stages_ns for streams in row.frames):
+            times = [milliseconds(stage(row, name, end), spread=False) for name, end in columns]
+            lines.append((row.outcome, [texts.scenario(row.scenario), *times]))
+    heads = [texts("column_scenario")]
+    for name, end in columns:
+        percentile = texts(f"streams_percentile_{end}")
+        heads.append(texts("streams_column_stage", stage=texts(f"streams_stage_{name}"), name=percentile))
+    return Table(heads, lines) if lines else None
 
 
 def machine_table(workload: Workload, texts: Texts) -> Table | None:
     """Return what the machine did meanwhile, and memory over time; None where nothing is known."""
     cells: dict[str, Callable[[Row], str]] = {
-        "cores": lambda row: _of_cores([cpu.cores_percent for cpu in _cpu(row)]),
-        "process": lambda row: _mean([cpu.process_percent for cpu in _cpu(row)]),
-        "harness": lambda row: _mean([cpu.harness_percent for cpu in _cpu(row)], 1),
+        "cores": lambda row: _of_cores([one.cpu.cores_percent for one in row.frames if one.cpu]),
+        "process": lambda row: _mean([one.cpu.process_percent for one in row.frames if one.cpu], 0),
+        "harness": lambda row: _mean([one.cpu.harness_percent for one in row.frames if one.cpu], 1),
         "npu_load": _npu_load,
         "temperature": _temperature,
         "frequency": _frequency,
     }
     shown = {name: cell for name, cell in cells.items() if any(cell(row) != EMPTY for row in workload.rows)}
-    if not shown and not any(growth(row) or throttling(row) for row in workload.rows):
+    rows = [row for row in workload.rows if row.frames]
+    if not rows or not (shown or any(growth(row) or throttling(row) for row in workload.rows)):
         return None
-    rows = [
-        (
-            row.outcome,
-            [
-                Cell(texts.scenario(row.scenario), False),
-                *(Cell(cell(row)) for cell in shown.values()),
-                Cell(_throttled(row, texts), False),
-                *_growth_cells(row, texts),
-            ],
-        )
-        for row in workload.rows
-        if row.frames
-    ]
+    lines = []
+    for row in rows:
+        causes, rss, heap = throttling(row), growth(row), growth(row, HEAP)
+        throttled = texts("streams_throttling_unknown") if causes is None else texts("no")
+        if causes and causes.names:
+            share = percent(causes.share_percent)
+            throttled = texts("streams_throttled_by", names=texts.joined(causes.names), share=share)
+        rates = [EMPTY] * 3
+        if rss:
+            interval = texts("streams_range", low=mib_per_minute(rss.low), high=mib_per_minute(rss.high))
+            rates = [mib_per_minute(rss.slope), interval, mib_per_minute(rss.resolution)]
+        verdicts = [growth_in_words(grown, texts) if grown else EMPTY for grown in (rss, heap)]
+        heap_slope = mib_per_minute(heap.slope) if heap else EMPTY
+        figures = [cell(row) for cell in shown.values()]
+        line = [texts.scenario(row.scenario), *figures, throttled, verdicts[0], *rates, verdicts[1], heap_slope]
+        lines.append((row.outcome, line))
     names = (*shown, "throttled", "growth", "slope", "interval", "resolution", "heap", "heap_slope")
-    return (
-        Table([texts("column_scenario"), *(texts(f"streams_column_{name}") for name in names)], rows) if rows else None
-    )
+    heads = heads_of(("column_scenario", *(f"streams_column_{name}" for name in names)), texts)
+    return Table(heads, lines, words=(0, -7, -6, -2))
 
 
-def stream_rows(group: Group) -> Iterator[tuple[Row, dict[str, Any]]]:
+def frame_rate(frames: FrameFigures | None, spread: bool = True) -> str:
+    """Return the frames that were done per second."""
+    return per_second(frames.per_s if frames else None, spread)
+
+
+def frames_lost(frames: FrameFigures | None) -> str:
+    """Return the frames that were lost, in percent of those that were due."""
+    return percent(frames.lost_percent if frames else None)
+
+
+def frame_latency(frames: FrameFigures | None, name: str) -> str:
+    """Return a percentile of latency in ms with one decimal, which a frame's time does not repeat to."""
+    return milliseconds(frames.latency.get(name) if frames else None, spread=False, decimals=1)
+
+
+def stream_records(group: Group) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Yield each row that has streams with the rows of the exported table: all of its streams together, then each."""
     for workload in workloads(group.rows):
+        schedule = workload.schedule
         for row in workload.rows:
-            common = _common_values(row, workload)
-            yield row, {**common, "stream": "all", **_frame_values(all_frames(row)), **_values_of_all(row, workload)}
+            common = {
+                "baseline": row.info.baseline,
+                "outcome": row.outcome,
+                "queue": schedule.queue,
+                "duration_s": schedule.duration_s,
+                "video": schedule.video.name if schedule.video else None,
+                "repeats": len(row.frames),
+                "interrupted": "yes" if is_interrupted(row) else "no",
+            }
+            of_all = {"stream": "all", "asked_per_s": workload.due_per_s, **_values_of_all(row, workload)}
+            yield row, {**common, **of_all, **_frame_values(all_frames(row))}
             for number, frames in enumerate(stream_frames(row), start=1):
-                fps = {"asked_per_s": workload.schedule.fps}
-                yield row, {**common, **fps, "stream": number, **_frame_values(frames)}
+                yield row, {**common, "stream": number, "asked_per_s": schedule.fps, **_frame_values(frames)}
 
 
-# The page.
-
-
-def _memory_columns(group: Group) -> tuple[str, ...]:
-    if not group.has_npu_memory:
-        return ("column_system", "column_application", *(_SAVED if group.computes else _VIRTUAL_SAVED))
-    if not group.computes:
-        return (*_NPU, "column_application", *_VIRTUAL_SAVED)
-    return ("column_system", *_NPU, "column_application", *_NPU_APPLICATION_SAVED)
-
-
-def _memory_cells(row: Row, workload: Workload, memory: Sequence[str], texts: Texts) -> list[Cell]:
-    shown = [COLUMNS[name](row) if row.measured else _of_finished(row, name) for name in memory]
-    if workload.computes:
-        *frames, p50, p99, longest = _frame_cells(all_frames(row), _SHOWN_PERCENTILES)
-        share = inference_saved_percent(row, workload.decode_only)
-        shown += [_part_cell(row, workload), percent(share), *frames, _in_one(p50, p99, longest)]
-    against = row.info.baseline if row.measured else None
-    return [
-        Cell(texts.scenario(row.scenario), False),
-        *map(Cell, shown),
-        Cell(texts.scenario(against) if against else EMPTY, False),
-        Cell(_outcome(row, texts), False),
-    ]
-
-
-def _of_finished(row: Row, column: str) -> str:
+def _of_finished_repeats(row: Row, column: str) -> str:
     """Return what the repeats read that were finished when the run was cut off; of other failures nothing."""
     name = _READ_AT_THE_END.get(column)
     return mib(Figure.of(getattr(row.info.memory, name))) if name and is_cut_off(row) else EMPTY
 
 
-def _part_cell(row: Row, workload: Workload) -> str:
-    """Return import, decoding and inference."""
-    parts = memory_parts(row, workload.decode_only)
-    sizes = (parts.imported, parts.decoding, parts.inference) if parts else ()
-    return _in_one(*(mib(size, spread=False) for size in sizes))
-
-
-def _in_one(*figures: str) -> str:
+def _in_one(figures: Iterable[str]) -> str:
     """Return figures in one cell, for a column of each would be too much for a sheet of paper."""
-    return " / ".join(figures) if any(figure != EMPTY for figure in figures) else EMPTY
-
-
-def _frame_cells(frames: FrameFigures | None, percentiles: Sequence[str]) -> list[str]:
-    """Return the rate, the share lost, and percentiles of latency."""
-    if frames is None:
-        return [EMPTY] * (2 + len(percentiles))
-    lost = percent(frames.lost_percent.median if frames.lost_percent else None)
-    return [per_second(frames.per_s), lost, *(_latency(frames.latency.get(name)) for name in percentiles)]
-
-
-def _latency(figure: Figure | None) -> str:
-    """Return nanoseconds as ms with one decimal, which a frame's time does not repeat to."""
-    return EMPTY if figure is None else f"{figure.median / 1e6:,.1f}"
-
-
-def _outcome(row: Row, texts: Texts) -> str:
-    return (
-        texts("streams_outcome_interrupted")
-        if is_interrupted(row) and row.measured
-        else texts(f"outcome_{row.outcome}")
-    )
-
-
-def _is_like(row: PublishedRow, workload: Workload) -> bool:
-    info = workload.rows[0].info
-    return (row.streams, row.contexts) == (info.streams, info.contexts)
-
-
-def _published_cells(row: PublishedRow, memory: Sequence[str], width: int, texts: Texts) -> tuple[str, list[Cell]]:
-    """Return a published row: its own units are part of its figures, and it has none of frames."""
-    saved = {
-        "bytes": f"{row.saved_bytes / 1e6:,.0f} MB" if row.saved_bytes else EMPTY,
-        "share": percent(row.saved_percent),
-    }
-    shown = {
-        "column_system": f"{row.system_memory_bytes / 1e9:,.2f} GB",
-        "column_application": f"{row.application_memory_bytes / 1e6:,.0f} MB",
-        "column_saved": saved["bytes"],
-        "column_application_saved": saved["bytes"],
-        "column_saved_percent": saved["share"],
-        "column_application_saved_percent": saved["share"],
-    }
-    cells = [Cell(f"{texts.scenario(f'streams_{row.scenario}')} ({row.target})", False)]
-    cells += [Cell(shown.get(name, EMPTY)) for name in memory]
-    cells += [Cell(EMPTY) for _ in range(width - len(cells) - 2)]
-    against = texts.scenario(f"streams_{row.baseline}") if row.baseline else EMPTY
-    return "published", [*cells, Cell(against, False), Cell(texts("outcome_published"), False)]
-
-
-def _stream_cells(row: Row, number: int, frames: FrameFigures, texts: Texts) -> list[Cell]:
-    counts = [f"{count.median:,.0f}" for count in (frames.due, frames.done, frames.dropped, frames.missed)]
-    return [
-        Cell(texts.scenario(row.scenario), False),
-        *(Cell(text) for text in (str(number), *counts, *_frame_cells(frames, PERCENTILES))),
-    ]
-
-
-def _percentile(name: str, texts: Texts) -> str:
-    return texts(f"streams_percentile_{name}")
-
-
-def _cpu(row: Row) -> list[CpuUse]:
-    return [streams.cpu for streams in row.frames if streams.cpu]
-
-
-def _machines(row: Row) -> list[Machine]:
-    return [streams.machine for streams in row.frames if streams.machine]
+    cells = list(figures)
+    return " / ".join(cells) if any(cell != EMPTY for cell in cells) else EMPTY
 
 
 def _of_cores(repeats: Sequence[Sequence[float]]) -> str:
     """Return the mean of each core over the repeats."""
-    return " / ".join(f"{statistics.fmean(core):.0f}" for core in zip(*repeats)) or EMPTY
+    return " / ".join(_mean(core, 0) for core in zip(*repeats)) or EMPTY
+
+
+def _mean(values: Sequence[float], decimals: int) -> str:
+    return f"{statistics.fmean(values):.{decimals}f}" if values else EMPTY
+
+
+def _machines(row: Row) -> list[Machine]:
+    return [streams.machine for streams in row.frames if streams.machine]
 
 
 def _npu_load(row: Row) -> str:
@@ -308,7 +267,7 @@ def _temperature(row: Row) -> str:
         return EMPTY
     hottest = max(sensors, key=lambda sensor: sensor.highest_celsius)
     first = next(sensor for sensor in sensors if sensor.name == hottest.name)
-    return f"{first.first_celsius:.0f} → {hottest.highest_celsius:.0f}"
+    return f"{whole(first.first_celsius)} \N{RIGHTWARDS ARROW} {whole(hottest.highest_celsius)}"
 
 
 def _frequency(row: Row) -> str:
@@ -316,96 +275,46 @@ def _frequency(row: Row) -> str:
     clocks = [clock for machine in _machines(row) for clock in machine.frequencies]
     if not clocks:
         return EMPTY
-    lowest_mhz, mean_mhz = min(clock.lowest_hz for clock in clocks) / 1e6, min(clock.mean_hz for clock in clocks) / 1e6
-    return f"{lowest_mhz:,.0f} / {mean_mhz:,.0f}"
-
-
-def _throttled(row: Row, texts: Texts) -> str:
-    causes = throttling(row)
-    if causes is None:
-        return texts("streams_throttling_unknown")
-    if not causes.names:
-        return texts("no")
-    return texts("streams_throttled_by", names=texts.joined(causes.names), share=percent(causes.share_percent))
-
-
-def _growth_cells(row: Row, texts: Texts) -> list[Cell]:
-    rss, heap = growth(row), growth(row, HEAP)
-    figures = [EMPTY] * 3
-    if rss:
-        interval = texts("streams_range", low=per_minute(rss.low), high=per_minute(rss.high))
-        figures = [per_minute(rss.slope), interval, per_minute(rss.resolution)]
-    words = [growth_words(grown, texts) if grown else EMPTY for grown in (rss, heap)]
-    slope = per_minute(heap.slope) if heap else EMPTY
-    return [Cell(words[0], False), *map(Cell, figures), Cell(words[1], False), Cell(slope)]
-
-
-def _mean(values: Sequence[float], decimals: int = 0) -> str:
-    return f"{statistics.fmean(values):.{decimals}f}" if values else EMPTY
-
-
-# The exported table.
-
-
-def _common_values(row: Row, workload: Workload) -> dict[str, Any]:
-    schedule = workload.schedule
-    return {
-        "baseline": row.info.baseline,
-        "outcome": row.outcome,
-        "asked_per_s": workload.due_per_s,
-        "queue": schedule.queue,
-        "duration_s": schedule.duration_s,
-        "video": schedule.video.name if schedule.video else None,
-        "repeats": len(row.frames),
-        "interrupted": "yes" if is_interrupted(row) else "no",
-    }
+    lowest_hz, mean_hz = min(clock.lowest_hz for clock in clocks), min(clock.mean_hz for clock in clocks)
+    return f"{whole(lowest_hz / 1e6)} / {whole(mean_hz / 1e6)}"
 
 
 def _frame_values(frames: FrameFigures | None) -> dict[str, Any]:
     if frames is None:
         return {}
-    counts = {name: round(getattr(frames, name).median) for name in ("due", "done", "dropped", "missed")}
-    latency = {f"latency_{name}_ns": round(figure.median) for name, figure in frames.latency.items()}
-    return {**counts, "done_per_s": _rounded(frames.per_s), "lost_percent": _rounded(frames.lost_percent), **latency}
+    counts = {name: rounded(getattr(frames, name)) for name in ("due", "done", "dropped", "missed")}
+    latency = {f"latency_{name}_ns": rounded(figure) for name, figure in frames.latency.items()}
+    rates = {"done_per_s": rounded(frames.per_s, 3), "lost_percent": rounded(frames.lost_percent, 3)}
+    return {**counts, **rates, **latency}
 
 
 def _values_of_all(row: Row, workload: Workload) -> dict[str, Any]:
     """Return what is of all streams together alone."""
-    parts, hot = memory_parts(row, workload.decode_only), throttling(row)
-    share = inference_saved_percent(row, workload.decode_only)
-    return {
-        "system_memory_bytes": _whole(row.memory("system_memory_bytes")),
-        "application_memory_bytes": _whole(row.memory("application_memory_bytes")),
-        "import_memory_bytes": _whole(parts.imported if parts else None),
-        "decoding_memory_bytes": _whole(parts.decoding if parts else None),
-        "inference_memory_bytes": _whole(parts.inference if parts else None),
-        "saved_bytes": _whole(row.saved),
-        "saved_percent": None if row.saved_percent is None else round(row.saved_percent, 3),
-        "inference_saved_percent": None if share is None else round(share, 3),
-        "cpu_process_percent": _rounded(Figure.of(cpu.process_percent for cpu in _cpu(row))),
-        "cpu_harness_percent": _rounded(Figure.of(cpu.harness_percent for cpu in _cpu(row))),
-        "throttled_percent": round(hot.share_percent, 3) if hot else None,
-        **_growth_values(row, RSS),
-        **_growth_values(row, HEAP),
+    parts, causes = memory_parts(row, workload.decode_only), throttling(row)
+    saving = inference_saving(row, workload.decode_only)
+    values: dict[str, Any] = {
+        "system_memory_bytes": rounded(row.memory("system_memory_bytes")),
+        "application_memory_bytes": rounded(row.memory(APPLICATION)),
+        "import_memory_bytes": rounded(parts.imported if parts else None),
+        "decoding_memory_bytes": rounded(parts.decoding if parts else None),
+        "inference_memory_bytes": rounded(parts.inference if parts else None),
+        "saved_bytes": rounded(row.saved()),
+        "saved_percent": rounded(row.saved_percent(), 3),
+        "inference_saved_percent": rounded(saving.percent if saving else None, 3),
+        "cpu_process_percent": rounded(Figure.of(one.cpu.process_percent for one in row.frames if one.cpu), 3),
+        "cpu_harness_percent": rounded(Figure.of(one.cpu.harness_percent for one in row.frames if one.cpu), 3),
+        "throttled_percent": rounded(causes.share_percent, 3) if causes else None,
     }
-
-
-def _growth_values(row: Row, memory: str) -> dict[str, Any]:
-    grown = growth(row, memory)
-    if grown is None:
-        return {}
-    rates = {"slope": grown.slope, "slope_low": grown.low, "slope_high": grown.high, "resolution": grown.resolution}
-    return {
-        f"{memory}_verdict": grown.verdict,
-        **{f"{memory}_{name}_bytes_per_s": round(rate, 3) for name, rate in rates.items()},
-        f"{memory}_growing_confidence_percent": round(grown.confidence_percent, 3),
-        f"{memory}_level_after_s": None if grown.level_after_s is None else round(grown.level_after_s, 3),
-    }
-
-
-def _whole(figure: Figure | None) -> int | None:
-    return round(figure.median) if figure else None
-
-
-def _rounded(figure: Figure | None) -> float | None:
-    return round(figure.median, 3) if figure else None
+    for memory in (RSS, HEAP):
+        grown = growth(row, memory)
+        if grown:
+            values |= {
+                f"{memory}_verdict": grown.verdict,
+                f"{memory}_slope_bytes_per_s": rounded(grown.slope, 3),
+                f"{memory}_slope_low_bytes_per_s": rounded(grown.low, 3),
+                f"{memory}_slope_high_bytes_per_s": rounded(grown.high, 3),
+                f"{memory}_resolution_bytes_per_s": rounded(grown.resolution, 3),
+                f"{memory}_growing_confidence_percent": rounded(grown.confidence_percent, 3),
+                f"{memory}_level_after_s": rounded(grown.level_after_s, 3),
+            }
+    return values

@@ -31,8 +31,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-__all__ = ["LEAST_GROWTH_BYTES_PER_S", "LEAST_POINTS", "Trend", "trend"]
-
 #: What could hide more than this is not called level: the leak that a run of 2 minutes must find, 1 MB a minute.
 LEAST_GROWTH_BYTES_PER_S = 1e6 / 60
 #: Fewer points have no slope with an error.

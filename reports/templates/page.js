@@ -1,15 +1,12 @@
-// The page is whole without this: it adds sorting and filtering of tables, and tells the document's language and title.
+// The page is whole without this: it adds sorting and filtering of tables, and keeps the place on the page when the
+// language is changed.
 "use strict";
-
-const shown = element => [...element.childNodes]
-  .filter(node => node.nodeType === Node.TEXT_NODE || node.checkVisibility?.() !== false)
-  .map(node => node.textContent).join(" ").trim();
 
 const number = text => parseFloat(text.replace(/,/g, "").replace(/^</, ""));
 
 function sort(table, column, head) {
   const up = head.getAttribute("aria-sort") !== "ascending";
-  const text = row => shown(row.cells[column]);
+  const text = row => row.cells[column].textContent.trim();
   const rows = [...table.tBodies[0].rows];
   const least = (a, b) => isNaN(a) || isNaN(b) ? isNaN(a) - isNaN(b) : up ? a - b : b - a;
   const words = new Intl.Collator(document.documentElement.lang, { numeric: true });
@@ -44,12 +41,6 @@ for (const table of document.querySelectorAll("table.sortable")) {
   if (table.tBodies[0].rows.length >= 12) makeFilterable(table);
 }
 
-for (const choice of document.querySelectorAll("input[name=language]")) {
-  choice.addEventListener("change", () => {
-    document.documentElement.lang = choice.value;
-    document.title = choice.dataset.title;
-  });
+for (const link of document.querySelectorAll("a[hreflang]")) {
+  link.addEventListener("click", () => { link.hash = location.hash; });
 }
-
-// A browser may keep the reader's choice over a reload.
-document.querySelector("input[name=language]:checked").dispatchEvent(new Event("change"));

@@ -1,14 +1,35 @@
-"""Stored runs that tests only read, written once per session."""
+"""Stored runs that tests only read and the report of them, each made once per session."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from reports.base.texts import LANGUAGES
+from reports.page.material import Material, read_material
+from reports.page.page import start_figures, write_report
+from reports.results.questions import COPIES_QUESTION, scenarios_of
 from reports.results.rows import Group
-from tests.reports.stored import full_run, groups_of, npu_run
+from tests.reports.stored import even, full_run, groups_of, npu_run, result, write_run
+from tests.reports.stored_programs import Repeat, program, trace, write_programs
 from tests.reports.stored_streams import published_run
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """A report of runs of everything, with all its figures."""
+
+    material: Material
+    #: By language.
+    paths: dict[str, Path]
+    html: dict[str, str]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare what renews the snapshots: `pytest tests/reports --update-snapshots`."""
+    parser.addoption("--update-snapshots", action="store_true", help="Write what is shown as what shall be shown.")
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +75,30 @@ def streams_group(streams_storage: Path) -> Group:
     """Return its group."""
     (group,) = groups_of(streams_storage)
     return group
+
+
+@pytest.fixture(scope="session")
+def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
+    """Return runs of everything: a CPU with copies and streams, a virtual board, an NPU, a program, a damaged file."""
+    folder = tmp_path_factory.mktemp("everything")
+    full_run(folder)
+    ways = scenarios_of(COPIES_QUESTION)
+    write_run(folder, [result(folder, name, even(2 + place % 5, spread=1)) for place, name in enumerate(ways)], 2)
+    published_run(folder, 3)
+    npu_run(folder, 4)
+    npu_run(folder, 5, computes=True)
+    path = trace(folder, "pipeline", npu=True)
+    repeats = [Repeat({"load": 12, "steady": 30}, path, npu=True), Repeat({"load": 14, "steady": 34}, npu=True)]
+    damaged = write_programs(folder, [program("pipeline", repeats)], 6).with_name("0009_bad.json")
+    damaged.write_text("{", encoding="utf-8")
+    return read_material([folder], None)
+
+
+@pytest.fixture(scope="session")
+def written(material: Material, tmp_path_factory: pytest.TempPathFactory) -> WrittenReport:
+    """Return the report of them."""
+    paths = write_report(material, start_figures(material, LANGUAGES), tmp_path_factory.mktemp("report"), LANGUAGES[0])
+    of_languages = dict(zip(LANGUAGES, paths))
+    return WrittenReport(
+        material, of_languages, {name: path.read_text(encoding="utf-8") for name, path in of_languages.items()}
+    )

@@ -13,7 +13,8 @@ from accounting.ledger import Ledger
 from accounting.sharing import Shared
 from accounting.sizes import ContextMemory
 from harness.measuring.result import Configuration, Repeat, build_result
-from reports.results.rows import Group, Row, compare
+from reports.base.statistics import Figure
+from reports.results.rows import Group, Row, group_results
 from samplers.readings import Environment, MemorySource, ProcessMemory, SystemMemory
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans, find_scenario
 from scenarios.catalogue import STREAMS as OF_STREAMS
@@ -374,7 +375,7 @@ def runs_of(storage: Path) -> list[StoredRun]:
 
 def groups_of(storage: Path) -> list[Group]:
     """Return the groups that the runs of the storage make."""
-    return compare(runs_of(storage))
+    return group_results(runs_of(storage))
 
 
 def group_of(storage: Path, *infos: Result) -> Group:
@@ -382,6 +383,12 @@ def group_of(storage: Path, *infos: Result) -> Group:
     write_run(storage, infos)
     (group,) = groups_of(storage)
     return group
+
+
+def numbers(figure: Figure | None) -> tuple[float, float | None]:
+    """Return median and spread of a figure that there is, to be compared approximately."""
+    assert figure is not None
+    return figure.median, figure.spread
 
 
 def row_of(group: Group, scenario: str) -> Row:

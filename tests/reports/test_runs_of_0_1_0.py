@@ -7,16 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-from reports.__main__ import main
 
-from reports.base.messages import in_words
 from reports.base.texts import LANGUAGES, texts_of
-from reports.results.npu import component_memory
-from reports.results.rows import Row, compare
+from reports.results.memory import component_memory
+from reports.results.rows import Row, group_results
+from reports.results.savings import LESS
 from reports.streams.frames import all_frames, growth
 from scenarios.plan import SHARED_WEIGHTS
 from storage.run_file import StoredRun, read_run_file
-from tests.reports.page.test_page import in_language
+from tests.reports.pages import readable
+from tests.reports.stored import numbers
+from tests.support import Reusebench
 
 #: ONNX Runtime with streams, MegEngine Lite with frames of 1080p, RKNN on a virtual board, and a program.
 _FILE = Path(__file__).parent / "data" / "run-0.1.0.json"
@@ -43,7 +44,7 @@ def run() -> StoredRun:
 @pytest.fixture(scope="module")
 def rows(run: StoredRun) -> dict[str, Row]:
     """Return its rows by scenario."""
-    return {row.scenario: row for group in compare([run]) for row in group.rows}
+    return {row.scenario: row for group in group_results([run]) for row in group.rows}
 
 
 def test_all_of_it_is_read(run: StoredRun) -> None:
@@ -64,8 +65,9 @@ def test_all_of_it_is_read(run: StoredRun) -> None:
 def test_memory_and_speed_are_compared(rows: dict[str, Row]) -> None:
     """A saving of application memory with its spread, and latency beside that of the baseline."""
     zero_copy = rows["zero_copy_io_1080p"]
-    assert zero_copy.saved_percent == pytest.approx(24.178, abs=0.001)
-    assert zero_copy.memory_change == "less"
+    assert numbers(zero_copy.saved_percent())[0] == pytest.approx(24.178, abs=0.001)
+    assert zero_copy.main_saving is not None
+    assert zero_copy.main_saving.change == LESS
     assert zero_copy.latency is not None
     assert zero_copy.baseline is not None
     assert zero_copy.baseline.latency is not None
@@ -95,16 +97,17 @@ def test_trends_come_from_the_series(rows: dict[str, Row]) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_report_is_whole_in_every_language(storage: Path, tmp_path: Path, language: str) -> None:
+def test_the_report_is_whole_in_every_language(
+    storage: Path, tmp_path: Path, reusebench: Reusebench, language: str
+) -> None:
     """Page, tables and figures are written; why a mechanism is lacking is said in the language of the page."""
     formats = [word for name in ("html", "csv", "svg") for word in ("--format", name)]
-    assert main(["--storage", str(storage), "--output", str(tmp_path), "--lang", language, *formats]) == 0
-    html = in_language((tmp_path / "index.html").read_text(encoding="utf-8"), language)
-    texts = texts_of(language)
+    assert reusebench("report", "--storage", storage, "--output", tmp_path, "--lang", language, *formats).exit_code == 0
+    text, texts = readable((tmp_path / "index.html").read_text(encoding="utf-8")), texts_of(language)
     for name in ("zero_copy_io_1080p", "streams_decode_only", "shared_weights_2"):
-        assert texts.scenario(name) in html
-    assert in_words(_LACKING, texts).replace("'", "&#39;") in html
-    assert (in_words(_LACKING, texts) == _LACKING) == (language == LANGUAGES[0])
+        assert texts.scenario(name) in text
+    assert texts.message(_LACKING) in text
+    assert (texts.message(_LACKING) == _LACKING) == (language == LANGUAGES[0])
     with (tmp_path / "tables" / "comparison.csv").open(encoding="utf-8", newline="") as file:
         saved = {row["scenario"]: row["saved_bytes"] for row in csv.DictReader(file) if row["outcome"] == "ok"}
     assert (saved["zero_copy_io_1080p"], saved["shared_weights_2"]) == ("74386944", "6983680")
@@ -113,14 +116,16 @@ def test_the_report_is_whole_in_every_language(storage: Path, tmp_path: Path, la
     assert not list((tmp_path / "figures").glob("*timeline*"))
 
 
-def test_it_is_compared_and_exported(storage: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_it_is_compared_and_exported(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
     """Against a later run with the same figures nothing has changed, and every figure is in the long form."""
     later = _FILE.read_text(encoding="utf-8").replace("2026-11-22T10:04", "2026-11-23T10:04")
     other = tmp_path / "0002_later.json"
     other.write_text(later, encoding="utf-8")
-    base = str(storage / "Linux-CPython-3.11-64bit" / "0001_run.json")
-    assert main(["compare", base, str(other), "--fail", "application_memory:0", "--format", "json"]) == 0
-    assert '"higher"' not in capfd.readouterr().out
-    assert main(["export", base, "--format", "csv"]) == 0
-    records = list(csv.DictReader(capfd.readouterr().out.splitlines()))
+    base = storage / "Linux-CPython-3.11-64bit" / "0001_run.json"
+    compared = reusebench("compare", base, other, "--fail", "application_memory:0", "--format", "json")
+    assert compared.exit_code == 0
+    assert '"higher"' not in compared.out
+    exported = reusebench("export", base, "--format", "csv")
+    assert exported.exit_code == 0
+    records = list(csv.DictReader(exported.out.splitlines()))
     assert {record["name"] for record in records} >= {"zero_copy_io_1080p", "shared_weights_2", "demo"}

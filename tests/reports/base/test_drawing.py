@@ -1,24 +1,42 @@
-"""Figures: what stands in their SVG, and what was taken out of it."""
+"""Figures: what stands in their SVG, whether their texts have room, and figures as files."""
 
 from __future__ import annotations
 
+import io
+import itertools
 import random
 import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
-from markupsafe import Markup
+import pytest
+from matplotlib.figure import Figure as Canvas
+from matplotlib.text import Text
 
-from reports.base.drawing import INK, Canvas, drawing, unique_ids
+from reports.base import drawing
+from reports.base.drawing import INK, WIDTH_PX, line, new_canvas, patch, svg_of, write_figures
+from reports.base.texts import LANGUAGES, texts_of
+from reports.history.figure import history_figure
+from reports.page import page
+from reports.page.material import Material
+from reports.sections.programs import programs_figure, programs_in
+from tests.reports.history.history_storage import histories_in
+from tests.reports.stored import runs_of
+from tests.reports.stored_programs import Repeat, program, trace, write_programs
 
 _SVG = "{http://www.w3.org/2000/svg}"
+_LABEL = '内存 1.23456: a; <b> & "c"'
 
 
-def _draw(canvas: Canvas, narrow: bool) -> None:
+def _figure() -> str:
+    canvas = new_canvas(200)
     axes = canvas.add_subplot()
     axes.plot([1, 2, 3], [1.25, 4.5, 2.125], marker="o", color="#0072b2")
     axes.barh(2, 3, left=0.123456, color=INK)
-    axes.set_title('id="x" : a; <b> & "c"')
-    axes.set_xlabel("中文" if narrow else "axis: 1.23456; of 2")
+    axes.set_xlabel(_LABEL)
+    return svg_of(canvas, [patch("bars", INK), line("points", "#0072b2", marker="o")])
 
 
 def _texts(svg: str) -> list[str]:
@@ -26,71 +44,179 @@ def _texts(svg: str) -> list[str]:
 
 
 def test_text_stays_text_word_for_word() -> None:
-    """What makes the SVG small leaves every word as it was."""
-    made = drawing(_draw, lambda _: 200)
-    assert {'id="x" : a; <b> & "c"', "axis: 1.23456; of 2"} <= set(_texts(made.wide))
-    assert "中文" in _texts(made.narrow)
+    """What is left out of the SVG is no word of it, and a legend is part of the figure."""
+    assert {_LABEL, "bars", "points"} <= set(_texts(_figure()))
 
 
 def test_the_page_colour_stands_for_ink() -> None:
     """A figure serves light and dark: black, and the colour that is drawn for the page's, are not in it."""
-    made = drawing(_draw, lambda _: 200)
-    assert INK not in made.wide
-    assert "currentColor" in made.wide
+    assert INK not in _figure()
+    assert "currentColor" in _figure()
 
 
-def _ids(svg: str) -> set[str]:
-    """Return the ids, after checking that what refers to one finds it."""
-    tags = re.sub(r">[^<]*<", "><", svg)
-    references = set(re.findall(r'(?:url\(|href=")#([^)"]+)', tags))
-    assert references == set(re.findall(r' id="([^"]+)"', tags)) != set()
-    return references
-
-
-def test_every_reference_has_its_id_and_every_id_a_reference() -> None:
-    """Clips and markers are found, also when several figures stand in one page, as plain or as safe text."""
-    made = drawing(_draw, lambda _: 200)
-    alone = _ids(made.wide)
-    several = [_ids(unique_ids(svg, f"g0-{name}")) for name, svg in vars(made).items()]
-    assert not several[0] & several[1]
-    assert not alone & several[0]
-    assert unique_ids(Markup(made.wide), "g0-wide") == unique_ids(made.wide, "g0-wide")
-
-
-def test_nothing_is_said_that_makes_no_difference() -> None:
-    """No remarks, fonts, empty groups, or digits that no screen shows: a page has many figures."""
-    svg = re.sub(r">[^<]*<", "><", drawing(_draw, lambda _: 200).wide)
-    for needless in ("<!--", "metadata", "font-family", "<style", "<g></g>", "rotate(-0", "\n", "<g>"):
+def test_nothing_is_left_that_makes_no_difference() -> None:
+    """No remarks, fonts, names of parts, or digits that no screen shows: a page has many figures."""
+    svg = re.sub(r">[^<]*<", "><", _figure())
+    for needless in ("<!--", "metadata", "font-family", "<style", "rotate(-0", "\n", "axes_1"):
         assert needless not in svg
-    lines = [value for value in re.findall(r' d="([^"]+)"', svg) if "C" not in value]
-    assert not [value for value in lines if re.search(r"\.\d\d", value)]
-    assert lines
+    assert not re.search(r"\.\d\d\d", svg)
 
 
-def test_markers_that_look_the_same_say_it_once() -> None:
-    """The style of a line's markers stands at their group."""
-    svg = drawing(_draw, lambda _: 200).wide
-    group = re.search(r'<g style="[^"]*#0072b2[^"]*">(?:<use xlink:href="#\w+" x="[^"]+" y="[^"]+"/>){3}</g>', svg)
-    assert group is not None
+def test_figures_of_a_page_share_no_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clips and markers are found, and two figures of the same data have ids of their own."""
+    monkeypatch.setattr(drawing, "_jobs", {("en", name): _figure for name in ("one", "other")})
+    svgs = [drawing._draw(("en", name)) or "" for name in ("one", "other")]
+    ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in svgs]
+    for names, svg in zip(ids, svgs):
+        assert names == set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) != set()
+    assert not ids[0] & ids[1]
 
 
 def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
     """Five times the points of a noisy line do not double it, and its one high peak is still drawn."""
 
-    def svg_of(count: int) -> str:
+    def svg_with(count: int) -> str:
         values = [random.Random(place).random() for place in range(count)]
         values[count // 3] = 50.0
+        canvas = new_canvas(200)
+        axes = canvas.add_subplot()
+        axes.plot([place / count for place in range(count)], values, color="#0072b2")
+        axes.set_axis_off()
+        return svg_of(canvas)
 
-        def draw(canvas: Canvas, _: bool) -> None:
-            axes = canvas.add_subplot()
-            axes.plot([place / count for place in range(count)], values, color="#0072b2")
-            axes.set_axis_off()
-
-        return drawing(draw, lambda _: 200).wide
-
-    few, many = svg_of(8_000), svg_of(40_000)
+    few, many = svg_with(8_000), svg_with(40_000)
     assert len(many) < 2 * len(few)
     for svg in (few, many):
-        (line,) = (path for path in re.findall(r' d="([^"]+)" [^>]*#0072b2', svg))
-        heights = [float(y) for y in re.findall(r"[\d.]+ ([\d.]+)", line.lstrip("M"))]
-        assert max(heights) - min(heights) > 150
+        (path,) = re.findall(r' d="([^"]+)" [^>]*#0072b2', svg)
+        heights = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", path)]
+        assert max(heights) - min(heights) > 140
+
+
+# The room of texts
+
+
+def crowded(canvas: Canvas) -> Iterator[str]:
+    """Yield the texts that are cut at an edge, and pairs whose boxes share more than a pixel in both directions."""
+    width, height = canvas.get_size_inches() * 72
+    renderer: Any = drawing._Renderer(width, height, io.StringIO())  # type: ignore[no-untyped-call]
+    boxes, beyond = [], set(_beyond_the_ends(canvas))
+    for text in canvas.findobj(Text):
+        if text.get_visible() and text.get_text().strip() and text not in beyond:
+            boxes.append((text.get_text(), text.get_window_extent(renderer)))
+    for name, box in boxes:
+        if box.x0 < -1 or box.y0 < -1 or box.x1 > width + 1 or box.y1 > height + 1:
+            yield f"{name} is cut"
+    for (one, left), (other, right) in itertools.combinations(boxes, 2):
+        wide = min(left.x1, right.x1) - max(left.x0, right.x0)
+        high = min(left.y1, right.y1) - max(left.y0, right.y0)
+        if wide > 1 and high > 1:
+            yield f"{one} / {other}"
+
+
+def _beyond_the_ends(canvas: Canvas) -> Iterator[Any]:
+    """Yield the labels of ticks that lie outside their axis, which are not drawn."""
+    for axes in canvas.axes:
+        for place, axis in enumerate((axes.xaxis, axes.yaxis)):
+            low, high = sorted(axis.get_view_interval())
+            for label in axis.get_ticklabels():
+                if not low <= label.get_position()[place] <= high:
+                    yield label
+
+
+@pytest.fixture
+def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
+    """Return the list in which every figure will be that is drawn."""
+    drawn: list[Canvas] = []
+    lay_out = drawing.lay_out
+
+    def lay_out_and_keep(canvas: Canvas, *legend: Any) -> None:
+        lay_out(canvas, *legend)
+        drawn.append(canvas)
+
+    monkeypatch.setattr(drawing, "lay_out", lay_out_and_keep)
+    return drawn
+
+
+def _jobs(material: Material, monkeypatch: pytest.MonkeyPatch) -> Mapping[Any, Callable[[], str | None]]:
+    """Return what draws each figure of the page in each language."""
+    jobs: dict[Any, Callable[[], str | None]] = {}
+    monkeypatch.setattr(page, "start_drawing", jobs.update)
+    page.start_figures(material, LANGUAGES)
+    return jobs
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_texts_of_every_figure_have_room(
+    material: Material, canvases: list[Canvas], monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    """In no figure of the page does one text lie on another, or reach beyond an edge; each says what colours mean."""
+    names = []
+    for (of_language, name), draw in _jobs(material, monkeypatch).items():
+        if of_language == language and draw():
+            names.append(name)
+            assert list(crowded(canvases[-1])) == [], name
+            assert canvases[-1].legends, name
+    kinds = {name.rpartition("-")[2] for name in names}
+    assert kinds >= {"savings", "programs", "timeline", "contexts", "npu_contexts", "speed", "copies", "explanation"}
+    assert kinds >= {"streams_1_memory", "streams_1_over_time", "streams_1_latency", "streams_1_explanation"}
+
+
+def test_texts_of_programs_and_histories_have_room(tmp_path: Path, canvases: list[Canvas]) -> None:
+    """Many programs with many phases and long names, and series of many runs."""
+    for number in range(7):
+        path = trace(tmp_path, f"trace-{number}", [f"phase {place}" for place in range(3 * number + 1)], npu=True)
+        name = f"a program whose name is far too long for the title of a figure {number}"
+        write_programs(tmp_path, [program(name, [Repeat({"run": 5}, path)])], number + 1)
+    histories = histories_in(tmp_path / "history", 24, 4)
+    assert any(history.changes for history in histories)
+    for language in LANGUAGES:
+        texts = texts_of(language)
+        assert programs_figure(programs_in(runs_of(tmp_path)), texts)
+        assert history_figure(histories[:2], texts)
+    for canvas in canvases:
+        assert list(crowded(canvas)) == []
+
+
+def test_a_crowd_is_seen() -> None:
+    """Two texts in one place are found, and one beyond the edge."""
+    canvas = Canvas(figsize=(3, 2), dpi=72)
+    for _ in range(2):
+        canvas.text(0.5, 0.5, "here")
+    canvas.text(0.98, 0.1, "cut off")
+    assert list(crowded(canvas)) == ["cut off is cut", "here / here"]
+
+
+@pytest.mark.parametrize("text", ["内存与上下文, MiB", "NPU memory, MiB", "1,234.5 ±0.1"])
+def test_chinese_characters_are_as_wide_as_high(text: str) -> None:
+    """Matplotlib's font has none of them; others are no narrower than in their own font."""
+    wide = sum(character > "\u2e80" for character in text)
+    assert drawing.text_width(text, 10) >= 10 * wide + 4 * (len(text) - wide)
+    assert drawing.text_width(text, 20) == pytest.approx(2 * drawing.text_width(text, 10))
+
+
+# Figures as files
+
+
+def _file(folder: Path, name: str = "g0-bars") -> ElementTree.Element:
+    return ElementTree.fromstring((write_figures({name: _figure()}, folder) / f"{name}.svg").read_text("utf-8"))
+
+
+def test_a_file_is_whole_by_itself(tmp_path: Path) -> None:
+    """It has its size in pixels, paper under all, its words, fonts with Chinese glyphs and colours of its own."""
+    root = _file(tmp_path)
+    assert root.tag == f"{_SVG}svg"
+    assert root.get("width") == str(WIDTH_PX)
+    assert (root[0].tag, root[0].get("fill")) == (f"{_SVG}rect", "#ffffff")
+    assert _LABEL in [element.text for element in root.iter(f"{_SVG}text")]
+    assert "CJK" in (root.get("font-family") or "")
+    text = (tmp_path / "g0-bars.svg").read_text(encoding="utf-8")
+    assert "currentColor" not in text
+    assert set(re.findall(r"https?://[^\"]+", text)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_names_of_files_are_safe_everywhere(tmp_path: Path) -> None:
+    """Whatever a figure is called, its file's name has letters, digits, dots, dashes and underscores alone."""
+    folder = write_figures({"../G1 Memory/时间: NPU": _figure()}, tmp_path / "figures")
+    (path,) = folder.iterdir()
+    assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*\.svg", path.name)
+    assert list(tmp_path.iterdir()) == [folder]

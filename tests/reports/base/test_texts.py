@@ -1,3 +1,5 @@
+"""The words of the report in each language, and stored messages in them."""
+
 from __future__ import annotations
 
 import json
@@ -5,16 +7,27 @@ import re
 import string
 
 import pytest
+from msgspec.structs import replace
 
 from accounting.sizes import COMPONENTS
+from messages import Message
 from reports.base.texts import LANGUAGES, texts_of
-from reports.results.application_parts import PARTS
 from reports.results.colours import PHASE_COLOURS
+from reports.results.memory import PAGE_KINDS
 from reports.results.questions import OTHER, QUESTIONS
-from reports.sections.resolutions_figure import LINES
+from reports.results.rows import Group
+from reports.sections.answers import answers
+from reports.sections.contexts import RESOLUTION_LINES
+from reports.sections.failures import failures
+from reports.sections.mechanisms import mechanism_reasons
+from reports.sections.tables import memory_sources_table
 from scenarios.catalogue import MODEL_SETS, SCENARIOS
 from targets.outcome import OUTCOMES
+from tests.reports.stored import FAILED, NOT_SUPPORTED, even, group_of, result
 from tests.support import CHECKOUT
+
+ENGLISH, CHINESE = texts_of("en"), texts_of("zh-CN")
+REASON = "Rockchip's runtime runs a context from one thread at a time; a further thread needs a dup"
 
 
 def fields(text: str) -> set[str]:
@@ -48,9 +61,9 @@ def test_every_scenario_and_outcome_has_words(language: str) -> None:
     assert {f"question_{question}" for question in (*QUESTIONS, OTHER)} <= set(words)
     assert {f"component_{component}" for component in (*COMPONENTS, "total", "peak", "left")} <= set(words)
     assert {f"models_of_{name}" for name in MODEL_SETS} <= set(words)
-    assert {f"part_{name}" for name in PARTS} <= set(words)
-    assert {f"line_{name}" for name in LINES} <= set(words)
-    assert {f"mechanism_{each}" for each in ("load", "dup", "shared_context", "shared_weights")} <= set(words)
+    assert {f"part_{name}" for name in PAGE_KINDS} <= set(words)
+    assert {f"line_{name}" for name in RESOLUTION_LINES} <= set(words)
+    assert {f"mechanism_{name}" for name in ("load", "dup", "shared_context", "shared_weights")} <= set(words)
     definitions = {key.partition("_")[2] for key in words if key.startswith("define_")}
     assert definitions == {key.partition("_")[2] for key in words if key.startswith("term_")}
 
@@ -59,3 +72,66 @@ def test_chinese_has_chinese_punctuation() -> None:
     """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
     beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
     assert {key: text for key, text in texts_of("zh-CN").words.items() if beside.search(text)} == {}
+
+
+def test_every_text_is_used() -> None:
+    """A key stands in the code or in a template as it is, or begins as a key does that is put together there."""
+    files = [*(CHECKOUT / "reports").rglob("*.py"), *(CHECKOUT / "reports" / "templates").iterdir()]
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (*files, CHECKOUT / "commands" / "report.py"))
+    whole = set(re.findall(r"[\"']([a-z0-9_]+)[\"']", code))
+    patterns = [
+        re.sub(r"\\{.*?\\}", r"\\w+", re.escape(text)) for text in re.findall(r"f[\"']([\w{}.\[\] ]+)[\"']", code)
+    ]
+    made = re.compile("|".join(pattern for pattern in patterns if "_" in pattern and r"\w+" in pattern))
+    prefixes = tuple(text for text in whole if text.endswith("_"))
+    unused = [key for key in ENGLISH.words if key not in whole and not made.fullmatch(key)]
+    assert [key for key in unused if not key.startswith(prefixes)] == []
+
+
+# Stored messages
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
+    """Return a run in which two scenarios lack the same, one something else, and one crashed."""
+    folder = tmp_path_factory.mktemp("failures")
+    lacking, other = (replace(NOT_SUPPORTED, message=message) for message in (REASON, f"{REASON}!"))
+    infos = [
+        result(folder, "no_reuse", even(40)),
+        result(folder, "shared_context", [], failure=lacking),
+        result(folder, "external_memory", [], failure=lacking),
+        result(folder, "external_mmz", [], failure=other),
+        result(folder, "full_dup", [], failure=FAILED),
+    ]
+    return group_of(folder, *infos)
+
+
+def test_the_first_language_has_the_sentence_itself() -> None:
+    """Sentences were stored in it."""
+    assert ENGLISH.message(REASON) == REASON
+
+
+def test_unknown_messages_stay() -> None:
+    """What a library said, or another version, is shown as it is."""
+    for sentence in ("RuntimeError: it broke: a {b}", "", "the runtime is asleep"):
+        assert CHINESE.message(sentence) == CHINESE.message(Message("text", {"text": sentence})) == sentence
+    assert CHINESE.message(Message("of_tomorrow", {"size": 3})) == "of_tomorrow (size 3)"
+
+
+def test_equal_reasons_are_the_same_in_every_language(group: Group) -> None:
+    """Failures are put together by what is stored, whatever its words."""
+    for texts in (ENGLISH, CHINESE):
+        counts = [reason.scenarios.count(texts("list_separator")) for reason in failures(group, texts)]
+        assert counts == [0, 1, 0]
+
+
+def test_answers_reasons_and_remarks_are_translated(group: Group) -> None:
+    """What failed, why a mechanism does not work, and what a source is for stand in the language of the texts."""
+    crash = CHINESE.message(FAILED.message)
+    assert crash != ENGLISH.message(FAILED.message)
+    assert any(crash in answer for answer in answers(group.rows, CHINESE))
+    crashed, lacking, _ = (reason for *_, reason in mechanism_reasons([group], ["here"], CHINESE))
+    assert (crash in crashed, lacking) == (True, CHINESE.message(REASON))
+    sources = memory_sources_table(group.newest.machine, CHINESE)
+    assert sources is not None
+    assert [cells[2] for _, cells in sources.rows] == ["memory of the process", CHINESE.message("needs root")]

@@ -12,9 +12,15 @@ from msgspec.structs import replace
 
 from accounting.account import Account, ApplicationBuffers
 from reports.base.texts import LANGUAGES, texts_of
-from reports.claims.claims import CLAIMS_COLUMNS, claims_rows, judge_claims, read_claims
-from reports.claims.judges import DOES_NOT_HOLD, HOLDS, JUDGES, OPEN, VERDICTS, Judgement, Phrase, judge
-from reports.claims.table import claim_tests, claims_table
+from reports.claims.claims import (
+    CLAIMS_COLUMNS,
+    claim_tests,
+    claims_records,
+    claims_table,
+    judge_claims,
+    read_claims,
+)
+from reports.claims.judges import CLAIM_VERDICTS, DOES_NOT_HOLD, HOLDS, JUDGES, OPEN, Judgement, Phrase, judge
 from reports.results.labels import group_id
 from reports.results.rows import Group
 from scenarios.catalogue import find_scenario
@@ -52,7 +58,7 @@ def full_dup(storage: Path, **changes: Any) -> Group:
 
 
 def said(judgement: Judgement) -> str:
-    return judgement.reason.said(ENGLISH)
+    return judgement.reason.in_words(ENGLISH)
 
 
 # The data
@@ -91,9 +97,9 @@ def test_every_reason_and_figure_has_words(tmp_path: Path) -> None:
     for each in judge_claims(groups_of(tmp_path)):
         for language in LANGUAGES:
             for phrase in filter(None, (each.judgement.reason, each.judgement.shown)):
-                assert phrase.said(texts_of(language))
+                assert phrase.in_words(texts_of(language))
     words = ENGLISH.words
-    assert {f"claims_{verdict}" for verdict in VERDICTS} <= set(words)
+    assert {f"claims_{verdict}" for verdict in CLAIM_VERDICTS} <= set(words)
 
 
 # Shares of memory
@@ -145,7 +151,7 @@ def test_application_memory_of_the_virtual_board_decides_nothing(tmp_path: Path)
     assert "emulator" in said(judgement)
     assert judgement.shown is not None
     # 11 of 12 contexts without their 6 of 10 MiB.
-    assert "55.0 % of NPU memory" in judgement.shown.said(ENGLISH)
+    assert "55.0 % of NPU memory" in judgement.shown.in_words(ENGLISH)
 
 
 def test_what_was_not_measured_is_open_with_the_reason(tmp_path: Path) -> None:
@@ -229,7 +235,7 @@ def test_fewer_copies_are_counted_with_the_largest_tensors(tmp_path: Path) -> No
     assert judgement.figure is not None
     assert judgement.figure.median == 144 * MIB
     assert judgement.shown is not None
-    assert "latency 0.00 ±0.00 ms less" in judgement.shown.said(ENGLISH)
+    assert "latency 0.00 ±0.00 ms less" in judgement.shown.in_words(ENGLISH)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +303,7 @@ def test_slaves_have_no_weights(tmp_path: Path, account: MakeAccount, verdict: s
     judgement = judge("slaves_without_weights", group, {"scenario": "shared_weights"})
     assert judgement.verdict == verdict
     if judgement.shown:
-        assert "internal tensors 6.00" in judgement.shown.said(ENGLISH)
+        assert "internal tensors 6.00" in judgement.shown.in_words(ENGLISH)
 
 
 def sharing(component: str) -> MakeAccount:
@@ -353,7 +359,7 @@ def test_buffers_of_the_application_are_read_to_the_end(
     assert words in said(judgement)
     if verdict == HOLDS:
         assert judgement.shown is not None
-        assert judgement.shown.said(ENGLISH).endswith("inputs 12/12, outputs 0/36")
+        assert judgement.shown.in_words(ENGLISH).endswith("inputs 12/12, outputs 0/36")
 
 
 @pytest.mark.parametrize(("failure", "verdict"), [(NOT_SUPPORTED, HOLDS), (None, DOES_NOT_HOLD), (FAILED, OPEN)])
@@ -370,7 +376,8 @@ def test_a_claim_is_judged_where_it_is_about_the_runtime(tmp_path: Path) -> None
     """Claims of RKNN stand beside RKNN alone, those of dup beside all."""
     full_dup(tmp_path)
     npu_run(tmp_path, number=2)
-    judged = {(judged.claim.id, judged.group.info.runtime) for judged in judge_claims(groups_of(tmp_path))}
+    groups = groups_of(tmp_path)
+    judged = {(judged.claim.id, groups[judged.group].info.runtime) for judged in judge_claims(groups)}
     assert {("dup_theory", "rknn"), ("dup_theory", "onnxruntime"), ("internal_reuse", "rknn")} <= judged
     assert ("internal_reuse", "onnxruntime") not in judged
 
@@ -389,7 +396,7 @@ def test_a_claim_of_the_mini_runtime_is_judged_on_its_chips(tmp_path: Path) -> N
 
 def test_the_exported_rows_have_their_columns(tmp_path: Path) -> None:
     """Every claim that is about the group has one row, with figures as numbers and reasons in English."""
-    rows = claims_rows(full_dup(tmp_path))
+    rows = claims_records(full_dup(tmp_path))
     assert all(tuple(row) == CLAIMS_COLUMNS for row in rows)
     row = next(row for row in rows if row["claim"] == "full_dup_application")
     assert (row["verdict"], row["figure"], row["spread"], row["unit"]) == (HOLDS, 64.706, 0, "percent")
@@ -405,7 +412,7 @@ def test_the_table_says_claim_verdict_and_figure(tmp_path: Path, language: str) 
     table = claims_table([full_dup(tmp_path)], ["here"], texts)
     assert len(table.heads) == len(table.rows[0][1])
     claim = read_claims()[1]
-    cells = next([cell.text for cell in row] for _, row in table.rows if row[0].text == claim.claim[language])
+    cells = next(list(row) for _, row in table.rows if row[0] == claim.claim[language])
     assert cells[1] == "here"
     assert cells[2].startswith(texts("claims_holds"))
     assert "64.7 ±0.0 %" in cells[3]
@@ -426,4 +433,4 @@ def test_each_claim_has_its_test_and_source_below_the_table(language: str) -> No
 def test_words_of_a_phrase_are_of_the_language() -> None:
     """A scenario in a reason is called as the rest of the page calls it."""
     phrase = Phrase("claims_reason_not_measured", {"scenario": "full_dup"})
-    assert texts_of("zh-CN").scenario("full_dup") in phrase.said(texts_of("zh-CN"))
+    assert texts_of("zh-CN").scenario("full_dup") in phrase.in_words(texts_of("zh-CN"))

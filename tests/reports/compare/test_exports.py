@@ -12,8 +12,7 @@ import jsonschema
 import pandas as pd
 import pytest
 
-from reports.compare.exports import EXPORTS, absent_metrics, export, left_out, name_of
-from reports.compare.long_form import COLUMNS
+from reports.compare.exports import EXPORTS, LONG_COLUMNS, absent_metrics, export_runs, left_out, name_of
 from reports.errors import ReportError
 from scenarios.plan import Model
 from storage.metrics import METRICS, find_metric
@@ -45,7 +44,7 @@ def schema_of(name: str) -> Any:
 
 
 def text_of(runs: list[Run], form: str, *metrics: str) -> str:
-    return export(runs, _FORMS[form], [find_metric(name) for name in metrics])
+    return export_runs(runs, _FORMS[form], [find_metric(name) for name in metrics])
 
 
 @pytest.fixture(scope="module")
@@ -184,9 +183,9 @@ def test_csv_and_json_lines_are_the_same_records(runs: list[Run]) -> None:
     records = [json.loads(line) for line in lines]
     for record in records:
         jsonschema.validate(record, schema_of("record"))
-    assert {tuple(record) for record in records} == {COLUMNS}
+    assert {tuple(record) for record in records} == {LONG_COLUMNS}
     table = pd.read_csv(io.StringIO(text_of(runs, "csv")))
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == LONG_COLUMNS
     assert table["value"].tolist() == [record["value"] for record in records]
     assert table["metric"].tolist() == [record["metric"] for record in records]
     assert len(records) == sum(len(values) for each in runs[0].measured for values in each.values.values())
@@ -284,4 +283,4 @@ def test_models_are_in_the_order_of_the_plan(runs: list[Run]) -> None:
 def test_the_page_explains_every_format_and_column(page: str) -> None:
     """docs/ci.md names each format and each column of the long form, in both languages."""
     words = set(re.findall(r"`([\w-]+)`", (CHECKOUT / "docs" / page).read_text(encoding="utf-8")))
-    assert ({form.name for form in EXPORTS} | set(COLUMNS)) - words == set()
+    assert ({form.name for form in EXPORTS} | set(LONG_COLUMNS)) - words == set()

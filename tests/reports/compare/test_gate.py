@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reports.compare.changes import Changes, compare_runs
-from reports.compare.gate import judge
-from reports.compare.text import verdict_lines
+from reports.compare.gate import GateResult, check_limits
+from reports.compare.text import as_text
 from storage.limits import parse_limit
 from storage.metrics import find_metric
 from tests.reports.compare.short_runs import MIB, measured, run
@@ -20,6 +20,10 @@ def changes(base: dict[str, list[float]], head: dict[str, list[float]], **condit
     return compare_runs(runs[:1], runs[1:], [], METRICS)
 
 
+def lines(changes: Changes, result: GateResult) -> list[str]:
+    return as_text(changes, result).splitlines()
+
+
 def rise(mib: float, spread: float = 0.0) -> Changes:
     around = [-spread, 0, spread]
     base, head = ([(level + offset) * MIB for offset in around] for level in (50, 50 + mib))
@@ -28,32 +32,32 @@ def rise(mib: float, spread: float = 0.0) -> Changes:
 
 def test_a_rise_beyond_the_limit_that_is_no_noise_breaks_it() -> None:
     """Both conditions hold: the build fails."""
-    judgement = judge(rise(5), [parse_limit(f"{MEMORY}:2%+512KiB")])
-    assert not judgement.passed
-    assert len(judgement.broken) == 1
+    result = check_limits(rise(5), [parse_limit(f"{MEMORY}:2%+512KiB")])
+    assert not result.passed
+    assert len(result.broken) == 1
 
 
 def test_a_significant_rise_within_the_limit_passes() -> None:
     """A rise that is told from noise and smaller than allowed fails no build."""
-    judgement = judge(rise(1), [parse_limit(f"{MEMORY}:2%+512KiB")])
-    assert judgement.passed
-    assert not (judgement.broken)
-    assert not (judgement.unsure)
+    result = check_limits(rise(1), [parse_limit(f"{MEMORY}:2%+512KiB")])
+    assert result.passed
+    assert not (result.broken)
+    assert not (result.unsure)
 
 
 def test_a_rise_beyond_the_limit_that_may_be_noise_is_unsure() -> None:
     """It passes, and is said with what would tell."""
     found = rise(5, spread=10)
-    judgement = judge(found, [parse_limit(f"{MEMORY}:2%")])
-    assert judgement.passed
-    assert len(judgement.unsure) == 1
-    said = [line for line in verdict_lines(found, judgement) if line.startswith("unsure")]
+    result = check_limits(found, [parse_limit(f"{MEMORY}:2%")])
+    assert result.passed
+    assert len(result.unsure) == 1
+    said = [line for line in lines(found, result) if line.startswith("unsure")]
     assert "more repeats" in said[0]
 
 
 def test_a_fall_breaks_nothing() -> None:
     """Less memory is no failure."""
-    assert judge(rise(-20), [parse_limit(f"{MEMORY}:0")]).passed
+    assert check_limits(rise(-20), [parse_limit(f"{MEMORY}:0")]).passed
 
 
 def test_of_throughput_a_fall_is_worse() -> None:
@@ -61,32 +65,34 @@ def test_of_throughput_a_fall_is_worse() -> None:
     fall = changes({"throughput": [100.0] * 3}, {"throughput": [50.0] * 3})
     rise = changes({"throughput": [50.0] * 3}, {"throughput": [100.0] * 3})
     limit = parse_limit("throughput:10%")
-    assert (judge(fall, [limit]).passed, judge(rise, [limit]).passed) == (False, True)
+    assert (check_limits(fall, [limit]).passed, check_limits(rise, [limit]).passed) == (False, True)
 
 
 def test_counted_memory_may_be_held_at_nothing() -> None:
     """One byte more of the NPU's memory breaks a limit of 0."""
-    assert not judge(
+    assert not check_limits(
         changes({"npu_memory": [100] * 3}, {"npu_memory": [101] * 3}), [parse_limit("npu_memory:0")]
     ).passed
-    assert judge(changes({"npu_memory": [100] * 3}, {"npu_memory": [100] * 3}), [parse_limit("npu_memory:0")]).passed
+    assert check_limits(
+        changes({"npu_memory": [100] * 3}, {"npu_memory": [100] * 3}), [parse_limit("npu_memory:0")]
+    ).passed
 
 
 def test_a_limit_that_is_held_against_nothing_is_no_pass() -> None:
     """Where no configuration has the metric the gate knows nothing, and says so."""
     found = rise(0)
-    judgement = judge(found, [parse_limit("npu_memory:0")])
-    assert judgement.is_empty
-    assert "NOTHING to hold npu_memory:0 against" in list(verdict_lines(found, judgement))
+    result = check_limits(found, [parse_limit("npu_memory:0")])
+    assert result.is_empty
+    assert "NOTHING to hold npu_memory:0 against" in lines(found, result)
 
 
 def test_what_cannot_be_measured_any_more_fails() -> None:
     """A configuration that crashes has no figure above the limit, and fails the build all the same."""
     base, head = run(1, measured({MEMORY: [50]})), run(2, measured({}, outcome="out_of_memory"))
     found = compare_runs([base], [head], [], METRICS)
-    judgement = judge(found, [parse_limit(f"{MEMORY}:0")])
-    assert not judgement.passed
-    assert any(line.startswith("FAILED onnxruntime full_dup") for line in verdict_lines(found, judgement))
+    result = check_limits(found, [parse_limit(f"{MEMORY}:0")])
+    assert not result.passed
+    assert any(line.startswith("FAILED onnxruntime full_dup") for line in lines(found, result))
 
 
 @pytest.mark.parametrize("busy", [0.0, 50.0])
@@ -94,14 +100,14 @@ def test_speed_on_a_busy_machine_fails_no_build(busy: float) -> None:
     """A latency limit is not broken by what other work did."""
     base, head = run(1, measured({"latency": [1e6] * 3})), run(2, measured({"latency": [9e6] * 3}, busy_percent=busy))
     found = compare_runs([base], [head], [], [find_metric("latency")])
-    assert judge(found, [parse_limit("latency:10%")]).passed == (busy > 0)
+    assert check_limits(found, [parse_limit("latency:10%")]).passed == (busy > 0)
 
 
 def test_a_limit_that_could_not_have_been_seen_says_so() -> None:
     """A pass of few repeats with much noise is no proof, and is not said as one."""
     for spread, blind in ((0.0, 0), (20.0, 1)):
         found = rise(0, spread)
-        judgement = judge(found, [parse_limit(f"{MEMORY}:5MiB")])
-        (passed,) = [line for line in verdict_lines(found, judgement) if line.startswith("passed")]
-        assert judgement.blind == (blind,)
+        result = check_limits(found, [parse_limit(f"{MEMORY}:5MiB")])
+        (passed,) = [line for line in lines(found, result) if line.startswith("passed")]
+        assert result.blind == (blind,)
         assert ("could not have been told" in passed) == bool(blind)

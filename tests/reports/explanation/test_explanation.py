@@ -11,16 +11,16 @@ from accounting.account import Account
 from accounting.sizes import COMPONENTS, ContextMemory
 from reports.explanation.explanation import (
     ACCOUNT,
-    APPLICATION,
+    APPLICATION_MEMORY,
     BASELINE_CONTEXTS,
     EXPLANATION_COLUMNS,
     FIRST_OF_KIND,
-    NPU,
+    NPU_MEMORY,
     OWN_CONTEXTS,
     TOTAL,
     Explanation,
     explain,
-    explanation_rows,
+    explanation_records,
 )
 from reports.results.rows import Row
 from scenarios.plan import Plan
@@ -95,10 +95,10 @@ def test_a_dup_is_predicted_to_share_its_weights_alone(tmp_path: Path) -> None:
     """Of 12 contexts of 10 MiB, 6 of them weights, full dup keeps the weights of one and all else of twelve."""
     names = ("no_reuse_one_model", "full_dup")
     found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
-    assert (found.basis, found.memory) == (ACCOUNT, NPU)
-    assert found.predicted_total.median == (6 + 12 * 4) * MIB
+    assert (found.basis, found.measured.name) == (ACCOUNT, NPU_MEMORY)
+    assert found.predicted.total.median == (6 + 12 * 4) * MIB
     assert (found.predicted_saved.median, found.measured_saved.median) == (66 * MIB, 66 * MIB)
-    assert found.percent(found.predicted_saved) == pytest.approx(55)
+    assert found.percent(found.predicted_saved).median == pytest.approx(55)
     assert set(in_mib(found.error_by_component).values()) == {0}
     assert found.shared == ("weights",)
     assert in_mib(found.own)["weights"] == 0
@@ -130,7 +130,7 @@ def test_a_prediction_uses_no_figure_of_the_scenario(tmp_path: Path) -> None:
     baseline = result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)
     other = result(tmp_path, "full_dup", even(9), npu=with_more("io", 5 * MIB, range(12)))
     found = explained(tmp_path, baseline, other)
-    assert found.predicted_total.median == 54 * MIB
+    assert found.predicted.total.median == 54 * MIB
     assert found.error.median == 60 * MIB
 
 
@@ -139,7 +139,7 @@ def test_one_internal_memory_is_as_large_as_the_largest(tmp_path: Path, scenario
     """Models of 1, 2, 3 and 4 MiB of internal tensors are predicted to share 4, in whatever order they come."""
     names = ("in_turn", scenario)
     found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=by_model) for name in names))
-    assert (in_mib(found.baseline)["internal"], in_mib(found.predicted)["internal"]) == (10, 4)
+    assert (in_mib(found.baseline.sizes)["internal"], in_mib(found.predicted.sizes)["internal"]) == (10, 4)
     assert found.reusing == 3
     assert found.shared == ("internal",)
 
@@ -148,7 +148,7 @@ def test_contexts_share_internal_memory_by_core(tmp_path: Path) -> None:
     """Full dup with internal reuse has one internal memory for each of 2 cores, and one context's weights."""
     names = ("no_reuse_one_model", "full_dup_internal_reuse")
     found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
-    predicted = in_mib(found.predicted)
+    predicted = in_mib(found.predicted.sizes)
     assert (predicted["weights"], predicted["internal"], predicted["register_commands"]) == (6, 2 * 2, 12)
     assert found.shared == ("weights", "internal")
 
@@ -157,8 +157,8 @@ def test_a_thread_on_a_shared_context_adds_nothing(tmp_path: Path) -> None:
     """Twelve threads on one context are predicted to take what one context takes."""
     names = ("no_reuse_one_model", "shared_context")
     found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
-    assert found.predicted_total.median == 10 * MIB
-    assert found.percent(found.predicted_saved) == pytest.approx(found.naive_percent)
+    assert found.predicted.total.median == 10 * MIB
+    assert found.percent(found.predicted_saved).median == pytest.approx(found.naive_percent)
     assert found.shared == COMPONENTS
 
 
@@ -171,7 +171,7 @@ def test_memory_of_no_context_is_other(tmp_path: Path) -> None:
 
     names = ("no_reuse_one_model", "full_dup")
     found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=account) for name in names))
-    assert in_mib(found.predicted)["other"] == 3
+    assert in_mib(found.predicted.sizes)["other"] == 3
     assert found.error.median == 0
 
 
@@ -179,9 +179,9 @@ def test_what_a_source_does_not_tell_apart_stays_unknown(tmp_path: Path) -> None
     """By the runtime's own words input and output are unknown in the prediction and in the error, not zero."""
     names = ("no_reuse_one_model", "full_dup")
     found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=runtime_account) for name in names))
-    assert found.predicted["io"] is None
+    assert found.predicted.sizes["io"] is None
     assert found.error_by_component["io"] is None
-    assert in_mib(found.predicted)["weights"] == 6
+    assert in_mib(found.predicted.sizes)["weights"] == 6
     assert found.error.median == 0
 
 
@@ -189,7 +189,7 @@ def test_accounts_of_two_sources_are_not_compared(tmp_path: Path) -> None:
     """A ledger against the runtime's own words explains nothing; application memory does."""
     baseline = result(tmp_path, "no_reuse_one_model", even(4), npu=npu_account)
     found = explained(tmp_path, baseline, result(tmp_path, "full_dup", even(3), npu=runtime_account))
-    assert found.memory == APPLICATION
+    assert found.measured.name == APPLICATION_MEMORY
 
 
 def test_the_second_context_of_a_kind_stands_for_all_further_ones(tmp_path: Path) -> None:
@@ -198,8 +198,8 @@ def test_the_second_context_of_a_kind_stands_for_all_further_ones(tmp_path: Path
     own = [[size * MIB for size in costs]] * 3
     baseline = result(tmp_path, "no_reuse_one_model", even(40))
     found = explained(tmp_path, baseline, result(tmp_path, "full_dup", own))
-    assert (found.basis, found.memory) == (FIRST_OF_KIND, APPLICATION)
-    assert in_mib(found.predicted) == {"import": 30, "loaded": 40, "reusing": 25 + 10 * 10, "at_once": 0}
+    assert (found.basis, found.measured.name) == (FIRST_OF_KIND, APPLICATION_MEMORY)
+    assert in_mib(found.predicted.sizes) == {"import": 30, "loaded": 40, "reusing": 25 + 10 * 10, "at_once": 0}
     assert in_mib(found.error_by_component) == {"import": 0, "loaded": 0, "reusing": 3, "at_once": 0}
     assert in_mib(found.own)["reusing"] == pytest.approx((25 + 9 * 10 + 13) / 11)
     assert found.unshared is not None
@@ -219,9 +219,9 @@ def test_running_at_the_same_time_is_predicted_from_the_baseline(tmp_path: Path)
     """What the whole is more than the import and the contexts is a component, expected as large as before."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
     found = explained(tmp_path, *(with_more_memory(info, more * MIB) for info, more in zip(infos, (24, 7))))
-    assert in_mib(found.predicted)["at_once"] == 24
+    assert in_mib(found.predicted.sizes)["at_once"] == 24
     assert in_mib(found.error_by_component)["at_once"] == -17
-    assert found.baseline_total.median == IMPORTED + (12 * 40 + 24) * MIB
+    assert found.baseline.total.median == IMPORTED + (12 * 40 + 24) * MIB
 
 
 def test_what_is_copied_no_more_is_predicted_to_be_saved(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_what_is_copied_no_more_is_predicted_to_be_saved(tmp_path: Path) -> None
     infos = [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))]
     found = explained(tmp_path, *infos)
     assert found.basis == BASELINE_CONTEXTS
-    assert in_mib(found.predicted)["loaded"] == 12 * 37
+    assert in_mib(found.predicted.sizes)["loaded"] == 12 * 37
     assert found.error.median == 12 * MIB
     assert (found.naive_percent, found.naive_saved_bytes, found.claim_is_reached) == (None, None, False)
 
@@ -245,8 +245,8 @@ def test_spreads_of_both_sides_add(tmp_path: Path) -> None:
     """The error may be as large as both ranges together, and each side keeps its own."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=0.5)), result(tmp_path, "full_dup", dup(40, 10))]
     found = explained(tmp_path, *infos)
-    assert found.baseline_total.spread == 6 * MIB
-    assert found.measured_total.spread == 0
+    assert found.baseline.total.spread == 6 * MIB
+    assert found.measured.total.spread == 0
     assert found.measured_saved.spread == 6 * MIB
 
 
@@ -264,13 +264,13 @@ def test_only_what_was_compared_is_explained(tmp_path: Path) -> None:
     failed = last_row(tmp_path, baseline, result(tmp_path, "full_dup", [], failure=FAILED))
     assert failed.baseline is not None
     assert [explain(row) for row in (alone, failed, failed.baseline)] == [None, None, None]
-    assert explanation_rows(failed) == []
+    assert explanation_records(failed) == []
 
 
 def test_exported_rows_add_up(tmp_path: Path) -> None:
     """Each component and the total is a row of whole bytes; the claim is of the total alone."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
-    rows = explanation_rows(last_row(tmp_path, *infos))
+    rows = explanation_records(last_row(tmp_path, *infos))
     assert [tuple(row) for row in rows] == [EXPLANATION_COLUMNS] * 5
     *parts, total = rows
     assert total["component"] == TOTAL

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from reports.base.drawing import Drawing
 from reports.base.texts import texts_of
-from reports.explanation.figure import explanation_colours, explanation_figure
+from reports.explanation.figure import explanation_figure
+from reports.results.colours import COMPONENT_COLOURS
+from reports.results.rows import Row
 from tests.reports.stored import (
     FAILED,
     MIB,
@@ -24,31 +26,38 @@ from tests.reports.stored import (
 ENGLISH = texts_of("en")
 
 
-def both(drawing: Drawing | None) -> tuple[str, str]:
-    """Return the figure in its two widths."""
-    assert drawing is not None
-    return drawing.wide, drawing.narrow
+def figure(rows: Sequence[Row]) -> str:
+    """Return the figure."""
+    svg = explanation_figure(rows, ENGLISH)
+    assert svg is not None
+    return svg
+
+
+def legend(svg: str) -> list[str]:
+    """Return the components that the legend names."""
+    names = [ENGLISH(key) for key in ENGLISH.words if key.startswith("component_")]
+    return [text for text in re.findall(r">([^<]+)</text>", svg) if text in names]
 
 
 def measured_bars(svg: str) -> list[tuple[float, float]]:
     """Return where each solid bar begins and ends, from the first one down."""
     bars: dict[str, list[float]] = {}
-    for path in re.findall(r'd="M([^"]+)z"[^>]*style="fill:#\w{6}"', svg):
-        numbers = path.split()
-        bars.setdefault(numbers[1], []).extend(map(float, numbers[::2]))
+    for path in re.findall(r'd="M ([^"]+) z ?"[^>]*clip-path[^>]*style="fill: #\w{6}"', svg):
+        points = [point.split() for point in re.split(" [ML] ", path)]
+        bars.setdefault(points[0][1], []).extend(float(x) for x, _ in points)
     return [(min(places), max(places)) for places in bars.values()]
 
 
 def test_each_lane_says_what_its_number_is(tmp_path: Path) -> None:
-    """A baseline has one bar; a scenario has claim, prediction and measurement, in both widths."""
+    """A baseline has one bar; a scenario has claim, prediction and measurement."""
     names = ("no_reuse_one_model", "full_dup")
     rows = group_of(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names)).rows
-    for svg in both(explanation_figure(rows, ENGLISH)):
-        for text in ("No reuse, one model", "120.00 measured", "Full dup", "10.00 claimed", "54.00 predicted"):
-            assert f">{text}<" in svg
-        assert svg.count(" predicted<") == svg.count(" claimed<") == 1
-        assert svg.count(" measured<") == 2
-        assert ">NPU memory, MiB<" in svg
+    svg = figure(rows)
+    for text in ("No reuse, one model", "120.00 measured", "Full dup", "10.00 claimed", "54.00 predicted"):
+        assert f">{text}<" in svg
+    assert svg.count(" predicted<") == svg.count(" claimed<") == 1
+    assert svg.count(" measured<") == 2
+    assert ">NPU memory, MiB<" in svg
 
 
 def test_application_memory_is_drawn_by_what_contexts_took(tmp_path: Path) -> None:
@@ -56,39 +65,35 @@ def test_application_memory_is_drawn_by_what_contexts_took(tmp_path: Path) -> No
     rows = group_of(
         tmp_path, result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))
     ).rows
-    for svg in both(explanation_figure(rows, ENGLISH)):
-        assert ">180.0 measured<" in svg
-        assert ">application memory (PSS), MiB<" in svg
-    assert list(explanation_colours(rows, ENGLISH)) == [
-        "Import of the runtime",
-        "Contexts that reuse nothing",
-        "Contexts that reuse another one",
-    ]
+    svg = figure(rows)
+    assert ">180.0 measured<" in svg
+    assert ">application memory (PSS), MiB<" in svg
+    assert legend(svg) == ["Import of the runtime", "Contexts that reuse nothing", "Contexts that reuse another one"]
 
 
 def test_colours_are_those_of_the_components_that_are_there(tmp_path: Path) -> None:
     """A component that nothing takes has no colour in the legend, and no two have the same."""
     write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)])
-    colours = explanation_colours(groups_of(tmp_path)[0].rows, ENGLISH)
-    assert list(colours) == ["Weights", "Internal tensors", "Register commands", "Task list", "Input and output"]
-    assert len(set(colours.values())) == len(colours)
+    svg = figure(groups_of(tmp_path)[0].rows)
+    assert legend(svg) == ["Weights", "Internal tensors", "Register commands", "Task list", "Input and output"]
+    assert [svg.count(colour) for colour in COMPONENT_COLOURS.values()] == [2, 2, 2, 2, 2, 0]
 
 
 def test_what_nobody_claims_has_no_such_lane(tmp_path: Path) -> None:
     """Zero copy reuses no context: there is a prediction beside the measurement, and no claim."""
     write_run(tmp_path, [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))])
-    for svg in both(explanation_figure(groups_of(tmp_path)[0].rows, ENGLISH)):
-        assert "claimed" not in svg
-        assert svg.count(" predicted<") == 1
+    svg = figure(groups_of(tmp_path)[0].rows)
+    assert "claimed" not in svg
+    assert svg.count(" predicted<") == 1
 
 
 def test_variants_are_left_out(tmp_path: Path) -> None:
     """Scenarios that show the same mechanism at another size are in the table alone."""
     names = ("copied_io", "zero_copy_io", "copied_io_1080p", "zero_copy_io_1080p")
     write_run(tmp_path, [result(tmp_path, name, even(40)) for name in names])
-    for svg in both(explanation_figure(groups_of(tmp_path)[0].rows, ENGLISH)):
-        assert ">Zero-copy input and output<" in svg
-        assert "1080p" not in svg
+    svg = figure(groups_of(tmp_path)[0].rows)
+    assert ">Zero-copy input and output<" in svg
+    assert "1080p" not in svg
 
 
 def test_what_was_given_back_is_off_the_bar(tmp_path: Path) -> None:
@@ -97,15 +102,14 @@ def test_what_was_given_back_is_off_the_bar(tmp_path: Path) -> None:
     infos[1] = with_more_memory(infos[1], -24 * MIB)
     write_run(tmp_path, infos)
     rows = groups_of(tmp_path)[0].rows
-    for svg in both(explanation_figure(rows, ENGLISH)):
-        (left, whole), (begin, end) = measured_bars(svg)
-        assert begin == pytest.approx(left)
-        assert (end - left) / (whole - left) == pytest.approx(156 / 510, rel=0.01)
-    assert "Running at the same time" not in explanation_colours(rows, ENGLISH)
+    svg = figure(rows)
+    (left, whole), (begin, end) = measured_bars(svg)
+    assert begin == pytest.approx(left)
+    assert (end - left) / (whole - left) == pytest.approx(156 / 510, rel=0.01)
+    assert "Running at the same time" not in legend(svg)
 
 
 def test_without_measurements_there_is_no_figure(tmp_path: Path) -> None:
     """A failure alone leaves nothing to draw."""
     rows = group_of(tmp_path, result(tmp_path, "no_reuse", [], failure=FAILED)).rows
     assert explanation_figure(rows, ENGLISH) is None
-    assert explanation_colours(rows, ENGLISH) == {}

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
 from reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
+from reports.results.labels import labels_of
 from reports.results.rows import Row
 from tests.reports.explanation.test_explanation import nothing_further, with_more
 from tests.reports.stored import MIB, dup, even, group_of, groups_of, npu_account, result, with_more_memory, write_run
@@ -41,7 +42,7 @@ def test_claim_prediction_and_measurement_stand_beside_each_other(tmp_path: Path
     table = explanation_table(npu_rows(tmp_path), ENGLISH)
     assert table is not None
     basis = "the plan and the baseline's account"
-    assert [[cell.text for cell in cells] for _, cells in table.rows] == [
+    assert [list(cells) for _, cells in table.rows] == [
         [
             "Full dup",
             "91.7",
@@ -143,7 +144,7 @@ def test_the_summary_names_the_largest_error(tmp_path: Path) -> None:
     npu_rows(tmp_path / "npu")
     application_rows(tmp_path / "application")
     groups = [groups_of(tmp_path / name)[0] for name in ("npu", "application")]
-    assert prediction_summary(groups, ENGLISH) == [
+    assert prediction_summary(groups, labels_of(groups, ENGLISH), ENGLISH) == [
         "RKNN 1.6.0, python: the predictions (2) are off by 5.3 % of the baseline's NPU memory in the median"
         ", and by 10.0 % at most (Zero-copy input and output).",
         "ONNX Runtime 1.2.3, python: the predictions (1) are off by 0.6 % of the baseline's "
@@ -157,14 +158,14 @@ def test_baselines_alone_need_no_explanation(tmp_path: Path) -> None:
     groups = groups_of(tmp_path)
     assert explanation_table(groups[0].rows, ENGLISH) is None
     assert explanation_sentences(groups[0].rows, ENGLISH) == []
-    assert prediction_summary(groups, ENGLISH) == []
+    assert prediction_summary(groups, ["here"], ENGLISH) == []
 
 
 def test_languages_explain_the_same(tmp_path: Path) -> None:
     """Every language has as many rows and sentences, with the same numbers."""
     rows = npu_rows(tmp_path)
     tables = [explanation_table(rows, texts_of(language)) for language in LANGUAGES]
-    numbers = [[[cell.text for cell in cells if cell.number] for _, cells in each.rows] for each in tables if each]
+    numbers = [[list(cells[1:8]) for _, cells in table.rows] for table in tables if table]
     assert len(numbers) == len(LANGUAGES)
     assert all(each == numbers[0] for each in numbers)
     assert len({len(explanation_sentences(rows, texts_of(language))) for language in LANGUAGES}) == 1

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import msgspec
 
+from reports.history.series import History, histories_of
 from scenarios.catalogue import SCENARIOS
+from storage.metrics import find_metric
 from storage.result import Result
 from storage.run_file import Commit, MachineInfo
+from storage.runs import Run, read_runs
 from tests.reports.stored import FAILED, MACHINE, MIB, changed, dup, even, result, with_memory, with_speed, write_run
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
@@ -35,6 +38,13 @@ def make_history(storage: Path, runs: int, configurations: int, machine: Machine
         write_run(storage, infos, number + 1, at, Commit(id=f"{number + 1:040x}"[::-1]), machine)
         count += len(infos)
     return count
+
+
+def histories_in(storage: Path, runs: int, configurations: int) -> list[History]:
+    """Write so many runs, and return the histories of memory and latency."""
+    make_history(storage, runs, configurations)
+    metrics = [find_metric(name) for name in ("application_memory", "latency")]
+    return histories_of([run for run in read_runs(storage) if isinstance(run, Run)], metrics)
 
 
 def _configurations(storage: Path, count: int) -> Iterator[Result]:

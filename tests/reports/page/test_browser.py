@@ -1,9 +1,7 @@
-"""The page in a real browser: headless Chromium, driven by selenium; skipped plainly where there is none."""
+"""The pages in a real browser: headless Chromium, driven by selenium; skipped plainly where there is none."""
 
 from __future__ import annotations
 
-import base64
-import itertools
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,13 +11,9 @@ from typing import Any
 import pytest
 
 from reports.base.texts import LANGUAGES, texts_of
-from reports.page.figures import figures_of
-from reports.page.page import write_page
-from reports.page.reading import read_material, to_be_shown
-from reports.results.questions import question_of
-from scenarios.catalogue import SCENARIOS
-from tests.reports.stored import even, full_run, npu_run, result, write_run
-from tests.reports.stored_streams import published_run
+from reports.history.page import HistoryPage
+from tests.reports.conftest import WrittenReport
+from tests.reports.history.history_storage import histories_in
 
 _BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _DRIVER = shutil.which("chromedriver")
@@ -27,30 +21,37 @@ _FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
     "--disable-background-networking --disable-component-update --disable-sync"
 )
-_WIDTHS, _SCHEMES = (1280, 860, 390), ("light", "dark")
 
 pytestmark = pytest.mark.skipif(
     not (_BROWSER and _DRIVER),
     reason="no Chromium with its driver (Debian: apt install chromium chromium-driver)",
 )
 
-#: Every pair of texts of a visible figure whose boxes share more than a pixel in both directions.
+#: Every pair of texts of a figure whose boxes share more than a pixel in both directions.
 _OVERLAPS = """
-const found = [];
+const pairs = [];
 for (const svg of document.querySelectorAll('figure svg')) {
-  if (!svg.checkVisibility()) continue;
   const texts = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
   texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
     if (Math.min(p.right, q.right) - Math.max(p.left, q.left) > 1 &&
-        Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top) > 1) found.push(a + ' / ' + b);
+        Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top) > 1) pairs.push(a + ' / ' + b);
   }));
 }
-return found;
+return pairs;
 """
-#: Height in CSS pixels of the smallest text of a visible figure.
+#: Texts of a figure that reach beyond its edges.
+_CUT = """
+return [...document.querySelectorAll('figure svg')].flatMap(svg => {
+  const edge = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter(text => {
+    const box = text.getBoundingClientRect();
+    return box.left < edge.left - 1 || box.right > edge.right + 1 || box.bottom > edge.bottom + 1;
+  }).map(text => text.textContent);
+});
+"""
+#: Height in CSS pixels of the smallest text of a figure.
 _SMALLEST_TEXT = """
-return Math.min(...[...document.querySelectorAll('figure svg')].filter(svg => svg.checkVisibility()).flatMap(
-  svg => [...svg.querySelectorAll('text')].map(text => text.getBoundingClientRect().height)));
+return Math.min(...[...document.querySelectorAll('figure svg text')].map(text => text.getBoundingClientRect().height));
 """
 #: The least contrast ratio (WCAG 2.1, relative luminance) of the texts of the page to what is behind them.
 _CONTRAST = """
@@ -65,7 +66,7 @@ const ratio = element => {
   const values = [light(getComputedStyle(element).color), light(paper(element))].sort((a, b) => b - a);
   return (values[0] + 0.05) / (values[1] + 0.05);
 };
-const names = 'p, li, td, th, a, summary, figcaption, h1, h2, h3, h4, dt, dd, label';
+const names = 'p, li, td, th, a, summary, figcaption, h1, h2, h3, h4, dt, dd, label, figure svg';
 return Math.min(...[...document.querySelectorAll(names)]
   .filter(element => element.checkVisibility()).map(ratio));
 """
@@ -76,33 +77,14 @@ const controls = [...document.querySelectorAll('a, button, input, summary, .scro
 const named = e => (e.getAttribute('aria-labelledby') || e.closest('label') || e.textContent.trim());
 return controls.filter(e => e.tabIndex < 0 || (e.tagName !== 'PRE' && !named(e))).map(e => e.outerHTML.slice(0, 80));
 """
-#: The texts that are shown, below the heading of the page.
-_SHOWN = "return document.querySelector('main').innerText"
 
 
-def _stored_cpu(folder: Path) -> None:
-    """Store dup, copies and streams on a CPU."""
-    full_run(folder)
-    ways = [each.name for each in SCENARIOS if question_of(each.name, each.baseline) == "io_copies"]
-    costs = {name: even(2 + place % 5, spread=1) for place, name in enumerate(ways)}
-    write_run(folder, [result(folder, name, costs[name]) for name in ways], number=2)
-    published_run(folder, 3)
-
-
-def _stored_npu(folder: Path) -> None:
-    """Store all on a virtual board and on one that computes."""
-    npu_run(folder)
-    npu_run(folder, number=2, computes=True)
-
-
-@pytest.fixture(scope="module", params=[_stored_cpu, _stored_npu])
-def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the path of a page."""
-    folder = tmp_path_factory.mktemp("browser")
-    request.param(folder / "storage")
-    material = read_material([folder / "storage"], None)
-    shown = to_be_shown(material.groups)
-    return write_page(material, shown, figures_of(shown), folder / "report", LANGUAGES[0])
+@pytest.fixture(scope="module")
+def history_page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the path of a history's page by language."""
+    folder = tmp_path_factory.mktemp("history")
+    histories = histories_in(folder / "storage", 24, 4)
+    return dict(zip(LANGUAGES, HistoryPage(histories).write(folder / "report", LANGUAGES[0], None)))
 
 
 @pytest.fixture(scope="module")
@@ -119,113 +101,87 @@ def browser() -> Iterator[Any]:
     driver.quit()
 
 
-def show(browser: Any, page: Path, width: int = 1280, scheme: str = "light", language: str = LANGUAGES[0]) -> None:
-    emulate = browser.execute_cdp_cmd
-    emulate(
-        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    )
-    emulate("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+def set_width(browser: Any, width: int) -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def show(browser: Any, page: Path, width: int = 1280, scheme: str = "light") -> None:
+    set_width(browser, width)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     browser.get(page.as_uri())
-    choose(browser, language)
+    browser.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
 
 
-def choose(browser: Any, language: str) -> None:
-    browser.execute_script(f"document.getElementById('language-{language}').click()")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("width", "scheme"), list(itertools.product(_WIDTHS, _SCHEMES)))
-def test_page_reads_well(browser: Any, report: Path, language: str, width: int, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("language", "width", "scheme"), [("en", 1280, "light"), ("zh-CN", 1280, "dark"), ("zh-CN", 400, "light")]
+)
+@pytest.mark.parametrize("name", ["report", "history"])
+def test_page_reads_well(
+    browser: Any,
+    written: WrittenReport,
+    history_page: dict[str, Path],
+    name: str,
+    language: str,
+    width: int,
+    scheme: str,
+) -> None:
     """No console message, nothing wider than the window, texts that are readable, apart, and clear of their ground."""
-    show(browser, report, width, scheme, language)
+    show(browser, (written.paths if name == "report" else history_page)[language], width, scheme)
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script(_OVERLAPS) == []
+    assert browser.execute_script(_CUT) == []
     assert browser.execute_script(_SMALLEST_TEXT) >= 11
     assert browser.execute_script(_CONTRAST) >= 4.5
-    picture = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {})["data"])
-    assert picture.startswith(b"\x89PNG")
-    assert len(picture) > 10_000
+    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background)[:3])) > 380) == (scheme == "light")
 
 
-def test_schemes_differ(browser: Any, report: Path) -> None:
-    """The page follows the reader's scheme: its background is not the same in light and dark."""
-    colours = set()
-    for scheme in _SCHEMES:
-        show(browser, report, scheme=scheme)
-        colours.add(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
-    assert len(colours) == len(_SCHEMES)
+def test_languages_are_changed_in_place(browser: Any, written: WrittenReport) -> None:
+    """The link leads to the same place of the page in the other language, and back."""
+    show(browser, written.paths["en"])
+    browser.find_element("css selector", 'a[href="#speed"]').click()
+    for language in reversed(LANGUAGES):
+        browser.find_element("css selector", f'a[hreflang="{language}"]').click()
+        assert browser.current_url == f"{written.paths[language].as_uri()}#speed"
+        assert browser.execute_script("return document.documentElement.lang") == language
+        assert texts_of(language)("title") in browser.title
 
 
-def test_language_is_switched_in_the_page(browser: Any, report: Path) -> None:
-    """The switch changes every text, those of figures too, the document's language and its title; and back again."""
-    show(browser, report)
-    english = browser.execute_script(_SHOWN)
-    figure = "return [...document.querySelectorAll('figure .wide text')].map(t => t.textContent && t.getBBox().width)"
-    assert texts_of("en")("section_answer") in english
-    assert not re.search("[\u3400-\u9fff]", english)
-    choose(browser, "zh-CN")
-    chinese = browser.execute_script(_SHOWN)
-    assert texts_of("zh-CN")("section_answer") in chinese
-    assert texts_of("en")("section_answer") not in chinese
-    assert browser.execute_script("return document.documentElement.lang") == "zh-CN"
-    assert texts_of("zh-CN")("title") in browser.title
-    widths = browser.execute_script(figure)
-    choose(browser, "en")
-    assert browser.execute_script(_SHOWN) == english
-    assert browser.execute_script(figure) != widths
-
-
-def test_a_column_sorts_by_number_both_ways(browser: Any, report: Path) -> None:
+def test_a_column_sorts_by_number_both_ways(browser: Any, written: WrittenReport) -> None:
     """A press on a head sorts by its numbers, and says so; another press turns the order round; a dash stays last."""
-    show(browser, report)
+    show(browser, written.paths["en"])
     table = browser.find_element("css selector", "#dup table.sortable")
     heads = table.find_elements("css selector", "thead th")
     column = next(place for place, head in enumerate(heads) if "n" in head.get_attribute("class").split())
     for direction, reverse in (("ascending", False), ("descending", True)):
         heads[column].find_element("css selector", "button").send_keys(" ")
         assert heads[column].get_attribute("aria-sort") == direction
-        cells = [
-            row.find_elements("css selector", "th, td")[column].text
-            for row in table.find_elements("css selector", "tbody tr")
-        ]
+        cells = browser.execute_script(
+            "return [...arguments[0].tBodies[0].rows].map(row => row.cells[arguments[1]].innerText)", table, column
+        )
         numbers = [float(cell.split()[0].replace(",", "")) for cell in cells if cell != "-"]
         assert numbers == sorted(numbers, reverse=reverse)
         assert cells[len(numbers) :] == ["-"] * (len(cells) - len(numbers))
 
 
-def test_rows_are_filtered(browser: Any, report: Path) -> None:
+def test_rows_are_filtered(browser: Any, written: WrittenReport) -> None:
     """What is typed above a long table leaves the rows that have it; without it all are back."""
-    show(browser, report)
-    field = next(each for each in browser.find_elements("css selector", ".filter input") if each.is_displayed())
-    rows = browser.execute_script(
-        "return [...arguments[0].closest('.filter').nextElementSibling.querySelectorAll('tbody tr')]", field
-    )
-    wanted = rows[-1].find_element("css selector", "th").text
-    field.send_keys(wanted)
-    left = [row for row in rows if row.is_displayed()]
-    assert 0 < len(left) < len(rows)
-    assert all(wanted in row.text for row in left)
-    field.send_keys(*["\b"] * len(wanted))
-    assert all(row.is_displayed() for row in rows)
+    show(browser, written.paths["en"])
+    field = browser.find_element("css selector", "#answer .filter input")
+    visible = "return [...document.querySelectorAll('#answer tbody tr')].filter(r => r.checkVisibility()).length"
+    count = browser.execute_script(visible)
+    field.send_keys("Lean")
+    assert browser.execute_script(visible) == 1
+    field.send_keys(*["\b"] * 4)
+    assert browser.execute_script(visible) == count > 10
 
 
-def test_groups_are_chosen(browser: Any, report: Path) -> None:
-    """A box that is cleared hides its group in every section, and brings it back."""
-    show(browser, report)
-    box = browser.find_element("id", "show-g0")
-    visible = "return [...document.querySelectorAll('.g0')].filter(e => e.checkVisibility()).length"
-    before = browser.execute_script(visible)
-    assert before > 10
-    box.click()
-    assert browser.execute_script(visible) == 0
-    box.click()
-    assert browser.execute_script(visible) == before
-
-
-def test_keyboard_and_screen_readers_reach_everything(browser: Any, report: Path) -> None:
+def test_keyboard_and_screen_readers_reach_everything(browser: Any, written: WrittenReport) -> None:
     """Every control is in the order of the tabulator and has a name; headings skip no level; figures have a name."""
-    show(browser, report)
+    show(browser, written.paths["en"])
     assert browser.execute_script(_UNREACHABLE) == []
     levels = browser.execute_script("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
     assert levels[0] == 1
@@ -237,46 +193,36 @@ def test_keyboard_and_screen_readers_reach_everything(browser: Any, report: Path
     assert browser.execute_script(unnamed) == 0
 
 
-def test_without_scripts_languages_and_groups_can_be_chosen(browser: Any, report: Path) -> None:
-    """With scripts turned off the tables are whole, and the boxes still choose language and groups."""
+def test_without_scripts_groups_can_be_chosen(browser: Any, written: WrittenReport) -> None:
+    """With scripts turned off tables are whole, and a box that is cleared hides its group in every section."""
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        browser.get(report.as_uri())
+        browser.get(written.paths["en"].as_uri())
         assert browser.find_elements("css selector", "th button, .filter") == []
-        browser.find_element("id", "language-zh-CN").click()
-        assert browser.find_element("css selector", "#answer h2").text == texts_of("zh-CN")("section_answer")
         assert browser.find_element("css selector", "#answer table").is_displayed()
-        browser.find_element("id", "show-g0").click()
-        assert not browser.find_element("css selector", "section.part.g0").is_displayed()
+        part = browser.find_element("css selector", "#dup section.part.g0")
+        box = browser.find_element("id", "show-g0")
+        for is_shown in (False, True):
+            box.click()
+            assert part.is_displayed() == is_shown
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_prints_whole(browser: Any, report: Path) -> None:
+def test_prints_whole(browser: Any, written: WrittenReport) -> None:
     """On paper nothing is cut at the side, opened parts neither, and controls are gone; closed parts take no room."""
-    show(browser, report)
-    assert not browser.find_element("css selector", "details").get_attribute("open")
+    show(browser, written.paths["en"])
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    # A4 across, less its margins, in CSS pixels.
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 1040, "height": 710, "deviceScaleFactor": 1, "mobile": False}
-    )
     try:
-        assert not browser.find_element("css selector", "details summary").is_displayed()
-        browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
-        assert not browser.find_element("css selector", ".switch").is_displayed()
+        # A4 across, less its margins, in CSS pixels.
+        set_width(browser, 1040)
         wide = (
-            "return [...document.querySelectorAll('table, figure')].filter(e => e.checkVisibility() && "
-            "e.getBoundingClientRect().right > 1041).map(e => e.innerText.slice(0, 60))"
+            "return [...document.querySelectorAll('table, figure svg')].filter(e => e.checkVisibility() && "
+            "e.getBoundingClientRect().right > 1041).map(e => e.innerHTML.slice(0, 60))"
         )
         assert browser.execute_script(wide) == []
-        # A browser may ask for the width of a sheet that stands upright.
-        browser.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": 700, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
-        )
-        assert browser.find_element("css selector", "figure .wide").is_displayed()
-        printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
-        assert base64.b64decode(printed["data"]).startswith(b"%PDF")
+        assert not browser.find_element("css selector", "a[hreflang]").is_displayed()
+        browser.execute_script("document.querySelector('details').open = false")
+        assert not browser.find_element("css selector", "details summary").is_displayed()
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

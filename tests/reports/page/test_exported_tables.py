@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from reports.page.exported_tables import TABLE_FORMATS, TABLES, write_tables
+from reports.base.table import TABLE_FORMATS
+from reports.page.exported_tables import TABLES, write_tables
 from reports.page.material import Material
 from reports.results.published import published_rows
-from reports.results.rows import compare
+from reports.results.rows import group_results
 from targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
@@ -87,7 +88,7 @@ def document_of(folder: Path, table: str) -> dict[str, Any]:
 def material_of(storage: Path) -> Material:
     """Return all that the storage holds, with the published rows."""
     files = runs_of(storage)
-    return Material(compare(files), published_rows(), files=files)
+    return Material(group_results(files), published_rows(), files=files)
 
 
 @pytest.fixture(scope="module")

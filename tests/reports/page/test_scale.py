@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.report_scale import make_storage
-from reports.results.rows import compare
+from reports.results.rows import group_results
 from scenarios.catalogue import SCENARIOS
 from tests.reports.stored import runs_of
 
@@ -16,7 +16,7 @@ def test_a_storage_has_the_results_that_were_asked_for(tmp_path: Path) -> None:
     assert make_storage(tmp_path, 6 * per_run + 1) == 7 * per_run
     files = runs_of(tmp_path)
     assert [len(file.results) for file in files] == [per_run] * 7
-    groups = compare(files)
+    groups = group_results(files)
     assert len(groups) == 12
     assert sum(len(group.rows) for group in groups) == 6 * per_run
     assert {row.outcome for group in groups for row in group.rows} == {"ok"}

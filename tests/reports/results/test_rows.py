@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.results.rows import Group
+from reports.base.statistics import Figure
+from reports.results.rows import Group, newest_groups
+from reports.results.savings import NPU, OVER_BASELINE
 from scenarios.plan import Model
 from tests.reports.stored import (
     FAILED,
@@ -16,6 +18,7 @@ from tests.reports.stored import (
     group_of,
     groups_of,
     npu_account,
+    numbers,
     result,
     row_of,
     write_run,
@@ -25,10 +28,9 @@ from tests.reports.stored import (
 def test_saving_is_that_of_the_chosen_figures(full_group: Group) -> None:
     """12 contexts of 40 MiB against 40 + 11 x 10 MiB save 330 MiB: of 510 in all, of 480 over the baseline."""
     full = row_of(full_group, "full_dup")
-    assert full.saved is not None
-    assert full.saved.median == 330 * MIB
-    assert full.saved_percent == pytest.approx(100 * 330 / 510)
-    assert full.saved_over_baseline_percent == pytest.approx(100 * 330 / 480)
+    assert full.saved() == Figure(330 * MIB, 0)
+    assert numbers(full.saved_percent()) == pytest.approx((100 * 330 / 510, 0))
+    assert numbers(full.saved_percent(OVER_BASELINE)) == pytest.approx((100 * 330 / 480, 0))
 
 
 def test_baseline_has_the_same_models(full_group: Group) -> None:
@@ -46,7 +48,7 @@ def test_no_saving_without_the_same_models(tmp_path: Path) -> None:
     others = (*MODELS[:3], MODELS[0])
     write_run(tmp_path, [result(tmp_path, "partial_dup", even(20), models=others)], number=2)
     (group,) = groups_of(tmp_path)
-    assert row_of(group, "partial_dup").saved is None
+    assert row_of(group, "partial_dup").saved() is None
 
 
 def test_newest_result_stands(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ def test_other_conditions_make_another_group(tmp_path: Path) -> None:
     write_run(tmp_path, [old, changed(new, runtime_version="9.9.9")])
     groups = groups_of(tmp_path)
     assert len(groups) == 2
-    assert all(row.saved is None for group in groups for row in group.rows)
+    assert all(row.saved() is None for group in groups for row in group.rows)
 
 
 def test_failed_row_stands_without_figures(full_group: Group) -> None:
@@ -73,7 +75,7 @@ def test_failed_row_stands_without_figures(full_group: Group) -> None:
     failed = row_of(full_group, "shared_context")
     assert failed.outcome == FAILED.kind
     assert failed.memory("application_memory_bytes") is None
-    assert (failed.saved, failed.latency, failed.throughput) == (None, None, None)
+    assert (failed.saved(), failed.latency, failed.throughput) == (None, None, None)
 
 
 def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
     (group,) = groups_of(tmp_path)
     differs = row_of(group, "full_dup")
     assert differs.outcome == "outputs_differ"
-    assert differs.saved is None
+    assert differs.saved() is None
 
 
 def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
@@ -104,9 +106,8 @@ def test_another_chip_makes_another_group(tmp_path: Path) -> None:
 def test_npu_memory_is_saved_of_the_baselines(npu_group: Group) -> None:
     """12 contexts of 10 MiB, of which 6 are weights, against one with weights and 11 without."""
     full = row_of(npu_group, "full_dup")
-    assert full.npu_saved is not None
-    assert full.npu_saved.median == 66 * MIB
-    assert full.npu_saved_percent == pytest.approx(55)
+    assert full.saved(NPU) == Figure(66 * MIB, 0)
+    assert numbers(full.saved_percent(NPU)) == pytest.approx((55, 0))
 
 
 def test_outputs_that_were_not_computed_are_not_compared(tmp_path: Path) -> None:
@@ -168,15 +169,13 @@ def test_a_question_asked_alone_joins_the_newest_session(tmp_path: Path) -> None
     write_run(tmp_path, [result(tmp_path, "shared_weights", even(2), models=OTHERS)], 3, at="2026-01-03T00:00:00")
     (group,) = groups_of(tmp_path)
     assert [row.scenario for row in group.rows] == ["no_reuse", "resolutions", "shared_weights"]
-    assert row_of(group, "shared_weights").saved is not None
+    assert row_of(group, "shared_weights").saved() is not None
 
 
-def test_a_saving_in_percent_has_its_spread(tmp_path: Path) -> None:
-    """Savings of two memories that stand beside each other are percentages with the spread of both."""
-    infos = [result(tmp_path, "no_reuse", even(40, spread=1)), result(tmp_path, "partial_dup", even(20))]
-    group = group_of(tmp_path, *infos)
-    percent = row_of(group, "partial_dup").saving_percent
-    assert percent is not None
-    assert percent.median == pytest.approx(50)
-    assert percent.spread == pytest.approx(2.5)
-    assert row_of(group, "no_reuse").saving_percent is None
+def test_the_newest_group_of_a_runtime_stands_for_it(tmp_path: Path) -> None:
+    """Of two versions of one runtime on one target the newer group is chosen."""
+    old = changed(result(tmp_path, "no_reuse", even(40)), runtime_version="0.0.1")
+    write_run(tmp_path, [old], 1, at="2026-01-01")
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], 2, at="2026-01-02")
+    (group,) = newest_groups(groups_of(tmp_path))
+    assert group.info.runtime_version == "1.2.3"

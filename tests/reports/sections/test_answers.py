@@ -7,7 +7,7 @@ import pytest
 
 from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
-from reports.sections.answers import answers, not_supported, warnings
+from reports.sections.answers import answers, group_warnings, not_supported
 from storage.result import Result
 from storage.run_file import LatencyStats
 from targets.barriers import Copies
@@ -69,15 +69,15 @@ def test_a_failure_is_said(tmp_path: Path) -> None:
 
 def test_a_busy_machine_is_warned_of(tmp_path: Path) -> None:
     """Other work before the processes started is said, with what to do; a quiet machine gives no warning."""
-    assert warnings(group_of(tmp_path, result(tmp_path, "no_reuse", even(40))), ENGLISH) == []
+    assert group_warnings(group_of(tmp_path, result(tmp_path, "no_reuse", even(40))), ENGLISH) == []
     busy = group_of(tmp_path, result(tmp_path, "no_reuse", even(40), idle_cpu_percent=55.0))
-    (warning,) = warnings(busy, ENGLISH)
+    (warning,) = group_warnings(busy, ENGLISH)
     assert "55 % busy" in warning
 
 
 def test_a_single_repeat_is_warned_of(tmp_path: Path) -> None:
     """Figures of one process alone are said to have no spread."""
-    (warning,) = warnings(group_of(tmp_path, result(tmp_path, "no_reuse", even(40, repeats=1))), ENGLISH)
+    (warning,) = group_warnings(group_of(tmp_path, result(tmp_path, "no_reuse", even(40, repeats=1))), ENGLISH)
     assert "--repeats 3" in warning
 
 
@@ -126,7 +126,7 @@ def test_findings_are_warned_of(tmp_path: Path, kind: str, language: str) -> Non
     finding = Finding(kind, 3, 7, None, 3 * 2**20)
     info = result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=(finding,)))
     texts = texts_of(language)
-    (warning,) = warnings(group_of(tmp_path, info), texts)
+    (warning,) = group_warnings(group_of(tmp_path, info), texts)
     assert texts.scenario("full_dup") in warning
     assert ("3.00" if kind == "leak" else "4") in warning
 
@@ -135,7 +135,7 @@ def test_addresses_past_an_end_say_how_far(tmp_path: Path) -> None:
     """A warning of unknown addresses names the memory before them and the distance from its end."""
     finding = Finding("reads_unknown", 3, 7, 1, 9, past_end_bytes=3 * 2**19)
     info = result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=(finding,)))
-    (warning,) = warnings(group_of(tmp_path, info), ENGLISH)
+    (warning,) = group_warnings(group_of(tmp_path, info), ENGLISH)
     assert "The lowest lies 1.50 MiB past the end of the last buffer before it (memory of: 2)" in warning
 
 

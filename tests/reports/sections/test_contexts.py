@@ -1,12 +1,41 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from reports.base.texts import texts_of
-from reports.sections.contexts import FIT_COLUMNS, context_costs, fit, fit_rows, fit_table, further_costs, npu_totals
-from tests.reports.stored import FAILED, IMPORTED, MIB, dup, even, group_of, groups_of, npu_account, result, write_run
+from reports.results.colours import scenario_colour
+from reports.sections.contexts import (
+    FIT_COLUMNS,
+    context_costs,
+    contexts_figure,
+    fit,
+    fit_records,
+    fit_table,
+    further_costs,
+    resolutions_figure,
+)
+from tests.reports.stored import (
+    FAILED,
+    IMPORTED,
+    MIB,
+    MakeAccount,
+    dup,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    result,
+    write_run,
+)
+
+ENGLISH = texts_of("en")
+#: A dashed line, and a text, as SVG has them.
+DASHED = re.compile(r"<path [^>]*stroke-dasharray[^>]*>")
+TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
+RESOLUTIONS = ("resolutions_2", "shared_weights_2", "resolutions", "shared_weights")
 
 
 def test_cost_of_each_context_and_slope(tmp_path: Path) -> None:
@@ -54,9 +83,8 @@ def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
     (further,) = further_costs(with_account)
     assert further.npu_slope is not None
     assert further.npu_slope.median == 4 * MIB
-    assert [total.median for total in npu_totals(with_account)] == [10 * MIB + 4 * MIB * index for index in range(12)]
     assert further_costs(without)[0].npu_slope is None
-    assert npu_totals(without) == []
+    assert contexts_figure([without], True, ENGLISH) is None
 
 
 def test_line_of_dup_has_the_shared_weights_as_its_intercept(tmp_path: Path) -> None:
@@ -91,22 +119,20 @@ def test_no_line_through_different_models_nor_through_nothing(tmp_path: Path) ->
     write_run(tmp_path, infos)
     rows = groups_of(tmp_path)[0].rows
     assert [fit(row, npu=False) for row in rows] == [None, None]
-    assert fit_table(rows, texts_of("en")) is None
-    assert [fit_rows(row) for row in rows] == [[], []]
+    assert fit_table(rows, ENGLISH) is None
+    assert [fit_records(row) for row in rows] == [[], []]
 
 
 def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> None:
     """NPU memory stands before application memory, and nowhere in a run without it."""
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10))])
-    table = fit_table(groups_of(tmp_path)[0].rows, texts_of("en"))
+    table = fit_table(groups_of(tmp_path)[0].rows, ENGLISH)
     assert table is not None
-    assert [[cell.text for cell in cells] for _, cells in table.rows] == [
-        ["Full dup", "10.0 \u00b10.0", "30.0 \u00b10.0", "0.0"]
-    ]
+    assert [list(cells) for _, cells in table.rows] == [["Full dup", "10.0 \u00b10.0", "30.0 \u00b10.0", "0.0"]]
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)])
-    table = fit_table(groups_of(tmp_path)[0].rows, texts_of("en"))
+    table = fit_table(groups_of(tmp_path)[0].rows, ENGLISH)
     assert table is not None
-    (cells,) = ([cell.text for cell in cells] for _, cells in table.rows)
+    (cells,) = (list(cells) for _, cells in table.rows)
     assert cells[1:4] == ["4.00 \u00b10.00", "6.00 \u00b10.00", "0.00"]
     assert len(cells) == len(table.heads)
 
@@ -114,7 +140,55 @@ def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> No
 def test_exported_lines_are_whole_bytes(tmp_path: Path) -> None:
     """A row for each memory in the columns of the export; with a single repeat there is no spread."""
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10, repeats=1), npu=npu_account)])
-    application, npu = fit_rows(groups_of(tmp_path)[0].rows[0])
+    application, npu = fit_records(groups_of(tmp_path)[0].rows[0])
     assert tuple(application) == tuple(npu) == FIT_COLUMNS
     assert tuple(application.values()) == ("application", 10 * MIB, None, 30 * MIB, None, 0)
     assert tuple(npu.values()) == ("npu", 4 * MIB, None, 6 * MIB, None, 0)
+
+
+def test_line_is_dashed_through_the_points(tmp_path: Path) -> None:
+    """Each scenario has points and a dashed line in its colour, and its name in the legend; numbers are at the axes."""
+    names = ("no_reuse", "full_dup")
+    costs = dict(zip(names, (even(40), dup(40, 10))))
+    rows = group_of(tmp_path, *(result(tmp_path, name, costs[name], npu=npu_account) for name in names)).rows
+    for npu, axis in ((False, "axis_over_baseline"), (True, "axis_npu_memory")):
+        svg = contexts_figure(rows, npu, ENGLISH)
+        assert svg is not None
+        dashed = DASHED.findall(svg)
+        assert [scenario_colour(name) in path for name, path in zip(names, dashed)] == [True, True]
+        words = {text for text in TEXT.findall(svg) if not text.isdigit()}
+        assert words == {ENGLISH("axis_contexts"), ENGLISH(axis), *map(ENGLISH.scenario, names)}
+
+
+def test_points_of_different_models_are_joined(tmp_path: Path) -> None:
+    """Where no line is fitted there is none that is dashed."""
+    svg = contexts_figure(group_of(tmp_path, result(tmp_path, "in_turn", even(3))).rows, False, ENGLISH)
+    assert svg is not None
+    assert DASHED.findall(svg) == []
+
+
+def test_no_figure_without_figures(tmp_path: Path) -> None:
+    """Nothing is drawn where all failed, nor of NPU memory where nobody says it."""
+    rows = group_of(
+        tmp_path, result(tmp_path, "no_reuse", [], failure=FAILED), result(tmp_path, "full_dup", dup(40, 10))
+    ).rows
+    assert contexts_figure(rows[:1], False, ENGLISH) is None
+    assert contexts_figure(rows[1:], True, ENGLISH) is None
+
+
+@pytest.mark.parametrize(("npu", "axis"), [(None, "axis_over_baseline"), (npu_account, "axis_npu_memory")])
+def test_resolutions_are_drawn_over_the_numbers_measured(tmp_path: Path, npu: MakeAccount | None, axis: str) -> None:
+    """Two and four resolutions give a figure, whose axis counts them, of NPU memory where there is some."""
+    rows = group_of(tmp_path, *(result(tmp_path, name, even(3), npu=npu) for name in RESOLUTIONS)).rows
+    svg = resolutions_figure(rows, ENGLISH)
+    assert svg is not None
+    words = set(TEXT.findall(svg))
+    assert {ENGLISH("axis_resolutions"), ENGLISH(axis), "2", "4"} <= words
+    assert {ENGLISH("line_resolutions"), ENGLISH("line_shared_weights")} <= words
+
+
+def test_one_number_of_resolutions_is_no_figure(tmp_path: Path) -> None:
+    """Of one number, or where the others failed, nothing is drawn."""
+    infos = [result(tmp_path, name, even(3)) for name in RESOLUTIONS[2:]]
+    rows = group_of(tmp_path, *infos, result(tmp_path, RESOLUTIONS[0], [], failure=FAILED)).rows
+    assert resolutions_figure(rows, ENGLISH) is None

@@ -7,22 +7,38 @@ from pathlib import Path
 import pytest
 
 from reports.base.texts import LANGUAGES, texts_of
-from reports.results.rows import Group
+from reports.results.colours import RUNTIME_COLOURS
+from reports.results.labels import labels_of
+from reports.results.rows import Group, newest_groups
 from reports.sections.mechanisms import (
     FAILS,
     MECHANISM_COLUMNS,
+    MECHANISM_VERDICTS,
     MECHANISMS,
     NOT_SUPPORTED,
     SAVES_NOTHING,
-    VERDICTS,
     WORKS,
-    mechanism_rows,
+    mechanism_reasons,
+    mechanism_records,
     mechanisms_table,
-    reasons,
+    savings_figure,
+    savings_table,
     verdict_of,
 )
 from targets.outcome import Failure
-from tests.reports.stored import FAILED, MIB, dup, even, group_of, npu_account, result, row_of
+from tests.reports.stored import (
+    FAILED,
+    MIB,
+    dup,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    result,
+    row_of,
+    write_run,
+)
+from tests.reports.stored import NOT_SUPPORTED as LACKING
 
 ENGLISH = texts_of("en")
 _LACKING = Failure("not_supported", "context", 1, "no allocator <from> Python")
@@ -56,8 +72,8 @@ def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
     """A saving that can be measured and copies that are avoided stand with the verdict; variants are left out."""
     table = mechanisms_table([group], ["here"], ENGLISH)
     assert table is not None
-    assert (table.heads, table.columns) == (["Mechanism", "here"], ["", "g0"])
-    assert {cells[0].text: cells[1].text for _, cells in table.rows} == {
+    assert (table.heads, table.looks) == (["Mechanism", "here"], ["", "g0"])
+    assert {cells[0]: cells[1] for _, cells in table.rows} == {
         "Partial dup": "not compared",
         "Full dup": "works; 330.0 ±3.0 MiB application memory saved (68.8 %)",
         "Shared context": "fails",
@@ -75,7 +91,7 @@ def test_what_a_group_was_not_measured_with_is_empty(group: Group, npu_group: Gr
     """Groups stand beside each other; the mechanisms are in the order of the catalogue."""
     table = mechanisms_table([group, npu_group], ["here", "there"], ENGLISH)
     assert table is not None
-    cells = {cells[0].text: [cell.text for cell in cells[1:]] for _, cells in table.rows}
+    cells = {cells[0]: list(cells[1:]) for _, cells in table.rows}
     assert list(cells) == [ENGLISH.scenario(name) for name in MECHANISMS]
     assert cells["Shared weights"] == ["-", "works; 18.00 ±0.00 MiB NPU memory saved (45.0 %)"]
     assert cells["Weights outside"][0] == "-"
@@ -85,7 +101,7 @@ def test_what_a_group_was_not_measured_with_is_empty(group: Group, npu_group: Gr
 def test_reasons_are_told_once_in_every_language(group: Group, language: str) -> None:
     """Each reason names all mechanisms that it is of, and what works needs none."""
     texts = texts_of(language)
-    lines = reasons([group], ["here"], texts)
+    lines = mechanism_reasons([group], ["here"], texts)
     assert [names for _, names, _ in lines] == [
         texts.scenario("shared_context"),
         texts.scenario("internal_reuse"),
@@ -101,7 +117,9 @@ def test_reasons_are_told_once_in_every_language(group: Group, language: str) ->
 
 def test_a_failure_is_a_reason_with_its_phase(group: Group) -> None:
     """Which phase, of which context, and the message."""
-    reason = next(reason for _, names, reason in reasons([group], ["here"], ENGLISH) if names == "Shared context")
+    reason = next(
+        reason for _, names, reason in mechanism_reasons([group], ["here"], ENGLISH) if names == "Shared context"
+    )
     assert reason == "crashed (contexts made, 3): the process was ended by SIGSEGV"
 
 
@@ -113,7 +131,7 @@ def test_a_mechanism_fails_with_its_baseline(tmp_path: Path) -> None:
     assert verdict is not None
     assert verdict.name == FAILS
     assert verdict_of(row_of(group, "partial_dup")) is None
-    (row,) = mechanism_rows(group)
+    (row,) = mechanism_records(group)
     assert row["reason"].startswith("Its baseline No reuse, one model: crashed (")
     assert (row["memory"], row["saved_bytes"]) == (None, None)
 
@@ -122,13 +140,13 @@ def test_outputs_of_another_run_that_differ_are_a_failure(tmp_path: Path) -> Non
     """Memory that is saved by computing something else is no saving."""
     baseline = result(tmp_path, "no_reuse_one_model", even(40))
     group = group_of(tmp_path, baseline, result(tmp_path, "full_dup", dup(40, 10), digest="0000000f"))
-    (row,) = mechanism_rows(group)
+    (row,) = mechanism_records(group)
     assert (row["verdict"], row["reason"]) == (FAILS, ENGLISH("differs_from_baseline"))
 
 
 def test_rows_have_figures_and_english_reasons(group: Group) -> None:
     """Whole bytes of the memory that was weighed, nothing where nothing was measured, in the columns of the export."""
-    rows = {row["scenario"]: row for row in mechanism_rows(group)}
+    rows = {row["scenario"]: row for row in mechanism_records(group)}
     assert all(set(row) == set(MECHANISM_COLUMNS) for row in rows.values())
     full = rows["full_dup"]
     assert [full[name] for name in ("verdict", "reason", "memory", "combined")] == [WORKS, None, "application", None]
@@ -144,7 +162,7 @@ def test_rows_have_figures_and_english_reasons(group: Group) -> None:
 def test_npu_memory_is_weighed_where_there_is_any(tmp_path: Path) -> None:
     """Application memory, which may say otherwise, is not looked at; one repeat of a ledger is enough."""
     infos = [result(tmp_path, name, even(3, repeats=1), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
-    (row,) = mechanism_rows(group_of(tmp_path, *infos))
+    (row,) = mechanism_records(group_of(tmp_path, *infos))
     assert (row["verdict"], row["memory"], row["saved_bytes"], row["spread_bytes"]) == (WORKS, "npu", 66 * MIB, None)
 
 
@@ -152,10 +170,64 @@ def test_without_mechanisms_there_is_no_table(tmp_path: Path) -> None:
     """Baselines alone say nothing of mechanisms."""
     group = group_of(tmp_path, result(tmp_path, "no_reuse", even(3)))
     assert mechanisms_table([group], ["here"], ENGLISH) is None
-    assert (reasons([group], ["here"], ENGLISH), mechanism_rows(group)) == ([], [])
+    assert (mechanism_reasons([group], ["here"], ENGLISH), mechanism_records(group)) == ([], [])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_verdict_has_words(language: str) -> None:
     """No verdict is without its text."""
-    assert {f"mechanism_{verdict}" for verdict in VERDICTS} <= set(texts_of(language).words)
+    assert {f"mechanism_{verdict}" for verdict in MECHANISM_VERDICTS} <= set(texts_of(language).words)
+
+
+# What each saves
+
+
+def two_runtimes(storage: Path) -> None:
+    """Write a run of ONNX Runtime that lacks a mechanism, and one of the NPU that fails in another."""
+    write_run(
+        storage,
+        [
+            result(storage, "no_reuse_one_model", even(40, spread=1)),
+            result(storage, "full_dup", dup(40, 10)),
+            result(storage, "external_memory", [], failure=LACKING),
+            result(storage, "resolutions_2", even(4)),
+            result(storage, "shared_weights_2", even(2)),
+        ],
+    )
+    infos = [result(storage, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
+    infos.append(result(storage, "shared_context", [], failure=FAILED, npu=npu_account))
+    write_run(storage, infos, number=2, at="2026-02-02")
+
+
+def test_mechanisms_stand_against_runtimes(tmp_path: Path) -> None:
+    """A cell is what is saved in percent with its spread, or why there is nothing; never zero for what is lacking."""
+    two_runtimes(tmp_path)
+    groups = newest_groups(groups_of(tmp_path))
+    table = savings_table(groups, labels_of(groups, ENGLISH), ENGLISH)
+    assert table is not None
+    assert table.looks == ["", "g0", "g1"]
+    assert [head.partition(":")[0] for head in table.heads[1:]] == ["RKNN 1.6.0, python", "ONNX Runtime 1.2.3, python"]
+    assert {cells[0]: list(cells[1:]) for _, cells in table.rows} == {
+        "Full dup": ["55.0 ±0.0", "68.8 ±2.5"],
+        "Shared context": ["crashed", "-"],
+        "All outside (create_mem)": ["-", "not supported"],
+    }
+
+
+def test_figure_has_what_measurably_saves(tmp_path: Path) -> None:
+    """Only mechanisms that save in some group are drawn, each group in a colour of its own."""
+    two_runtimes(tmp_path)
+    groups = newest_groups(groups_of(tmp_path))
+    svg = savings_figure(groups, labels_of(groups, ENGLISH), ENGLISH)
+    assert svg is not None
+    for text in ("Full dup", "68.8", "RKNN 1.6.0, python: NPU memory, %"):
+        assert f">{text}<" in svg
+    assert ">Shared context<" not in svg
+    assert [colour in svg for colour in RUNTIME_COLOURS[:3]] == [True, True, False]
+
+
+def test_without_comparisons_there_is_no_overview(tmp_path: Path) -> None:
+    """Baselines alone give neither figure nor table."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))])
+    groups = newest_groups(groups_of(tmp_path))
+    assert (savings_figure(groups, ["here"], ENGLISH), savings_table(groups, ["here"], ENGLISH)) == (None, None)

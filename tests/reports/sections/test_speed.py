@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,23 @@ from typing import Any
 import pytest
 
 from reports.base.texts import LANGUAGES, texts_of
+from reports.results.colours import scenario_colour
 from reports.results.rows import Group
-from reports.sections.speed import SPEED_COLUMNS, VERDICTS, speed_rows, speed_sentences, speed_table, weighed
+from reports.sections.speed import (
+    SPEED_COLUMNS,
+    SPEED_VERDICTS,
+    speed_comparisons,
+    speed_figure,
+    speed_records,
+    speed_sentences,
+    speed_table,
+)
+from scenarios.catalogue import SCENARIOS
 from storage.result import Result
 from tests.reports.stored import dup, even, group_of, groups_of, npu_account, npu_run, result, with_speed, write_run
 
 ENGLISH = texts_of("en")
+TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
 
 
 def timed(storage: Path, scenario: str, per_s: Sequence[float], costs: Any = None, **options: Any) -> Result:
@@ -29,10 +41,10 @@ def group_with(storage: Path, per_s: Sequence[float], costs: Any = None) -> Grou
 
 def test_change_is_in_percent_of_the_baseline(tmp_path: Path) -> None:
     """80 per second of 100 is 20 % less; the relative spreads of 1 % and 2.5 % add, of the quotient of 80 %."""
-    (each,) = weighed(group_with(tmp_path, (78, 80, 82), dup(40, 10)))
-    assert each.throughput_change_percent.median == pytest.approx(-20)
-    assert each.throughput_change_percent.spread == pytest.approx(80 * (0.01 + 0.025))
-    assert each.saved_percent.median == pytest.approx(100 * 330 / 480)
+    (comparison,) = speed_comparisons(group_with(tmp_path, (78, 80, 82), dup(40, 10)))
+    assert comparison.throughput_change_percent.median == pytest.approx(-20)
+    assert comparison.throughput_change_percent.spread == pytest.approx(80 * (0.01 + 0.025))
+    assert comparison.saved_percent.median == pytest.approx(100 * 330 / 480)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +65,11 @@ def test_change_is_in_percent_of_the_baseline(tmp_path: Path) -> None:
 def test_verdict(tmp_path: Path, per_s: Sequence[float], costs: Any, verdict: str) -> None:
     """A difference smaller than its spread is none, and a single repeat has no verdict."""
     group = group_with(tmp_path, per_s, costs)
-    assert verdict in VERDICTS
-    assert [each.verdict for each in weighed(group)] == [verdict]
+    assert verdict in SPEED_VERDICTS
+    assert [one.verdict for one in speed_comparisons(group)] == [verdict]
     table = speed_table(group, ENGLISH)
     assert table is not None
-    assert [cells[-1].text for _, cells in table.rows] == [ENGLISH(f"speed_verdict_{verdict}")]
+    assert [cells[-1] for _, cells in table.rows] == [ENGLISH(f"speed_verdict_{verdict}")]
 
 
 @pytest.mark.parametrize("busy", ["no_reuse_one_model", "full_dup"])
@@ -65,30 +77,30 @@ def test_other_work_leaves_speed_unjudged(tmp_path: Path, busy: str) -> None:
     """Where the machine was busy before a process of the scenario, or of its baseline, nothing is said of its speed."""
     per_s = {"no_reuse_one_model": (99, 100, 101), "full_dup": (49, 50, 51)}
     infos = [
-        timed(tmp_path, name, each, dup(40, 10), idle_cpu_percent=60.0 if name == busy else 1.0)
-        for name, each in per_s.items()
+        timed(tmp_path, name, rates, dup(40, 10), idle_cpu_percent=60.0 if name == busy else 1.0)
+        for name, rates in per_s.items()
     ]
     write_run(tmp_path, infos)
     group = groups_of(tmp_path)[0]
-    (each,) = weighed(group)
-    assert (each.verdict, each.costs_frames, each.saves) == ("disturbed", False, False)
+    (comparison,) = speed_comparisons(group)
+    assert (comparison.verdict, comparison.costs_frames, comparison.saves) == ("disturbed", False, False)
     assert speed_sentences(group, ENGLISH) == [ENGLISH("speed_disturbed", scenarios="Full dup")]
 
 
 def test_saving_within_the_spread_is_none(tmp_path: Path) -> None:
     """12 MiB less where repeats differ by more is no saving of memory."""
-    (each,) = weighed(group_with(tmp_path, (98, 99, 100), even(39, spread=2)))
-    assert each.saved.median > 0
-    assert each.verdict == "same_as_fast"
+    (comparison,) = speed_comparisons(group_with(tmp_path, (98, 99, 100), even(39, spread=2)))
+    assert comparison.saving.saved.median > 0
+    assert comparison.verdict == "same_as_fast"
 
 
 def test_npu_memory_is_weighed_where_there_is_some(tmp_path: Path) -> None:
     """On a board the saving is that of NPU memory: 11 of 12 times the weights, of 120 MiB."""
     names = ("no_reuse_one_model", "full_dup")
     write_run(tmp_path, [timed(tmp_path, name, (99, 100, 101), npu=npu_account) for name in names])
-    (each,) = weighed(groups_of(tmp_path)[0])
-    assert each.saved_percent.median == pytest.approx(100 * 66 / 120)
-    assert each.verdict == "saves_as_fast"
+    (comparison,) = speed_comparisons(groups_of(tmp_path)[0])
+    assert comparison.saved_percent.median == pytest.approx(100 * 66 / 120)
+    assert comparison.verdict == "saves_as_fast"
 
 
 def test_table_shows_both_sides(tmp_path: Path) -> None:
@@ -96,7 +108,7 @@ def test_table_shows_both_sides(tmp_path: Path) -> None:
     table = speed_table(group_with(tmp_path, (78, 80, 82), dup(40, 10)), ENGLISH)
     assert table is not None
     ((_, cells),) = table.rows
-    assert [cell.text for cell in cells[:7]] == [
+    assert list(cells[:7]) == [
         "Full dup",
         "330.0 \u00b10.0",
         "68.8 \u00b10.0",
@@ -137,24 +149,47 @@ def test_sentence_where_no_saving_costs_frames(
     assert speed_sentences(group_with(tmp_path, per_s, costs), ENGLISH) == [sentence]
 
 
+def test_every_point_has_its_own_look(tmp_path: Path) -> None:
+    """Of a run of all scenarios no two points look the same, and variants and baselines have none."""
+    group = group_of(tmp_path, *(result(tmp_path, scenario.name, even(3)) for scenario in SCENARIOS))
+    compared = [one.name for one in SCENARIOS if one.baseline and not one.is_variant]
+    looks = {(scenario_colour(one.row.scenario), one.row.question) for one in speed_comparisons(group)}
+    assert len(looks) == len(compared)
+    svg = speed_figure(group, ENGLISH)
+    assert svg is not None
+    words = TEXT.findall(svg)
+    assert [words.count(ENGLISH.scenario(name)) for name in compared] == [1] * len(compared)
+    assert {ENGLISH("axis_throughput_percent"), ENGLISH("axis_memory_saved_percent")} <= set(words)
+    assert ENGLISH.scenario("no_reuse") not in words
+
+
+def test_a_disturbed_measurement_leaves_room_for_the_others(tmp_path: Path) -> None:
+    """A point at ten times the baseline is drawn at the end of the axis, at half as fast again."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    infos[1] = with_speed(infos[1], throughput_per_s=[240.0] * 3)
+    svg = speed_figure(group_of(tmp_path, *infos), ENGLISH)
+    assert svg is not None
+    assert 140 <= max(float(text) for text in TEXT.findall(svg) if text.replace(".", "").isdigit()) <= 150
+
+
 def test_nothing_is_said_where_nothing_computes(tmp_path: Path) -> None:
     """The virtual board has no speed: no table, no sentences, no rows to export."""
     npu_run(tmp_path, computes=False)
     (group,) = groups_of(tmp_path)
-    assert speed_table(group, ENGLISH) is None
+    assert (speed_table(group, ENGLISH), speed_figure(group, ENGLISH)) == (None, None)
     assert speed_sentences(group, ENGLISH) == []
-    assert [speed_rows(row) for row in group.rows if speed_rows(row)] == []
+    assert [speed_records(row) for row in group.rows if speed_records(row)] == []
 
 
 def test_a_scenario_without_its_baseline_is_not_weighed(full_group: Group) -> None:
     """Of a run of every kind those remain that have a baseline with figures; what failed is left out."""
-    assert [each.row.scenario for each in weighed(full_group)] == ["partial_dup", "full_dup"]
+    assert [one.row.scenario for one in speed_comparisons(full_group)] == ["partial_dup", "full_dup"]
 
 
 def test_exported_row_has_the_columns(tmp_path: Path) -> None:
     """A baseline has no row; the other has its figures as numbers and the verdict as a name."""
     group = group_with(tmp_path, (78, 80, 82), dup(40, 10))
-    baseline, (exported,) = map(speed_rows, group.rows)
+    baseline, (exported,) = map(speed_records, group.rows)
     assert baseline == []
     assert tuple(exported) == SPEED_COLUMNS
     assert tuple(exported.values()) == (68.75, 0, 80, 100, -20, 2.8, 0, 0, "saves_slower")
@@ -163,4 +198,4 @@ def test_exported_row_has_the_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_verdict_has_words(language: str) -> None:
     """No verdict is without its text, and no text is of a verdict that there is not."""
-    assert set(texts_of(language).some("speed_verdict_")) == set(VERDICTS)
+    assert set(texts_of(language).starting_with("speed_verdict_")) == set(SPEED_VERDICTS)

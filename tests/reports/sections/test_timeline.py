@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from reports.base.texts import texts_of
-from reports.sections.timeline import timeline
+from reports.sections.timeline import timeline_figure
 from storage.result import Result
 from storage.trace import Timeline, Trace, read_trace, write_trace
 from tests.reports.stored import even, group_of, groups_of, npu_account, result, write_run
@@ -31,11 +31,12 @@ def test_axes_reach_to_the_longest_and_largest(tmp_path: Path) -> None:
     infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse", "partial_dup")]
     change_trace(tmp_path, infos[1], Timeline([0, 20_000_000_000], [0, 5000 * 2**20], [0, 0]))
     group = group_of(tmp_path, *infos)
-    drawing = timeline(group.rows, texts_of("en"))
-    assert drawing is not None
-    for svg in (drawing.wide, drawing.narrow):
-        assert any(4000 <= tick <= 6000 for tick in ticks(svg))
-        assert any(15 <= tick <= 25 for tick in ticks(svg))
+    svg = timeline_figure(group.rows, texts_of("en"))
+    assert svg is not None
+    assert any(4000 <= tick <= 6000 for tick in ticks(svg))
+    assert any(15 <= tick <= 25 for tick in ticks(svg))
+    for name in ("phase_context", "phase_steady", "memory_npu"):
+        assert f">{texts_of('en')(name)}<" in svg
 
 
 def test_lost_traces_leave_no_figure(tmp_path: Path) -> None:
@@ -44,4 +45,4 @@ def test_lost_traces_leave_no_figure(tmp_path: Path) -> None:
     for trace in tmp_path.glob("traces/*/*.json.gz"):
         trace.unlink()
     (group,) = groups_of(tmp_path)
-    assert timeline(group.rows, texts_of("en")) is None
+    assert timeline_figure(group.rows, texts_of("en")) is None

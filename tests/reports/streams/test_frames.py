@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reports.claims.claims import claims_rows
+from reports.claims.claims import claims_records
 from reports.explanation.explanation import explain
 from reports.results.rows import Group, Row
-from reports.sections.speed import weighed
+from reports.sections.speed import speed_comparisons
 from reports.streams.frames import (
     DECODE_ONLY,
     HEAP,
@@ -20,7 +20,7 @@ from reports.streams.frames import (
     Workload,
     all_frames,
     growth,
-    inference_saved_percent,
+    inference_saving,
     kept_up,
     memory_parts,
     stage,
@@ -39,6 +39,7 @@ from tests.reports.stored import (
     group_of,
     groups_of,
     npu_account,
+    numbers,
     row_of,
     write_run,
 )
@@ -101,9 +102,11 @@ def test_inference_saved_leaves_import_and_decoding_out(published: Workload) -> 
     """330 MiB saved are 68.75 % of the 480 MiB of inference, and less of the whole."""
     full = published.row("streams_full_dup")
     assert full is not None
-    assert full.saved_percent is not None
-    assert inference_saved_percent(full, published.decode_only) == pytest.approx(100 * 330 / 480)
-    assert full.saved_percent < 100 * 330 / 480
+    saving, whole = inference_saving(full, published.decode_only), full.saved_percent()
+    assert saving is not None
+    assert whole is not None
+    assert numbers(saving.percent) == pytest.approx((100 * 330 / 480, 100 * 6 / 480))
+    assert whole.median < 100 * 330 / 480
 
 
 def test_other_paces_are_other_workloads(tmp_path: Path) -> None:
@@ -113,9 +116,9 @@ def test_other_paces_are_other_workloads(tmp_path: Path) -> None:
     (group,) = groups_of(tmp_path)
     newest, older = workloads(group.rows)
     assert (newest.schedule.fps, older.schedule.fps) == (0.0, 30.0)
-    assert [row.saved for row in newest.rows] == [None]
+    assert [row.saved() for row in newest.rows] == [None]
     assert len(older.rows) == 6
-    assert all(row.saved for row in older.rows if row.info.baseline)
+    assert all(row.saved() for row in older.rows if row.info.baseline)
 
 
 def test_a_video_is_known_by_its_contents(tmp_path: Path) -> None:
@@ -126,13 +129,13 @@ def test_a_video_is_known_by_its_contents(tmp_path: Path) -> None:
         streams_result(tmp_path, "streams_no_reuse"),
         streams_result(tmp_path, "streams_partial_dup", schedule=moved),
     )
-    assert row_of(group, "streams_partial_dup").saved is not None
+    assert row_of(group, "streams_partial_dup").saved() is not None
 
 
 def test_frames_are_no_inferences(streams_group: Group) -> None:
     """The latency of a frame and the rate of frames stand nowhere among those of single inferences."""
     assert [(row.latency, row.throughput) for row in streams_group.rows] == [(None, None)] * 6
-    assert weighed(streams_group) == []
+    assert speed_comparisons(streams_group) == []
 
 
 def test_streams_change_no_verdict(full_group: Group, tmp_path: Path) -> None:
@@ -140,7 +143,7 @@ def test_streams_change_no_verdict(full_group: Group, tmp_path: Path) -> None:
     full_run(tmp_path)
     published_run(tmp_path, 2)
     (both,) = groups_of(tmp_path)
-    assert claims_rows(full_group) == claims_rows(both)
+    assert claims_records(full_group) == claims_records(both)
 
 
 def test_what_was_sustained(tmp_path: Path) -> None:
@@ -222,7 +225,7 @@ def test_decoders_are_a_component_of_the_explanation(streams_group: Group) -> No
     """What decoders take is predicted for itself; it is not taken for what running at the same time takes."""
     explanation = explain(row_of(streams_group, "streams_full_dup"))
     assert explanation is not None
-    decoders, at_once = explanation.measured["decoders"], explanation.measured["at_once"]
+    decoders, at_once = explanation.measured.sizes["decoders"], explanation.measured.sizes["at_once"]
     assert decoders is not None
     assert at_once is not None
     assert (decoders.median, at_once.median) == (DECODERS, DECODING - DECODERS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,21 +12,23 @@ from rich.console import Console
 
 from reports.base.table import Table
 from reports.base.texts import LANGUAGES, texts_of
+from reports.page.material import read_material
 from reports.page.opening import opening
-from reports.page.reading import read_material
 from reports.page.terminal import print_group
-from reports.results.colours import SCENARIO_COLOURS
+from reports.results.colours import scenario_colour
 from reports.results.published import published_rows
+from reports.results.questions import STREAMS_QUESTION
 from reports.results.rows import Group
-from reports.sections.timeline import timeline
-from reports.streams.frames import STREAMS, Workload, workloads
-from reports.streams.section import stream_definitions, streams_drawings, streams_legends
+from reports.sections.timeline import timeline_figure
+from reports.streams.frames import Workload, workloads
+from reports.streams.section import stream_definitions, workload_figures
 from reports.streams.tables import machine_table, memory_table, per_stream_table, stages_table
-from reports.streams.text import frame_sentences, growth_sentences, memory_sentences, per_minute, stream_warnings
+from reports.streams.text import frame_sentences, growth_sentences, memory_sentences, stream_warnings
 from samplers.readings import Machine
 from storage.result import Result
 from targets.outcome import Failure
-from tests.reports.page.test_page import in_language, page, section
+from tests.reports.conftest import WrittenReport
+from tests.reports.pages import page, section
 from tests.reports.stored import changed, full_run, group_of, groups_of, npu_account, npu_run, with_memory
 from tests.reports.stored_streams import (
     HOT,
@@ -79,8 +80,8 @@ def cut_off(storage: Path, scenario: str) -> Result:
 def cells_of(table: Table, scenario: str) -> dict[str, str]:
     """Return the cells of a scenario by their heads."""
     name = ENGLISH.scenario(scenario)
-    (found,) = ([cell.text for cell in cells] for _, cells in table.rows if cells[0].text == name)
-    return dict(zip(table.heads, found))
+    (cells,) = (cells for _, cells in table.rows if cells[0] == name)
+    return dict(zip(table.heads, cells))
 
 
 def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> None:
@@ -95,7 +96,7 @@ def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> N
     assert full["Import / decoding / inference, MiB"] == "30.0 / 64.0 / 150.0"
     assert (full["Frames/s"], full["Frames lost, %"]) == ("43.5 ±0.5", "63.8")
     assert full["Latency, median / 99 % / longest, ms"] == "60.0 / 114.0 / 156.0"
-    grey = [[cell.text for cell in cells] for look, cells in table.rows if look == "published"]
+    grey = [list(cells) for look, cells in table.rows if look == "published"]
     assert [cells[1:3] for cells in grey] == [["2.12 GB", "368 MB"], ["2.07 GB", "304 MB"], ["1.99 GB", "259 MB"]]
     assert {len(cells) for _, cells in table.rows} == {len(table.heads)}
     assert set(grey[0][table.heads.index("Frames/s") :][:3]) == {"-"}
@@ -181,9 +182,9 @@ def test_a_leak_that_fills_holes_of_the_heap(tmp_path: Path) -> None:
     rss, heap = growth_sentences(workload, ENGLISH)
     assert rss.startswith("RSS is level: ")
     assert heap.startswith(f"The heap in use is still growing: {ENGLISH.scenario(NAMES[1])} by 1.02 MiB/min")
-    drawing = streams_drawings(group)["streams_1_over_time"](ENGLISH)
-    assert drawing is not None
-    assert "level; heap growing, 1.02 MiB/min" in drawing.narrow
+    svg = workload_figures(group, ENGLISH)["streams_1_over_time"]()
+    assert svg is not None
+    assert "level; heap growing, 1.02 MiB/min" in svg
     table = machine_table(workload, ENGLISH)
     assert table is not None
     assert cells_of(table, NAMES[1])["Slope of the heap, MiB/min"] == "1.02"
@@ -194,7 +195,7 @@ def test_a_library_that_does_not_say_its_heap(tmp_path: Path) -> None:
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(heap=None)]))
     (sentence,) = growth_sentences(workload_of(group), ENGLISH)
     assert sentence.startswith("RSS is level: ")
-    assert streams_drawings(group)["streams_1_over_time"](ENGLISH) is not None
+    assert workload_figures(group, ENGLISH)["streams_1_over_time"]() is not None
 
 
 def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
@@ -210,12 +211,7 @@ def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
 def test_memory_over_time_is_drawn_where_it_says_something(tmp_path: Path) -> None:
     """Where no run was long enough for a slope there is no figure of it."""
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(seconds=4.0)]))
-    assert streams_drawings(group)["streams_1_over_time"](ENGLISH) is None
-
-
-def test_large_rates_have_no_decimals() -> None:
-    """A resolution of gigabytes a minute, as of six seconds, is no exact figure; a megabyte a minute is."""
-    assert [per_minute(rate * 2**20 / 60) for rate in (1.02, -0.001, 2205.65)] == ["1.02", "0.00", "2,206"]
+    assert workload_figures(group, ENGLISH)["streams_1_over_time"]() is None
 
 
 def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
@@ -269,50 +265,43 @@ def test_on_a_virtual_board_there_is_memory_alone(tmp_path: Path) -> None:
     heads = memory_table(group, workload, published_rows(), ENGLISH).heads
     assert not any(word in head for head in heads for word in ("Frames", "Latency", "decoding"))
     assert (per_stream_table(workload, ENGLISH), stages_table(workload, ENGLISH)) == (None, None)
-    drawn = {name for name, draw in streams_drawings(group).items() if draw(ENGLISH)}
+    drawn = {name for name, draw in workload_figures(group, ENGLISH).items() if draw()}
     assert drawn == {"streams_1_over_time", "streams_1_explanation"}
 
 
-def test_figures_have_every_mode_and_a_legend(streams_group: Group) -> None:
-    """Bars, panels and latencies name each scenario, in both widths; every figure has its legend."""
-    drawings = streams_drawings(streams_group)
-    assert set(streams_legends(streams_group, ENGLISH)) == set(drawings)
-    for name, draw in drawings.items():
-        drawing = draw(ENGLISH)
-        assert drawing is not None, name
+def test_figures_have_every_mode(streams_group: Group) -> None:
+    """Bars, panels and latencies name each scenario, and none of them is missing."""
+    for name, draw in workload_figures(streams_group, ENGLISH).items():
+        svg = draw()
+        assert svg is not None, name
         rows = [row for row in streams_group.rows if row.info.plan.contexts or not name.endswith("explanation")]
-        for svg in (drawing.wide, drawing.narrow):
-            assert all(ENGLISH.scenario(row.scenario) in svg for row in rows), name
-    assert timeline(streams_group.rows, ENGLISH) is not None
+        assert all(ENGLISH.scenario(row.scenario) in svg for row in rows), name
+    assert timeline_figure(streams_group.rows, ENGLISH) is not None
 
 
 def test_frames_that_were_never_done_are_drawn_too(tmp_path: Path) -> None:
     """A mode that did nothing at all has a figure of memory, and no latency."""
-    drawings = streams_drawings(group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(per_s=0)])))
-    assert drawings["streams_1_memory"](ENGLISH) is not None
-    assert drawings["streams_1_latency"](ENGLISH) is None
+    group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(per_s=0)]))
+    figures = workload_figures(group, ENGLISH)
+    assert figures["streams_1_memory"]() is not None
+    assert figures["streams_1_latency"]() is None
 
 
 def test_each_mode_has_a_colour_of_its_own() -> None:
     """Lines and marks of the modes can be told apart."""
-    assert len({SCENARIO_COLOURS[name] for name in NAMES}) == len(NAMES)
-
-
-@pytest.fixture(scope="module")
-def written(streams_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the page of streams alone."""
-    return page(streams_storage, tmp_path_factory.mktemp("page"))
+    assert len(set(map(scenario_colour, NAMES))) == len(NAMES)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_section_is_whole_in_every_language(written: str, language: str) -> None:
-    """Its heading, tables, figures and definitions are on the page, with no text of another language's missing."""
-    text, texts = in_language(written, language), texts_of(language)
+def test_the_section_is_whole_in_every_language(written: WrittenReport, language: str) -> None:
+    """Its heading, tables, figures and definitions are on the page."""
+    html, texts = written.html[language], texts_of(language)
+    text = section(html, STREAMS_QUESTION)
     for key in ("question_streams", "section_streams_table", "section_streams_over_time", "section_streams_latency"):
         assert texts(key) in text
-    for key in texts.some("stream_term_"):
-        assert f"<dt>{texts(f'stream_term_{key}')}</dt>" in text
-    assert len(re.findall(r"<details>", section(written, STREAMS))) == 4
+    for key in texts.starting_with("stream_term_"):
+        assert f"<dt>{texts(f'stream_term_{key}')}</dt>" in html
+    assert (text.count("<svg"), text.count("<details>")) == (4, 4)
 
 
 def test_streams_are_defined_where_there_are_any(full_group: Group) -> None:
@@ -320,11 +309,13 @@ def test_streams_are_defined_where_there_are_any(full_group: Group) -> None:
     assert stream_definitions([full_group], ENGLISH) == []
 
 
-def test_a_page_of_streams_alone_says_nothing_of_inferences(written: str, streams_group: Group) -> None:
+def test_a_page_of_streams_alone_says_nothing_of_inferences(
+    streams_group: Group, streams_storage: Path, tmp_path: Path
+) -> None:
     """Neither that a saving costs no speed nor that the machine was busy: what is said is of frames."""
     (sentence,) = opening([streams_group], ["here"], ENGLISH)
     assert "40.5 to 43.5 of 120 frames a second, and 68.8 % of the memory of inference by Streams, full dup" in sentence
-    assert ENGLISH("speed_of_streams") in section(written, "speed")
+    assert ENGLISH("speed_of_streams") in section(page(streams_storage, tmp_path), "speed")
 
 
 @pytest.mark.parametrize(
@@ -343,8 +334,8 @@ def test_virtual_boards_and_streams_share_a_page(tmp_path: Path) -> None:
     npu_run(tmp_path)
     published_run(tmp_path, 2, frames=Frames(computes=False), schedule=NOT_DECODED, npu=npu_account)
     (group,) = read_material([tmp_path], None).groups
-    assert list(group.questions)[-1] == STREAMS
-    assert ENGLISH("streams_virtual") in section(page(tmp_path, tmp_path / "out"), STREAMS)
+    assert list(group.questions)[-1] == STREAMS_QUESTION
+    assert ENGLISH("streams_virtual") in section(page(tmp_path, tmp_path / "out"), STREAMS_QUESTION)
 
 
 def printed(group: Group) -> str:
@@ -399,7 +390,7 @@ def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
 
 def sizes(table: Table, column: str) -> Sequence[str]:
     place = list(table.heads).index(column)
-    return [cells[place].text for _, cells in table.rows]
+    return [cells[place] for _, cells in table.rows]
 
 
 def test_streams_and_stages_are_told_apart(streams_group: Group) -> None:

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from reports.base import drawing
-from reports.base.texts import LANGUAGES, texts_of
-from reports.programs.figure import phase_colours, programs_figure
-from reports.programs.programs import newest_programs, processes_table, programs_in, programs_table
+from reports.base.texts import texts_of
 from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
-from tests.reports.base.test_figures_apart import overlaps
+from reports.sections.programs import (
+    newest_programs,
+    processes_table,
+    programs_figure,
+    programs_in,
+    programs_table,
+)
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
@@ -38,7 +41,7 @@ def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
     """Each phase is a row with the median of the repeats; a failure is named with its signal."""
     table = programs_table(newest_programs(programs_in(runs_of(storage))), _TEXTS)
     assert table is not None
-    rows = [[cell.text for cell in cells] for _, cells in table.rows]
+    rows = [list(cells) for _, cells in table.rows]
     assert [row[:4] for row in rows] == [
         ["<b>tool", "run", "1", "1.00"],
         ["pipeline", "load", "2", "1.00 ±0.00"],
@@ -64,7 +67,7 @@ def test_each_process_has_its_peak(storage: Path) -> None:
     """They are named with their ids."""
     table = processes_table(newest_programs(programs_in(runs_of(storage))), _TEXTS)
     assert table is not None
-    assert [cell.text for cell in table.rows[1][1]] == ["pipeline", "decoder (4321)", "30.0", "0.00", "2.00", "yes"]
+    assert list(table.rows[1][1]) == ["pipeline", "decoder (4321)", "30.0", "0.00", "2.00", "yes"]
 
 
 def test_without_programs_there_is_nothing() -> None:
@@ -84,32 +87,15 @@ def test_lost_traces_leave_no_figure(storage: Path) -> None:
 
 
 def test_a_phase_has_one_colour_in_all_programs(tmp_path: Path) -> None:
-    """Those beyond the last colour share one."""
-    many = {f"phase {number}": 5.0 for number in range(12)}
-    write_programs(tmp_path, [program("one", [Repeat(many)]), program("two", [Repeat({"phase 1": 5})])])
-    colours = phase_colours(programs_in(runs_of(tmp_path)))
-    assert len(colours) == 12
-    assert colours["phase 1"] == PROGRAM_PHASE_COLOURS[1]
-    assert list(colours.values())[len(PROGRAM_PHASE_COLOURS) :] == [OTHER_COLOUR] * 4
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_texts_of_the_figure_keep_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str) -> None:
-    """Many programs, long names and large figures leave every text readable, in both widths."""
-    for number in range(7):
-        path = trace(tmp_path, f"trace-{number}", [f"phase {each}" for each in range(3 * number + 1)], npu=True)
-        name = f"a program whose name is far too long for the title of a figure {number}"
-        write_programs(tmp_path, [program(name, [Repeat({"run": 5}, path)])], number + 1)
-    found: list[str] = []
-    lay_out = drawing._lay_out
-
-    def lay_out_and_look(canvas: drawing.Canvas) -> None:
-        lay_out(canvas)
-        found.extend(overlaps(canvas))
-
-    monkeypatch.setattr(drawing, "_lay_out", lay_out_and_look)
-    assert programs_figure(programs_in(runs_of(tmp_path)), texts_of(language)) is not None
-    assert found == []
+    """Its name stands once in the legend; those beyond the last colour share one."""
+    many = [f"phase {number}" for number in range(12)]
+    repeats = [Repeat(dict.fromkeys(phases, 5.0), trace(tmp_path, phases[-1], phases)) for phases in (many, many[:2])]
+    write_programs(tmp_path, [program(name, [repeat]) for name, repeat in zip(("one", "two"), repeats)])
+    svg = programs_figure(programs_in(runs_of(tmp_path)), _TEXTS)
+    assert svg is not None
+    assert [svg.count(f">{name}<") for name in many] == [1] * 12
+    # Two panels and the legend; four phases of one panel and their entries.
+    assert (svg.count(PROGRAM_PHASE_COLOURS[1]), svg.count(OTHER_COLOUR)) == (3, 8)
 
 
 def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:

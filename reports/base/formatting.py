@@ -1,0 +1,165 @@
+"""Numbers as people read them, on the page and in the terminal: every figure is rounded here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reports.base.statistics import Figure
+from storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
+
+MIB = 2**20
+#: Where nothing was measured.
+EMPTY = "-"
+#: Decimals of MiB: those of a ledger are exact.
+_APPLICATION_DECIMALS, _NPU_DECIMALS = 1, 2
+#: By a metric's unit: the unit that is shown, how many of the metric's it is, and decimals.
+_SHOWN = {BYTES: ("MiB", MIB, 2), NANOSECONDS: ("ms", 10**6, 3), PER_SECOND: ("/s", 1, 2), PERCENT: ("%", 1, 2)}
+#: Units for what would be shown as zero and is not.
+_SMALLER = {BYTES: (("KiB", 2**10), ("B", 1)), NANOSECONDS: (("ns", 1),)}
+#: MiB a minute, from which on decimals are noise.
+_WITHOUT_DECIMALS = 100
+
+
+def mib(figure: Figure | None, npu: bool = False, spread: bool = True) -> str:
+    """Return bytes as MiB: of NPU memory with two decimals, else with one.
+
+    What NPU memory would round to nothing and is not is less than 0.01.
+    """
+    if npu and figure is not None and 0 < figure.median < 0.005 * MIB:
+        return "<0.01"
+    return _number(figure, MIB, mib_decimals(npu), spread)
+
+
+def mib_decimals(npu: bool) -> int:
+    """Return with how many decimals MiB are shown."""
+    return _NPU_DECIMALS if npu else _APPLICATION_DECIMALS
+
+
+def component_mib(figure: Figure | None) -> str:
+    """Return bytes of NPU memory, and the spread only where the repeats differ."""
+    return mib(figure, npu=True, spread=bool(figure and figure.spread))
+
+
+def counted_mib(size_bytes: float | None) -> str:
+    """Return bytes that were counted as MiB with two decimals; of what is less than that, that it is not nothing."""
+    if size_bytes is None:
+        return EMPTY
+    return "0" if size_bytes == 0 else mib(Figure(size_bytes), npu=True)
+
+
+def mib_spread(figure: Figure, npu: bool = False) -> str:
+    """Return the spread alone, with a space before it; nothing where there is none."""
+    return _spread(figure, MIB, mib_decimals(npu))
+
+
+def whole_mib(size_bytes: float) -> str:
+    """Return bytes as whole MiB."""
+    return f"{size_bytes / MIB:,.0f}"
+
+
+def mib_per_minute(bytes_per_s: float) -> str:
+    """Return a rate with decimals where they say something; what rounds to nothing has no sign."""
+    rate = bytes_per_s * 60 / MIB
+    decimals = 2 if abs(rate) < _WITHOUT_DECIMALS else 0
+    return _number(Figure(rate), 1, decimals, spread=False)
+
+
+def megabytes(size_bytes: float) -> str:
+    """Return bytes in the unit of the published test."""
+    return f"{size_bytes / 1e6:,.0f} MB"
+
+
+def gigabytes(size_bytes: float) -> str:
+    """Return bytes in the other unit of the published test."""
+    return f"{size_bytes / 1e9:,.2f} GB"
+
+
+def milliseconds(figure: Figure | None, spread: bool = True, decimals: int = 2) -> str:
+    """Return nanoseconds as ms."""
+    return _number(figure, 1e6, decimals, spread)
+
+
+def seconds(figure: Figure | None, spread: bool = True) -> str:
+    """Return nanoseconds as s with two decimals."""
+    return _number(figure, 1e9, 2, spread)
+
+
+def per_second(figure: Figure | None, spread: bool = True) -> str:
+    """Return a rate with one decimal."""
+    return _number(figure, 1, 1, spread)
+
+
+def percent(figure: Figure | float | None, spread: bool = False) -> str:
+    """Return a percentage with one decimal."""
+    return _number(figure if isinstance(figure, Figure) or figure is None else Figure(figure), 1, 1, spread)
+
+
+def whole(value: float) -> str:
+    """Return a number without decimals."""
+    return f"{value:,.0f}"
+
+
+def plain(value: float) -> str:
+    """Return a number with one decimal, which a whole one has not."""
+    text = f"{value:,.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+def ranges(values: Sequence[int]) -> str:
+    """Return rising whole numbers with their runs drawn together: 1, 2, 3, 7 as 1-3, 7."""
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def to_the_minute(recorded_at: str) -> str:
+    """Return a time of ISO 8601 without its seconds."""
+    return recorded_at[:16].replace("T", " ")
+
+
+def metric_unit(metric: Metric) -> str:
+    """Return the unit that the metric is shown in."""
+    return _SHOWN[metric.unit][0]
+
+
+def in_metric_unit(value: float, metric: Metric) -> float:
+    """Return the value in the shown unit."""
+    return value / _SHOWN[metric.unit][1]
+
+
+def metric_number(value: float, metric: Metric, sign: bool = False) -> str:
+    """Return the value in the shown unit, without it; what would be zero there and is not has a unit of its own."""
+    text, unit = _metric_value(value, metric, sign)
+    return text if unit == metric_unit(metric) else f"{text} {unit}"
+
+
+def metric_amount(value: float, metric: Metric, sign: bool = False) -> str:
+    """Return the value with its unit."""
+    return " ".join(_metric_value(value, metric, sign))
+
+
+def _metric_value(value: float, metric: Metric, sign: bool) -> tuple[str, str]:
+    unit, factor, decimals = _SHOWN[metric.unit]
+    plus = "+" if sign and value > 0 else ""
+    if value == 0 or round(value / factor, decimals) != 0:
+        return f"{plus}{value / factor:,.{decimals}f}", unit
+    for smaller, parts in _SMALLER.get(metric.unit, ()):
+        if round(value / parts, 2) != 0:
+            return f"{plus}{value / parts:,.2f}".rstrip("0").rstrip("."), smaller
+    return f"{0:.{decimals}f}", unit
+
+
+def _number(figure: Figure | None, unit: float, decimals: int, spread: bool) -> str:
+    if figure is None:
+        return EMPTY
+    # A zero has no sign, also where it was rounded to.
+    text = f"{round(figure.median / unit, decimals) + 0.0:,.{decimals}f}"
+    return text + _spread(figure, unit, decimals) if spread else text
+
+
+def _spread(figure: Figure, unit: float, decimals: int) -> str:
+    return "" if figure.spread is None else f" ±{figure.spread / unit:,.{decimals}f}"

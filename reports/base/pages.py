@@ -1,0 +1,62 @@
+"""How a page is made from its template: one self-contained HTML file in one language, with its figures inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from reports.base.texts import LANGUAGES, texts_of
+
+_TEMPLATES = Path(__file__).parent.parent / "templates"
+
+
+def page_name(stem: str, language: str, first: str) -> str:
+    """Return the file of a page in a language: that of the first language has the plain name."""
+    return f"{stem}.html" if language == first else f"{stem}.{language}.html"
+
+
+def write_page(
+    folder: Path, stem: str, language: str, first: str, title: str, figures: Mapping[str, str], **values: Any
+) -> Path:
+    """Write the page from its template into the folder, and return its path; it links to the same page in others.
+
+    The title is a key of the texts, figures are SVG elements.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    others = [other for other in LANGUAGES if other != language]
+    html = environment.get_template(f"{stem}.html.j2").render(
+        t=texts_of(language),
+        title=title,
+        language=language,
+        others=[(other, texts_of(other)("language_name"), page_name(stem, other, first)) for other in others],
+        figures={name: Markup(svg) for name, svg in figures.items()},
+        unique=_numbered(),
+        style=_read("style.css"),
+        script=_read("page.js"),
+        **values,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / page_name(stem, language, first)
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+def _numbered() -> Callable[[str], str]:
+    """Return what gives another id at each call."""
+    numbers = count(1)
+    return lambda name: f"{name}-{next(numbers)}"
+
+
+def _read(name: str) -> Markup:
+    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))

@@ -1,1 +1,0 @@
-"""Programs that were recorded: tables and a figure of their phases."""

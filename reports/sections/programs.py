@@ -1,0 +1,198 @@
+"""Programs that `reusebench record` measured: what each of their phases took, which process how much, and a figure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports.base.drawing import INK, line, new_canvas, patch, svg_of
+from reports.base.formatting import MIB, mib, seconds
+from reports.base.statistics import Figure, rounded, rounded_spread
+from reports.base.table import Table, heads_of
+from reports.base.texts import Texts
+from reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
+from storage.program import Phase, PhaseMemory, Program
+from storage.run_file import StoredRun, run_number
+from storage.trace import ProgramTrace, read_trace
+
+#: Programs that the page has a timeline of, and processes of each that it names.
+_MOST_PROGRAMS, _MOST_PROCESSES = 6, 8
+_PANEL_PX = 195
+#: Characters of a panel's title for which there is room.
+_TITLE = 40
+#: The figures of a phase on the page; the exported table has all.
+_SHOWN = (
+    "application_memory",
+    "application_peak_rss",
+    "process_peak_rss",
+    "system_memory_over_idle",
+    "npu_memory",
+)
+_MEMORY = PhaseMemory.__struct_fields__
+#: Of the exported table; new columns come at the end.
+PROGRAM_COLUMNS = (
+    "program",
+    "phase",
+    "repeats",
+    "outcome",
+    "duration_ns",
+    "pss_readings",
+    *(f"{name.removesuffix('_bytes')}_{part}" for name in _MEMORY for part in ("bytes", "spread_bytes")),
+    "command",
+    "file",
+    "commit",
+    "board",
+    "recorded_at",
+    "run_number",
+)
+
+
+@dataclass(frozen=True)
+class RecordedProgram:
+    """One recording of a program."""
+
+    info: Program
+    file: StoredRun
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        return self.info.name
+
+
+def programs_in(files: Iterable[StoredRun]) -> list[RecordedProgram]:
+    """Return every recording, newest first."""
+    newest_first = sorted(files, key=lambda file: file.recorded_at, reverse=True)
+    return [RecordedProgram(info, file) for file in newest_first for info in file.programs]
+
+
+def newest_programs(programs: Sequence[RecordedProgram]) -> list[RecordedProgram]:
+    """Return the newest recording of each program on each board, newest first."""
+    return list({(program.file.board, program.name): program for program in reversed(programs)}.values())[::-1]
+
+
+def phase_figure(phase: Phase, name: str) -> Figure | None:
+    """Return a figure of a phase's memory in bytes."""
+    return Figure.of(getattr(phase.memory, f"{name}_bytes"))
+
+
+def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
+    """Return a row for each phase of each program; None where there is none."""
+    phases = [(program, phase) for program in programs for phase in program.info.phases]
+    shown = [name for name in _SHOWN if any(phase_figure(phase, name) for _, phase in phases)]
+    several_boards = len({program.file.board for program in programs}) > 1
+    lines = []
+    for program, phase in phases:
+        outcome, last = program.info.outcome, program.info.repeats[-1]
+        result = texts(f"outcome_{outcome}")
+        if outcome != "ok":
+            why = last.signal or texts("program_exit_code", code=last.exit_code)
+            result = texts("program_outcome", outcome=result, why=why)
+        names = [program.name, *([program.file.board] if several_boards else []), phase.name]
+        figures = [seconds(Figure.of(phase.durations_ns)), *(mib(phase_figure(phase, name)) for name in shown)]
+        lines.append((outcome, [*names, str(len(program.info.repeats)), *figures, result]))
+    board = ["board"] if several_boards else []
+    heads = [
+        f"program_column_{name}" for name in ("program", *board, "phase", "repeats", "duration", *shown, "outcome")
+    ]
+    return Table(heads_of(heads, texts), lines, words=(*range(2 + len(board)), -1)) if lines else None
+
+
+def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
+    """Return the processes with the highest peaks in the first repeat of each program; None where there are none."""
+    lines = []
+    for program in programs:
+        for process in program.info.repeats[0].processes[:_MOST_PROCESSES]:
+            times = [seconds(Figure(time_ns)) for time_ns in (process.first_seen_ns, process.last_seen_ns)]
+            cells = [program.name, f"{process.name} ({process.pid})", mib(Figure(process.peak_rss_bytes)), *times]
+            lines.append(("ok", [*cells, texts("yes" if process.pss_readable else "no")]))
+    names = ("program", "process", "peak", "first_seen", "last_seen", "pss")
+    heads = heads_of((f"program_column_{name}" for name in names), texts)
+    return Table(heads, lines, words=(0, 1, -1)) if lines else None
+
+
+def program_records(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]:
+    """Return a row in PROGRAM_COLUMNS for each phase of every recording, oldest first."""
+    records = []
+    for program in reversed(programs):
+        for phase in program.info.phases:
+            sizes = {}
+            for name in _MEMORY:
+                figure = Figure.of(getattr(phase.memory, name))
+                sizes[name] = rounded(figure)
+                sizes[f"{name.removesuffix('_bytes')}_spread_bytes"] = rounded_spread(figure)
+            records.append(
+                {
+                    "program": program.name,
+                    "phase": phase.name,
+                    "repeats": len(program.info.repeats),
+                    "outcome": program.info.outcome,
+                    "duration_ns": rounded(Figure.of(phase.durations_ns)),
+                    "pss_readings": sum(phase.pss_readings),
+                    **sizes,
+                    "command": shlex.join(program.info.command),
+                    "file": program.file.path.name,
+                    "commit": program.file.commit.id,
+                    "board": program.file.board,
+                    "recorded_at": program.file.recorded_at,
+                    "run_number": run_number(program.file.path),
+                }
+            )
+    return records
+
+
+def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | None:
+    """Draw the sum of RSS and PSS over time in the first repeat of each program; None where all traces are lost.
+
+    NPU memory is a thin line where it was read.
+    """
+    traces = []
+    for program in programs[:_MOST_PROGRAMS]:
+        trace = read_trace(program.file.path.parent.parent, program.info.repeats[0].trace, ProgramTrace)
+        if trace and trace.timeline.times_ns:
+            traces.append((program, trace))
+    if not traces:
+        return None
+    # Equal names have equal colours; those beyond the last share one.
+    names = dict.fromkeys(phase.name for program, _ in traces for phase in program.info.phases)
+    colours = dict(zip(names, (*PROGRAM_PHASE_COLOURS, *[OTHER_COLOUR] * len(names))))
+    # Programs take as long as they take, and no two the same memory: each has axes of its own.
+    columns = min(len(traces), 2)
+    lines = -(-len(traces) // columns)
+    canvas = new_canvas(_PANEL_PX * lines + 40)
+    for place, (program, trace) in enumerate(traces):
+        axes = canvas.add_subplot(lines, columns, place + 1)
+        spans = [(phase.begin_ns / 1e9, (phase.end_ns - phase.begin_ns) / 1e9) for phase in trace.phases]
+        axes.broken_barh(
+            spans,
+            (0, 1),
+            transform=axes.get_xaxis_transform(),
+            facecolors=[colours.get(phase.name, OTHER_COLOUR) for phase in trace.phases],
+            alpha=PHASE_ALPHA,
+            linewidth=0,
+        )
+        for series, sizes, look in (
+            (trace.timeline, trace.timeline.rss_bytes, {"linewidth": 1.2}),
+            (trace.pss, trace.pss.pss_bytes, {"linestyle": "none", "marker": "o", "markersize": 2.4}),
+            (trace.npu_held, trace.npu_held.npu_memory_bytes, {"linewidth": 1, "linestyle": ":"}),
+        ):
+            times_s = [time_ns / 1e9 for time_ns in series.times_ns]
+            axes.plot(times_s, [size / MIB for size in sizes], color=INK, **look)
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        name = program.name
+        axes.set_title(name if len(name) <= _TITLE else f"{name[: _TITLE - 3]}...")
+        if place % columns == 0:
+            axes.set_ylabel(texts("axis_memory"))
+        if place >= len(traces) - columns:
+            axes.set_xlabel(texts("axis_time"))
+    legend = [patch(name, colour, alpha=2 * PHASE_ALPHA) for name, colour in colours.items()]
+    legend += [
+        line("RSS", INK, linewidth=1.2),
+        line("PSS", INK, linestyle="none", marker="o", markersize=2.4),
+    ]
+    if any(trace.npu_held.times_ns for _, trace in traces):
+        legend.append(line(texts("memory_npu"), INK, linewidth=1, linestyle=":"))
+    return svg_of(canvas, legend)

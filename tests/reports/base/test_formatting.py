@@ -1,0 +1,85 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from reports.base.formatting import (
+    MIB,
+    component_mib,
+    counted_mib,
+    metric_amount,
+    metric_number,
+    mib,
+    mib_per_minute,
+    milliseconds,
+    percent,
+    plain,
+    ranges,
+)
+from reports.base.statistics import Figure
+from storage.metrics import find_metric
+
+MEMORY, LATENCY, RATE = (find_metric(name) for name in ("npu_memory", "latency", "throughput"))
+
+
+@pytest.mark.parametrize(
+    ("values", "text"), [((), ""), ((4,), "4"), ((2, 3), "2-3"), ((1, 4, 5, 6, 9), "1, 4-6, 9"), ((1, 3), "1, 3")]
+)
+def test_runs_of_numbers_are_drawn_together(values: tuple[int, ...], text: str) -> None:
+    """Twelve contexts are named in a few characters."""
+    assert ranges(values) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(4096, "<0.01"), (0, "0.00"), (-1, "0.00"), (-MIB, "-1.00"), (1234 * MIB, "1,234.00")]
+)
+def test_a_page_of_npu_memory_is_more_than_nothing(size: float, text: str) -> None:
+    """What two decimals would round to nothing is less than they show; nothing is nothing, and has no sign."""
+    assert mib(Figure(size), npu=True) == text
+
+
+def test_figures_have_their_unit_decimals_and_spread() -> None:
+    """One decimal for application memory, two for what a ledger counts; where nothing was measured a dash."""
+    figure = Figure(2.25 * MIB, MIB / 4)
+    assert [mib(figure), mib(figure, npu=True), mib(figure, spread=False)] == ["2.2 ±0.2", "2.25 ±0.25", "2.2"]
+    assert milliseconds(Figure(7_268_000, 10_000)) == "7.27 ±0.01"
+    assert [percent(Figure(12.34, 0.5), spread=True), percent(-0.04), percent(None)] == ["12.3 ±0.5", "0.0", "-"]
+    assert [plain(12.0), plain(1234.56)] == ["12", "1,234.6"]
+    assert mib(None) == "-"
+
+
+def test_counted_and_component_sizes() -> None:
+    """A ledger is mostly the same in every repeat, and its table says so by saying nothing; no copy is 0."""
+    assert component_mib(Figure(MIB, 0.0)) == "1.00"
+    assert component_mib(Figure(MIB, MIB / 4)) == "1.00 ±0.25"
+    assert [counted_mib(size) for size in (0, 1, 3 * MIB, None)] == ["0", "<0.01", "3.00", "-"]
+
+
+def test_large_rates_have_no_decimals() -> None:
+    """A resolution of gigabytes a minute, as of six seconds, is no exact figure; a megabyte a minute is."""
+    assert [mib_per_minute(rate * MIB / 60) for rate in (1.02, -0.001, 2205.65)] == ["1.02", "0.00", "2,206"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0.00"),
+        (2**20, "+1.00"),
+        (-(2**20), "-1.00"),
+        (6000, "+0.01"),
+        (4096, "+4 KiB"),
+        (1, "+1 B"),
+        (-1.5, "-1.5 B"),
+    ],
+)
+def test_what_is_not_nothing_is_not_shown_as_nothing(value: float, text: str) -> None:
+    """A byte more of counted memory is a change, and stands as one byte."""
+    assert metric_number(value, MEMORY, sign=True) == text
+
+
+def test_amounts_have_one_unit() -> None:
+    """The unit is that of the number, also where it is a smaller one."""
+    assert [metric_amount(value, MEMORY) for value in (2**21, 1)] == ["2.00 MiB", "1 B"]
+    assert [metric_amount(value, LATENCY) for value in (7_268_000, 100)] == ["7.268 ms", "100 ns"]
+    assert metric_amount(0.0001, RATE) == "0.00 /s"

@@ -1,0 +1,73 @@
+"""What stands in a page: one without figures, its sections, and what a reader reads of it."""
+
+from __future__ import annotations
+
+import html as entities
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+from reports.page.material import read_material
+from reports.page.page import write_report
+
+_SKIPPED = ("svg", "style", "script", "template", "title")
+_LINES = ("p", "li", "tr", "summary", "figcaption", "h1", "h2", "h3", "h4", "dt", "dd", "legend", "label", "pre")
+
+
+def page(storage: Path, folder: Path, language: str = "en") -> str:
+    """Return the page of a storage in that language, without figures."""
+    return write_report(read_material([storage], None), {}, folder, language)[0].read_text(encoding="utf-8")
+
+
+def section(html: str, name: str) -> str:
+    """Return one section of the page, with entities as characters."""
+    start = html.index(f'<section id="{name}">')
+    ends = [place for place in (html.find("\n<section id=", start + 1), html.find("</main>")) if place > 0]
+    return entities.unescape(html[start : min(ends)])
+
+
+def sections(html: str) -> list[str]:
+    """Return the names of the sections in their order."""
+    return re.findall(r'<section id="([^"]+)">', html)
+
+
+class _Reader(HTMLParser):
+    """Reads the page line by line, cells of a row beside each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self._line: list[str] = []
+        self._skipped = 0
+
+    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
+        self._skipped += tag in _SKIPPED
+        if tag in _LINES:
+            self._end_line()
+        if tag in ("h1", "h2", "h3", "h4"):
+            self._line.append("#" * int(tag[1]))
+        if tag == "svg":
+            self._line.append("[figure]")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._skipped -= tag in _SKIPPED
+        if tag in ("td", "th"):
+            self._line.append("|")
+        if tag in _LINES:
+            self._end_line()
+
+    def handle_data(self, data: str) -> None:
+        if not self._skipped and data.strip():
+            self._line.append(" ".join(data.split()))
+
+    def _end_line(self) -> None:
+        if self._line:
+            self.lines.append(" ".join(self._line))
+        self._line = []
+
+
+def readable(html: str) -> str:
+    """Return what a reader reads: a line for each paragraph, item, heading and row."""
+    reader = _Reader()
+    reader.feed(html)
+    return "\n".join(reader.lines) + "\n"

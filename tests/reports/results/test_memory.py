@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from accounting.sharing import Finding, Shared
+from accounting.sizes import COMPONENTS
+from reports.base.texts import texts_of
+from reports.results.memory import (
+    FindingSummary,
+    component_memory,
+    context_components,
+    findings_of,
+    npu_source,
+    page_memory,
+    shared_memories,
+)
+from reports.results.rows import Row
+from reports.sections.tables import page_kinds_table
+from samplers.readings import NpuMemory
+from targets.outcome import Failure
+from tests.reports.stored import (
+    FAILED,
+    IMPORTED,
+    MIB,
+    NPU_SIZES,
+    changed,
+    even,
+    group_of,
+    npu_account,
+    result,
+    runtime_account,
+    with_account,
+    with_steady,
+)
+
+ENGLISH = texts_of("en")
+
+
+def stored(storage: Path, scenario: str = "no_reuse", **arguments: Any) -> Row:
+    """Return the row of one stored configuration."""
+    return group_of(storage, result(storage, scenario, even(3), **{"npu": npu_account, **arguments})).rows[0]
+
+
+def test_components_add_up_to_the_total(tmp_path: Path) -> None:
+    """All components of all contexts together are the NPU memory of the configuration."""
+    row = stored(tmp_path)
+    account, whole = component_memory(row), row.memory("npu_memory_bytes")
+    assert account is not None
+    assert account.total == whole
+    assert {name: size.median for name, size in account.sizes.items() if size} == {
+        name: 12 * size for name, size in NPU_SIZES.items()
+    }
+
+
+def test_what_no_context_made_is_other(tmp_path: Path) -> None:
+    """Buffers of no context's step stand under other, in a row of the plain table without a context."""
+    row = stored(tmp_path, npu=lambda plan: npu_account(plan, unattributed_bytes=5 * MIB))
+    account = component_memory(row)
+    assert account is not None
+    assert account.sizes["other"] is not None
+    assert account.sizes["other"].median == 5 * MIB
+    (rest,) = [size for context, _, size in context_components(row) if context is None]
+    assert rest is not None
+    assert rest.median == 5 * MIB
+
+
+def test_spread_is_that_of_the_repeats(tmp_path: Path) -> None:
+    """A component that is larger in one repeat has half the range as its spread."""
+    info = result(tmp_path, "no_reuse", even(3), npu=npu_account)
+    more = npu_account(info.plan, unattributed_bytes=2 * MIB)
+    account = component_memory(group_of(tmp_path, with_account(info, more, repeats=[0])).rows[0])
+    assert account is not None
+    assert account.sizes["other"] is not None
+    assert account.sizes["other"].spread == MIB
+
+
+def test_what_the_runtime_does_not_tell_apart_is_empty(tmp_path: Path) -> None:
+    """By the runtime's own words register commands, task list and input and output are unknown, not zero."""
+    row = stored(tmp_path, npu=runtime_account)
+    account = component_memory(row)
+    assert account is not None
+    assert {name for name in COMPONENTS if account.sizes[name] is None} == {"register_commands", "task_list", "io"}
+    assert (account.peak, account.left) == (None, None)
+
+
+def test_who_gave_the_figure(tmp_path: Path) -> None:
+    """The ledger goes before the dma-bufs of the process, and these before the runtime's own words."""
+    assert npu_source(stored(tmp_path / "ledger")) == "ledger"
+    assert npu_source(stored(tmp_path / "runtime", npu=runtime_account)) == "runtime"
+    assert npu_source(stored(tmp_path / "none", npu=None)) is None
+    info = result(tmp_path / "held", "no_reuse", even(3), npu=runtime_account)
+    held = NpuMemory(MIB, 1, None, None, None, None, None, None)
+    repeats = []
+    for repeat in info.repeats:
+        steady = msgspec.structs.replace(repeat.phases["steady"], npu=held)
+        repeats.append(msgspec.structs.replace(repeat, phases={**repeat.phases, "steady": steady}))
+    assert npu_source(group_of(tmp_path / "held", changed(info, repeats=tuple(repeats))).rows[0]) == "dmabuf"
+
+
+def test_a_runtime_on_the_cpu_has_no_npu_memory(tmp_path: Path) -> None:
+    """Without an account there are neither components nor a peak."""
+    row = stored(tmp_path, npu=None)
+    assert component_memory(row) is None
+    assert row.memory("npu_peak_bytes") is None
+
+
+# By kind of page
+
+
+def test_parts_are_what_grew_since_the_import(tmp_path: Path) -> None:
+    """Anonymous memory, file mappings and shared memory are each taken over their value at the import."""
+    info = result(tmp_path, "no_reuse", even(3))
+    info = with_steady(info, lambda place, steady: replace(steady, pss_file_bytes=IMPORTED - (place + 1) * MIB))
+    memory = page_memory(group_of(tmp_path, info).rows[0])
+    assert memory is not None
+    medians = {name: figure.median / MIB for name, figure in memory.over.items()}
+    assert medians == {"anonymous": 36, "file": -2, "shared": 0}
+    assert memory.over["file"].spread == MIB
+    assert (memory.baseline.median, memory.total.median) == (IMPORTED, IMPORTED + 36 * MIB)
+
+
+def test_old_kernels_do_not_tell_parts_apart(tmp_path: Path) -> None:
+    """Where the kernel does not say of what kind a page is, there is no table of them."""
+    info = result(tmp_path, "no_reuse", even(3))
+    rows = group_of(tmp_path, with_steady(info, lambda _, steady: replace(steady, pss_anon_bytes=None))).rows
+    memory = page_memory(rows[0])
+    assert memory is not None
+    assert memory.over == {}
+    assert page_kinds_table(rows, ENGLISH) is None
+
+
+def test_a_failure_has_no_parts(tmp_path: Path) -> None:
+    """A configuration that was not measured has no row, and a group of such no table."""
+    rows = group_of(tmp_path, result(tmp_path, "no_reuse", [], failure=FAILED)).rows
+    assert page_memory(rows[0]) is None
+    assert page_kinds_table(rows, ENGLISH) is None
+
+
+# Sharing
+
+FREED = Finding("reads_freed", context=3, buffer=7, owner=0, amount=5)
+
+
+def shared(storage: Path, scenario: str, **arguments: Any) -> list[tuple[str, int, tuple[int, ...], int | None]]:
+    rows = shared_memories(stored(storage, scenario, **arguments))
+    return [(one.component, one.owner, one.readers, one.seen) for one in rows]
+
+
+def test_partial_dup_shares_the_weights_of_each_stream(tmp_path: Path) -> None:
+    """Each stream's first context lends its weights to the other two, counted from 1."""
+    assert shared(tmp_path, "partial_dup") == [("weights", owner, (owner + 1, owner + 2), 2) for owner in (1, 4, 7, 10)]
+
+
+def test_weights_and_internal_memory_of_one_owner_are_told_apart(tmp_path: Path) -> None:
+    """The first context lends its weights to all, and internal memory to those of its own core."""
+    assert shared(tmp_path, "full_dup_internal_reuse") == [
+        ("weights", 1, tuple(range(2, 13)), 11),
+        ("internal", 1, (3, 5, 7, 9, 11), 5),
+        ("internal", 2, (4, 6, 8, 10, 12), 5),
+    ]
+
+
+def test_size_is_that_of_the_owner(tmp_path: Path) -> None:
+    """What is shared is as large as it is in the account of the context that has it."""
+    (memory,) = shared_memories(stored(tmp_path, "internal_reuse"))
+    assert memory.size is not None
+    assert memory.size.median == NPU_SIZES["internal"]
+
+
+def test_what_was_not_seen_is_not_verified(tmp_path: Path) -> None:
+    """A sharing that the plan says and no submit shows is counted as not seen, and without a ledger nobody knows."""
+    unseen = shared(tmp_path / "unseen", "shared_weights", npu=lambda plan: npu_account(plan, shared=()))
+    assert unseen == [("weights", 1, (2, 3, 4), 0)]
+    unknown = shared(tmp_path / "unknown", "shared_weights", npu=runtime_account)
+    assert unknown == [("weights", 1, (2, 3, 4), None)]
+
+
+def test_internal_memory_alone_does_not_verify_weights(tmp_path: Path) -> None:
+    """Dups that read only the internal memory of their source do not share its weights."""
+    not_shared = tuple(Finding("not_shared", context, None, 0, 0) for context in range(1, 12))
+    internal = (Shared(1000, "internal", 1, owner=0, readers=(2, 4, 6, 8, 10)),)
+    rows = shared(
+        tmp_path, "full_dup_internal_reuse", npu=lambda plan: npu_account(plan, shared=internal, findings=not_shared)
+    )
+    assert [(component, owner, seen) for component, owner, _, seen in rows] == [
+        ("weights", 1, 0),
+        ("internal", 1, 5),
+        ("internal", 2, 0),
+    ]
+
+
+def test_nothing_is_shared_without_reuse(tmp_path: Path) -> None:
+    """A plan that shares nothing has no rows."""
+    assert shared(tmp_path, "no_reuse") == []
+
+
+def test_findings_are_drawn_together(tmp_path: Path) -> None:
+    """Contexts of one kind of finding stand in one, with the addresses of a repeat, not of all."""
+    two = (FREED, msgspec.structs.replace(FREED, context=4, amount=2))
+    leak = Finding("leak", None, None, None, MIB)
+    row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(*two, leak)))
+    assert findings_of(row) == [FindingSummary("reads_freed", (4, 5), (1,), 7), FindingSummary("leak", (), (), MIB)]
+
+
+def test_a_configuration_that_failed_has_its_findings_too(tmp_path: Path) -> None:
+    """What made the outcome wrong memory is found, though its figures are not compared."""
+    failure = Failure("wrong_memory", "steady", 3, "it did")
+    row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(FREED,)), failure=failure)
+    assert [finding.kind for finding in findings_of(row)] == ["reads_freed"]
+    assert shared_memories(row) == []
