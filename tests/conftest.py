@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,10 +15,25 @@ import pytest
 from commands import main
 from models.built_files import ensure
 from models.recipe import Recipe
-from tests.support import Ended, Reusebench
+from tests.support import Ended, Reusebench, made_once
 
 _HERE = Path(__file__).resolve().parent
 _DOUBLE = _HERE / "runtimes" / "rknn_double.c"
+#: Folders and files whose tests take longest: they begin first, so that no worker has one of them left in the end.
+_LONGEST = (
+    "runtimes/test_megengine_adapter.py",
+    "bench/test_bench_end_to_end.py",
+    "bench",
+    "reports/page",
+    "models/megengine/test_real.py",
+    "commands/test_record.py",
+    "models/rknn/test_toolkit_real.py",
+    "runtimes",
+    "targets",
+    "commands",
+    "harness",
+    "models",
+)
 
 
 def pytest_configure() -> None:
@@ -24,17 +41,37 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make a warning an error in every test here; bench/ shows the user's warnings as warnings."""
+    """Make a warning an error in every test here; bench/ shows the user's warnings as warnings.
+
+    With several workers the tests of a file are one worker's: they share what they have made.
+    """
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("error"))
+            if not item.get_closest_marker("xdist_group"):
+                item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(_HERE))))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    """Return the place of the item's file in the order of beginning."""
+    path = str(item.path)
+    return next((place for place, part in enumerate(_LONGEST) if f"/tests/{part}" in path), len(_LONGEST))
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of this run of the tests that all of its workers have."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def cache(shared_folder: Path) -> Path:
     """Return the tests' own $XDG_CACHE_HOME, so that the user's cache is neither used nor filled."""
-    return tmp_path_factory.mktemp("cache")
+    return shared_folder / "cache"
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +111,7 @@ def wide_internal_model(cache: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def rknn_double(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def rknn_double(shared_folder: Path) -> Callable[..., Path]:
     """Return a function that compiles the double of Rockchip's library with a version text, and without some functions.
 
     Skips where there is no C compiler.
@@ -82,16 +119,16 @@ def rknn_double(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler (cc, gcc or clang) for the double of Rockchip's library")
-    folder = tmp_path_factory.mktemp("double")
-    built: dict[tuple[str, ...], Path] = {}
 
     def compile_double(version: str, *without: str) -> Path:
         options = (f'-DVERSION="{version}"', *(f"-DWITHOUT_{name}" for name in without))
-        if options not in built:
-            built[options] = folder / f"{len(built)}.so"
-            command = [compiler, "-std=gnu11", "-shared", "-fPIC", *options, "-o", str(built[options]), str(_DOUBLE)]
-            subprocess.run(command, check=True)
-        return built[options]
+        name = re.sub(r"\W+", "-", "".join(options))
+        return made_once(
+            shared_folder / f"{name}.so",
+            lambda path: subprocess.run(
+                [compiler, "-std=gnu11", "-shared", "-fPIC", *options, "-o", str(path), str(_DOUBLE)], check=True
+            ),
+        )
 
     return compile_double
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,6 +51,15 @@ def barrier(
     """Return a barrier with these figures of the process, `pss_bytes` above all; the others are 0."""
     read = reading(**process)
     return BarrierReading(phase, context, at_ns, data, trimmed, read.process, read.system)
+
+
+def made_once(path: Path, make: Callable[[Path], object]) -> Path:
+    """Return the file, which is made if it is not there; two workers that do so at once make the same one."""
+    if not path.exists():
+        unfinished = path.with_name(f"{os.getpid()}-{path.name}")
+        make(unfinished)
+        unfinished.rename(path)
+    return path
 
 
 def models_of(*paths: object) -> tuple[Model, ...]:

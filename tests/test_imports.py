@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -125,17 +125,20 @@ def _files(place: str) -> list[Path]:
     return sorted(path.rglob("*.py")) if path.is_dir() else [path if path.suffix else path.with_suffix(".py")]
 
 
-def _imports(file: Path) -> Iterator[str]:
-    """Yield the full name of every module that the file imports, in functions and for annotations too."""
+@functools.cache
+def _imports(file: Path) -> frozenset[str]:
+    """Return the full name of every module that the file imports, in functions and for annotations too."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{file}: relative import"
             assert node.module is not None
             # `from scenarios import plan` is an import of scenarios.plan.
             package = (CHECKOUT / node.module.replace(".", "/")).is_dir()
-            yield from (f"{node.module}.{alias.name}" if package else node.module for alias in node.names)
+            names.update(f"{node.module}.{alias.name}" if package else node.module for alias in node.names)
+    return frozenset(names)
 
 
 def _package_of(module: str) -> str:
@@ -161,12 +164,12 @@ def test_every_package_is_in_the_table() -> None:
 def test_packages_import_one_way(package: str) -> None:
     """A package imports only those that it may; nobody imports bench, conftest, the tests or the benchmarks."""
     for file in _files(package):
-        ours = {each for each in _imports(file) if _package_of(each) in {*_PACKAGES, "tests", "benchmarks"}}
-        assert {each for each in ours if _package_of(each) not in {*_PACKAGES[package], package}} == set(), file
+        ours = {module for module in _imports(file) if _package_of(module) in {*_PACKAGES, "tests", "benchmarks"}}
+        assert {module for module in ours if _package_of(module) not in {*_PACKAGES[package], package}} == set(), file
         for (user, other), modules in _ONLY.items():
             if user == package:
-                of_other = {each for each in ours if _package_of(each) == other}
-                assert {each for each in of_other if not each.startswith(tuple(modules))} == set(), file
+                of_other = {module for module in ours if _package_of(module) == other}
+                assert {module for module in of_other if not module.startswith(tuple(modules))} == set(), file
 
 
 @pytest.mark.parametrize("package", _LAYERS)
@@ -178,7 +181,7 @@ def test_parts_of_a_package_import_one_way(package: str) -> None:
         if part == "__init__" and part not in layers:
             continue
         assert part in layers, f"{file}: {part} has no place in the order of {package}"
-        others = {_part_of(each) for each in _imports(file) if _package_of(each) == package} - {part, "__init__"}
+        others = {_part_of(module) for module in _imports(file) if _package_of(module) == package} - {part, "__init__"}
         assert others <= set(layers[: layers.index(part)]), file
 
 
@@ -186,7 +189,7 @@ def test_parts_of_a_package_import_one_way(package: str) -> None:
 def test_libraries_stay_in_their_packages(library: str) -> None:
     """What would weigh in on the scale, or does another package's work, is imported only where it belongs."""
     for package in _PACKAGES.keys() - _LIBRARIES[library]:
-        assert [file for file in _files(package) if library in {_package_of(each) for each in _imports(file)}] == []
+        assert [file for file in _files(package) if library in {_package_of(module) for module in _imports(file)}] == []
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="this Python does not say what its standard library has")

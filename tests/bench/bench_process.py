@@ -71,7 +71,9 @@ class Bench:
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder = folder
         self.storage = folder / "storage"
-        self._environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(folder)}
+        # That this is a worker of the tests is no matter of the bench's.
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        self._environment = {**variables, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(folder)}
 
     def plugin(self, name: str, code: str) -> tuple[str, str]:
         """Return the option of a pytest plugin with this code."""
@@ -85,7 +87,7 @@ class Bench:
         seconds each, only where the arguments name them.
         """
         words = list(map(str, arguments))
-        command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", "-p", "no:xdist", *_SMALL]
+        command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", *_SMALL]
         command += [f"--benchmark-storage=file://{self.storage}", *words]
         if not any(word.startswith(_CHOOSE) for word in words):
             command.append("--runtime=onnxruntime")

@@ -9,6 +9,7 @@ import pytest
 from targets.preload.build import compile_preload
 from targets.preload.compilers import Compiler, find_compiler
 from targets.rknn_library import architecture_of_this_python
+from tests.support import made_once
 
 
 @pytest.fixture(scope="session")
@@ -21,16 +22,13 @@ def compiler() -> Compiler:
 
 
 @pytest.fixture(scope="session")
-def preload(compiler: Compiler, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def preload(compiler: Compiler, shared_folder: Path) -> Path:
     """Return the preload library."""
-    library = tmp_path_factory.mktemp("preload") / "preload.so"
-    compile_preload(compiler, library, "-Werror")
-    return library
+    return made_once(shared_folder / "preload.so", lambda path: compile_preload(compiler, path, "-Werror"))
 
 
 @pytest.fixture(scope="session")
-def lower_preload(compiler: Compiler, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lower_preload(compiler: Compiler, shared_folder: Path) -> Path:
     """Return a second copy with variables of its own (LOWER_BOARD, ...), to play the board below the first one."""
-    library = tmp_path_factory.mktemp("preload") / "lower.so"
-    compile_preload(compiler, library, "-Werror", '-DVARIABLES="LOWER"')
-    return library
+    options = ("-Werror", '-DVARIABLES="LOWER"')
+    return made_once(shared_folder / "lower.so", lambda path: compile_preload(compiler, path, *options))
