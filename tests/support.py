@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -51,6 +52,11 @@ def barrier(
     """Return a barrier with these figures of the process, `pss_bytes` above all; the others are 0."""
     read = reading(**process)
     return BarrierReading(phase, context, at_ns, data, trimmed, read.process, read.system)
+
+
+def own_environment(python: Path, is_installed: bool = True) -> SimpleNamespace:
+    """Return an environment of a runtime's own, as far as targets/interpreters.py looks into it."""
+    return SimpleNamespace(installed=lambda: is_installed, python=lambda: python)
 
 
 def made_once(path: Path, make: Callable[[Path], object]) -> Path:

@@ -357,7 +357,7 @@ def test_a_runtime_that_was_only_found_may_lack_models(
     done = bench.run("--target=python", "-k", _FULL_DUP, "--streams=1")
     assert done.code == 0, done.words
     assert list(done.results()) == ["full_dup"]
-    assert "rknn: a built-in model is made for one chip" in done.words
+    assert "a .rknn file is made for one chip" in done.words
     assert bench.run("--runtime=rknn", "-k", _FULL_DUP).code == pytest.ExitCode.USAGE_ERROR
 
 

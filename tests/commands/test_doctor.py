@@ -15,7 +15,7 @@ from runtimes import RuntimeEntry, find_runtime
 from runtimes.rknn import library
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets import interpreters
-from tests.support import Ended, Reusebench
+from tests.support import Ended, Reusebench, own_environment
 
 _HERE = RuntimeEntry("here", "tests.scripted_driver", "json", "pip install here", "cpu", ".here")
 _MISSING = RuntimeEntry("missing", "runtimes.missing", "no_such_module", "pip install missing==1", "cpu", ".missing")
@@ -155,5 +155,5 @@ def test_a_runtime_in_an_environment_of_its_own(
     python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     python.chmod(0o755)
     monkeypatch.setattr(interpreters, "available", lambda _: False)
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"missing": (lambda: True, lambda: python)})
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"missing": own_environment(python)})
     assert row(doctor_of(_MISSING), "missing") == (is_here, remark.format(python=python))

@@ -154,14 +154,14 @@ def test_a_storage_is_a_folder(uri: str) -> None:
     """With a scheme or without, as pytest-benchmark understands both."""
     config = _config(uri)
     choose_board_storage(config)
-    assert _storage(config.option.benchmark_storage) == Path("/data/store")
+    assert _storage(config) == Path("/data/store")
 
 
 def test_the_common_storage_becomes_the_boards() -> None:
     """pytest-benchmark's default place is one for all boards."""
     config = _config("file://./.benchmarks")
     choose_board_storage(config)
-    assert _storage(config.option.benchmark_storage) == board_storage()
+    assert _storage(config) == board_storage()
 
 
 def test_a_storage_that_is_no_folder() -> None:

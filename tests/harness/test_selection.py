@@ -15,6 +15,7 @@ from runtimes import RuntimeEntry
 from targets import interpreters
 from targets.base import THIS_INTERPRETER, Target
 from targets.errors import TargetError
+from tests.support import own_environment
 
 
 def _choice(*arguments: object) -> Choice:
@@ -74,7 +75,7 @@ def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.Mo
     """This one has what it has; what has an environment of its own runs there, under the name that the user wrote."""
     here.add("onnxruntime")
     python = tmp_path / "python"
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": (lambda: True, lambda: python)})
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": own_environment(python)})
     targets = resolve_targets(_choice())
     assert {name: target.command[0] for name, target in targets.items()} == {
         "onnxruntime": sys.executable,

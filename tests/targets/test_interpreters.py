@@ -12,6 +12,7 @@ from models.megengine.environment import MEGENGINE
 from runtimes import find_runtime
 from targets import interpreters
 from targets.interpreters import finds_runtime, python_with, refusal
+from tests.support import own_environment
 
 _ONNXRUNTIME = find_runtime("onnxruntime")
 _MEGENGINE_LITE = find_runtime("megengine_lite")
@@ -21,7 +22,7 @@ _BROKEN = replace(_ONNXRUNTIME, module="broken_module")
 def test_this_interpreter_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment of its own is for what is not here."""
     assert python_with(_ONNXRUNTIME) == sys.executable
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"onnxruntime": (lambda: True, lambda: Path("/own/python"))})
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"onnxruntime": own_environment(Path("/own/python"))})
     assert python_with(_ONNXRUNTIME) == sys.executable
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     assert python_with(_ONNXRUNTIME) == "/own/python"

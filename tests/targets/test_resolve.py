@@ -18,6 +18,7 @@ from targets.errors import RuntimeMissing, TargetError
 from targets.preload.build import preload_library
 from targets.resolve import parse_target
 from targets.rknn_library import architecture_of_this_python
+from tests.support import own_environment
 from tests.targets.library_files import write_library
 
 _DRIVER = ("-m", "scenarios.driver")
@@ -69,7 +70,7 @@ def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: p
     """Where this interpreter lacks it, it runs under that environment's, by the same name and also on a board."""
     own = tmp_path / "own" / "python"
     monkeypatch.setattr(interpreters, "available", lambda _: False)
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": (lambda: True, lambda: own)})
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": own_environment(own)})
     target = parse_target("python", None, _MEGENGINE_LITE)
     assert (target.name, target.command) == ("python", (str(own), *_DRIVER))
     preload = preload_library(architecture_of_this_python() or "")
@@ -77,7 +78,7 @@ def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: p
     preload.touch()
     target = parse_target("board", None, _MEGENGINE_LITE)
     assert (target.name, target.command, target.keeps_ledger) == ("board", (str(own), *_DRIVER), True)
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": (lambda: False, lambda: own)})
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": own_environment(own, is_installed=False)})
     with pytest.raises(
         RuntimeMissing, match=r"^--runtime megengine_lite is not here: .*reusebench models install megengine"
     ):
@@ -86,7 +87,7 @@ def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: p
 
 def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked itself; what this interpreter or an own environment has is of no account."""
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"nowhere": (lambda: True, lambda: Path(sys.executable))})
+    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"nowhere": own_environment(Path(sys.executable))})
     words = (
         f"--runtime nowhere: the Python of --target python:{sys.executable} has no module no_such_module. Name another"
     )
