@@ -3,7 +3,7 @@
 #                ARGS="--quick" passes options on to pytest
 #                STORAGE=DIR keeps the results there instead of .benchmarks/BOARD
 # make bench-megengine   the same of ONNX Runtime and MegEngine Lite, which is installed first where it is not there,
-#                into the user's cache; it needs a Python 3.8 to 3.10, found by name
+#                into the user's cache; it needs a python3.8, python3.9 or python3.10 in the path
 # make test      the tests;                      ARGS="tests/models" passes options on
 # make lint      ruff and mypy
 
@@ -32,7 +32,7 @@ $(VENV)/installed-dev: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]'
 	@touch $@
 
-# The report is made also when a configuration failed, its row says so, and after Ctrl-C.
+# The report is made also when a configuration failed, which is a row of it, and after Ctrl-C.
 # The exit code is that of the first failure.
 bench: $(VENV)/installed
 	@$(BIN)/python -m pytest bench/ $(if $(STORAGE),--benchmark-storage=file://$(STORAGE)) $(ARGS); bench=$$?; \

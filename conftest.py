@@ -1,4 +1,4 @@
-"""The glue: pytest's options, hooks and fixtures for `pytest bench/`; what they do is in harness/."""
+"""pytest's options, hooks and fixtures for `pytest bench/`; what they do is in harness/."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.options import add_options
-from harness.selection import Choice, chosen_runtimes
+from harness.selection import Selection, selected_runtimes
 from harness.session import Session, choose_board_storage
 from samplers.environment import environment
 from storage.board import board_name, board_storage
@@ -32,13 +32,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Ask every question of every chosen runtime."""
+    """Run every question of bench/ on every selected runtime."""
     if "runtime" in metafunc.fixturenames and "measure" in metafunc.fixturenames:
         stash = metafunc.config.stash
         if _RUNTIMES not in stash:
-            stash[_RUNTIMES] = chosen_runtimes(Choice.of(metafunc.config.option))
-        # Where there is none a session says why.
+            stash[_RUNTIMES] = selected_runtimes(Selection.of(metafunc.config.option))
         names = stash[_RUNTIMES]
+        # Without a runtime Session raises the reason.
         metafunc.parametrize("runtime", names or [pytest.param(None, id="none")])
 
 
@@ -47,8 +47,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
     if measuring and not session.config.option.collectonly:
         parameters = [item.callspec.params for item in measuring]  # type: ignore[attr-defined]
+        configurations = [(values["runtime"], values["scenario"]) for values in parameters]
         try:
-            configurations = [(each["runtime"], each["scenario"]) for each in parameters]
             session.config.stash[_SESSION] = Session(session.config, configurations)
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
@@ -56,7 +56,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
-    """Make pytest-benchmark's timer of this test the clock of the measured process; asked for before `benchmark`."""
+    """Make the clock of the measured process pytest-benchmark's timer; set up before `benchmark`, which reads it."""
     clock = ReplayClock()
     request.node.add_marker(pytest.mark.benchmark(timer=clock, group=request.path.stem.replace("test_", "")))
     return clock
@@ -70,7 +70,7 @@ def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark
 
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
-    """Say what of the machine bears on memory."""
+    """Add what of the machine bears on memory."""
     machine_info["reusebench"] = msgspec.to_builtins(environment(board_name()))
 
 
@@ -92,13 +92,13 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what the comparison with a baseline came to, where the results are and what shows them."""
+    """Write the comparison with the baseline, the path of the results, and the command that shows them."""
     if _SESSION in config.stash:
         session = config.stash[_SESSION]
         storage = session.storage
         if session.verdict:
             terminalreporter.section("against the baseline")
-            terminalreporter.write_line(session.verdict.words)
+            terminalreporter.write_line(session.verdict.text)
         terminalreporter.section("reusebench")
         option = "" if storage == board_storage() else f" --storage {storage}"
         terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: reusebench report{option}")

@@ -11,5 +11,5 @@ from scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("dup"))
 def test_dup(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
-    """S streams with C contexts each, laid out as the scenario says."""
+    """S streams with C contexts each, laid out by the scenario."""
     measure(runtime, scenario)

@@ -11,5 +11,5 @@ from scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("external_memory"))
 def test_external_memory(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
-    """S x C contexts of one model; the scenario says what the application allocates, and from where."""
+    """S x C contexts of one model; by scenario the application allocates other tensors, with other allocators."""
     measure(runtime, scenario)

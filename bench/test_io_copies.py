@@ -1,4 +1,4 @@
-"""What does it save to use input and output where they are in place of copying them, up to 4K frames?"""
+"""What does it save to use input and output in place, without copies, up to 4K frames?"""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("io_copies"))
 def test_io_copies(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
-    """S x C contexts of one model, or one context of camera frames; the scenario says which tensors are not copied."""
+    """S x C contexts of one model, or one context of camera frames; by scenario other tensors are not copied."""
     measure(runtime, scenario)

@@ -1,4 +1,4 @@
-"""Four streams of video, three contexts each: what do the modes of the published test save, and what of the frames?"""
+"""Four streams of video, three contexts each: what do the modes of the published test save, and are frames lost?"""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("streams"))
 def test_published(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
-    """S streams of video frames, each taken in turn by its C contexts, laid out as the scenario says."""
+    """S streams of video frames, each taken in turn by its C contexts, laid out by the scenario."""
     measure(runtime, scenario)

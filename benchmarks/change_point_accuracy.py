@@ -1,7 +1,7 @@
-"""How well change points are found, at the noise of the real harness: `python -m benchmarks.change_point_accuracy`.
+"""How well change points are located, at the noise of the real harness: `python -m benchmarks.change_point_accuracy`.
 
-It makes histories of 100 commits, each a run whose repeats are processes that the harness really measured one after
-another, taken from a random place; a step of 1 MiB is added to those from a random commit on. Processes come from
+It makes histories of 100 commits, of runs whose repeats are processes that the harness really measured one after
+another, from a random one on; a step of 1 MiB is added to those from a random commit on. Processes come from
 --noise or --storage, or are measured now, which takes some minutes.
 """
 
@@ -51,26 +51,26 @@ class Made:
 
 @dataclass(frozen=True)
 class Score:
-    """What was found in histories of one kind."""
+    """How well change points were located in histories of one kind."""
 
     histories: int
-    #: Histories in which each step has a change point within one run, and those in which nothing else was found.
+    #: Histories in which every step has a change point within one run, and those without any other change point.
     located: int
     clean: int
-    #: Of the steps that were found: whose range holds the truth, and how many places the range has.
+    #: Of the steps that were located: the share whose range holds the truth, and how many runs the range has.
     covered: float
-    places: float
+    range_runs: float
     #: Change points of a history.
     points: float
 
     def __str__(self) -> str:
         """Return the cells of a row."""
         located, clean = (f"{100 * count / self.histories:.1f}" for count in (self.located, self.clean))
-        return f"{located:>12}{clean:>14}{100 * self.covered:>12.1f}{self.places:>12.1f}{self.points:>10.1f}"
+        return f"{located:>12}{clean:>14}{100 * self.covered:>12.1f}{self.range_runs:>12.1f}{self.points:>10.1f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print how often steps were located, and how often a change point was told where there was none."""
+    """Print how often steps were located, and how often a change point was reported where there was none."""
     parser = argparse.ArgumentParser("python -m benchmarks.change_point_accuracy", description=__doc__)
     add = parser.add_argument
     add("--histories", type=int, default=100, metavar="N", help="of each kind; default: 100")
@@ -84,27 +84,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def read_lines(files: Sequence[Path]) -> Noise:
-    """Return what the files have, each a configuration."""
-    found: dict[tuple[str, str], list[float]] = {}
+    """Return the figures of the files, of which every one is a configuration."""
+    noise: dict[tuple[str, str], list[float]] = {}
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
             figures = json.loads(line, object_hook=lambda fields: SimpleNamespace(**fields))
             for name in _METRICS:
-                found.setdefault((file.stem, name), []).extend(find_metric(name).values(figures))
-    return found
+                noise.setdefault((file.stem, name), []).extend(find_metric(name).values(figures))
+    return noise
 
 
 def read_noise(storage: Path) -> Noise:
-    """Return what a storage's runs have, after they were measured where it has none."""
+    """Return the figures of a storage's runs, which are measured first where it has none."""
     if not any(storage.glob("*/*.json")):
         measure(storage, 0, max(_REPEATS))
     runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.recorded_at)
-    found: dict[tuple[str, str], list[float]] = {}
+    noise: dict[tuple[str, str], list[float]] = {}
     for run in runs:
         for measured in run.measured if run.name != GROWN else ():
             for name in _METRICS:
-                found.setdefault((str(measured.configuration), name), []).extend(measured.values.get(name, ()))
-    return found
+                noise.setdefault((str(measured.configuration), name), []).extend(measured.values.get(name, ()))
+    return noise
 
 
 def lines(noise: Noise, histories: int) -> Iterator[str]:
@@ -112,7 +112,7 @@ def lines(noise: Noise, histories: int) -> Iterator[str]:
     for (configuration, name), values in noise.items():
         metric, median = find_metric(name), statistics.median(values)
         yield f"\n{configuration}: {name}, {len(values)} processes, median {median:,.0f} {metric.unit}"
-        yield f"{'':30}{'located, %':>12}{'none else, %':>14}{'in range, %':>12}{'places':>12}{'points':>10}"
+        yield f"{'':30}{'located, %':>12}{'none else, %':>14}{'in range, %':>12}{'range, runs':>12}{'points':>10}"
         for repeats in _REPEATS:
             for kind, make in KINDS.items():
                 draw = random.Random(f"{kind} {repeats}")
@@ -126,27 +126,28 @@ def _step(metric: Metric, median: float) -> float:
 
 
 def score(metric: Metric, made: Sequence[Made]) -> Score:
-    """Return how the change points that are found compare with the truth."""
-    found = [(each, change_points(metric, each.runs)) for each in made]
-    near = [(step, point) for each, points in found for step in each.steps for point in _near(step, points)]
+    """Return how the change points of the histories compare with the truth."""
+    located = clean = count = 0
+    near: list[tuple[int, ChangePoint]] = []
+    for history in made:
+        points = change_points(metric, history.runs)
+        near_steps = [(step, point) for step in history.steps for point in points if abs(point.run - step) <= 1]
+        located += {step for step, _ in near_steps} == set(history.steps)
+        clean += all(any(point is other for _, other in near_steps) for point in points)
+        count += len(points)
+        near += near_steps
     return Score(
         len(made),
-        sum(all(_near(step, points) for step in each.steps) for each, points in found),
-        sum(
-            all(any(point in _near(step, points) for step in each.steps) for point in points) for each, points in found
-        ),
+        located,
+        clean,
         statistics.fmean(point.earliest <= step <= point.latest for step, point in near) if near else 0.0,
         statistics.fmean(point.latest - point.earliest + 1 for _, point in near) if near else 0.0,
-        statistics.fmean(len(points) for _, points in found),
+        count / len(made),
     )
 
 
-def _near(step: int, points: Sequence[ChangePoint]) -> list[ChangePoint]:
-    return [point for point in points if abs(point.run - step) <= 1]
-
-
 def _taken(draw: random.Random, values: Sequence[float], repeats: int) -> _History:
-    """Return runs without a change: the processes of each stand beside each other, those of the next anywhere."""
+    """Return runs without a change: the processes of one follow each other, those of the next may be any."""
     starts = [draw.randrange(len(values) - repeats) for _ in range(COMMITS)]
     return [list(values[start : start + repeats]) for start in starts]
 
@@ -159,7 +160,7 @@ def _in_order(draw: random.Random, values: Sequence[float], repeats: int, _: flo
 
 
 def _raised(runs: _History, step: int, size: float) -> _History:
-    return [[value + size * (place >= step) for value in run] for place, run in enumerate(runs)]
+    return [[value + size * (index >= step) for value in run] for index, run in enumerate(runs)]
 
 
 def _none(draw: random.Random, values: Sequence[float], repeats: int, _: float) -> Made:
@@ -180,10 +181,8 @@ def _two(draw: random.Random, values: Sequence[float], repeats: int, size: float
 def _gaps(draw: random.Random, values: Sequence[float], repeats: int, size: float) -> Made:
     """Return one step, and leave out commits; the step is at the first run that is left."""
     made = _one(draw, values, repeats, size)
-    kept = [
-        place for place in range(COMMITS) if draw.random() >= _MISSING or place < _LEAST or COMMITS - place <= _LEAST
-    ]
-    return Made([made.runs[place] for place in kept], [sum(place < step for place in kept) for step in made.steps])
+    kept = [run for run in range(COMMITS) if draw.random() >= _MISSING or run < _LEAST or COMMITS - run <= _LEAST]
+    return Made([made.runs[run] for run in kept], [sum(run < step for run in kept) for step in made.steps])
 
 
 def _odd_anywhere(draw: random.Random, values: Sequence[float], repeats: int, size: float) -> Made:
@@ -193,19 +192,19 @@ def _odd_anywhere(draw: random.Random, values: Sequence[float], repeats: int, si
 
 def _odd_apart(draw: random.Random, values: Sequence[float], repeats: int, size: float) -> Made:
     """Return one step, and runs that are far off, three runs or more from each other."""
-    places = [COMMITS // _ODD_RUNS * number + draw.randrange(COMMITS // _ODD_RUNS - 2) for number in range(_ODD_RUNS)]
-    return _odd(_one(draw, values, repeats, size), places, size)
+    odd = [COMMITS // _ODD_RUNS * number + draw.randrange(COMMITS // _ODD_RUNS - 2) for number in range(_ODD_RUNS)]
+    return _odd(_one(draw, values, repeats, size), odd, size)
 
 
-def _odd(made: Made, places: Sequence[int], size: float) -> Made:
-    off = [_ODD * size * (place in places) for place in range(COMMITS)]
+def _odd(made: Made, odd: Sequence[int], size: float) -> Made:
+    off = [_ODD * size * (run in odd) for run in range(COMMITS)]
     return Made([[value + more for value in run] for run, more in zip(made.runs, off)], made.steps)
 
 
 def _drift(draw: random.Random, values: Sequence[float], repeats: int, size: float) -> Made:
     """Return a rise by the step's size, a little with each commit."""
     runs = _taken(draw, values, repeats)
-    return Made([[value + size * place / COMMITS for value in run] for place, run in enumerate(runs)], ())
+    return Made([[value + size * index / COMMITS for value in run] for index, run in enumerate(runs)], ())
 
 
 #: By what a row calls them.

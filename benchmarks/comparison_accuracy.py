@@ -1,8 +1,8 @@
 """How often a comparison is wrong, on real runs of the harness: `python -m benchmarks.comparison_accuracy`.
 
-It measures small configurations on ONNX Runtime again and again: runs without a change, each of which is compared with
-the one before it (A/A), and runs in which the measured process takes 1 MiB more. It says how often a change was told
-where there was none, and how often the rise was found: with the earlier runs of the series, and from the two runs
+It measures small configurations on ONNX Runtime again and again: runs without a change, compared with the
+one before (A/A), and runs in which the measured process takes 1 MiB more. It prints how often a change was reported
+where there was none, and how often the rise was detected: with the earlier runs of the series, and from the two runs
 alone. On a quiet machine 200 pairs take about 20 minutes.
 """
 
@@ -21,7 +21,7 @@ from harness.measuring.measurement import Bench
 from harness.measuring.model_sets import BuiltIn, ModelSets
 from harness.measuring.videos import Videos
 from harness.progress import Silent
-from harness.selection import Choice, resolve_targets
+from harness.selection import Selection, resolve_targets
 from harness.settings import Settings, usable_cpus
 from reports.base.formatting import metric_number, metric_unit
 from reports.compare.changes import Change, compare_runs
@@ -78,12 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def measure(storage: Path, pairs: int, repeats: int) -> None:
     """Store the runs: earlier ones, then so many without a change, after every second of which comes one that grew."""
-    (target,) = resolve_targets(Choice(("onnxruntime",), "python", None)).values()
+    (target,) = resolve_targets(Selection(("onnxruntime",), "python", None)).values()
     command = tuple(word.replace("scenarios.driver", "tests.reports.compare.growing_driver") for word in target.command)
     growing = replace(target, command=command, environment={**target.environment, VARIABLE: str(RISE_BYTES)})
-    for place in range(_EARLIER + pairs):
+    for number in range(_EARLIER + pairs):
         _store(storage, _QUIET, target, repeats)
-        if place >= _EARLIER and place % 2:
+        if number >= _EARLIER and number % 2:
             _store(storage, GROWN, growing, repeats)
 
 
@@ -120,7 +120,7 @@ def _document(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def trials(runs: Sequence[Run], alone: bool) -> Iterator[Trial]:
-    """Yield each run after the earlier ones compared with the run without a change that came before it."""
+    """Yield the runs after the earlier ones, compared with the last run without a change before them."""
     metrics = [find_metric(name) for name in _METRICS]
     quiet = [run for run in runs if run.name == _QUIET]
     for head in runs:
@@ -131,43 +131,44 @@ def trials(runs: Sequence[Run], alone: bool) -> Iterator[Trial]:
 
 
 def noise_lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield how far each figure moved over all repeats of all runs without a change."""
+    """Yield how far figures moved over all repeats of all runs without a change."""
     yield f"{'configuration':34} {'metric':46} {'median':>12} {'sd':>10} {'sd, %':>7}"
-    found: dict[tuple[str, str], list[float]] = {}
+    noise: dict[tuple[str, str], list[float]] = {}
     for run in runs:
         for measured in run.measured if run.name == _QUIET else ():
             for name in _METRICS:
-                found.setdefault((measured.configuration.name, name), []).extend(measured.values.get(name, ()))
-    for (configuration, name), values in found.items():
+                noise.setdefault((measured.configuration.name, name), []).extend(measured.values.get(name, ()))
+    for (configuration, name), values in noise.items():
         metric, spread, median = find_metric(name), statistics.stdev(values), statistics.median(values)
         shown = f"{metric_number(median, metric):>12} {metric_number(spread, metric):>10}"
         yield f"{configuration:34} {f'{name}, {metric_unit(metric)}':46} {shown} {100 * spread / median:7.2f}"
 
 
 def error_lines(runs: Sequence[Run], alone: bool) -> Iterator[str]:
-    """Yield how often each row was wrong, and how often a whole table was."""
+    """Yield how often rows were wrong, and how often a whole table was."""
     done = list(trials(runs, alone))
     pairs, rises = ([trial for trial in done if trial.grown == grown] for grown in (False, True))
     known = "the two runs alone" if alone else f"{_EARLIER} earlier runs"
     assert alone or _EARLIER >= ENOUGH_RUNS
-    wrong = [
-        sum(any(_is_told(row) for row in trial.rows if _is_memory(row) == kind) for trial in pairs) for kind in (1, 0)
-    ]
-    told = f"{wrong[0]} tell of one of memory, {wrong[1]} of one of speed"
-    yield f"noise known from {known}: of {len(pairs)} tables without a change {told}"
-    yield f"{'configuration':34} {'metric':46} {'false':>10} {'1 MiB found':>12} {'smallest':>10}"
-    for place, change in enumerate(pairs[0].rows):
-        rows = [trial.rows[place] for trial in pairs]
-        false = f"{sum(map(_is_told, rows))} of {len(rows)}"
-        grown = [trial.rows[place] for trial in rises]
-        found = f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}" if _is_memory(change) else "-"
+    of_memory, of_speed = (
+        sum(any(_is_change(row) for row in trial.rows if _is_memory(row) == is_memory) for trial in pairs)
+        for is_memory in (True, False)
+    )
+    wrong = f"{of_memory} report one of memory, {of_speed} one of speed"
+    yield f"noise known from {known}: of {len(pairs)} tables without a change {wrong}"
+    yield f"{'configuration':34} {'metric':46} {'false':>10} {'1 MiB seen':>12} {'smallest':>10}"
+    for index, change in enumerate(pairs[0].rows):
+        rows = [trial.rows[index] for trial in pairs]
+        false = f"{sum(map(_is_change, rows))} of {len(rows)}"
+        grown = [trial.rows[index] for trial in rises]
+        detected = f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}" if _is_memory(change) else "-"
         smallest = statistics.median(row.difference.error or 0 for row in rows)
         name = f"{change.metric.name}, {metric_unit(change.metric)}"
         shown = metric_number(smallest, change.metric)
-        yield f"{change.configuration.name:34} {name:46} {false:>10} {found:>12} {shown:>10}"
+        yield f"{change.configuration.name:34} {name:46} {false:>10} {detected:>12} {shown:>10}"
 
 
-def _is_told(change: Change) -> bool:
+def _is_change(change: Change) -> bool:
     return change.verdict in (HIGHER, LOWER)
 
 

@@ -1,9 +1,9 @@
 """How exactly frames come at their time: `python -m benchmarks.frame_pacing`.
 
-The real driver runs 4 streams at 30 frames/s with 3 contexts each, led and read as in a measurement, on a runtime that
-computes nothing, so that what is late is late because of the scheduler itself. `due to begun` is the pacing error: how
-long after its time a stream begins with a frame. `decoded to taken` is how long a decoded frame takes to a context that
-is free. Once with frames that are nothing, once with the default clip decoded and scaled.
+The real driver runs 4 streams at 30 frames/s with 3 contexts per stream, led and read as in a measurement, on a
+runtime that computes nothing, so that what is late is late because of the scheduler itself. `due to begun` is the
+pacing error: how long after its time a stream begins with a frame. `decoded to taken` is how long a decoded frame takes
+to a context that is free. Once with frames that are nothing, once with the default clip decoded and scaled.
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ class _Listener(StubListener):
 
 
 def main() -> int:
-    """Measure, and print a table for each kind of frames."""
+    """Measure, and print a table for both kinds of frames."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--fps", type=float, default=30.0)
     options = parser.parse_args()
-    print(f"{_STREAMS} streams x {options.fps:g} frames/s, {_CONTEXTS} contexts each, {options.seconds:g} s;", end=" ")
+    print(
+        f"{_STREAMS} streams x {options.fps:g} frames/s, {_CONTEXTS} contexts per stream, {options.seconds:g} s;",
+        end=" ",
+    )
     print(f"{len(os.sched_getaffinity(0))} CPUs, Python {sys.version.split()[0]}")
     for name, video in _videos():
         print(f"\n{name}")

@@ -1,6 +1,6 @@
-"""A process that infers, has frames come and go, and leaks where it is told to; trend_accuracy.py measures it.
+"""A process that infers, has frames come and go, and leaks on request; trend_accuracy.py measures it.
 
-Arguments: the model, one of FRAMES, the bytes that it leaks each minute, and the bytes of a piece.
+Arguments: the model, one of FRAMES, the bytes that it leaks in a minute, and the bytes of a piece.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-/* What tests/samplers/overhead.py records: a pipeline of frames, each of which is the same work.
+/* What recorder_overhead.py records: a pipeline of frames, all of which are the same work.
  *
- *   overhead_program SECONDS THREADS RESIDENT_MIB
+ *   pipeline SECONDS THREADS RESIDENT_MIB
  *
  * Each frame is allocated anew (3 MiB: the C library maps and unmaps it, under the lock that readings of PSS take),
  * written, scaled into a second one, and freed; a part of the resident memory is read beside it. Some hundred times a
@@ -38,12 +38,12 @@ static double waited_s(void)
 {
     double sum = 0;
 
-    for (int each = 0; each < started; each++) {
+    for (int thread = 0; thread < started; thread++) {
         unsigned long long ran, waited = 0;
         char path[64];
         FILE *file;
 
-        snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", ids[each]);
+        snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", ids[thread]);
         file = fopen(path, "r");
         if (!file || fscanf(file, "%llu %llu", &ran, &waited) != 2) {
             fprintf(stderr, "%s cannot be read: the kernel lacks CONFIG_SCHED_INFO\n", path);
@@ -67,10 +67,10 @@ static void *pipeline(void *id)
         unsigned sum = 0;
 
         memset(frame, (int)number, FRAME);
-        for (size_t place = 0; place < SMALL; place++)
-            small[place] = (unsigned char)((frame[4 * place] + frame[4 * place + 3]) / 2);
-        for (size_t place = 0; place < SMALL; place += 64)
-            sum += small[place] + resident[(place * 61 + number * 4096) % resident_bytes];
+        for (size_t at = 0; at < SMALL; at++)
+            small[at] = (unsigned char)((frame[4 * at] + frame[4 * at + 3]) / 2);
+        for (size_t at = 0; at < SMALL; at += 64)
+            sum += small[at] + resident[(at * 61 + number * 4096) % resident_bytes];
         free(small);
         free(frame);
         sink += sum;
@@ -90,8 +90,8 @@ int main(int count, char **arguments)
         return 2;
     double end_s = seconds(CLOCK_MONOTONIC) + atof(arguments[1]);
     resident_bytes = ((size_t)atol(arguments[3]) << 20) / (size_t)number;
-    for (int each = 0; each < number; each++)
-        pthread_create(&threads[each], NULL, pipeline, &ids[each]);
+    for (int thread = 0; thread < number; thread++)
+        pthread_create(&threads[thread], NULL, pipeline, &ids[thread]);
     while (started < number)
         nanosleep(&pause, NULL);
     while (seconds(CLOCK_MONOTONIC) < end_s) {
@@ -100,7 +100,7 @@ int main(int count, char **arguments)
         nanosleep(&pause, NULL);
     }
     done = 1;
-    for (int each = 0; each < number; each++)
-        pthread_join(threads[each], NULL);
+    for (int thread = 0; thread < number; thread++)
+        pthread_join(threads[thread], NULL);
     return 0;
 }

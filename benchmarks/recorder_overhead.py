@@ -1,6 +1,6 @@
 """What `reusebench record` costs the program that it records: `python -m benchmarks.recorder_overhead`.
 
-A pipeline of frames, each the same work, is recorded. The recorder is stopped and let go on in turn (SIGSTOP, SIGCONT),
+A pipeline of frames, all the same work, is recorded. The recorder is stopped and let go on in turn (SIGSTOP, SIGCONT),
 so that the time of a frame with it stands beside that without it, a second away: what else the machine does touches
 both. Time is CPU time; CPU time with all waiting, above all for the lock of the memory, but that for a CPU which others
 had; and wall time. Each stretch with the recorder makes a pair with the mean of the two around it. The median of the
@@ -27,7 +27,7 @@ from pathlib import Path
 
 from tests.support import CHECKOUT
 
-_SOURCE = Path(__file__).with_name("overhead_program.c")
+_SOURCE = Path(__file__).with_suffix(".c")
 _CONFIDENCE = 0.95
 #: Until the program holds its memory, and the recorder has come to its steady rates.
 _START_S = 3.0
@@ -76,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--resident", type=int, default=200, metavar="MIB", help="held all the time; default: 200")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        program = [_compiled(Path(folder)), str(options.threads), str(options.resident)]
+        pipeline = str(Path(folder) / "pipeline")
+        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-pthread", "-o", pipeline, str(_SOURCE)], check=True)
+        program = [pipeline, str(options.threads), str(options.resident)]
         progress, stretches, cpu_percent = _measure(program, options.pairs, options.stretch, Path(folder))
     print(f"{options.pairs} pairs, {options.threads} threads, {options.resident} MiB, load {os.getloadavg()[0]:.1f}")
     own_s = [options.threads * wall - waited for wall, waited in zip(progress.wall_s, progress.waited_s)]
@@ -95,14 +97,8 @@ def median_interval(values: Sequence[float]) -> Interval:
         outside += 1
         beyond += math.comb(count, outside) / 2**count
     # With so many values outside on each side; with one more they would be too many.
-    place = max(outside - 1, 0)
-    return Interval(statistics.median(ordered), ordered[place], ordered[count - 1 - place])
-
-
-def _compiled(folder: Path) -> str:
-    program = folder / "pipeline"
-    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-pthread", "-o", str(program), str(_SOURCE)], check=True)
-    return str(program)
+    outside = max(outside - 1, 0)
+    return Interval(statistics.median(ordered), ordered[outside], ordered[count - 1 - outside])
 
 
 def _measure(
@@ -114,19 +110,15 @@ def _measure(
     command = [*record, program[0], str(seconds), *program[1:]]
     output = folder / "progress"
     with output.open("w") as file, subprocess.Popen(command, cwd=CHECKOUT, stdout=file) as recorder:
-        _wait_for(output)
+        while not output.stat().st_size:
+            time.sleep(0.01)
         time.sleep(_START_S)
         before_s = _cpu_s(recorder.pid)
         stretches = _in_turn(recorder.pid, 2 * pairs + 1, stretch_s)
         cpu_s = _cpu_s(recorder.pid) - before_s
     numbers = [[float(word) for word in line.split()] for line in output.read_text().splitlines()]
-    recorded_s = sum(each.end_s - each.begin_s for each in stretches if each.is_recorded)
+    recorded_s = sum(stretch.end_s - stretch.begin_s for stretch in stretches if stretch.is_recorded)
     return Progress(*zip(*numbers)), stretches, 100 * cpu_s / recorded_s
-
-
-def _wait_for(output: Path) -> None:
-    while not output.stat().st_size:
-        time.sleep(0.01)
 
 
 def _in_turn(recorder: int, count: int, stretch_s: float) -> list[Stretch]:
@@ -144,11 +136,10 @@ def _in_turn(recorder: int, count: int, stretch_s: float) -> list[Stretch]:
 
 def _slowdown(progress: Progress, clock_s: Sequence[float], stretches: Sequence[Stretch]) -> Interval:
     """Return by how many percent more of that clock's time a frame takes while it is recorded."""
-    costs = [_change(progress, clock_s, each) / _change(progress, progress.frames, each) for each in stretches]
-    pairs = zip(costs, costs[1:], costs[2:])
-    recorded = (each.is_recorded for each in stretches[1:])
-    changes = [200 * with_it / (before + after) - 100 for (before, with_it, after), at in zip(pairs, recorded) if at]
-    return median_interval(changes)
+    costs = [_change(progress, clock_s, stretch) / _change(progress, progress.frames, stretch) for stretch in stretches]
+    # Stretches with the recorder are those of odd numbers.
+    pairs = list(zip(costs, costs[1:], costs[2:]))[::2]
+    return median_interval([200 * recorded / (before + after) - 100 for before, recorded, after in pairs])
 
 
 def _change(progress: Progress, values: Sequence[float], stretch: Stretch) -> float:
@@ -157,9 +148,10 @@ def _change(progress: Progress, values: Sequence[float], stretch: Stretch) -> fl
 
 def _at(times_s: Sequence[float], values: Sequence[float], time_s: float) -> float:
     """Return the value at that time, on the straight line between its neighbours."""
-    place = min(max(bisect_left(times_s, time_s), 1), len(times_s) - 1)
-    share = (time_s - times_s[place - 1]) / (times_s[place] - times_s[place - 1])
-    return values[place - 1] + share * (values[place] - values[place - 1])
+    after = min(max(bisect_left(times_s, time_s), 1), len(times_s) - 1)
+    before = after - 1
+    share = (time_s - times_s[before]) / (times_s[after] - times_s[before])
+    return values[before] + share * (values[after] - values[before])
 
 
 def _cpu_s(pid: int) -> float:

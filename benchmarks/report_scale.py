@@ -36,13 +36,13 @@ from tests.reports.stored import (
 from tests.support import CHECKOUT
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
-#: Versions of each runtime, one after the other: more groups than a page shows.
+#: Versions of a runtime, one after the other: more groups than a page shows.
 _VERSIONS = 6
 _REPEATS = 5
 _INTERVAL_S = 0.02
 
 
-#: What is measured, by its name in the table: what stands after `reusebench`, without the storage and the output.
+#: By the name in the table: the words after `reusebench`, without the storage and the output.
 COMMANDS = {
     "report": ("report",),
     "compare": ("compare", "latest~1", "latest", "--across", "runtime_version"),
@@ -99,11 +99,11 @@ def command_cost(folder: Path, name: str, results: int) -> Cost:
     command = [sys.executable, "-m", "commands", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
     start, cpu_s = time.perf_counter(), _cpu_s()
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
-        seen = list(_memory_until_the_end(process))
+        readings = list(_memory_until_the_end(process))
         elapsed_s = time.perf_counter() - start
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
-    rss_bytes, pss_bytes = (max(sizes) for sizes in zip(*seen))
+    rss_bytes, pss_bytes = (max(sizes) for sizes in zip(*readings))
     return Cost(name, results, elapsed_s, _cpu_s() - cpu_s, rss_bytes, pss_bytes)
 
 
@@ -174,7 +174,7 @@ def _memory(pid: int) -> tuple[int, int]:
 
 
 def _read(path: Path) -> str:
-    """Return what stands in a file of /proc; nothing once its process is gone."""
+    """Return the text of a file of /proc; nothing once its process is gone."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:

@@ -1,8 +1,8 @@
 """How well a leak is told from noise: `python -m benchmarks.trend_accuracy`.
 
-It makes series of many kinds of noise, of 2 minutes each unless --seconds says otherwise, without a leak and with one
-of 1 MB a minute in pieces of several sizes. With --real N it also measures N processes of each kind that infer with
-ONNX Runtime and allocate frames of 3 MB, of --real-seconds each, one after another.
+It makes series of many kinds of noise, of 2 minutes unless --seconds says otherwise, without a leak and with one
+of 1 MB a minute in pieces of several sizes. With --real N it also measures N processes of every kind that infer with
+ONNX Runtime and allocate frames of 3 MB, for --real-seconds, one after another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FRAME = 1920 * 1080 * 3 // 2
 #: Of leaking_process.py's arguments.
 FRAMES = ("pool", "heap", "mapped")
 _WARM_UP_S = 10
-#: What may stand for a second.
+#: Statistics that reduce the readings of a second to a point.
 POINTS: Mapping[str, Callable[[Sequence[int]], float]] = {
     "median": statistics.median,
     "mean": statistics.fmean,
@@ -40,7 +40,6 @@ POINTS: Mapping[str, Callable[[Sequence[int]], float]] = {
 }
 #: Readings of a point, as samplers' recorder takes in a second.
 _READINGS = 20
-
 _COST_TIMES = 20
 
 #: Returns bytes above BASE, one for each second.
@@ -48,7 +47,7 @@ Noise = Callable[[random.Random, int], Sequence[float]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print how often a leak was found, and how often one was told where there was none."""
+    """Print how often a leak was detected, and how often one was reported where there was none."""
     parser = argparse.ArgumentParser("python -m benchmarks.trend_accuracy", description=__doc__)
     add = parser.add_argument
     add("--series", type=int, default=1000, metavar="N", help="of each kind; default: 1000")
@@ -70,7 +69,7 @@ def lines(series: int, seconds: int) -> Iterator[str]:
         yield _head(leak)
         for noise, make in NOISES.items():
             draw = random.Random(f"{noise} {leak}")
-            yield _row(noise, [found(draw, make, pieces, seconds) for _ in range(series)])
+            yield _row(noise, [trend_of_noise(draw, make, pieces, seconds) for _ in range(series)])
 
 
 def real_lines(processes: int, seconds: int) -> Iterator[str]:
@@ -109,19 +108,19 @@ def _readings(pid: int, seconds: int) -> list[list[int]]:
 
 
 def _head(name: str) -> str:
-    return f"\n{name:40}{'>= 99 %':>8}" + "".join(f"{each:>16}" for each in _VERDICTS) + f"{'resolution':>16}"
+    return f"\n{name:40}{'>= 99 %':>8}" + "".join(f"{verdict:>16}" for verdict in _VERDICTS) + f"{'resolution':>16}"
 
 
 def _row(name: str, trends: Sequence[Trend]) -> str:
-    verdicts = Counter(each.verdict for each in trends)
-    sure = sum(each.growing_confidence_percent >= 99 for each in trends)
-    resolution = statistics.median(each.resolution_bytes_per_s for each in trends) * 60 / 1e6
-    shares = "".join(f"{100 * verdicts[each] / len(trends):>16.1f}" for each in _VERDICTS)
+    verdicts = Counter(row.verdict for row in trends)
+    sure = sum(row.growing_confidence_percent >= 99 for row in trends)
+    resolution = statistics.median(row.resolution_bytes_per_s for row in trends) * 60 / 1e6
+    shares = "".join(f"{100 * verdicts[verdict] / len(trends):>16.1f}" for verdict in _VERDICTS)
     return f"{name:40}{100 * sure / len(trends):>8.1f}{shares}{resolution:>11.2f} MB/m"
 
 
-def found(draw: random.Random, make: Noise, piece: int, seconds: int) -> Trend:
-    """Return what is found in one series of this noise, with a leak in pieces of so many bytes (0: without)."""
+def trend_of_noise(draw: random.Random, make: Noise, piece: int, seconds: int) -> Trend:
+    """Return the trend of one series of this noise, with a leak in pieces of so many bytes (0: without)."""
     noise, counter = make(draw, seconds), _remembered(draw, seconds, 0.95, 60 * KIB)
     leak = leaked(draw, piece, seconds) if piece else [0] * seconds
     readings = [int(BASE + sum(parts)) // PAGE * PAGE for parts in zip(noise, counter, leak)]
@@ -135,14 +134,14 @@ def _trend(points: Sequence[int]) -> Trend:
 
 
 def leaked(draw: random.Random, piece: int, seconds: int) -> list[int]:
-    """Return LEAK a minute, in whole pieces, from any place in the first one."""
+    """Return LEAK a minute, in whole pieces, beginning anywhere in the first one."""
     begin = draw.randrange(piece)
     return [(begin + second * LEAK // 60) // piece * piece for second in range(seconds)]
 
 
 def _cost_ms(count: int) -> float:
     """Return the processor time of one trend."""
-    seconds, readings = list(range(count)), [int(BASE + each) for each in _white(MIB)(random.Random(0), count)]
+    seconds, readings = list(range(count)), [int(BASE + noise) for noise in _white(MIB)(random.Random(0), count)]
     begin = time.process_time()
     for _ in range(_COST_TIMES):
         trend(seconds, readings)
@@ -162,7 +161,7 @@ def _uniform(reach: float) -> Noise:
 
 
 def _remembered(draw: random.Random, count: int, share: float, deviation: float) -> list[float]:
-    """Return noise of which each second keeps a share."""
+    """Return noise that keeps a share of its last value from second to second."""
     values, rest = [draw.gauss(0, deviation)], deviation * (1 - share**2) ** 0.5
     while len(values) < count:
         values.append(share * values[-1] + draw.gauss(0, rest))
@@ -178,7 +177,7 @@ def _walk(deviation: float) -> Noise:
 
 
 def _frames(streams: int) -> Noise:
-    """Return medians of readings, each with none to two frames in flight for every stream."""
+    """Return medians of readings with none to two frames in flight for every stream."""
 
     def make(draw: random.Random, count: int) -> list[float]:
         def reading() -> int:
@@ -193,8 +192,8 @@ def _step(size: float, deviation: float) -> Noise:
     """Return one step, anywhere but at the ends."""
 
     def make(draw: random.Random, count: int) -> list[float]:
-        place = draw.uniform(0.1, 0.9) * count
-        return [size * (second >= place) + draw.gauss(0, deviation) for second in range(count)]
+        step = draw.uniform(0.1, 0.9) * count
+        return [size * (second >= step) + draw.gauss(0, deviation) for second in range(count)]
 
     return make
 
@@ -205,8 +204,8 @@ def _middle(size: float, deviation: float) -> Noise:
 
 def _two_steps(size: float, deviation: float) -> Noise:
     def make(draw: random.Random, count: int) -> list[float]:
-        places = [draw.uniform(0.1, 0.9) * count for _ in range(2)]
-        return [size * sum(second >= place for place in places) + draw.gauss(0, deviation) for second in range(count)]
+        steps = [draw.uniform(0.1, 0.9) * count for _ in range(2)]
+        return [size * sum(second >= step for step in steps) + draw.gauss(0, deviation) for second in range(count)]
 
     return make
 
@@ -223,7 +222,7 @@ def _saturating(size: float, share: float, deviation: float) -> Noise:
 
 
 def _sawtooth(size: float, period: float, deviation: float) -> Noise:
-    """Return what is filled, and dropped every so many seconds, from any place on."""
+    """Return what is filled, and dropped every so many seconds, beginning anywhere."""
 
     def make(draw: random.Random, count: int) -> list[float]:
         begin = draw.uniform(0, period)

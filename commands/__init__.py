@@ -1,4 +1,4 @@
-"""The command `reusebench`: its subcommands, and how a mistake, Ctrl-C or a reader that goes away ends each of them.
+"""The command `reusebench`: its subcommands, and how they end at a mistake, Ctrl-C or a closed pipe.
 
 Exit codes: 0 all is well; 1 the command worked and the answer is bad; 2 a mistake of the user.
 """
@@ -36,7 +36,7 @@ class Subcommand(NamedTuple):
     extra: str | None = None
 
 
-#: Each is the function of this name in the module of this name, which is imported when the command is given.
+#: A subcommand is the function of this name in the module of this name, which is imported when it is run.
 COMMANDS = {
     "report": Subcommand("Write the report of stored runs: a page, tables, figures.", extra="reports"),
     "compare": Subcommand("Compare two runs; fail where a figure got worse.", extra="reports"),

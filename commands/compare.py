@@ -103,7 +103,7 @@ def compare(
     if not changes.rows:
         raise ReportError(
             f"nothing of {head} can be compared with {base}: no configuration was measured in both with any of these "
-            "metrics under the same conditions. The lines above say what differs; --across and --metric choose others"
+            "metrics under the same conditions. The lines above show what differs; --across and --metric choose others"
         )
     if result is None:
         return 0

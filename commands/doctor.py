@@ -29,7 +29,7 @@ from targets.vboard.system import is_installed
 
 __all__ = ["doctor"]
 
-#: What each extra is for.
+#: What extras are for.
 _PURPOSES = {"reports": "reusebench report, compare, history", "streams": "streams of video"}
 #: The library that makes model files, with the command that installs it.
 _CONVERTERS = {
@@ -50,7 +50,7 @@ except AdapterError as error:
 
 
 class Part(NamedTuple):
-    """One row: a part that is here or not."""
+    """A row: a part of the installation or of the machine that is here or not."""
 
     name: str
     is_here: bool
@@ -92,7 +92,7 @@ def _extras() -> Iterator[Part]:
 
 
 def _runtime(entry: RuntimeEntry) -> Part:
-    """Return the runtime's version, asked in a process of the Python that has it: a broken library may crash it."""
+    """Return the runtime's version, read in a process of the Python that has it: a broken library may crash it."""
     python = python_with(entry)
     if python is None:
         return Part(entry.name, False, entry.install)
@@ -100,7 +100,7 @@ def _runtime(entry: RuntimeEntry) -> Part:
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         reason = done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
-        # Rockchip's library is not installed by pip; the reason says what to give.
+        # Rockchip's library is not installed by pip; the reason names the option that gives it.
         again = f"installed, but cannot be imported: {reason}. Install it again: {entry.install}"
         return Part(entry.name, False, again if entry.module else reason)
     version, python_version = done.stdout.split()[-2:]

@@ -1,4 +1,4 @@
-"""`reusebench history`: where each figure of each configuration changed, over all stored runs."""
+"""`reusebench history`: where figures of configurations changed, over all stored runs."""
 
 from __future__ import annotations
 

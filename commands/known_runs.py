@@ -1,4 +1,4 @@
-"""The runs that a command may speak of: those of its storages, and those that a user names by a path."""
+"""The runs that the arguments of a command can name: those of its storages, and any by a path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["KnownRuns", "board_storages", "warn"]
 
 
 def warn(subject: object) -> None:
-    """Say on standard error what was left out, or is damaged."""
+    """Print a warning on standard error."""
     click.echo(f"Warning: {subject}", err=True)
 
 
@@ -58,9 +58,9 @@ class KnownRuns:
         own = board_storage()
         return cls.read(storages or ([own] if own.is_dir() else []), project)
 
-    def find(self, words: str) -> list[Run]:
-        """Return the runs that the words mean, the oldest first."""
-        return find_runs(words, self.runs, self.project, self.add_bad_file)
+    def find(self, reference: str) -> list[Run]:
+        """Return the runs that the reference names, the oldest first."""
+        return find_runs(reference, self.runs, self.project, self.add_bad_file)
 
     def add_bad_file(self, file: BadFile) -> None:
         """Name a damaged file on standard error, and keep it."""

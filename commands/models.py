@@ -91,26 +91,24 @@ def build(
         with MegEngineConverter() as megengine:
             path = _converted(megengine, MegEngineRecipe(recipe), output)
     else:
-        path = _built(recipe, output)
+        # Not above: the other commands need neither numpy nor onnx.
+        from models.onnx.emitter import emit
+
+        if output is None:
+            path = fill(recipe, lambda path: emit(recipe.network(), recipe.seed, path))
+        else:
+            path = output
+            with written_whole(output) as temporary:
+                emit(recipe.network(), recipe.seed, temporary)
     click.echo(path)
 
 
 def _converted(converter: Converter[ConvertedRecipe], recipe: ConvertedRecipe, output: Path | None) -> Path:
+    """Convert the recipe into the output, or into the cache; return the path."""
     if output is None:
         (path,) = converter.ensure_all([recipe])
         return path
     converter.write(recipe, output)
-    return output
-
-
-def _built(recipe: Recipe, output: Path | None) -> Path:
-    # Imported here: with a file in the cache, and for the other commands, neither numpy nor onnx is needed.
-    from models.onnx.emitter import emit
-
-    if output is None:
-        return fill(recipe, lambda path: emit(recipe.network(), recipe.seed, path))
-    with written_whole(output) as temporary:
-        emit(recipe.network(), recipe.seed, temporary)
     return output
 
 
@@ -158,7 +156,7 @@ def install() -> None:
     """
 
 
-_python = click.option("--python", metavar="PYTHON", help="The Python to use. Default: one that fits, found by name.")
+_python = click.option("--python", metavar="PYTHON", help="The Python to use. Default: a python3.N of the path.")
 
 
 @install.command("rknn-toolkit")
@@ -166,7 +164,7 @@ _python = click.option("--python", metavar="PYTHON", help="The Python to use. De
 @click.option(
     "--torch",
     metavar="REQUIREMENT",
-    help="What pip shall install as PyTorch. Default: the newest build for CPUs that it finds.",
+    help="PyTorch for pip install. Default: the newest build for CPUs that pip can reach.",
 )
 def install_rknn_toolkit(python: str | None, torch: str | None) -> None:
     """Install rknn-toolkit2, which makes .rknn files."""

@@ -13,7 +13,7 @@ from storage.metrics import METRICS, find_metric
 
 __all__ = ["PATH", "language", "metrics", "output", "project", "storage", "storages"]
 
-#: Whether it is there is said by who opens it, with what to do about it.
+#: Whether it exists is checked where it is opened, with a message of what to do.
 PATH = click.Path(path_type=Path)
 
 storage = click.option(
@@ -53,7 +53,7 @@ project = click.option(
 
 
 def metrics(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Return the option of which figures; `default` says in its help which ones there are without it."""
+    """Return the option --metric; `default` is the text of its help for the figures without it."""
     names = [metric.name for metric in METRICS]
     return click.option(
         "--metric",

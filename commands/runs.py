@@ -51,8 +51,8 @@ def list_runs(limit: int | None, storage: Path) -> int:
     stored = [(row.run, inventory.size_bytes(row)) for inventory in inventories for row in inventory.runs]
     stored.sort(key=lambda run_and_size: run_and_size[0].recorded_at)
     shown = stored if limit is None else stored[max(0, len(stored) - limit) :]
-    if shown:
-        rows = [_cells(run, size_bytes) for run, size_bytes in shown]
+    rows = [_cells(run, size_bytes) for run, size_bytes in shown]
+    if rows:
         alignment = list(_COLUMNS.values())
         click.echo(tabulate(rows, list(_COLUMNS), tablefmt="plain", disable_numparse=True, colalign=alignment))
     count = _count(len(stored), "run") + (f", {len(shown)} of them above" if len(shown) < len(stored) else "")
@@ -81,7 +81,7 @@ def prune(keep: int | None, date: datetime.datetime | None, named: bool, dry_run
     """Remove old runs with their traces.
 
     Traces of no run and files that were never finished go too, a day after their last change. Runs with a name of
-    --benchmark-save stay. Asks nothing: --dry-run names what would go.
+    --benchmark-save stay. There is no confirmation: --dry-run prints what would go.
 
     Exits with 1 where a stored file could not be read.
     """
@@ -90,7 +90,7 @@ def prune(keep: int | None, date: datetime.datetime | None, named: bool, dry_run
     elif date is not None and keep is None:
         old = before(date)
     else:
-        raise click.UsageError("say which runs are old, by --keep N or by --before DATE")
+        raise click.UsageError("name the runs that are old, by --keep N or by --before DATE")
     folders = board_storages(storage)
     if len(folders) > 1:
         names = ", ".join(map(str, folders))

@@ -1,4 +1,4 @@
-"""The mistakes of a user that stop `pytest bench/`, or a part of it, before it measures."""
+"""Mistakes of a user that stop `pytest bench/`, or a part of it, before it measures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["NoModels", "UserError"]
 
 
 class UserError(Exception):
-    """The user can put it right: the sentence says what is wrong, what is valid, and what to do.
+    """The user can put it right: the message states what is wrong, what is valid, and what to do.
 
     conftest.py shows it as pytest's usage error, without a traceback.
     """

@@ -25,7 +25,7 @@ from storage.runs import CONDITIONS, Run, read_runs
 __all__ = ["Gate", "Verdict", "add_gate_options", "make_gate"]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-#: Words that mean another run each time.
+#: What means another run every time.
 _MOVES = re.compile(r"\blatest\b")
 
 
@@ -59,8 +59,8 @@ class Verdict:
     """What came of the comparison."""
 
     passed: bool
-    #: For the terminal.
-    words: str
+    #: What `reusebench compare` printed.
+    text: str
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,12 @@ class Gate:
     def judge(self, saved: Path) -> Verdict:
         """Compare the stored run with the baseline."""
         command = [sys.executable, "-m", "commands", "compare", "--storage", str(self.storage)]
-        command += [word for limit in self.limits for word in ("--fail", limit.text)]
-        command += [word for condition in self.across for word in ("--across", condition)]
+        for limit in self.limits:
+            command += ["--fail", limit.text]
+        for condition in self.across:
+            command += ["--across", condition]
         command += ["--", self.baseline, str(saved)]
-        # Where the user is, names of files mean what they mean to the user.
+        # It runs in the user's working folder, which names of files are relative to.
         path = os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH", "")]))
         done = subprocess.run(
             command,
@@ -92,23 +94,23 @@ class Gate:
 
 def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
     """Return the gate that the options describe; None without any. Raise UserError where the baseline is none."""
-    words, limits, across = option.memory_baseline, option.memory_fail or (), option.memory_across or ()
-    if words is None:
+    baseline, limits, across = option.memory_baseline, option.memory_fail or (), option.memory_across or ()
+    if baseline is None:
         if limits or across:
             raise UserError(
                 "--memory-fail and --memory-across need --memory-baseline RUNS: the name, number or file of the runs "
                 "to compare with. Make some with `pytest bench/ --benchmark-save=NAME`"
             )
         return None
-    if _MOVES.search(words):
+    if _MOVES.search(baseline):
         raise UserError(
-            f"--memory-baseline {words}: this moves, so that a run that got worse would be the next baseline. Name one "
-            "that stays: a name given with --benchmark-save, a number, a file or a git revision"
+            f"--memory-baseline {baseline}: this moves, so that a run that got worse would be the next baseline. Name "
+            "one that stays: a name given with --benchmark-save, a number, a file or a git revision"
         )
     check_extra("reports", "--memory-baseline")
     known = [run for run in read_runs(storage) if isinstance(run, Run)] if storage.is_dir() else []
     try:
-        find_runs(words, known, Path())
+        find_runs(baseline, known, Path())
     except StorageError as error:
         raise UserError(f"--memory-baseline: {error}") from None
-    return Gate(words, tuple(limits), tuple(across), storage)
+    return Gate(baseline, tuple(limits), tuple(across), storage)

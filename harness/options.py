@@ -1,4 +1,4 @@
-"""The options of `pytest bench/`: their declaration, and the settings and models that they come to."""
+"""The options of `pytest bench/`: their declaration, and the settings and models that they give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.gate import add_gate_options
 from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
-from harness.selection import add_choice_options
+from harness.selection import add_selection_options
 from harness.settings import Pace, Settings, npu_cores_of, usable_cpus
 
 if TYPE_CHECKING:
@@ -60,12 +60,56 @@ _QUICK = Effort(
 )
 #: Streams that are to run so long run once, unless --repeats says otherwise.
 _SOAK_S = 600.0
+#: Figures of streams come every second.
+_SHORTEST_S = 1.0
+
+
+def _number(kind: Callable[[str], float], minimum: float, valid: str) -> Callable[[str], float]:
+    """Return the parser of an option whose value is a number from `minimum`."""
+
+    def parse(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = minimum - 1
+        if not minimum <= value < float("inf"):
+            raise argparse.ArgumentTypeError(f"{text!r} is not valid; valid: {valid}")
+        return value
+
+    return parse
+
+
+_count = _number(int, 1, "a whole number from 1")
+_count_from_0 = _number(int, 0, "a whole number from 0")
+_from_0 = _number(float, 0, "a number from 0")
+_rate = _number(float, 0.001, "a number above 0")
+
+
+def _duration(text: str) -> float:
+    """Return seconds: a number of them, or with s, m or h behind it."""
+    matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    seconds = float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]] if matched else 0.0
+    if not _SHORTEST_S <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s, as 90, 90s, 2m, 1h"
+        )
+    return seconds
+
+
+def _resolution(text: str) -> Resolution:
+    file, _, weightless = text.partition(",")
+    return Resolution(Path(file), Path(weightless) if weightless else None)
+
+
+def _network(effort: Effort) -> str:
+    name, size = effort.built_in.stream
+    return f"{name} at {size}x{size}"
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare the options."""
     add = parser.getgroup("reusebench", "reusebench: what reuse between contexts saves (pytest bench/)").addoption
-    add_choice_options(add)
+    add_selection_options(add)
     add(
         "--model",
         action="append",
@@ -150,7 +194,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
     """Return the settings of this session."""
-    effort = _effort(option)
+    effort = _QUICK if option.quick else _DEFAULT
     duration_s = option.duration or effort.pace.duration_s
     return Settings(
         streams=option.streams,
@@ -167,59 +211,11 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
 
 
 def resolve_model_sets(option: argparse.Namespace, chip: str | None) -> ModelSets:
-    """Return the models of this session, which are read or built when they are asked for."""
+    """Return the models of this session, which are read or built when they are needed."""
     return ModelSets(
-        built_in=_effort(option).built_in,
+        built_in=(_QUICK if option.quick else _DEFAULT).built_in,
         streams=option.streams,
         files=tuple(option.model or ()),
         resolutions=tuple(option.resolution or ()),
         chip=chip,
     )
-
-
-def _effort(option: argparse.Namespace) -> Effort:
-    return _QUICK if option.quick else _DEFAULT
-
-
-def _network(effort: Effort) -> str:
-    name, size = effort.built_in.stream
-    return f"{name} at {size}x{size}"
-
-
-def _resolution(text: str) -> Resolution:
-    file, _, weightless = text.partition(",")
-    return Resolution(Path(file), Path(weightless) if weightless else None)
-
-
-def _number(kind: Callable[[str], float], minimum: float, valid: str) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = minimum - 1
-        if not minimum <= value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text!r} is not valid; valid: {valid}")
-        return value
-
-    return parse
-
-
-def _duration(text: str) -> float:
-    """Return seconds: a number of them, or with s, m or h behind it."""
-    matched = _DURATION.fullmatch(text)
-    seconds = float(matched[1]) * _SECONDS[matched[2]] if matched else 0.0
-    if not _SHORTEST_S <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s, as 90, 90s, 2m, 1h"
-        )
-    return seconds
-
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-#: Figures come every second.
-_SHORTEST_S = 1.0
-_count = _number(int, 1, "a whole number from 1")
-_count_from_0 = _number(int, 0, "a whole number from 0")
-_from_0 = _number(float, 0, "a number from 0")
-_rate = _number(float, 0.001, "a number above 0")

@@ -1,4 +1,4 @@
-"""One line that says what is measured, which repeat, and how long still; only where a person looks at it."""
+"""One line with what is measured, which repeat, and how long still; only on a terminal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Listener", "Progress", "Silent"]
+__all__ = ["Progress", "ProgressListener", "Silent"]
 
 _WIDTH = 40
 
 
-class Listener(Protocol):
-    """Is told of each configuration and each of its steps."""
+class ProgressListener(Protocol):
+    """Is called for each configuration and each of its steps."""
 
     def begin(self, title: str, repeats: int) -> None:
         """Begin a configuration."""
@@ -28,16 +28,16 @@ class Listener(Protocol):
 
 
 class Silent:
-    """A listener that says nothing."""
+    """A listener that shows nothing."""
 
     def begin(self, title: str, repeats: int) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def end(self) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
 
 class Progress:
@@ -46,8 +46,8 @@ class Progress:
     def __init__(self, config: pytest.Config) -> None:
         """Begin without any knowledge of how much there is to do: see `expect`."""
         terminal = config.pluginmanager.getplugin("terminalreporter")
-        watched = sys.__stdout__ is not None and sys.__stdout__.isatty()
-        self._terminal = terminal if terminal and watched and terminal.verbosity >= 0 else None
+        is_terminal = sys.__stdout__ is not None and sys.__stdout__.isatty()
+        self._terminal = terminal if terminal and is_terminal and terminal.verbosity >= 0 else None
         # While a test runs, pytest's capture holds the terminal's file descriptor too.
         self._capture = config.pluginmanager.getplugin("capturemanager")
         self._processes_left = 0
@@ -59,7 +59,7 @@ class Progress:
         self._repeat_started = 0.0
 
     def expect(self, processes: int) -> None:
-        """Say how many processes the session will start."""
+        """Take how many processes the session will start."""
         self._processes_left = processes
 
     def begin(self, title: str, repeats: int) -> None:
@@ -72,8 +72,8 @@ class Progress:
         if repeat != self._repeat:
             self._finish_repeat()
             self._repeat, self._repeat_started = repeat, time.monotonic()
-        place = phase.replace("_", " ") if context is None else f"{phase.replace('_', ' ')} {context + 1}"
-        self._show(f"repeat {repeat}/{self._repeats}  {place:<{_WIDTH // 2}}{self._time_left(share)}")
+        label = phase.replace("_", " ") + ("" if context is None else f" {context + 1}")
+        self._show(f"repeat {repeat}/{self._repeats}  {label:<{_WIDTH // 2}}{self._time_left(share)}")
 
     def end(self) -> None:
         """End the configuration, whether all its repeats were made or not."""

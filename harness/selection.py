@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from harness.errors import UserError
 from runtimes import RUNTIMES, UnknownRuntime, find_runtime
@@ -14,19 +14,12 @@ from targets.base import Target
 from targets.errors import RuntimeMissing, TargetError
 from targets.resolve import parse_target
 
-__all__ = ["AddOption", "Choice", "add_choice_options", "chip_of", "chosen_runtimes", "resolve_targets"]
-
-
-class AddOption(Protocol):
-    """Declares one option, with the keywords of argparse's add_argument."""
-
-    def __call__(self, *names: str, **keywords: Any) -> Any:
-        """Declare it."""
+__all__ = ["Selection", "add_selection_options", "chip_of", "resolve_targets", "selected_runtimes"]
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the user chose."""
+class Selection:
+    """The runtimes to measure, and where."""
 
     #: By name; empty: all that the target has.
     runtimes: tuple[str, ...]
@@ -35,12 +28,12 @@ class Choice:
     rknn_library: Path | None
 
     @classmethod
-    def of(cls, option: argparse.Namespace) -> Choice:
-        """Return what the options say; a runtime that is named twice counts once."""
+    def of(cls, option: argparse.Namespace) -> Selection:
+        """Return the selection of the options; a runtime that is named twice counts once."""
         return cls(tuple(dict.fromkeys(option.runtime or ())), option.target, option.rknn_library)
 
 
-def add_choice_options(add: AddOption) -> None:
+def add_selection_options(add: Callable[..., Any]) -> None:
     """Declare the three options."""
     add(
         "--runtime",
@@ -61,34 +54,37 @@ def add_choice_options(add: AddOption) -> None:
         "--rknn-library",
         metavar="FILE",
         type=Path,
-        help="Rockchip's librknnrt.so or librknnmrt.so. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual places.",
+        help="Rockchip's librknnrt.so or librknnmrt.so. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders.",
     )
 
 
-def resolve_targets(choice: Choice) -> dict[str, Target]:
-    """Return the target of each runtime to measure: those given, or all that there are; raise UserError without any."""
-    found: dict[str, Target] = {}
-    for entry in map(find_runtime, choice.runtimes) if choice.runtimes else RUNTIMES:
+def resolve_targets(selection: Selection) -> dict[str, Target]:
+    """Return the target of each runtime to measure; without names, of all that are installed.
+
+    Raises UserError where a named runtime or the target cannot be used, and where no runtime is installed.
+    """
+    targets: dict[str, Target] = {}
+    for entry in map(find_runtime, selection.runtimes) if selection.runtimes else RUNTIMES:
         try:
-            found[entry.name] = parse_target(choice.target, choice.rknn_library, entry)
+            targets[entry.name] = parse_target(selection.target, selection.rknn_library, entry)
         except RuntimeMissing as error:
-            if choice.runtimes:
+            if selection.runtimes:
                 raise UserError(str(error)) from None
         except TargetError as error:
             raise UserError(str(error)) from None
-    if not found:
-        _, _, path = choice.target.partition(":")
-        python = f"the Python of --target {choice.target}" if path else "this Python"
+    if not targets:
+        _, _, path = selection.target.partition(":")
+        python = f"the Python of --target {selection.target}" if path else "this Python"
         raise UserError(f"no runtime is installed for {python}. `reusebench doctor` says what to install")
-    return found
+    return targets
 
 
-def chosen_runtimes(choice: Choice) -> list[str]:
-    """Return the names of the runtimes to measure; none where resolve_targets says what is wrong."""
-    if choice.runtimes:
-        return list(choice.runtimes)
+def selected_runtimes(selection: Selection) -> list[str]:
+    """Return the names of the runtimes to measure; none where resolve_targets raises."""
+    if selection.runtimes:
+        return list(selection.runtimes)
     try:
-        return list(resolve_targets(choice))
+        return list(resolve_targets(selection))
     except UserError:
         return []
 

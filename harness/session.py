@@ -1,4 +1,4 @@
-"""One pytest session that measures: its storage, its results, and what they say to pytest and pytest-benchmark."""
+"""One pytest session that measures: its storage, its results, and what pytest and pytest-benchmark get of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
 from harness.options import resolve_model_sets, resolve_settings
 from harness.progress import Progress
-from harness.selection import Choice, chip_of, resolve_targets
+from harness.selection import Selection, chip_of, resolve_targets
 from harness.settings import check_kernel
 from samplers.npu import find_npu_sources, has_npu
 from storage.board import board_storage
@@ -40,14 +40,20 @@ class Session:
     def __init__(self, config: pytest.Config, configurations: Sequence[tuple[str, str]]) -> None:
         """Check everything a user can have got wrong, and make what is needed, before anything is measured.
 
-        `configurations` are the runtime and the scenario of each.
+        `configurations` are pairs of a runtime and a scenario.
         """
         self._config = config
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
-        targets = resolve_targets(Choice.of(config.option))
+        #: False under --benchmark-disable and --benchmark-skip.
+        saves = not (self._benchmarks.disabled or self._benchmarks.skip)
+        targets = resolve_targets(Selection.of(config.option))
         check_kernel()
-        self.storage = _writable(_storage(config))
+        self.storage = _writable(_storage_folder(config))
         self._gate = make_gate(config.option, self.storage)
+        if self._gate and not saves:
+            raise UserError(
+                "--memory-baseline needs a run that is stored: leave out --benchmark-disable and --benchmark-skip"
+            )
         chip = chip_of(targets)
         settings = resolve_settings(config.option, chip)
         progress = Progress(config)
@@ -55,36 +61,29 @@ class Session:
         videos = Videos(targets, config.option.video)
         npu = find_npu_sources() if has_npu() else None
         self._bench = Bench(settings, models, targets, videos, self.storage, progress, npu)
-        #: Configurations that have no models, and why.
+        #: Why configurations have no models.
         self._without_models = self._find_without_models(configurations)
         progress.expect((len(configurations) - len(self._without_models)) * settings.repeats)
-        #: Results that pytest-benchmark has no statistics for, in the form of its entries.
-        self._without_speed: list[dict[str, Any]] = []
-        #: The file of this run, once it is written.
+        if saves and not self._benchmarks.save:
+            self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
+        self._name: str = self._benchmarks.save or self._benchmarks.autosave
+        self._writer = RunWriter(self.storage.resolve(), self._name) if saves else None
+        self._benchmarks.storage.save = self._save
+        # It takes a second, and is called at the beginning and at the end.
+        self._benchmarks.get_machine_info = functools.cache(self._benchmarks.get_machine_info)
+        self._empty_run = self._generate_empty_run()
+        #: By the test's full name: what is stored of it, in the form of pytest-benchmark's entries.
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._has_warned = False
+        #: The file of this run, once it is finished.
         self.saved: Path | None = None
         #: Whether the storage did not take it.
         self.is_misplaced = False
-        #: False under --benchmark-disable and --benchmark-skip.
-        self.saves = not (self._benchmarks.disabled or self._benchmarks.skip)
-        if self._gate and not self.saves:
-            raise UserError(
-                "--memory-baseline needs a run that is stored: leave out --benchmark-disable and --benchmark-skip"
-            )
-        if self.saves and not self._benchmarks.save:
-            self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
-        self._benchmarks.storage.save = self._save
-        # It takes a second, and is asked for at the beginning and at the end.
-        self._benchmarks.get_machine_info = functools.cache(self._benchmarks.get_machine_info)
-        #: By the test's full name: what was measured so far, encoded, and whether it has statistics.
-        self._entries: dict[str, tuple[msgspec.Raw, bool]] = {}
-        self._writer = RunWriter(self.storage.resolve(), self._name) if self.saves else None
-        self._empty_run = self._generate_empty_run()
-        self._has_warned = False
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
         if (runtime, scenario) in self._without_models:
-            _pass_over(benchmark)
+            _use_up(benchmark)
             pytest.skip(self._without_models[runtime, scenario])
         measurement = self._bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))
         result = measurement.result
@@ -95,10 +94,8 @@ class Session:
             if self._writer:  # else there may be no statistics
                 self._keep(self._benchmarks.benchmarks[-1].as_dict(include_data=False))
         else:
-            entry = _entry(benchmark, result)
-            self._without_speed.append(entry)
-            self._keep(entry)
-            _pass_over(benchmark)
+            self._keep(_entry(benchmark, result))
+            _use_up(benchmark)
         if measurement.interrupted:
             raise KeyboardInterrupt
         if result.failure is None:
@@ -109,20 +106,16 @@ class Session:
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:
         """Put the results without speed into what pytest-benchmark is about to write."""
-        output_json[WITHOUT_SPEED] = self._without_speed
+        output_json[WITHOUT_SPEED] = [entry for entry in self._entries.values() if "stats" not in entry]
 
     def save_without_speed_alone(self) -> None:
-        """Save these results where no other is: pytest-benchmark then has nothing to save beside them."""
-        if not self._without_speed or self._benchmarks.benchmarks or not self.saves:
+        """Save these results where there are no others: pytest-benchmark then saves nothing."""
+        if not self._entries or self._benchmarks.benchmarks:
             return
-        self._save({**self._empty_run, WITHOUT_SPEED: self._without_speed}, self._name)
+        document = dict(self._empty_run)
+        self.add_without_speed(document)
+        self._save(document, self._name)
         self._benchmarks.save = self._benchmarks.autosave = None
-
-    @property
-    def _name(self) -> str:
-        """What the run is called."""
-        name: str = self._benchmarks.save or self._benchmarks.autosave
-        return name
 
     def _generate_empty_run(self) -> dict[str, Any]:
         """Return what pytest-benchmark would write of a session without results."""
@@ -137,17 +130,12 @@ class Session:
         return output_json
 
     def _keep(self, entry: dict[str, Any]) -> None:
-        """Have the run on the disk with this entry of pytest-benchmark's form, in place of an older one of its test."""
+        """Write the run as far as it has come, with this entry in place of an older one of its test."""
         if self._writer is None:
             return
-        encoded = msgspec.Raw(msgspec.json.encode(entry, enc_hook=str))
-        self._entries[entry["fullname"]] = (encoded, "stats" in entry)
-        entries = self._entries.values()
-        document = {
-            **self._empty_run,
-            "benchmarks": [raw for raw, has_stats in entries if has_stats],
-            WITHOUT_SPEED: [raw for raw, has_stats in entries if not has_stats],
-        }
+        self._entries[entry["fullname"]] = entry
+        document = {**self._empty_run, "benchmarks": [row for row in self._entries.values() if "stats" in row]}
+        self.add_without_speed(document)
         try:
             self._writer.write(document, finished=False)
         except OSError as error:
@@ -161,12 +149,12 @@ class Session:
 
     @functools.cached_property
     def verdict(self) -> Verdict | None:
-        """What the comparison with the baseline says of the stored run; None where none is asked for."""
+        """What comes of the comparison with the baseline; None without --memory-baseline."""
         if self._gate is None:
             return None
-        return (
-            self._gate.judge(self.saved) if self.saved else Verdict(False, "nothing was measured: nothing to compare")
-        )
+        if self.saved is None:
+            return Verdict(False, "nothing was measured: nothing to compare")
+        return self._gate.judge(self.saved)
 
     @property
     def is_failed(self) -> bool:
@@ -189,9 +177,9 @@ class Session:
         logger.info(f"Saved benchmark data in: {self.saved}")
 
     def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Have all models read or built; return which configurations have none. Raise where that leaves nothing.
+        """Read or build all models; return why configurations have none.
 
-        Of a runtime that was asked for by name something has to be left.
+        Raises UserError where no configuration is left, or none of a runtime that --runtime names.
         """
         reasons: dict[tuple[str, str], str] = {}
         for runtime, scenario in configurations:
@@ -200,9 +188,9 @@ class Session:
             except NoModels as error:
                 reasons[runtime, scenario] = f"{runtime}: {error}"
         for name in self._config.option.runtime or (None,):
-            asked = [each for each in configurations if name in (None, each[0])]
-            if asked and all(each in reasons for each in asked):
-                raise UserError("; ".join(dict.fromkeys(reasons[each] for each in asked)))
+            required = [key for key in configurations if name in (None, key[0])]
+            if required and all(key in reasons for key in required):
+                raise UserError("; ".join(dict.fromkeys(reasons[key] for key in required)))
         return reasons
 
 
@@ -212,31 +200,32 @@ def _entry(benchmark: Any, result: Result) -> dict[str, Any]:
     return {**names, "extra_info": msgspec.to_builtins(result)}
 
 
-def _pass_over(benchmark: Any) -> None:
-    """Have the fixture count as used without statistics: a disabled one does."""
+def _use_up(benchmark: Any) -> None:
+    """Have the fixture count as used, without statistics: a disabled one does."""
     benchmark.disabled = True
     benchmark.pedantic(lambda: None)
 
 
 def choose_board_storage(config: pytest.Config) -> None:
-    """Let each board have its own storage, unless the user has chosen one, which must be a folder."""
-    if config.option.benchmark_storage == _COMMON_STORAGE:
-        config.option.benchmark_storage = f"{_FILE_SCHEME}{board_storage()}"
+    """Let each board have its own storage, unless the user has chosen one, which must be a folder.
+
+    --benchmark-compare alone becomes the number of the newest run: pytest-benchmark would read all runs for it, and
+    know none past 9999.
+    """
+    option = config.option
+    if option.benchmark_storage == _COMMON_STORAGE:
+        option.benchmark_storage = f"{_FILE_SCHEME}{board_storage()}"
     try:
-        _compare_with_newest(config, _storage(config))
-    except UserError as error:  # said here, since pytest-benchmark would open it next and show a traceback
+        storage = _storage_folder(config)
+    except UserError as error:  # raised here, since pytest-benchmark would open it next and show a traceback
         raise pytest.UsageError(str(error)) from None
+    if option.benchmark_compare is True:
+        newest = max((run_number(path) or 0 for path in (storage / python_folder()).glob("*.json")), default=0)
+        option.benchmark_compare = f"{newest:04}_" if newest else True
 
 
-def _compare_with_newest(config: pytest.Config, storage: Path) -> None:
-    """Name the run that --benchmark-compare alone means: pytest-benchmark reads all runs for it, up to 9999."""
-    numbers = [run_number(path) or 0 for path in (storage / python_folder()).glob("*.json")]
-    if config.option.benchmark_compare is True and any(numbers):
-        config.option.benchmark_compare = f"{max(numbers):04}_"
-
-
-def _storage(config: pytest.Config) -> Path:
-    """Return the folder of --benchmark-storage, or raise UserError where it is none."""
+def _storage_folder(config: pytest.Config) -> Path:
+    """Return the folder of --benchmark-storage; raise UserError where it is none."""
     uri = config.option.benchmark_storage
     scheme, separator, path = uri.rpartition("://")
     if separator and f"{scheme}{separator}" != _FILE_SCHEME:

@@ -1,4 +1,4 @@
-"""What becomes of the frames of a run of streams, gathered while it runs, in memory that does not grow with time."""
+"""The figures of the frames of streams, gathered while they run, in memory that does not grow with time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FramesWatch:
         return self._all.dropped + self._all.missed
 
     def take(self, message: Frames) -> bool:
-        """Take the message of a second; whether a point of the series has come."""
+        """Take the message of a second; return whether the series got a further point."""
         rss_bytes = self._observer.take_recent()
         if not message.seconds:
             return False
@@ -154,7 +154,7 @@ class _Points:
         self._done, self._lost = done, lost
 
     def series(self, computes: bool) -> Series:
-        """Return the points; None in place of a list that would say nothing."""
+        """Return the points; None for a list without any figure."""
         return Series(
             seconds=tuple(self._seconds),
             rss_bytes=tuple(self._rss_bytes),
@@ -178,11 +178,11 @@ class _Reservoir:
         self.values: list[int] = []
 
     def add(self, value: int) -> None:
-        """Take the value in, perhaps in place of another."""
+        """Take the value in, perhaps instead of another."""
         self._seen += 1
         if len(self.values) < self._size:
             self.values.append(value)
             return
-        place = self._random.randrange(self._seen)
-        if place < self._size:
-            self.values[place] = value
+        index = self._random.randrange(self._seen)
+        if index < self._size:
+            self.values[index] = value

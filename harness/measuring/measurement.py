@@ -19,7 +19,7 @@ from harness.measuring.outputs import Outputs
 from harness.measuring.repeat import RepeatMeasurement
 from harness.measuring.result import Configuration, Repeat, build_result
 from harness.measuring.videos import Videos
-from harness.progress import Listener
+from harness.progress import ProgressListener
 from harness.settings import Settings
 from messages import Message
 from runtimes import find_runtime
@@ -45,10 +45,10 @@ class Measurement:
     interrupted: bool = False
 
 
-#: What a measured process says of the versions that it runs.
+#: The versions that a measured process reports.
 _VERSIONS = ("runtime_version", "python_version", "driver_version")
 
-#: Is given a result as it would be stored if the session were cut off now.
+#: Stores a result as it is if the session is cut off now.
 Keep = Callable[[Result], None]
 
 
@@ -63,7 +63,7 @@ class Bench:
     #: What streams play.
     videos: Videos
     storage: Path
-    progress: Listener
+    progress: ProgressListener
     #: Where NPU memory can be read; None on a machine without an NPU.
     npu: NpuSources | None = None
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
@@ -72,11 +72,11 @@ class Bench:
     _outputs: Outputs = field(default_factory=Outputs)
     #: By a plan without its scenario's name: many scenarios have the baseline of another one, and it is measured once.
     _measured: dict[Plan, Measurement] = field(default_factory=dict)
-    #: By runtime: what its processes said at the barrier `imported`.
+    #: By runtime: the versions that its processes reported at the barrier `imported`.
     _versions: dict[str, dict[str, str | None]] = field(default_factory=dict)
 
     def plans(self, runtime: str, scenario: str) -> list[Plan]:
-        """Return the plans of a configuration, the best first; raise UserError where its models cannot be had."""
+        """Return the plans of a configuration, the best first; raise UserError where models or video are missing."""
         entry = find_scenario(scenario)
         models = self.models.of(runtime, entry.model_set)
         schedule = self.settings.schedule(self.videos.of(runtime)) if entry.has_streams else None
@@ -89,9 +89,9 @@ class Bench:
         return plans
 
     def measure(self, runtime: str, scenario: str, keep: Keep = lambda _: None) -> Measurement:
-        """Measure one configuration; every failure of the measured process is part of what is returned.
+        """Measure one configuration; every failure of the measured process is part of the result.
 
-        Of streams keep is given what is measured so far, every now and then.
+        While streams run, keep gets the result as far as it has come, every few seconds.
         """
         plans = self.plans(runtime, scenario)
         self.progress.begin(f"{runtime} {scenario}", self.settings.repeats)
@@ -101,7 +101,7 @@ class Bench:
             self.progress.end()
 
     def _first_supported(self, plans: Sequence[Plan], keep: Keep) -> Measurement:
-        """Measure the first plan that the runtime has all mechanisms for; where it has none, the last one's answer."""
+        """Measure the first plan that the runtime has all mechanisms for; without one, the last plan."""
         *better, last = plans
         for plan in better:
             measurement = self._measure_once(plan, keep)
@@ -110,7 +110,7 @@ class Bench:
         return self._measure_once(last, keep)
 
     def _measure_once(self, plan: Plan, keep: Keep) -> Measurement:
-        """Measure the plan; where the session has measured an equal one, return what that came to."""
+        """Measure the plan; where the session has measured an equal one, return its figures under this name."""
         nameless = replace(plan, scenario="", baseline=None)
         known = self._measured.get(nameless)
         if known is None:
@@ -145,7 +145,7 @@ class Bench:
 
     @contextmanager
     def _prepared(self, plan: Plan) -> Iterator[Plan | Failure]:
-        """Lend the plan with its models prepared anew; a Failure where they could not be prepared.
+        """Yield the plan with its models prepared anew; a Failure where they could not be prepared.
 
         What a runtime prepares may differ from time to time (ONNX Runtime orders the optimised graph differently, and
         full dup of YOLOv5s then takes 285 to 358 MiB): prepared once for all, the spread would hide it.
@@ -161,13 +161,13 @@ class Bench:
     def _measuring(self, plan: Plan, before: Sequence[Repeat], keep: Keep) -> RepeatMeasurement:
         """Return what measures the repeat that comes after those before."""
 
-        def tell(share: float, phase: str, context: int | None) -> None:
+        def show_step(share: float, phase: str, context: int | None) -> None:
             self.progress.step(len(before) + 1, share, phase, context)
 
         def keep_result(cut_off: Repeat) -> None:
             keep(build_result(self._configuration(plan, [cut_off]), [*before, cut_off], cut_off.failure))
 
-        return RepeatMeasurement(plan, self.targets[plan.runtime], self.settings, self.npu, tell, keep_result)
+        return RepeatMeasurement(plan, self.targets[plan.runtime], self.settings, self.npu, show_step, keep_result)
 
     def _trace_writer(self, plan: Plan, number: int) -> Callable[[Trace], str]:
         self._processes += 1

@@ -16,8 +16,8 @@ from scenarios.plan import Model
 
 __all__ = ["BuiltIn", "ModelSets", "Resolution"]
 
-#: What the user may give in place of built-in models.
-_IN_PLACE = {STREAMS: "--model FILE", IN_TURN: "--model FILE", RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]"}
+#: What the user may give instead of built-in models.
+_INSTEAD = {STREAMS: "--model FILE", IN_TURN: "--model FILE", RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]"}
 #: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
 _NAMES_A_FILE = b"location"
 #: The network that takes a camera frame and gives one, and its rows.
@@ -66,7 +66,7 @@ class ModelSets:
             except NoModels as error:
                 self._known[key] = error
             except (CacheError, ModelError) as error:
-                instead = f". Give your own with {_IN_PLACE[model_set]}" if model_set in _IN_PLACE else ""
+                instead = f". Give your own with {_INSTEAD[model_set]}" if model_set in _INSTEAD else ""
                 self._known[key] = NoModels(f"a built-in model could not be built: {error}{instead}")
         models = self._known[key]
         if isinstance(models, NoModels):
@@ -114,7 +114,7 @@ class ModelSets:
 
 
 def _readable(runtime: RuntimeEntry, option: str, models: Sequence[Model]) -> tuple[Model, ...]:
-    """Return the user's models; raise where a file's name is that of another runtime's models."""
+    """Return the user's models; raise NoModels where a file has the suffix of another runtime's models."""
     others = {entry.suffix for entry in RUNTIMES} - {runtime.suffix}
     for model in models:
         if Path(model.path).suffix in others:
@@ -135,8 +135,8 @@ def _model(path: Path, weightless: Path | None = None, option: str = "--model") 
 def _checked(path: Path, option: str) -> Path:
     path = path.resolve()
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise UserError(f"{option} {path}: {what}. Give a model file, or leave {option} out for the built-in set")
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        raise UserError(f"{option} {path}: {problem}. Give a model file, or leave {option} out for the built-in set")
     if path.stat().st_size == 0:
         raise UserError(f"{option} {path}: the file is empty. Export or copy it again")
     return path

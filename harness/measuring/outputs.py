@@ -1,4 +1,4 @@
-"""Whether a model's outputs are the same everywhere that they were taken in a session."""
+"""Whether a model's outputs are the same in all contexts, phases, repeats and scenarios of a session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Outputs:
         self._of_frames: dict[tuple[str, str, str, str], int] = {}
 
     def differ(self, result: Result, repeats: Sequence[Repeat]) -> Failure | None:
-        """Return a failure where outputs of a result are not those of another one, or not always the same."""
+        """Return a failure where a model's outputs differ within the result, or from those of an earlier one."""
         if not result.computes:
             return None
         return self._inferences_differ(result) or self._frames_differ(result.plan, repeats)

@@ -27,9 +27,9 @@ from targets.outcome import Failure
 
 __all__ = ["RepeatMeasurement"]
 
-#: Is told the share of the process that is done, and what is under way: a phase, and its context where it has one.
-Tell = Callable[[float, str, "int | None"], None]
-#: Is given the repeat as it would stand if the session were cut off now.
+#: Shows the share of the process that is done, and what is under way: a phase, and its context where it has one.
+ShowStep = Callable[[float, str, "int | None"], None]
+#: Stores the repeat as it is if the session is cut off now.
 Keep = Callable[[Repeat], None]
 
 #: While streams run, readings are rarer: they share the CPUs with what is timed.
@@ -42,11 +42,11 @@ class RepeatMeasurement:
     """Measures one process. It is the listener of the run."""
 
     def __init__(
-        self, plan: Plan, target: Target, settings: Settings, npu: NpuSources | None, tell: Tell, keep: Keep
+        self, plan: Plan, target: Target, settings: Settings, npu: NpuSources | None, show_step: ShowStep, keep: Keep
     ) -> None:
-        """Take where the process runs, where NPU memory can be read if anywhere, and the listeners of the run."""
+        """`npu` is None where NPU memory cannot be read."""
         self._plan, self._target, self._settings = plan, target, settings
-        self._tell, self._keep = tell, keep
+        self._show_step, self._keep = show_step, keep
         self._on_npu = find_runtime(plan.runtime).device == "npu"
         self._observer = Observer(settings.sample_hz, npu if self._on_npu else None)
         self._steps = len(list(plan.steps()))
@@ -82,7 +82,7 @@ class RepeatMeasurement:
         if step.phase == "steady" and self._plan.schedule is not None:
             self._observer.interval_s = max(self._observer.interval_s, _STREAMS_INTERVAL_S)
             self._frames = FramesWatch(self._plan, self._observer, self._target.computes)
-        self._tell(self._begun / self._steps, step.phase, step.context)
+        self._show_step(self._begun / self._steps, step.phase, step.context)
         self._begun += 1
 
     def frames(self, message: Frames, run: Run) -> None:
@@ -92,7 +92,7 @@ class RepeatMeasurement:
         has_new = self._frames.take(message)
         seconds, of_s = self._frames.seconds, self._plan.schedule.duration_s
         share = (self._begun - 1 + seconds / of_s) / self._steps
-        self._tell(share, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None)
+        self._show_step(share, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None)
         if has_new and time.monotonic() - self._kept_at >= _KEEP_EVERY_S:
             self._kept_at = time.monotonic()
             failure = Failure("cut_off", "steady", None, Message("session_cut_off", {"seconds": round(seconds)}))

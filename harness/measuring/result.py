@@ -1,15 +1,15 @@
-"""What the repeats of one configuration come to: the figures of its result."""
+"""The result of a configuration: the figures that follow from its repeats."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from accounting.account import Account
 from scenarios.plan import Plan
-from storage.result import SCHEMA, Memory, ModelName, PhaseReading, Result, Speed, StoredRepeat, StreamsRun
+from storage.result import SCHEMA, FrameCount, Memory, ModelName, PhaseReading, Result, Speed, StoredRepeat, StreamsRun
 from targets.barriers import BarrierReading, Copies
 from targets.outcome import Failure
 
@@ -58,6 +58,11 @@ class Repeat:
     #: None without streams, or before their steady state.
     frames: StreamsRun | None = None
 
+    @property
+    def all_frames(self) -> FrameCount | None:
+        """The frames of all streams; None without streams, before their steady state, or where nothing computes."""
+        return self.frames.all if self.frames else None
+
     def last(self, phase: str) -> BarrierReading | None:
         """Return the last barrier of a phase."""
         return next((barrier for barrier in reversed(self.barriers) if barrier.phase == phase), None)
@@ -73,10 +78,13 @@ _OF_A_CONTEXT = ("context", "internal_memory", "first_inference")
 
 
 def build_result(configuration: Configuration, repeats: Sequence[Repeat], failure: Failure | None) -> Result:
-    """Return the result as it is stored; `failure` is why the configuration has no figures to compare, if so."""
+    """Return the result as it is stored; with a failure the configuration has no figures to compare."""
     plan = configuration.plan
     firsts = repeats[0].of_contexts("first_inference") if repeats else []
     copies = tuple(barrier.data.copies or Copies(0, 0) for barrier in firsts)
+    speed_figures = _SPEED_OF_STREAMS if plan.schedule else _SPEED
+    # Where nothing computes there is no figure of speed, only how busy the machine was.
+    timed = repeats if configuration.computes else [replace(repeat, barriers=(), frames=None) for repeat in repeats]
     return Result(
         schema=SCHEMA,
         run=configuration.run,
@@ -99,8 +107,8 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         failure=failure,
         output_digests=_output_digests(plan, repeats),
         copies=copies or None,
-        memory=Memory(**{name: tuple(figure(repeat) for repeat in repeats) for name, figure in _MEMORY.items()}),
-        speed=_speed(repeats, plan, configuration.computes),
+        memory=Memory(**{name: tuple(map(figure, repeats)) for name, figure in _MEMORY.items()}),
+        speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
         frames=tuple(repeat.frames for repeat in repeats) if plan.schedule else (),
         repeats=tuple(_stored_repeat(repeat) for repeat in repeats),
         plan=plan,
@@ -120,12 +128,12 @@ def _output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[st
     return {model: tuple(sorted(of_model)) for model, of_model in digests.items()}
 
 
-def _process(phase: str, key: str) -> Callable[[Repeat], int | None]:
-    """Return the figure of the process at the end of a phase."""
+def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) -> Callable[[Repeat], int | None]:
+    """Return the figure of a repeat that is read at the end of a phase; None where it was not reached."""
 
     def figure(repeat: Repeat) -> int | None:
         barrier = repeat.last(phase)
-        return getattr(barrier.process, key) if barrier else None
+        return figure_of(barrier) if barrier else None
 
     return figure
 
@@ -138,11 +146,6 @@ def _pss_over_baseline(phase: str) -> Callable[[Repeat], int | None]:
         return barrier.process.pss_bytes - baseline.process.pss_bytes if barrier and baseline else None
 
     return figure
-
-
-def _trimmed(repeat: Repeat) -> int | None:
-    barrier = repeat.last("trimmed")
-    return barrier.process.pss_bytes if barrier and barrier.malloc_trimmed else None
 
 
 def _peak(repeat: Repeat) -> int | None:
@@ -166,13 +169,8 @@ def _context_memory(repeat: Repeat) -> tuple[int, ...] | None:
     return tuple(added)
 
 
-def _system(repeat: Repeat) -> int | None:
-    barrier = repeat.last("steady")
-    return barrier.system.used_bytes if barrier else None
-
-
 def _npu_memory(repeat: Repeat) -> int | None:
-    """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the runtime's words."""
+    """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the runtime's own account."""
     total = repeat.npu.total_bytes if repeat.npu else None
     if repeat.npu is not None and repeat.npu.source == "ledger":
         return total
@@ -182,48 +180,24 @@ def _npu_memory(repeat: Repeat) -> int | None:
 
 
 _MEMORY: dict[str, Callable[[Repeat], Any]] = {
-    "application_memory_bytes": _process("steady", "pss_bytes"),
-    "application_memory_trimmed_bytes": _trimmed,
+    "application_memory_bytes": _at_end_of("steady", lambda barrier: barrier.process.pss_bytes),
+    "application_memory_trimmed_bytes": _at_end_of(
+        "trimmed", lambda barrier: barrier.process.pss_bytes if barrier.malloc_trimmed else None
+    ),
     "application_memory_over_baseline_bytes": _pss_over_baseline("steady"),
-    "baseline_memory_bytes": _process("imported", "pss_bytes"),
-    "application_rss_bytes": _process("steady", "rss_bytes"),
-    "application_uss_bytes": _process("steady", "uss_bytes"),
+    "baseline_memory_bytes": _at_end_of("imported", lambda barrier: barrier.process.pss_bytes),
+    "application_rss_bytes": _at_end_of("steady", lambda barrier: barrier.process.rss_bytes),
+    "application_uss_bytes": _at_end_of("steady", lambda barrier: barrier.process.uss_bytes),
     "application_peak_rss_bytes": _peak,
     "residue_memory_bytes": lambda repeat: None if repeat.failure else _pss_over_baseline("destroy")(repeat),
     "context_memory_bytes": _context_memory,
     "decoder_memory_bytes": _pss_over_baseline("decoders"),
-    "system_memory_bytes": _system,
+    "system_memory_bytes": _at_end_of("steady", lambda barrier: barrier.system.used_bytes),
     "system_memory_noise_bytes": lambda repeat: repeat.system_memory_noise_bytes,
     "npu_memory_bytes": _npu_memory,
     "npu_peak_bytes": lambda repeat: repeat.npu.peak_bytes if repeat.npu else None,
     "npu_left_bytes": lambda repeat: repeat.npu.left_bytes if repeat.npu else None,
 }
-
-
-def _speed(repeats: Sequence[Repeat], plan: Plan, computes: bool) -> Speed:
-    """Return the figures of speed; where nothing computes there are none, only how busy the machine was."""
-    nothing = (None,) * len(repeats)
-    if not computes:
-        figures: dict[str, Any] = {
-            "latency_median_ns": nothing,
-            "throughput_per_s": nothing,
-            "context_load_ns": ((),) * len(repeats),
-            "first_inference_ns": ((),) * len(repeats),
-        }
-        of_streams: dict[str, Any] = {"latency_p99_ns": nothing, "frames_lost_percent": nothing}
-    else:
-        figures = {
-            "latency_median_ns": tuple(map(_frame_latency("p50") if plan.schedule else _latency_median, repeats)),
-            "throughput_per_s": tuple(map(_frame_rate if plan.schedule else _throughput, repeats)),
-            "context_load_ns": tuple(_of_contexts(repeat, "context", "load_ns") for repeat in repeats),
-            "first_inference_ns": tuple(_of_contexts(repeat, "first_inference", "latency_ns") for repeat in repeats),
-        }
-        of_streams = {
-            "latency_p99_ns": tuple(map(_frame_latency("p99"), repeats)),
-            "frames_lost_percent": tuple(map(_frames_lost_percent, repeats)),
-        }
-    idle = tuple(repeat.idle_cpu_percent for repeat in repeats)
-    return Speed(**figures, **(of_streams if plan.schedule else {}), idle_cpu_percent=idle)
 
 
 def _latency_median(repeat: Repeat) -> int | None:
@@ -238,42 +212,48 @@ def _throughput(repeat: Repeat) -> float | None:
     return sum(map(len, steady.data.latencies_ns)) / (steady.data.elapsed_ns / 1e9) if steady else None
 
 
-def _of_contexts(repeat: Repeat, phase: str, key: str) -> tuple[int, ...]:
-    return tuple(getattr(barrier.data, key) for barrier in repeat.of_contexts(phase))
-
-
-def _frame_latency(name: str) -> Callable[[Repeat], int | None]:
-    """Return the figure of the latency of all frames, from when each is due to when its output has been read."""
+def _frame_latency(percentile: str) -> Callable[[Repeat], int | None]:
+    """Return the figure of the latency of all frames, from when a frame is due to when its output has been read."""
 
     def figure(repeat: Repeat) -> int | None:
-        latency = repeat.frames.all.latency_ns if repeat.frames and repeat.frames.all else None
-        return getattr(latency, name) if latency else None
+        latency = repeat.all_frames.latency_ns if repeat.all_frames else None
+        return getattr(latency, percentile) if latency else None
 
     return figure
 
 
-def _frame_rate(repeat: Repeat) -> float | None:
-    return repeat.frames.all.per_s if repeat.frames and repeat.frames.all else None
-
-
 def _frames_lost_percent(repeat: Repeat) -> float | None:
-    frames = repeat.frames.all if repeat.frames else None
+    frames = repeat.all_frames
     return 100 * (frames.dropped + frames.missed) / frames.due if frames and frames.due else None
+
+
+_SPEED: dict[str, Callable[[Repeat], Any]] = {
+    "latency_median_ns": _latency_median,
+    "throughput_per_s": _throughput,
+    "context_load_ns": lambda repeat: tuple(row.data.load_ns for row in repeat.of_contexts("context")),
+    "first_inference_ns": lambda repeat: tuple(row.data.latency_ns for row in repeat.of_contexts("first_inference")),
+    "idle_cpu_percent": lambda repeat: repeat.idle_cpu_percent,
+}
+_SPEED_OF_STREAMS = {
+    **_SPEED,
+    "latency_median_ns": _frame_latency("p50"),
+    "latency_p99_ns": _frame_latency("p99"),
+    "throughput_per_s": lambda repeat: repeat.all_frames.per_s if repeat.all_frames else None,
+    "frames_lost_percent": _frames_lost_percent,
+}
 
 
 def _stored_repeat(repeat: Repeat) -> StoredRepeat:
     """Return the repeat with the reading at the end of each phase; every barrier is in the trace."""
-    last = {barrier.phase: barrier for barrier in repeat.barriers}
-    phases = {
-        phase: PhaseReading(
+    phases = {}
+    for barrier in repeat.barriers:
+        phases[barrier.phase] = PhaseReading(
             malloc_trimmed=barrier.malloc_trimmed,
             process=barrier.process,
             system=barrier.system,
             npu=barrier.npu,
             npu_live_bytes=barrier.npu_live_bytes,
         )
-        for phase, barrier in last.items()
-    }
     return StoredRepeat(
         failure=repeat.failure, elapsed_s=repeat.elapsed_s, trace=repeat.trace, phases=phases, npu=repeat.npu
     )

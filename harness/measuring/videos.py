@@ -19,31 +19,31 @@ __all__ = ["Videos"]
 
 @dataclass
 class Videos:
-    """The video of each runtime, looked at once: interpreters may differ in what they decode."""
+    """The video of each runtime, read once per interpreter: they may differ in what they decode."""
 
     targets: Mapping[str, Target]
     #: The user's --video; None: the default clip.
     file: Path | None = None
     #: By interpreter: the video, or why it has none.
-    _found: dict[str, Video | VideoError] = field(default_factory=dict)
+    _videos: dict[str, Video | VideoError] = field(default_factory=dict)
 
     def of(self, runtime: str) -> Video | None:
         """Return the video for a runtime; None where nothing computes, so that nothing is decoded either.
 
-        Raises UserError where it cannot be had.
+        Raises UserError where the user's video cannot be read, NoModels where the default clip cannot be made.
         """
         target = self.targets[runtime]
         if not target.computes:
             return None
         interpreter = target.command[0]
-        if interpreter not in self._found:
-            self._found[interpreter] = self._look_at(interpreter)
-        found = self._found[interpreter]
-        if isinstance(found, VideoError):
-            raise UserError(f"--video {self.file}: {found}") if self.file else NoModels(str(found))
-        return found
+        if interpreter not in self._videos:
+            self._videos[interpreter] = self._describe(interpreter)
+        video = self._videos[interpreter]
+        if isinstance(video, VideoError):
+            raise UserError(f"--video {self.file}: {video}") if self.file else NoModels(str(video))
+        return video
 
-    def _look_at(self, interpreter: str) -> Video | VideoError:
+    def _describe(self, interpreter: str) -> Video | VideoError:
         try:
             path = (self.file or ensure_clip()).resolve()
             described = describe_with(interpreter, path)

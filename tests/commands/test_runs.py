@@ -345,8 +345,11 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["prune"], "say which runs are old, by --keep N or by --before DATE"),
-        (["prune", "--keep", "1", "--before", "2026-01-01"], "say which runs are old, by --keep N or by --before DATE"),
+        (["prune"], "name the runs that are old, by --keep N or by --before DATE"),
+        (
+            ["prune", "--keep", "1", "--before", "2026-01-01"],
+            "name the runs that are old, by --keep N or by --before DATE",
+        ),
         (["prune", "--keep", "-1"], "-1 is not in the range x>=0"),
         (["prune", "--before", "soon"], "'soon' is not valid; valid: 2026-11-30 or 2026-11-30T12:00"),
         (["list", "--limit", "x"], "'x' is not a valid integer"),

@@ -13,7 +13,7 @@ import pytest
 from harness.errors import UserError
 from harness.measuring.model_sets import Resolution
 from harness.options import add_options, resolve_model_sets, resolve_settings
-from harness.session import _storage, choose_board_storage
+from harness.session import _storage_folder, choose_board_storage
 from harness.settings import check_kernel
 from samplers import process as process_module
 from storage.board import board_storage
@@ -154,14 +154,14 @@ def test_a_storage_is_a_folder(uri: str) -> None:
     """With a scheme or without, as pytest-benchmark understands both."""
     config = _config(uri)
     choose_board_storage(config)
-    assert _storage(config) == Path("/data/store")
+    assert _storage_folder(config) == Path("/data/store")
 
 
 def test_the_common_storage_becomes_the_boards() -> None:
     """pytest-benchmark's default place is one for all boards."""
     config = _config("file://./.benchmarks")
     choose_board_storage(config)
-    assert _storage(config) == board_storage()
+    assert _storage_folder(config) == board_storage()
 
 
 def test_a_storage_that_is_no_folder() -> None:

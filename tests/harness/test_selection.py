@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import selection as choice
+from harness import selection
 from harness.errors import UserError
-from harness.selection import Choice, add_choice_options, chip_of, chosen_runtimes, resolve_targets
+from harness.selection import Selection, add_selection_options, chip_of, resolve_targets, selected_runtimes
 from runtimes import RuntimeEntry
 from targets import interpreters
 from targets.base import THIS_INTERPRETER, Target
@@ -18,10 +18,10 @@ from targets.errors import TargetError
 from tests.support import own_environment
 
 
-def _choice(*arguments: object) -> Choice:
+def _selection(*arguments: object) -> Selection:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_choice_options(parser.add_argument)
-    return Choice.of(parser.parse_args([str(each) for each in arguments]))
+    add_selection_options(parser.add_argument)
+    return Selection.of(parser.parse_args([str(each) for each in arguments]))
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def test_runtimes_by_name(here: set[str]) -> None:
     """Without a name all that are here are measured; a name given twice counts once, and the order is the user's."""
     here.add("onnxruntime")
-    assert chosen_runtimes(_choice()) == ["onnxruntime"]
-    assert chosen_runtimes(_choice("--runtime", "onnxruntime", "--runtime", "onnxruntime")) == ["onnxruntime"]
-    assert chosen_runtimes(_choice("--runtime", "rknn", "--runtime", "onnxruntime")) == ["rknn", "onnxruntime"]
+    assert selected_runtimes(_selection()) == ["onnxruntime"]
+    assert selected_runtimes(_selection("--runtime", "onnxruntime", "--runtime", "onnxruntime")) == ["onnxruntime"]
+    assert selected_runtimes(_selection("--runtime", "rknn", "--runtime", "onnxruntime")) == ["rknn", "onnxruntime"]
     with pytest.raises(
         argparse.ArgumentError, match="unknown runtime 'onnx'; valid: onnxruntime, megengine_lite, rknn"
     ):
-        _choice("--runtime", "onnx")
+        _selection("--runtime", "onnx")
 
 
 def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
@@ -50,23 +50,23 @@ def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
     here.add("onnxruntime")
     for name, words in (("megengine_lite", "make bench-megengine"), ("rknn", "--rknn-library FILE")):
         with pytest.raises(UserError, match=rf"^--runtime {name} is not here: .*{words}"):
-            resolve_targets(_choice("--runtime", "onnxruntime", "--runtime", name))
+            resolve_targets(_selection("--runtime", "onnxruntime", "--runtime", name))
 
 
 @pytest.mark.usefixtures("here")
 def test_no_runtime_at_all() -> None:
     """Nothing is chosen, and asking for targets says of which Python that is."""
-    assert chosen_runtimes(_choice()) == []
+    assert selected_runtimes(_selection()) == []
     with pytest.raises(UserError, match=r"no runtime is installed for this Python\. `reusebench doctor`"):
-        resolve_targets(_choice())
+        resolve_targets(_selection())
 
 
 @pytest.mark.usefixtures("here")
 def test_another_python_without_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named as the user wrote it."""
-    monkeypatch.setattr(choice, "RUNTIMES", (RuntimeEntry("none", "none", "no_such_module", "", "cpu", ".none"),))
-    option = _choice("--target", f"python:{sys.executable}")
-    assert chosen_runtimes(option) == []
+    monkeypatch.setattr(selection, "RUNTIMES", (RuntimeEntry("none", "none", "no_such_module", "", "cpu", ".none"),))
+    option = _selection("--target", f"python:{sys.executable}")
+    assert selected_runtimes(option) == []
     with pytest.raises(UserError, match=f"no runtime is installed for the Python of --target python:{sys.executable}"):
         resolve_targets(option)
 
@@ -76,7 +76,7 @@ def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.Mo
     here.add("onnxruntime")
     python = tmp_path / "python"
     monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": own_environment(python)})
-    targets = resolve_targets(_choice())
+    targets = resolve_targets(_selection())
     assert {name: target.command[0] for name, target in targets.items()} == {
         "onnxruntime": sys.executable,
         "megengine_lite": str(python),
@@ -91,12 +91,12 @@ def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(text: str, library: Path | None, _: RuntimeEntry) -> Target:
         raise TargetError(f"--target {text}: not with {library}")
 
-    monkeypatch.setattr(choice, "parse_target", refuse)
+    monkeypatch.setattr(selection, "parse_target", refuse)
     for named in ((), ("--runtime", "rknn")):
-        option = _choice("--target", "vboard:rk1", "--rknn-library", "librknnrt.so", *named)
+        option = _selection("--target", "vboard:rk1", "--rknn-library", "librknnrt.so", *named)
         with pytest.raises(UserError, match=r"^--target vboard:rk1: not with librknnrt\.so$"):
             resolve_targets(option)
-    assert chosen_runtimes(_choice("--target", "vboard:rk1")) == []
+    assert selected_runtimes(_selection("--target", "vboard:rk1")) == []
 
 
 def test_the_chip_of_a_session() -> None:
