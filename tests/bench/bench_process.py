@@ -18,15 +18,15 @@ from tests.support import CHECKOUT, TIME_LIMIT_S
 #: As little work as there is; --quick shortens the idle time before each process.
 _SMALL = ("--quick", "--streams=2", "--contexts=2", "--repeats=1", "--rounds=2", "--duration=1")
 #: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
-_CHOOSE = ("--runtime", "--target", "--rknn-library", "hidden")
-#: Words that only choose streams.
+_SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
+#: Parts of arguments that select streams.
 _STREAMS = ("published", "streams_")
 
 _Value = TypeVar("_Value")
 
 
 def wait_for(look: Callable[[], _Value | None]) -> _Value:
-    """Return what `look` returns as soon as that is something."""
+    """Return the first value of `look` that is true."""
     end_s = time.monotonic() + TIME_LIMIT_S
     while time.monotonic() < end_s:
         value = look()
@@ -69,11 +69,8 @@ class Bench:
     """Runs `pytest bench/` on one storage."""
 
     def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder = folder
+        self.folder, self._cache = folder, cache
         self.storage = folder / "storage"
-        # That this is a worker of the tests is no matter of the bench's.
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        self._environment = {**variables, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(folder)}
 
     def plugin(self, name: str, code: str) -> tuple[str, str]:
         """Return the option of a pytest plugin with this code."""
@@ -81,24 +78,26 @@ class Bench:
         return "-p", name
 
     def start(self, *arguments: object, cache: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
-        """Start it; the arguments stand after those that make it small. `cache` is another one than the tests'.
+        """Start it; the arguments come after those that make it small. `cache` is another one than the tests'.
 
-        It measures ONNX Runtime, whatever else the machine has, unless the arguments choose; and streams, which take
-        seconds each, only where the arguments name them.
+        It measures ONNX Runtime, whatever else the machine has, unless the arguments select something; and streams,
+        which take seconds, only where the arguments name them.
         """
         words = list(map(str, arguments))
         command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", *_SMALL]
         command += [f"--benchmark-storage=file://{self.storage}", *words]
-        if not any(word.startswith(_CHOOSE) for word in words):
+        if not any(word.startswith(_SELECTIONS) for word in words):
             command.append("--runtime=onnxruntime")
         if not any(name in word for name in _STREAMS for word in words):
             command.append("--ignore=bench/test_published.py")
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
-        environment = {**self._environment, **({"XDG_CACHE_HOME": str(cache)} if cache else {})}
+        # The variables of pytest-xdist are for the worker that runs the test.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        environment |= {"XDG_CACHE_HOME": str(cache or self._cache), "PYTHONPATH": str(self.folder)}
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, **streams)
 
     def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
-        """Wait for it; `words` are what was read of it before."""
+        """Wait for it; `words` is the output that was read before."""
         try:
             rest, _ = process.communicate(timeout=TIME_LIMIT_S)
         finally:

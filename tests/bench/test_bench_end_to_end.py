@@ -1,4 +1,7 @@
-"""`pytest bench/` as a user runs it: a whole pytest in a process of its own, on a tiny model and the real runtime."""
+"""`pytest bench/` as a user runs it: a whole pytest in a process of its own, on a tiny model and the real runtime.
+
+A bench takes seconds: as few as possible are run, and several tests read one.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ import os
 import pty
 import re
 import select
-import signal
+import shutil
 import statistics
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,31 +21,96 @@ import psutil
 import pytest
 
 from messages import Message
-from storage.run_file import WITHOUT_SPEED
+from storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
 from storage.trace import Trace, read_trace
-from targets.chips import chip_of_this_machine
 from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
 from tests.support import TIME_LIMIT_S, Reusebench
+from video.clip import Clip, ensure_clip
 
 #: What is measured once from end to end: one question that ONNX Runtime can answer, a part of two others, and a
 #: scenario whose plan another one has.
 _CHOSEN = "test_dup or external_internal or shared_weights or copied_io_4k or runtime_memory"
 _NAMES = ["no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse"]
-#: Each chooses this scenario and not the other one whose name begins with it.
+#: Each selects this scenario and not the other one whose name begins with it.
 _NO_REUSE = "(no_reuse and not one_model)"
 _FULL_DUP = "(full_dup and not internal)"
+
+# Plugins of the bench's pytest
+
 #: Leaves behind which modules the harness's process has imported.
-_PROBE = """
+_MODULES = """
 import json, pathlib, sys
 
 def pytest_unconfigure():
     pathlib.Path(__file__).with_name("modules.json").write_text(json.dumps(sorted(sys.modules)))
 """
+#: The disk of the storage is full: for traces always, for the run where `is_full` is true of the number of the write.
+_FULL_DISK = """
+import errno, os
+from storage import run_file, trace
+
+fsync = os.fsync
+writes = 0
+
+def fail(descriptor):
+    global writes
+    path = os.readlink(f"/proc/self/fd/{{descriptor}}")
+    if path.endswith(".unfinished") and "/storage/" in path:
+        writes += 1
+        if {is_full}:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    fsync(descriptor)
+
+class Gzip:
+    def open(*_, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+run_file.os.fsync = fail
+trace.gzip = Gzip
+"""
+#: Kills the measured process of one scenario in its timed rounds.
+_KILLS = """
+import os, signal
+from harness.measuring.repeat import RepeatMeasurement
+
+begin_step = RepeatMeasurement.step
+
+def step(self, step):
+    if (self._plan.scenario, step.phase) == ("shared_context", "steady"):
+        os.kill(self._observer.pid, signal.SIGKILL)
+    begin_step(self, step)
+
+RepeatMeasurement.step = step
+"""
+#: As if the user pressed Ctrl-C twice, once something of the streams has been stored; leaves behind the process's id.
+_INTERRUPTS = """
+import os, pathlib, signal
+from harness.measuring import repeat
+
+repeat._KEEP_EVERY_S = 0.0
+take = repeat.RepeatMeasurement.frames
+
+def frames(self, message, run):
+    kept_at = self._kept_at
+    take(self, message, run)
+    if self._kept_at > kept_at:
+        pathlib.Path(__file__).with_name("pid").write_text(str(self._observer.pid))
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+repeat.RepeatMeasurement.frames = frames
+"""
+#: This Python has no runtime.
+_NO_RUNTIME = """
+from targets import interpreters
+
+interpreters.available = lambda _: False
+"""
 
 
 @dataclass
 class Whole:
-    """Two runs on one storage: all scenarios with one model, then two of them with two models."""
+    """Two runs on one storage: all scenarios with one model, then two of them with two models, on a terminal."""
 
     first: Done
     #: What pytest-benchmark has saved, as --benchmark-json and in the storage.
@@ -60,12 +127,28 @@ def whole(tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_models: tu
     bench = Bench(folder, cache)
     output = folder / "out.json"
     options = ["--benchmark-save=mine", "--benchmark-save-data", f"--benchmark-json={output}"]
-    first = bench.run("--model", tiny_models[0], *options, *bench.plugin("probe", _PROBE), "-k", _CHOSEN)
+    first = bench.run("--model", tiny_models[0], *options, *bench.plugin("modules", _MODULES), "-k", _CHOSEN)
     (path,) = bench.storage.glob("*/*.json")
     modules = json.loads((folder / "modules.json").read_text())
+    models = [word for model in tiny_models for word in ("--model", str(model))]
     chosen = ["-k", f"{_NO_REUSE} or partial_dup", "--benchmark-compare", "--benchmark-group-by=param:scenario"]
-    second = bench.run("--model", tiny_models[0], "--model", tiny_models[1], *chosen)
+    full = bench.plugin("full", _FULL_DISK.format(is_full="writes <= 2"))
+    second = _run_on_terminal(bench, *models, *chosen, *full, "--repeats=2")
     return Whole(first, json.loads(output.read_text()), json.loads(path.read_text()), modules, second)
+
+
+def _run_on_terminal(bench: Bench, *arguments: str) -> Done:
+    ours, theirs = pty.openpty()
+    process = bench.start(*arguments, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    words = b""
+    while select.select([ours], [], [], TIME_LIMIT_S)[0]:
+        try:
+            words += os.read(ours, 4096)
+        except OSError:  # the last process that had the terminal has ended
+            break
+    os.close(ours)
+    return bench.finish(process, words)
 
 
 def test_everything_is_measured_and_stored(whole: Whole) -> None:
@@ -88,7 +171,7 @@ def test_everything_is_measured_and_stored(whole: Whole) -> None:
 
 
 def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
-    """A mechanism that it has not is skipped and stored as such; a question without models is skipped, and said."""
+    """A missing mechanism is skipped and stored as such; a question without models is skipped with the reason."""
     (entry,) = whole.saved[WITHOUT_SPEED]
     assert (entry["name"], entry["group"]) == (
         "test_external_memory[onnxruntime-external_internal]",
@@ -165,126 +248,111 @@ def test_the_harness_maps_nothing_of_the_runtime(whole: Whole) -> None:
     assert "harness" in packages
 
 
-def test_what_the_terminal_says(whole: Whole) -> None:
-    """Without a terminal nothing is drawn; the end says where the results are, and which command shows them."""
-    for words in ("\r", "\x1b", "repeat 1/1"):
-        assert words not in whole.first.words
+def test_only_a_terminal_shows_progress(whole: Whole) -> None:
+    """Configuration, repeat and step are on a line that is erased; the end names the results and the next command."""
+    shown = whole.second.words
+    expected = ("onnxruntime partial_dup", "preparing", "repeat 1/2", "repeat 2/2", "first inference 2", "s left")
+    assert [part for part in expected if part not in shown] == []
+    # A line is written over the one before: a new line of the terminal only begins with pytest's own words.
+    assert all("\n" not in line.rstrip() for line in shown.split("\r") if "repeat 1/2" in line)
+    assert [part for part in ("\r", "\x1b", "repeat 1/1") if part in whole.first.words] == []
     assert f"reusebench report --storage {whole.first.storage}" in whole.first.words
 
 
-def test_progress_on_a_terminal(bench: Bench, tiny_model: Path) -> None:
-    """A person sees which configuration, which repeat and which step is under way, on a line that is erased."""
-    ours, theirs = pty.openpty()
-    process = bench.start("--model", tiny_model, "-k", _FULL_DUP, "--repeats=2", stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    words = b""
-    while select.select([ours], [], [], TIME_LIMIT_S)[0]:
-        try:
-            words += os.read(ours, 4096)
-        except OSError:  # a terminal that nobody holds any more
-            break
-    os.close(ours)
-    done = bench.finish(process)
-    assert done.code == 0, words.decode()
-    expected = ("onnxruntime full_dup", "preparing", "repeat 1/2", "repeat 2/2", "first inference 2", "s left")
-    assert [part for part in expected if part.encode() not in words] == []
-    # Each line is written over the one before: a new line of the terminal only begins with pytest's own words.
-    assert all(b"\n" not in line.rstrip() for line in words.split(b"\r") if b"repeat 1/2" in line)
+# What goes wrong
 
 
-# What goes wrong in a measured process
+def test_a_disk_that_is_full_for_a_while(whole: Whole) -> None:
+    """One warning, the measurement goes on, and the run is whole in the end."""
+    assert whole.second.code == 0, whole.second.words
+    assert whole.second.words.count("(No space left on device): the measurement goes on") == 1
+    assert whole.second.runs()[1].is_finished
 
 
-def test_a_damaged_model_spoils_only_what_uses_it(bench: Bench, tiny_model: Path) -> None:
-    """Its configurations are stored as failures with words, the others are measured, and the exit code is 1."""
-    damaged = bench.folder / "damaged.onnx"
+def test_a_run_that_the_storage_does_not_take(bench: Bench, tiny_model: Path) -> None:
+    """It is written elsewhere, with the reason and the path; pytest-benchmark's table is shown, and the code is 1."""
+    full = bench.plugin("full", _FULL_DISK.format(is_full="True"))
+    done = bench.run(
+        "--model", tiny_model, "-k", "no_reuse_one_model or shared_context", *full, "--benchmark-save=mine"
+    )
+    assert done.code == 1, done.words
+    assert done.words.count("(No space left on device): the measurement goes on") == 1
+    assert re.search(r"no_reuse_one_model-1.json.gz cannot be written \(No space left on device\)", done.words)
+    assert "Traceback" not in done.words
+    assert "benchmark 'dup': 2 tests" in done.words
+    saved = re.search(r"Saved benchmark data in: (\S+)", done.words)
+    assert saved is not None
+    path = Path(saved[1])
+    assert f"The run is in {path}. When there is room, move it to {bench.storage}" in done.words
+    assert path.name == "0001_mine.json"
+    run = read_run_file(path)
+    assert isinstance(run, StoredRun)
+    assert len(run.results) == 2
+    assert done.runs() == []
+    shutil.rmtree(path.parent.parent)
+
+
+def test_failures_are_rows(bench: Bench, tiny_model: Path) -> None:
+    """A damaged model, a killed process and a model that the adapter cannot feed spoil only what uses them.
+
+    The others are measured, a failure makes the exit code 1, and what the runtime lacks is skipped.
+    """
+    damaged, free = bench.folder / "damaged.onnx", bench.folder / "free.onnx"
     damaged.write_bytes(tiny_model.read_bytes()[:-2000])
-    done = bench.run("--model", tiny_model, "--model", damaged, "-k", f"{_NO_REUSE} or partial_dup or {_FULL_DUP}")
-    assert done.code == 1, done.words
-    failures = {name: info.failure for name, info in done.results().items()}
-    message = Message("onnx_model_unreadable", {"model": str(damaged)})
-    assert [
-        (name, failure and (failure.kind, failure.phase, failure.context, failure.message))
-        for name, failure in failures.items()
-    ] == [
-        ("full_dup", None),
-        ("no_reuse", ("failed", "context", 2, message)),
-        ("partial_dup", ("failed", "prepare", None, message)),
-    ]
-    assert f"failed in phase 'context 2': {damaged}" in done.words
-    assert "Traceback" not in done.words
-
-
-def _measured_process(process: subprocess.Popen[bytes]) -> psutil.Process:
-    """Return the next measured process that this pytest starts."""
-
-    def look() -> psutil.Process | None:
-        for child in psutil.Process(process.pid).children():
-            try:
-                if "scenarios.driver" in child.cmdline():
-                    return child
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
-        return None
-
-    return wait_for(look)
-
-
-def test_a_process_that_is_killed_is_a_row(bench: Bench, tiny_model: Path) -> None:
-    """The configuration has crashed, the next one is measured, and the exit code is 1."""
-    process = bench.start("--model", tiny_model, "-k", "no_reuse_one_model or shared_context")
-    _measured_process(process).kill()
-    done = bench.finish(process)
-    assert done.code == 1, done.words
-    assert done.outcomes() == {"no_reuse_one_model": "crashed", "shared_context": "ok"}
-    failure = done.results()["no_reuse_one_model"].failure
-    assert failure is not None
-    assert failure.message == Message("process_ended_by_signal", {"signal": "SIGKILL"})
-    assert "Traceback" not in done.words
-
-
-def test_a_model_that_the_adapter_cannot_feed_is_skipped(bench: Bench) -> None:
-    """It is no failure of the run, but stored and said, also when there is nothing else to store."""
     ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, "width"]) for name in "xy"]
     graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "free", ends[:1], ends[1:])
-    model = bench.folder / "free.onnx"
-    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(model))
-    done = bench.run("--model", model, "-k", "shared_context")
-    assert done.code == 0, done.words
-    assert "1 skipped" in done.words
-    assert "free sizes (width)" in done.words
-    assert done.outcomes() == {"shared_context": "not_supported"}
+    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(free))
+    models = ["--model", tiny_model, "--model", damaged, *["--resolution", free] * 3]
+    chosen = f"{_NO_REUSE} or partial_dup or {_FULL_DUP} or shared_context or resolutions_2"
+    done = bench.run(*models, *bench.plugin("kills", _KILLS), "-k", chosen)
+    assert done.code == 1, done.words
+    failures = {}
+    for name, info in done.results().items():
+        failures[name] = info.failure and (info.failure.kind, info.failure.phase, info.failure.context)
+    assert failures == {
+        "no_reuse": ("failed", "context", 2),
+        "partial_dup": ("failed", "prepare", None),
+        "full_dup": None,
+        "shared_context": ("crashed", "steady", None),
+        "resolutions_2": ("not_supported", "context", 0),
+    }
+    for name, message in (
+        ("no_reuse", Message("onnx_model_unreadable", {"model": str(damaged)})),
+        ("partial_dup", Message("onnx_model_unreadable", {"model": str(damaged)})),
+        ("shared_context", Message("process_ended_by_signal", {"signal": "SIGKILL"})),
+    ):
+        failure = done.results()[name].failure
+        assert failure is not None
+        assert failure.message == message
+    for words in (f"failed in phase 'context 2': {damaged}", "free sizes (width)", "3 failed, 1 passed, 1 skipped"):
+        assert words in done.words
+    assert "Traceback" not in done.words
 
 
 def test_a_hang_ends_at_the_time_limit_of_the_option(bench: Bench, tiny_model: Path) -> None:
-    """A limit that is too short for a start shows that the option arrives."""
+    """A limit that is too short for a start ends the process; its row is stored although there is no other."""
     done = bench.run("--model", tiny_model, "-k", "shared_context", "--time-limit=0.01")
     assert done.code == 1
     assert "time limit of 0.01 s (--time-limit)" in done.words
     assert done.outcomes() == {"shared_context": "hung"}
+    assert done.runs()[0].is_finished
 
 
 # Sessions that end early
 
 
-def test_an_interrupted_run_keeps_what_is_finished(bench: Bench, tiny_model: Path) -> None:
-    """After Ctrl-C the finished configurations are a finished run, and no process is left behind."""
-    process = bench.start("--model", tiny_model, "-v", "-k", "test_dup")
-    assert process.stdout is not None
-    words = b""
-    while b"PASSED" not in words:
-        piece = os.read(process.stdout.fileno(), 4096)
-        assert piece, words.decode()
-        words += piece
-    measured = _measured_process(process)
-    process.send_signal(signal.SIGINT)
-    done = bench.finish(process, words)
+def test_an_interrupted_run_keeps_what_was_measured(bench: Bench, tiny_model: Path, cache: Path) -> None:
+    """After Ctrl-C finished configurations and streams as far as stored are a finished run; no process is left."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        clip = ensure_clip(Clip(320, 180, fps=30, seconds=0.5))
+    chosen = "no_reuse_one_model and not streams or -streams_full_dup]"
+    options = ["--video", clip, "--duration=599", *bench.plugin("interrupts", _INTERRUPTS)]
+    done = bench.run("--model", tiny_model, "-k", chosen, *options)
     assert done.code == pytest.ExitCode.INTERRUPTED, done.words
-    outcomes = done.outcomes()
-    assert outcomes["no_reuse"] == "ok"
-    assert "full_dup_internal_reuse" not in outcomes, "it was not interrupted"
+    assert done.outcomes() == {"no_reuse_one_model": "ok", "streams_full_dup": "cut_off"}
     assert done.runs()[0].is_finished
-    assert not measured.is_running() or measured.status() == psutil.STATUS_ZOMBIE
+    assert not psutil.pid_exists(int((bench.folder / "pid").read_text()))
 
 
 def test_a_session_that_is_killed_leaves_what_it_measured(
@@ -316,53 +384,42 @@ def test_a_session_that_is_killed_leaves_what_it_measured(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--streams", "0"], "argument --streams: '0' is not valid; valid: a whole number from 1"),
-        (["--target", "moon"], "--target moon: no such target; valid: python, "),
         (
             ["--model", "{model}", "--benchmark-storage=file://{model}/storage"],
             "the storage {model}/storage cannot be written (Not a directory). Choose another",
         ),
         (["--benchmark-storage=nothing://x"], "results and traces need a folder; valid: file://PATH or a path"),
-        (["--model", "{model}", "-k", "shared_weights"], "--model is given without --resolution"),
+        (
+            ["--runtime=onnxruntime", "--runtime=rknn", "--model", "{model}"],
+            "rknn: --model {model}: rknn reads .rknn files. Give one",
+        ),
+        (
+            ["--target=python", "-p", "hidden"],
+            "no runtime is installed for this Python. `reusebench doctor` says what to install",
+        ),
     ],
 )
-def test_mistakes_of_a_user(bench: Bench, tiny_model: Path, arguments: list[str], words: str) -> None:
+def test_mistakes_of_a_user(
+    bench: Bench, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
     """pytest's own exit code for them, the words, no traceback, and nothing is measured."""
-    done = bench.run(*(argument.format(model=tiny_model) for argument in arguments))
+    monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(bench.folder / "librknnrt.so"))
+    bench.plugin("hidden", _NO_RUNTIME)
+    # In an empty cache there is no environment of a runtime's own.
+    done = bench.run(*(argument.format(model=tiny_model) for argument in arguments), cache=bench.folder)
     assert done.code == pytest.ExitCode.USAGE_ERROR, done.words
     assert words.format(model=tiny_model) in done.words
-    assert "Traceback" not in done.words
-    assert "INTERNALERROR" not in done.words
+    for part in ("Traceback", "INTERNALERROR", "conftest.py"):
+        assert part not in done.words
     assert done.runs() == []
 
 
-def test_a_python_without_runtimes(bench: Bench) -> None:
-    """It is a mistake to put right like any other, and no error of the collection."""
-    hidden = "from targets import interpreters\ninterpreters.available = lambda _: False\n"
-    # In an empty cache there is no environment of a runtime's own.
-    done = bench.run(*bench.plugin("hidden", hidden), "--target=python", cache=bench.folder)
-    assert done.code == pytest.ExitCode.USAGE_ERROR, done.words
-    assert "no runtime is installed for this Python. `reusebench doctor` says what to install" in done.words
-    assert "Traceback" not in done.words
-    assert "conftest.py" not in done.words
-
-
-@pytest.mark.skipif(chip_of_this_machine() is not None, reason="this board has models for its runtime")
-def test_a_runtime_that_was_only_found_may_lack_models(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is skipped with the reason and the others are measured; asked for by name, it is a mistake."""
-    monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(tmp_path / "librknnrt.so"))
-    bench = Bench(tmp_path, cache)
-    done = bench.run("--target=python", "-k", _FULL_DUP, "--streams=1")
+def test_a_dry_run_of_all_installed_runtimes(bench: Bench, monkeypatch: pytest.MonkeyPatch, tiny_model: Path) -> None:
+    """One without models is skipped with the reason; with --benchmark-disable all are run and nothing is stored."""
+    monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(bench.folder / "librknnrt.so"))
+    chosen = ("--target=python", "-k", "shared_context", "--benchmark-disable")
+    done = bench.run("--model", tiny_model, *chosen, cache=bench.folder)
     assert done.code == 0, done.words
-    assert list(done.results()) == ["full_dup"]
-    assert "a .rknn file is made for one chip" in done.words
-    assert bench.run("--runtime=rknn", "-k", _FULL_DUP).code == pytest.ExitCode.USAGE_ERROR
-
-
-def test_nothing_is_stored_when_benchmarks_are_disabled(bench: Bench, tiny_model: Path) -> None:
-    """--benchmark-disable is a dry run."""
-    done = bench.run("--model", tiny_model, "-k", "shared_context", "--benchmark-disable")
-    assert done.code == 0, done.words
+    assert "1 passed, 1 skipped" in done.words
+    assert f"rknn: --model {tiny_model}: rknn reads .rknn files" in done.words
     assert done.runs() == []

@@ -9,73 +9,74 @@ import pytest
 
 from harness.errors import UserError
 from harness.extras import EXTRAS
-from harness.gate import add_gate_options, make_gate
+from harness.gate import Gate, add_gate_options, make_gate
 from tests.reports.stored import full_run
 
 
-def options(*words: str) -> argparse.Namespace:
+def _gate(storage: Path, *arguments: str) -> Gate | None:
     parser = argparse.ArgumentParser()
     add_gate_options(parser.add_argument)
-    return parser.parse_args(words)
+    return make_gate(parser.parse_args(arguments), storage)
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a storage with a run whose name is `run`."""
-    full_run(tmp_path)
-    return tmp_path
+    folder = tmp_path_factory.mktemp("storage")
+    full_run(folder)
+    return folder
 
 
-def test_no_option_is_no_gate(storage: Path) -> None:
-    """Without a baseline nothing is compared."""
-    assert make_gate(options(), storage) is None
-
-
-def test_a_baseline_alone_is_compared_without_a_limit(storage: Path) -> None:
-    """A name that a run was saved with is a baseline."""
-    gate = make_gate(options("--memory-baseline=run"), storage)
+def test_a_baseline_makes_a_gate(storage: Path) -> None:
+    """The name that a run was saved with is a baseline, with limits and conditions or without; no baseline, no gate."""
+    assert _gate(storage) is None
+    assert _gate(storage, "--memory-baseline=run") == Gate("run", (), (), storage)
+    gate = _gate(storage, "--memory-baseline=run", "--memory-fail=npu_memory:2%+1KiB", "--memory-across=board")
     assert gate is not None
-    assert (gate.baseline, gate.limits) == ("run", ())
+    assert ([limit.text for limit in gate.limits], gate.across) == (["npu_memory:2%+1KiB"], ("board",))
 
 
-@pytest.mark.parametrize("words", ["--memory-fail=application_memory:2%", "--memory-across=board"])
-def test_a_limit_needs_a_baseline(words: str, storage: Path) -> None:
-    """A limit that is held against nothing would pass whatever happens."""
-    with pytest.raises(UserError, match="need --memory-baseline"):
-        make_gate(options(words), storage)
-
-
-@pytest.mark.parametrize("words", ["latest", "latest~3", "1..latest"])
-def test_the_last_run_is_no_baseline(words: str, storage: Path) -> None:
-    """A run that got worse must not become what the next one is compared with."""
-    with pytest.raises(UserError, match="would be the next baseline"):
-        make_gate(options(f"--memory-baseline={words}"), storage)
-
-
-def test_a_baseline_that_is_not_there(storage: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        # A limit without a baseline would pass whatever happens.
+        (["--memory-fail=application_memory:2%"], "need --memory-baseline"),
+        (["--memory-across=board"], "need --memory-baseline"),
+        # A run that got worse must not become what the next one is compared with.
+        (["--memory-baseline=latest"], "would be the next baseline"),
+        (["--memory-baseline=latest~3"], "would be the next baseline"),
+        (["--memory-baseline=1..latest"], "would be the next baseline"),
+        (["--memory-baseline=nobody"], "there is no run 'nobody'"),
+    ],
+)
+def test_mistakes(storage: Path, arguments: list[str], sentence: str) -> None:
     """Nothing is measured for a comparison that cannot be made."""
-    with pytest.raises(UserError, match="there is no run 'nobody'"):
-        make_gate(options("--memory-baseline=nobody"), storage)
+    with pytest.raises(UserError, match=sentence):
+        _gate(storage, *arguments)
+
+
+def test_a_storage_that_is_not_made_yet(storage: Path) -> None:
+    """It has no baseline."""
     with pytest.raises(UserError, match="there is no run 'base'"):
-        make_gate(options("--memory-baseline=base"), storage / "not-made-yet")
+        _gate(storage / "new", "--memory-baseline=base")
 
 
 def test_a_comparison_that_cannot_be_made_here(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the reports extra it is refused before anything is measured, with the line that installs it."""
     monkeypatch.setitem(EXTRAS, "reports", ("no_such_module",))
     with pytest.raises(UserError, match=r"^--memory-baseline needs the reports extra: pip install -e .*\[reports\]'$"):
-        make_gate(options("--memory-baseline=run", "--memory-fail=npu_memory:0"), storage)
+        _gate(storage, "--memory-baseline=run")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("argument", "sentence"),
     [
         ("--memory-fail=memory:2%", "there is no metric 'memory'"),
         ("--memory-across=weather", "invalid choice: 'weather'"),
     ],
 )
-def test_what_cannot_be_read(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_read(storage: Path, argument: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A limit or a condition that does not exist is refused with what is valid."""
     with pytest.raises(SystemExit):
-        options("--memory-baseline=base", words)
-    assert said in capsys.readouterr().err
+        _gate(storage, "--memory-baseline=run", argument)
+    assert sentence in capsys.readouterr().err

@@ -21,7 +21,7 @@ from tests.support import own_environment
 def _selection(*arguments: object) -> Selection:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_selection_options(parser.add_argument)
-    return Selection.of(parser.parse_args([str(each) for each in arguments]))
+    return Selection.of(parser.parse_args([str(argument) for argument in arguments]))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_runtimes_by_name(here: set[str]) -> None:
 
 
 def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
-    """One that was asked for is an error that says what to install, whatever else there is."""
+    """One that is named is an error with what to install, whatever else there is."""
     here.add("onnxruntime")
     for name, words in (("megengine_lite", "make bench-megengine"), ("rknn", "--rknn-library FILE")):
         with pytest.raises(UserError, match=rf"^--runtime {name} is not here: .*{words}"):
@@ -54,21 +54,14 @@ def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_no_runtime_at_all() -> None:
-    """Nothing is chosen, and asking for targets says of which Python that is."""
-    assert selected_runtimes(_selection()) == []
-    with pytest.raises(UserError, match=r"no runtime is installed for this Python\. `reusebench doctor`"):
-        resolve_targets(_selection())
-
-
-@pytest.mark.usefixtures("here")
-def test_another_python_without_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named as the user wrote it."""
+def test_no_runtime_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is selected; the error of the targets names the Python, another one as the user wrote it."""
     monkeypatch.setattr(selection, "RUNTIMES", (RuntimeEntry("none", "none", "no_such_module", "", "cpu", ".none"),))
-    option = _selection("--target", f"python:{sys.executable}")
-    assert selected_runtimes(option) == []
-    with pytest.raises(UserError, match=f"no runtime is installed for the Python of --target python:{sys.executable}"):
-        resolve_targets(option)
+    target = f"python:{sys.executable}"
+    for options, python in (((), r"this Python\."), (("--target", target), f"the Python of --target {target}")):
+        assert selected_runtimes(_selection(*options)) == []
+        with pytest.raises(UserError, match=f"no runtime is installed for {python}"):
+            resolve_targets(_selection(*options))
 
 
 def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -86,7 +79,7 @@ def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.Mo
 
 
 def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the targets say of it is said as a mistake of the user, with the option; runtimes may be named or not."""
+    """The error of the targets is a mistake of the user, with the option; runtimes may be named or not."""
 
     def refuse(text: str, library: Path | None, _: RuntimeEntry) -> Target:
         raise TargetError(f"--target {text}: not with {library}")
