@@ -92,12 +92,12 @@ def test_the_warm_up_is_in_no_figure() -> None:
     assert (series.rss_bytes, summary.seconds) == ((600, 700), 2.0)
 
 
-@pytest.mark.parametrize(("duration_s", "most"), [(100.0, 101), (3600.0, 1001), (864_000.0, 1001)])
+@pytest.mark.parametrize(("duration_s", "most"), [(100.0, 101), (864_000.0, 1001)])
 def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: int) -> None:
-    """Ten days have no more points than an hour, and the series are of equal length."""
+    """Ten days have no more than 1000 points, and the series are of equal length."""
     watch = _watch(duration_s=duration_s)
-    every_s = max(1, round(duration_s / 5000))
-    points = [watch.take(_message(second + 0.001, 1)) for second in range(0, int(duration_s) + 1, every_s)]
+    every_s = max(1, round(duration_s / 3000))
+    points = [watch.take(_message(second + 0.001, 10)) for second in range(0, int(duration_s) + 1, every_s)]
     _, series = _summary(watch)
     assert sum(points) == len(series.seconds)
     assert 0.8 * most <= len(series.seconds) <= most
@@ -108,7 +108,7 @@ def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: in
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_the_heap_in_use_is_a_series_of_its_own(is_known: bool) -> None:
-    """A leak that fills holes of the heap does not move RSS; where the C library says nothing there is none."""
+    """A leak that fills holes of the heap does not move RSS; without a figure of the C library there is none."""
     watch = _watch(duration_s=20.0)
     for second in range(21):
         watch.take(_message(second + 0.001, 1, heap_bytes=10**8 + 20_000 * second if is_known else None))

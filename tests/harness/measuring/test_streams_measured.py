@@ -49,45 +49,34 @@ def _frames(result: Result, repeat: int) -> tuple[StreamsRun, FrameCount]:
     return streams, streams.all
 
 
-def test_a_result_has_the_frames_of_each_repeat(tmp_path: Path, make_bench: MakeBench) -> None:
-    """With latencies for pytest-benchmark, one for each frame that was done; progress says how far they are."""
-    bench = make_bench(tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.1, duration_s=0.5, fps=50.0))
-    bench.progress = progress = _Progress()
-    measurement = bench.measure("scripted", "streams_full_dup")
-    result = _read(measurement.result)
-    counts = [_frames(result, repeat)[1] for repeat in range(2)]
-    assert [count.due for count in counts] == [50, 50]
-    assert [count.done + count.dropped + count.missed for count in counts] == [50, 50]
-    assert len(measurement.latencies_ns) == sum(count.done for count in counts) > 0
-    assert not measurement.interrupted
-    assert result.plan.schedule is not None
-    assert result.plan.schedule.duration_s == 0.5
-    assert any(phase.startswith("streams ") and phase.endswith(" lost") for phase in progress.phases)
-
-
-def test_what_is_measured_so_far_is_given_away_meanwhile(
+def test_a_result_has_the_frames_of_each_repeat(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each time as a result that could be stored, which says that it was cut off; the last is no part of the end."""
+    """With a latency for each frame that was done; meanwhile it can be stored as cut off, which the end is not."""
     monkeypatch.setattr(one_repeat, "_KEEP_EVERY_S", 0.0)
     kept: list[Result] = []
-    bench = make_bench(tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.0, duration_s=2.2, fps=20.0))
-    final = bench.measure("scripted", "streams_full_dup", lambda result: kept.append(_read(result))).result
-    of_first, of_second = ([result for result in kept if len(result.repeats) == count] for count in (1, 2))
-    assert of_first
-    assert of_second
-    for result in kept:
-        assert result.failure is not None
-        assert result.failure.kind == result.outcome == "cut_off"
-    seconds = [_frames(result, 0)[0].seconds for result in of_first]
-    assert seconds == sorted(set(seconds))
-    assert 0 < seconds[0] <= seconds[-1] <= 2.2
-    assert of_second[0].frames[0] == _read(final).frames[0]
-    assert final.outcome == "ok"
+    bench = make_bench(tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.1, duration_s=1.5, fps=20.0))
+    bench.progress = progress = _Progress()
+    measurement = bench.measure("scripted", "streams_full_dup", lambda result: kept.append(_read(result)))
+    result = _read(measurement.result)
+    counts = [_frames(result, repeat)[1] for repeat in range(2)]
+    assert [count.due for count in counts] == [60, 60]
+    assert [count.done + count.dropped + count.missed for count in counts] == [60, 60]
+    assert len(measurement.latencies_ns) == sum(count.done for count in counts) > 0
+    assert (result.outcome, measurement.interrupted) == ("ok", False)
+    assert result.plan.schedule is not None
+    assert result.plan.schedule.duration_s == 1.5
+    assert any(phase.startswith("streams ") and phase.endswith(" lost") for phase in progress.phases)
+    assert {len(result.repeats) for result in kept} == {1, 2}
+    for cut_off in kept:
+        assert cut_off.failure is not None
+        assert cut_off.failure.kind == cut_off.outcome == "cut_off"
+        assert 0 < _frames(cut_off, -1)[0].seconds <= 1.5
+    assert kept[-1].frames[0] == result.frames[0]
 
 
 def test_ctrl_c_keeps_the_repeat_and_begins_no_other(tmp_path: Path, make_bench: MakeBench) -> None:
-    """The result is whole; the session hears that it is to end."""
+    """The result is whole, and tells the session to end."""
 
     class Interrupts(_Progress):
         def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
