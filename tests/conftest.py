@@ -52,13 +52,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("error"))
             if not item.get_closest_marker("xdist_group"):
                 item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(_HERE))))
-    items.sort(key=_place)
+    items.sort(key=_order)
 
 
-def _place(item: pytest.Item) -> int:
-    """Return the place of the item's file in the order of beginning."""
+def _order(item: pytest.Item) -> int:
+    """Return the index of the item's file in the order of beginning."""
     path = str(item.path)
-    return next((place for place, part in enumerate(_LONGEST) if f"/tests/{part}" in path), len(_LONGEST))
+    return next((index for index, part in enumerate(_LONGEST) if f"/tests/{part}" in path), len(_LONGEST))
 
 
 @pytest.fixture(scope="session")

@@ -69,7 +69,7 @@ def made_once(path: Path, make: Callable[[Path], object]) -> Path:
 
 
 def models_of(*paths: object) -> tuple[Model, ...]:
-    """Return models of these paths, each with the path's digest in place of its file's."""
+    """Return models of these paths, with the path's digest instead of the file's."""
     digests = [hashlib.sha256(str(path).encode()).hexdigest() for path in paths]
     return tuple(Model(f"model-{index}", str(path), digests[index]) for index, path in enumerate(paths))
 

@@ -31,7 +31,7 @@ from video.clip import Clip, ensure_clip
 #: scenario whose plan another one has.
 _CHOSEN = "test_dup or external_internal or shared_weights or copied_io_4k or runtime_memory"
 _NAMES = ["no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse"]
-#: Each selects this scenario and not the other one whose name begins with it.
+#: They select this scenario and not the other one whose name begins with it.
 _NO_REUSE = "(no_reuse and not one_model)"
 _FULL_DUP = "(full_dup and not internal)"
 

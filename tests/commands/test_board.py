@@ -1,4 +1,4 @@
-"""`reusebench board`: what makes the virtual board and the ledger ready; how is tested with the targets."""
+"""`reusebench board`: its options, sentences and mistakes; the installation itself is tested with the targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.targets.library_files import write_library
 def test_the_virtual_board_is_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench
 ) -> None:
-    """The options arrive, and it is said which chips there are then."""
+    """The options arrive, and the chips that there are then are printed."""
     installed = []
     monkeypatch.setattr(board, "install_virtual_board", lambda *given: installed.append((given[0].path, given[1])))
     path = write_library(tmp_path / "library.so", "librknnmrt")
@@ -27,7 +27,7 @@ def test_the_virtual_board_is_installed(
 
 
 def test_the_ledger_is_compiled(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
-    """For this Python's processor; one that it is not made for is said."""
+    """For this Python's processor; one that it is not made for is an error."""
     compiled = []
     monkeypatch.setattr(board, "ensure_preload", lambda architecture, _: compiled.append(architecture))
     assert reusebench("board", "install-ledger") == Ended(0, "--target board is ready\n", "")

@@ -34,7 +34,7 @@ def doctor_of(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> Callab
 
 
 def row(done: Ended, name: str) -> tuple[str, str]:
-    """Return what the row of that name says: whether it is here, and the remark."""
+    """Return the cells of the row of that name: whether it is here, and the remark."""
     (line,) = (line for line in done.out.splitlines() if line.startswith(f"{name}  "))
     is_here, _, remark = line.removeprefix(name).strip().partition("  ")
     return is_here, remark.strip()
@@ -76,14 +76,14 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuseb
 
 
 def test_a_converter_that_is_not_made_for_this_machine(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
-    """It is said where it works; nothing that would fail is advised."""
+    """The remark names the machines; nothing that would fail is advised."""
     monkeypatch.setattr("platform.machine", lambda: "armv7l")
     done = reusebench("doctor")
     assert row(done, "MegEngine 1.13.0") == ("no", "makes .mge files, on x86-64 alone")
 
 
 def test_a_runtime_that_is_not_installed(doctor_of: Callable[..., Ended]) -> None:
-    """It is said with what to install, and does not spoil the others; the exit code is 1 where none works."""
+    """Its row has what to install, and the others work; the exit code is 1 where none works."""
     done = doctor_of(_MISSING, _HERE)
     assert done.exit_code == 0
     assert row(done, "missing") == ("no", "pip install missing==1")
@@ -92,7 +92,7 @@ def test_a_runtime_that_is_not_installed(doctor_of: Callable[..., Ended]) -> Non
 
 
 def test_a_runtime_that_cannot_be_imported(doctor_of: Callable[..., Ended]) -> None:
-    """A broken installation is told apart from a missing one."""
+    """A broken installation is not shown as a missing one."""
     done = doctor_of(_BROKEN)
     assert done.exit_code == 1
     is_here, remark = row(done, "broken")
@@ -106,7 +106,7 @@ def test_a_runtime_that_cannot_be_imported(doctor_of: Callable[..., Ended]) -> N
 def test_rockchips_runtime_is_here_where_its_library_is(
     doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without a library the option is named; a file that is none is said in words, and there is no traceback."""
+    """Without a library the option is named; a file that is none is a sentence, without a traceback."""
     rknn = find_runtime("rknn")
     monkeypatch.setattr(library, "_FOLDERS", ())
     monkeypatch.delenv(LIBRARY_VARIABLE, raising=False)
@@ -150,7 +150,7 @@ def test_a_runtime_in_an_environment_of_its_own(
     is_here: str,
     remark: str,
 ) -> None:
-    """Its version is asked of the interpreter there, which is named; its last words are the reason where it fails."""
+    """Its version is read by the interpreter there, which is named; where it fails its last line is the reason."""
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     python.chmod(0o755)

@@ -115,7 +115,7 @@ def test_output_of_converters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, r
     ],
 )
 def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -> None:
-    """They end with exit code 2 and one line that says what is valid, and nothing on standard output."""
+    """They end with exit code 2 and one line with what is valid, and nothing on standard output."""
     done = reusebench("models", *arguments)
     assert (done.exit_code, done.out) == (2, "")
     assert done.err.startswith("Error: ")
@@ -143,7 +143,7 @@ def test_what_is_no_command_line(arguments: list[str], sentence: str, reusebench
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """When the file system takes no more bytes, the command says so, exits with 2 and leaves nothing behind."""
+    """When the file system takes no more bytes, the command reports it, exits with 2 and leaves nothing behind."""
     output = tmp_path / "model.onnx"
     code = (
         "import resource; from commands import main;"

@@ -139,7 +139,7 @@ def test_processes_are_fresh(session: _Session) -> None:
 
 
 def test_equal_plans_have_equal_figures(session: _Session) -> None:
-    """The second says under which name it was measured, and is its own scenario in all else."""
+    """The second has the name under which it was measured, and is its own scenario in all else."""
     first, again = session.plain.result, session.runtime_memory.result
     assert (first.measured_as, again.measured_as) == (None, "no_reuse_one_model")
     assert (again.scenario, again.plan.scenario) == ("runtime_memory", "runtime_memory")
@@ -288,7 +288,7 @@ def test_each_runtime_runs_on_its_target(
 def test_progress_ends_also_when_the_user_interrupts(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line is erased before pytest says that it was interrupted."""
+    """The line is erased before pytest reports the interruption."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -409,7 +409,7 @@ def test_a_context_that_reads_foreign_memory(
 
 
 def test_memory_that_the_plan_shares_is_not_foreign(tmp_path: Path, make_bench: MakeBench) -> None:
-    """A dup that reads its source's weights does what it is for, and the account says that they are shared."""
+    """A dup that reads its source's weights does what it is for, and the account has them as shared."""
     script = _TWO_LOADS.replace("@load0", "@load_prepared0").replace("@load1", "@dup0")
     result = _result(make_bench(tmp_path, f"{script};submit-3-4-2@infer1", target=_BOARD, repeats=1), "full_dup")
     assert result.outcome == "ok"

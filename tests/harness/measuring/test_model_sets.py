@@ -64,13 +64,13 @@ def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     names = [f"b{suffix}", f"a{suffix}"]
     list(_write(tmp_path, *names))
     monkeypatch.chdir(tmp_path)
-    found = _sets(files=(Path(names[0]), tmp_path / names[1])).of("onnxruntime", model_set)
-    assert [(model.name, model.path) for model in found] == [
+    models = _sets(files=(Path(names[0]), tmp_path / names[1])).of("onnxruntime", model_set)
+    assert [(model.name, model.path) for model in models] == [
         ("b", str(tmp_path / names[0])),
         ("a", str(tmp_path / names[1])),
     ]
-    assert [model.digest for model in found] == [hashlib.sha256(name.encode()).hexdigest() for name in names]
-    assert [model.weightless for model in found] == [None, None]
+    assert [model.digest for model in models] == [hashlib.sha256(name.encode()).hexdigest() for name in names]
+    assert [model.weightless for model in models] == [None, None]
 
 
 def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
 def test_resolutions_that_are_given(tmp_path: Path) -> None:
     """Each may have a file without its weights, which is part of the model and not of its digest."""
     small, large, weightless = _write(tmp_path, "small.rknn", "large.rknn", "weightless.rknn")
-    found = _sets(resolutions=(Resolution(small, None), Resolution(large, weightless))).of("rknn", RESOLUTIONS)
-    assert [(model.name, model.weightless) for model in found] == [("small", None), ("large", str(weightless))]
-    assert found[1].digest == hashlib.sha256(b"large.rknn").hexdigest()
+    models = _sets(resolutions=(Resolution(small, None), Resolution(large, weightless))).of("rknn", RESOLUTIONS)
+    assert [(model.name, model.weightless) for model in models] == [("small", None), ("large", str(weightless))]
+    assert models[1].digest == hashlib.sha256(b"large.rknn").hexdigest()
 
 
 def test_resolutions_serve_no_other_set(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
@@ -130,7 +130,7 @@ def test_models_of_another_runtime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model_set", [FRAMES_1080P, FRAMES_4K])
 def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model_set: str) -> None:
-    """The user's models are not asked how frames are copied; his resolutions leave frames to the built-in network."""
+    """Frames are not measured with the user's models; --resolution leaves them to the built-in network."""
     (model,) = _write(tmp_path, "a.onnx")
     with pytest.raises(NoModels, match="Leave --model out"):
         _sets(files=(model,)).of("onnxruntime", model_set)
@@ -188,26 +188,26 @@ def test_different_networks_run_in_turn(built: list[tuple[Any, ...]]) -> None:
 
 def test_resolutions_have_one_seed(built: list[tuple[Any, ...]]) -> None:
     """The weights are the same; for Rockchip's runtime all but the first are also made without them."""
-    found = _sets(chip="rk3588").of("rknn", RESOLUTIONS)
-    assert [bool(model.weightless) for model in found] == [False, True]
+    models = _sets(chip="rk3588").of("rknn", RESOLUTIONS)
+    assert [bool(model.weightless) for model in models] == [False, True]
     assert built == [
         (".rknn", "yolov5s", 320, 1, "rk3588", False),
         (".rknn", "yolov5s", 640, 1, "rk3588", False),
         (".rknn", "yolov5s", 640, 1, "rk3588", True),
     ]
-    assert found[1].weightless != found[1].path
+    assert models[1].weightless != models[1].path
 
 
 @pytest.mark.parametrize(("runtime", "chip"), [("onnxruntime", None), ("megengine_lite", None), ("rknn", "rv1106")])
 def test_where_weights_cannot_be_removed(built: list[tuple[Any, ...]], runtime: str, chip: str | None) -> None:
     """Then the resolutions are shared with all their weights in their files."""
-    found = _sets(chip=chip).of(runtime, RESOLUTIONS)
-    assert [model.weightless for model in found] == [None, None]
+    models = _sets(chip=chip).of(runtime, RESOLUTIONS)
+    assert [model.weightless for model in models] == [None, None]
     assert len(built) == 2
 
 
 def test_a_set_is_built_once(built: list[tuple[Any, ...]]) -> None:
-    """Each scenario asks for its set; building takes seconds."""
+    """Building takes seconds, and many scenarios have the same set."""
     sets = _sets()
     first = sets.of("onnxruntime", IN_TURN)
     assert sets.of("onnxruntime", IN_TURN) is first

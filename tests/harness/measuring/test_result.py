@@ -130,9 +130,9 @@ def test_figures_are_those_of_their_barriers(plan: Plan) -> None:
 def test_the_peak_is_of_all_phases_up_to_steady(plan: Plan) -> None:
     """A spike while one context was made is the peak; one while contexts are destroyed is not."""
     barriers = _barriers(plan)
-    for place, size_bytes in ((2, 777_777), (-1, 999_999)):
-        process = msgspec.structs.replace(barriers[place].process, peak_rss_bytes=size_bytes)
-        barriers[place].process = process
+    for index, size_bytes in ((2, 777_777), (-1, 999_999)):
+        process = msgspec.structs.replace(barriers[index].process, peak_rss_bytes=size_bytes)
+        barriers[index].process = process
     assert _result(plan, _repeat(barriers)).memory.application_peak_rss_bytes == (777_777,)
 
 
@@ -174,7 +174,7 @@ def test_speed_is_what_the_process_reported(plan: Plan) -> None:
 
 
 def test_no_speed_where_nothing_computes(plan: Plan) -> None:
-    """Every figure of speed is empty in each repeat; how busy the machine was is still said."""
+    """Every figure of speed is empty in each repeat; how busy the machine was is still there."""
     result = _result(plan, _repeat(_barriers(plan)), _repeat(_barriers(plan)), computes=False, driver_version="0.9.8")
     assert (result.computes, result.driver_version) == (False, "0.9.8")
     assert result.speed == Speed(
@@ -222,7 +222,7 @@ def test_where_nothing_was_trimmed_there_is_no_trimmed_figure(plan: Plan) -> Non
 
 
 def test_each_phase_is_stored_with_its_last_reading(plan: Plan) -> None:
-    """As allocated and trimmed readings stand apart, each marked; a ledger's live bytes stand with their phases."""
+    """Trimmed readings are marked; a ledger's live bytes are with their phases."""
     barriers = _barriers(plan)
     for number, reading in enumerate(barriers):
         reading.npu_live_bytes = number
@@ -236,7 +236,7 @@ def test_each_phase_is_stored_with_its_last_reading(plan: Plan) -> None:
 
 
 def test_copies_are_those_of_each_context(plan: Plan) -> None:
-    """As the first repeat's contexts said after their first inference; none where none came so far."""
+    """As the first repeat's contexts reported after their first inference; none before that."""
     barriers = _barriers(plan)
     assert _result(plan, _repeat(barriers), _repeat(barriers)).copies == (_COPIES,) * 3
     assert _result(plan, _repeat(barriers[:2], _FAILURE), failure=_FAILURE).copies is None

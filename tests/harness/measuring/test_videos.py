@@ -18,8 +18,8 @@ _DESCRIBED = {"codec": "h264", "width": 64, "height": 48, "fps": 30.0, "frames":
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
-    """Return what interpreters were asked, in place of asking them."""
+def described(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
+    """Return the interpreters and files that were to be described; no interpreter is started."""
     calls: list[tuple[str, Path]] = []
 
     def describe(interpreter: str, path: Path) -> dict[str, object]:
@@ -30,7 +30,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     return calls
 
 
-def test_a_video_is_described_once_for_each_interpreter(tmp_path: Path, asked: list[tuple[str, Path]]) -> None:
+def test_a_video_is_described_once_for_each_interpreter(tmp_path: Path, described: list[tuple[str, Path]]) -> None:
     """Runtimes of one Python share the answer; it names the file by its content too."""
     file, copy = tmp_path / "a.mp4", tmp_path / "b.mp4"
     for path in (file, copy):
@@ -39,17 +39,17 @@ def test_a_video_is_described_once_for_each_interpreter(tmp_path: Path, asked: l
     video = videos.of("one")
     assert video is not None
     assert videos.of("other") == video
-    assert len(asked) == 1
+    assert len(described) == 1
     assert (video.name, video.width, video.frames) == ("a.mp4", 64, 15)
     again = Videos({"one": THIS_INTERPRETER}, copy).of("one")
     assert again is not None
     assert again.digest == video.digest
 
 
-def test_nothing_is_decoded_where_nothing_computes(tmp_path: Path, asked: list[tuple[str, Path]]) -> None:
-    """On the virtual board no video is asked for."""
+def test_nothing_is_decoded_where_nothing_computes(tmp_path: Path, described: list[tuple[str, Path]]) -> None:
+    """On the virtual board no video is needed."""
     assert Videos({"rknn": _COMPUTES_NOTHING}, tmp_path / "none.mp4").of("rknn") is None
-    assert asked == []
+    assert described == []
 
 
 def test_a_video_of_the_user_that_cannot_be_read_stops_the_session(tmp_path: Path) -> None:
