@@ -9,6 +9,7 @@ alone. On a quiet machine 200 pairs take about 20 minutes.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,9 +21,9 @@ from typing import Any
 from harness.measuring.measurement import Bench
 from harness.measuring.model_sets import BuiltIn, ModelSets
 from harness.measuring.videos import Videos
-from harness.progress import Silent
+from harness.progress import Progress
 from harness.selection import Selection, resolve_targets
-from harness.settings import Settings, usable_cpus
+from harness.settings import Settings
 from reports.base.formatting import metric_number, metric_unit
 from reports.compare.changes import Change, compare_runs
 from reports.compare.difference import HIGHER, LOWER
@@ -97,12 +98,12 @@ def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
         sample_hz=200.0,
         time_limit_s=120.0,
         idle_s=0.1,
-        cpus=min(2, usable_cpus()),
+        cpus=min(2, len(os.sched_getaffinity(0))),
         npu_cores=1,
     )
     targets = {"onnxruntime": target}
     with tempfile.TemporaryDirectory() as traces:
-        bench = Bench(settings, ModelSets(_MOBILENET, streams=1), targets, Videos(targets), Path(traces), Silent())
+        bench = Bench(settings, ModelSets(_MOBILENET, streams=1), targets, Videos(targets), Path(traces), Progress())
         results = [bench.measure("onnxruntime", scenario).result for scenario in _SCENARIOS]
     save_run(storage, _document(results), name)
 

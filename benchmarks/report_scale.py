@@ -7,6 +7,7 @@ process. A result has five repeats of twelve contexts, and the size of such a on
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import resource
 import subprocess
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from scenarios.catalogue import SCENARIOS
 from storage.result import Result
@@ -154,31 +156,15 @@ def _cpu_s() -> float:
 
 def _memory_until_the_end(process: subprocess.Popen[bytes]) -> Iterator[tuple[int, int]]:
     """Yield RSS and PSS of the process and all below it, in bytes, again and again."""
+    root = psutil.Process(process.pid)
     while process.poll() is None:
-        sizes = [_memory(pid) for pid in _tree(process.pid)]
-        yield sum(rss for rss, _ in sizes), sum(pss for _, pss in sizes)
+        rss_bytes = pss_bytes = 0
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for part in (root, *root.children(recursive=True)):
+                memory = part.memory_full_info()
+                rss_bytes, pss_bytes = rss_bytes + memory.rss, pss_bytes + memory.pss
+        yield rss_bytes, pss_bytes
         time.sleep(_INTERVAL_S)
-
-
-def _tree(pid: int) -> Iterator[int]:
-    yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in _read(children).split():
-            yield from _tree(int(child))
-
-
-def _memory(pid: int) -> tuple[int, int]:
-    fields = dict(line.partition(":")[::2] for line in _read(Path(f"/proc/{pid}/smaps_rollup")).splitlines()[1:])
-    rss, pss = (int(fields.get(name, "0 kB").split()[0]) * 1024 for name in ("Rss", "Pss"))
-    return rss, pss
-
-
-def _read(path: Path) -> str:
-    """Return the text of a file of /proc; nothing once its process is gone."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 from harness.gate import add_gate_options
 from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
 from harness.selection import add_selection_options
-from harness.settings import Pace, Settings, npu_cores_of, usable_cpus
+from harness.settings import Pace, Settings
+from targets.chips import CHIPS
 
 if TYPE_CHECKING:
     import pytest
@@ -204,8 +206,8 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
         sample_hz=option.sample_hz,
         time_limit_s=option.time_limit,
         idle_s=effort.idle_s,
-        cpus=usable_cpus(),
-        npu_cores=npu_cores_of(chip),
+        cpus=len(os.sched_getaffinity(0)),
+        npu_cores=CHIPS[chip].npu_cores if chip else 1,
         pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
     )
 

@@ -4,52 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Progress", "ProgressListener", "Silent"]
+__all__ = ["Progress"]
 
 _WIDTH = 40
-
-
-class ProgressListener(Protocol):
-    """Is called for each configuration and each of its steps."""
-
-    def begin(self, title: str, repeats: int) -> None:
-        """Begin a configuration."""
-
-    def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
-        """Begin a step of the given repeat; `share` of the process's steps is done."""
-
-    def end(self) -> None:
-        """End the configuration, whether all its repeats were made or not."""
-
-
-class Silent:
-    """A listener that shows nothing."""
-
-    def begin(self, title: str, repeats: int) -> None:
-        """Show nothing."""
-
-    def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
-        """Show nothing."""
-
-    def end(self) -> None:
-        """Show nothing."""
 
 
 class Progress:
     """Writes to pytest's terminal, on one line that it erases again; writes nothing elsewhere."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        """Begin without any knowledge of how much there is to do: see `expect`."""
-        terminal = config.pluginmanager.getplugin("terminalreporter")
+    def __init__(self, config: pytest.Config | None = None) -> None:
+        """Begin without any knowledge of how much there is to do: see `expect`. Without a config nothing is shown."""
+        plugins = config.pluginmanager if config else None
+        terminal = plugins.getplugin("terminalreporter") if plugins else None
         is_terminal = sys.__stdout__ is not None and sys.__stdout__.isatty()
         self._terminal = terminal if terminal and is_terminal and terminal.verbosity >= 0 else None
         # While a test runs, pytest's capture holds the terminal's file descriptor too.
-        self._capture = config.pluginmanager.getplugin("capturemanager")
+        self._capture: Any = plugins.getplugin("capturemanager") if plugins else None
         self._processes_left = 0
         self._processes_done = 0
         self._busy_s = 0.0

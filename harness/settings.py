@@ -1,4 +1,4 @@
-"""The settings of a session: what the options of `pytest bench/` come to."""
+"""The settings of a session, which follow from the options of `pytest bench/`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from runtimes import find_runtime
 from samplers.process import pss_readable
 from scenarios.catalogue import Parameters
 from scenarios.plan import Model, Streams, Video
-from targets.chips import CHIPS
 
-__all__ = ["Pace", "Settings", "check_kernel", "npu_cores_of", "usable_cpus"]
+__all__ = ["Pace", "Settings", "check_kernel"]
 
 
 @dataclass(frozen=True)
@@ -64,16 +63,6 @@ class Settings:
     def schedule(self, video: Video | None) -> Streams:
         """Return the schedule of streams that play the video; None: nothing is decoded."""
         return Streams(self.streams, video=video, **asdict(self.pace))
-
-
-def usable_cpus() -> int:
-    """Return how many CPUs this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-def npu_cores_of(chip: str | None) -> int:
-    """Return how many cores the chip's NPU has; where it is not known, 1."""
-    return CHIPS[chip].npu_cores if chip else 1
 
 
 def check_kernel() -> None:

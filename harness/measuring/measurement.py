@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,7 @@ from harness.measuring.outputs import Outputs
 from harness.measuring.repeat import RepeatMeasurement
 from harness.measuring.result import Configuration, Repeat, build_result
 from harness.measuring.videos import Videos
-from harness.progress import ProgressListener
+from harness.progress import Progress
 from harness.settings import Settings
 from messages import Message
 from runtimes import find_runtime
@@ -27,7 +28,7 @@ from samplers.npu import NpuSources
 from scenarios.catalogue import TooFewModels, build_plans, find_scenario
 from scenarios.plan import Plan
 from storage.result import Result
-from storage.trace import Trace, write_trace
+from storage.trace import write_trace
 from targets.base import Target
 from targets.measured_process import prepare_models
 from targets.outcome import Failure
@@ -63,7 +64,7 @@ class Bench:
     #: What streams play.
     videos: Videos
     storage: Path
-    progress: ProgressListener
+    progress: Progress
     #: Where NPU memory can be read; None on a machine without an NPU.
     npu: NpuSources | None = None
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
@@ -96,18 +97,14 @@ class Bench:
         plans = self.plans(runtime, scenario)
         self.progress.begin(f"{runtime} {scenario}", self.settings.repeats)
         try:
-            return self._first_supported(plans, keep)
+            for plan in plans:
+                measurement = self._measure_once(plan, keep)
+                # Where the runtime lacks a mechanism the next plan does without.
+                if measurement.result.outcome != "not_supported":
+                    break
+            return measurement
         finally:
             self.progress.end()
-
-    def _first_supported(self, plans: Sequence[Plan], keep: Keep) -> Measurement:
-        """Measure the first plan that the runtime has all mechanisms for; without one, the last plan."""
-        *better, last = plans
-        for plan in better:
-            measurement = self._measure_once(plan, keep)
-            if measurement.result.outcome != "not_supported":
-                return measurement
-        return self._measure_once(last, keep)
 
     def _measure_once(self, plan: Plan, keep: Keep) -> Measurement:
         """Measure the plan; where the session has measured an equal one, return its figures under this name."""
@@ -122,7 +119,7 @@ class Bench:
             known.result,
             scenario=plan.scenario,
             baseline=plan.baseline,
-            measured_as=known.result.measured_as or known.result.scenario,
+            measured_as=known.result.scenario,
             plan=plan,
         )
         return Measurement(result, known.latencies_ns)
@@ -135,8 +132,20 @@ class Bench:
             with self._prepared(plan) as prepared:
                 if isinstance(prepared, Failure):
                     return self._measurement(plan, repeats, prepared, [])
-                measuring = self._measuring(prepared, repeats, keep)
-                repeats.append(measuring.measure(self._trace_writer(plan, len(repeats) + 1)))
+                number = len(repeats) + 1
+                self._processes += 1
+                trace_name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
+                measuring = RepeatMeasurement(
+                    prepared,
+                    self.targets[plan.runtime],
+                    self.settings,
+                    self.npu,
+                    show_step=partial(self.progress.step, number),
+                    keep=lambda cut_off: keep(
+                        build_result(self._configuration(plan, [cut_off]), [*repeats, cut_off], cut_off.failure)
+                    ),
+                )
+                repeats.append(measuring.measure(partial(write_trace, self.storage, self.run, trace_name)))
             if repeats[-1].failure:
                 return self._measurement(plan, repeats, repeats[-1].failure, [])
             latencies_ns += measuring.latencies_ns(repeats[-1])
@@ -157,22 +166,6 @@ class Bench:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=f"{plan.runtime}-") as work:
             yield prepare_models(self.targets[plan.runtime], plan, Path(work), self.settings.time_limit_s)
-
-    def _measuring(self, plan: Plan, before: Sequence[Repeat], keep: Keep) -> RepeatMeasurement:
-        """Return what measures the repeat that comes after those before."""
-
-        def show_step(share: float, phase: str, context: int | None) -> None:
-            self.progress.step(len(before) + 1, share, phase, context)
-
-        def keep_result(cut_off: Repeat) -> None:
-            keep(build_result(self._configuration(plan, [cut_off]), [*before, cut_off], cut_off.failure))
-
-        return RepeatMeasurement(plan, self.targets[plan.runtime], self.settings, self.npu, show_step, keep_result)
-
-    def _trace_writer(self, plan: Plan, number: int) -> Callable[[Trace], str]:
-        self._processes += 1
-        name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
-        return lambda trace: write_trace(self.storage, self.run, name, trace)
 
     def _measurement(
         self, plan: Plan, repeats: list[Repeat], failure: Failure | None, latencies_ns: list[int]

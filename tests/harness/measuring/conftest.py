@@ -12,7 +12,7 @@ import pytest
 import runtimes
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
-from harness.progress import Silent
+from harness.progress import Progress
 from harness.settings import Settings
 from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
@@ -67,6 +67,6 @@ def make_bench() -> MakeBench:
     def make(storage: Path, *scripts: str, target: Any = SCRIPTED, **settings: Any) -> Bench:
         models: Any = _Scripts(*scripts)
         targets = {"scripted": target}
-        return Bench(replace(_SETTINGS, **settings), models, targets, _NoVideos(targets), storage, Silent())
+        return Bench(replace(_SETTINGS, **settings), models, targets, _NoVideos(targets), storage, Progress())
 
     return make

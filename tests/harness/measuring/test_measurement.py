@@ -16,7 +16,7 @@ from accounting.sharing import Finding
 from harness.errors import NoModels
 from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench, Measurement
-from harness.progress import Silent
+from harness.progress import Progress
 from messages import Message
 from scenarios.plan import DUP, INPUT, LOAD, OUTPUT
 from storage.result import Result
@@ -33,10 +33,11 @@ _VIRTUAL = replace(SCRIPTED, name="virtual", chip="rk3588", keeps_ledger=True, c
 _BOARD = replace(SCRIPTED, name="board", keeps_ledger=True)
 
 
-class _Progress(Silent):
+class _Progress(Progress):
     """Keeps its calls."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls: list[tuple[Any, ...]] = []
 
     def begin(self, title: str, repeats: int) -> None:

@@ -12,17 +12,18 @@ import pytest
 
 import runtimes
 from harness.measuring import repeat as one_repeat
-from harness.progress import Silent
+from harness.progress import Progress
 from harness.settings import Pace
 from storage.result import FrameCount, Result, StreamsRun
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import ENTRY
 
 
-class _Progress(Silent):
+class _Progress(Progress):
     """Keeps the phases."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.phases: list[str] = []
 
     def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:  # noqa: ARG002
