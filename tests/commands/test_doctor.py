@@ -78,29 +78,21 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuseb
 def test_a_converter_that_is_not_made_for_this_machine(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
     """The remark names the machines; nothing that would fail is advised."""
     monkeypatch.setattr("platform.machine", lambda: "armv7l")
-    done = reusebench("doctor")
-    assert row(done, "MegEngine 1.13.0") == ("no", "makes .mge files, on x86-64 alone")
+    assert row(reusebench("doctor"), "MegEngine 1.13.0") == ("no", "makes .mge files, on x86-64 alone")
 
 
-def test_a_runtime_that_is_not_installed(doctor_of: Callable[..., Ended]) -> None:
-    """Its row has what to install, and the others work; the exit code is 1 where none works."""
-    done = doctor_of(_MISSING, _HERE)
+def test_a_runtime_that_does_not_work(doctor_of: Callable[..., Ended]) -> None:
+    """Missing or broken, its row has what to do, and the others work; the exit code is 1 where none works."""
+    done = doctor_of(_MISSING, _BROKEN, _HERE)
     assert done.exit_code == 0
     assert row(done, "missing") == ("no", "pip install missing==1")
     assert row(done, "here") == ("yes", "version 1.2.3")
-    assert doctor_of(_MISSING).exit_code == 1
-
-
-def test_a_runtime_that_cannot_be_imported(doctor_of: Callable[..., Ended]) -> None:
-    """A broken installation is not shown as a missing one."""
-    done = doctor_of(_BROKEN)
-    assert done.exit_code == 1
     is_here, remark = row(done, "broken")
     assert is_here == "no"
-    assert remark.startswith(
-        "installed, but cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"
-    )
+    reason = "installed, but cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"
+    assert remark.startswith(reason)
     assert remark.endswith("Install it again: pip install broken")
+    assert doctor_of(_MISSING).exit_code == 1
 
 
 def test_rockchips_runtime_is_here_where_its_library_is(
@@ -121,6 +113,9 @@ def test_rockchips_runtime_is_here_where_its_library_is(
     assert remark.startswith(f"{text}: it is no shared library")
 
 
+_REINSTALL = "Install it again: pip install missing==1"
+
+
 @pytest.mark.parametrize(
     ("script", "is_here", "remark"),
     [
@@ -130,16 +125,8 @@ def test_rockchips_runtime_is_here_where_its_library_is(
             "yes",
             "version 1.13.0, in an environment of its own: Python 3.10.13 ({python})",
         ),
-        (
-            "echo one >&2; echo two >&2; exit 1",
-            "no",
-            "installed, but cannot be imported: two. Install it again: pip install missing==1",
-        ),
-        (
-            "exit 3",
-            "no",
-            "installed, but cannot be imported: its process ended with 3. Install it again: pip install missing==1",
-        ),
+        ("echo one >&2; echo two >&2; exit 1", "no", f"installed, but cannot be imported: two. {_REINSTALL}"),
+        ("exit 3", "no", f"installed, but cannot be imported: its process ended with 3. {_REINSTALL}"),
     ],
 )
 def test_a_runtime_in_an_environment_of_its_own(

@@ -97,13 +97,6 @@ def test_resolutions_that_are_given(tmp_path: Path) -> None:
     assert models[1].digest == hashlib.sha256(b"large.rknn").hexdigest()
 
 
-def test_resolutions_serve_no_other_set(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
-    """--resolution alone leaves streams and turns to the built-in models."""
-    (small,) = _write(tmp_path, "small.rknn")
-    _sets(resolutions=(Resolution(small, None),), streams=1).of("onnxruntime", STREAMS)
-    assert built == [(".onnx", "yolov5s", 320, 1)]
-
-
 def test_models_without_resolutions(tmp_path: Path) -> None:
     """The user's models are no resolutions of one network; the message names the option and the way without."""
     (model,) = _write(tmp_path, "a.rknn")
@@ -130,13 +123,16 @@ def test_models_of_another_runtime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model_set", [FRAMES_1080P, FRAMES_4K])
 def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model_set: str) -> None:
-    """Frames are not measured with the user's models; --resolution leaves them to the built-in network."""
+    """Frames are not measured with the user's models; --resolution leaves frames and streams to built-in networks."""
     (model,) = _write(tmp_path, "a.onnx")
     with pytest.raises(NoModels, match="Leave --model out"):
         _sets(files=(model,)).of("onnxruntime", model_set)
     assert built == []
-    assert _sets(resolutions=(Resolution(model, None),)).of("onnxruntime", model_set)
-    assert built == [(".onnx", "frame", {FRAMES_1080P: 1080, FRAMES_4K: 2160}[model_set], 1)]
+    sets = _sets(resolutions=(Resolution(model, None),), streams=1)
+    assert sets.of("onnxruntime", model_set)
+    assert sets.of("onnxruntime", STREAMS)
+    size = {FRAMES_1080P: 1080, FRAMES_4K: 2160}[model_set]
+    assert built == [(".onnx", "frame", size, 1), (".onnx", "yolov5s", 320, 1)]
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
@@ -162,56 +158,39 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
 # The built-in ones
 
 
-def test_each_stream_has_its_own_weights(built: list[tuple[Any, ...]]) -> None:
-    """The same network in the runtime's own form, with another seed for each stream."""
-    assert len({model.digest for model in _sets().of("onnxruntime", STREAMS)}) == 3
-    assert built == [(".onnx", "yolov5s", 320, seed) for seed in (1, 2, 3)]
-    built.clear()
-    _sets(chip="rk3588").of("rknn", STREAMS)
-    assert built == [(".rknn", "yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)]
-    built.clear()
-    _sets().of("megengine_lite", STREAMS)
-    assert built == [(".mge", "yolov5s", 320, seed) for seed in (1, 2, 3)]
-
-
-def test_different_networks_run_in_turn(built: list[tuple[Any, ...]]) -> None:
-    """One file of each network, whatever the number of streams."""
-    _sets(streams=9).of("onnxruntime", IN_TURN)
-    _sets(streams=9, chip="rv1106").of("rknn", IN_TURN)
-    assert built == [
-        (".onnx", "yolov5s", 320, 1),
-        (".onnx", "resnet50", 224, 1),
-        (".rknn", "yolov5s", 320, 1, "rv1106", False),
-        (".rknn", "resnet50", 224, 1, "rv1106", False),
-    ]
-
-
-def test_resolutions_have_one_seed(built: list[tuple[Any, ...]]) -> None:
-    """The weights are the same; for Rockchip's runtime all but the first are also made without them."""
-    models = _sets(chip="rk3588").of("rknn", RESOLUTIONS)
-    assert [bool(model.weightless) for model in models] == [False, True]
-    assert built == [
-        (".rknn", "yolov5s", 320, 1, "rk3588", False),
-        (".rknn", "yolov5s", 640, 1, "rk3588", False),
-        (".rknn", "yolov5s", 640, 1, "rk3588", True),
-    ]
-    assert models[1].weightless != models[1].path
-
-
-@pytest.mark.parametrize(("runtime", "chip"), [("onnxruntime", None), ("megengine_lite", None), ("rknn", "rv1106")])
-def test_where_weights_cannot_be_removed(built: list[tuple[Any, ...]], runtime: str, chip: str | None) -> None:
-    """Then the resolutions are shared with all their weights in their files."""
-    models = _sets(chip=chip).of(runtime, RESOLUTIONS)
-    assert [model.weightless for model in models] == [None, None]
-    assert len(built) == 2
-
-
-def test_a_set_is_built_once(built: list[tuple[Any, ...]]) -> None:
-    """Building takes seconds, and many scenarios have the same set."""
-    sets = _sets()
-    first = sets.of("onnxruntime", IN_TURN)
-    assert sets.of("onnxruntime", IN_TURN) is first
-    assert len(built) == 2
+@pytest.mark.parametrize(
+    ("runtime", "chip", "model_set", "files"),
+    [
+        # Another seed for each stream.
+        ("onnxruntime", None, STREAMS, [(".onnx", "yolov5s", 320, seed) for seed in (1, 2, 3)]),
+        ("megengine_lite", None, STREAMS, [(".mge", "yolov5s", 320, seed) for seed in (1, 2, 3)]),
+        ("rknn", "rk3588", STREAMS, [(".rknn", "yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)]),
+        # One file of each network, whatever the number of streams.
+        ("onnxruntime", None, IN_TURN, [(".onnx", "yolov5s", 320, 1), (".onnx", "resnet50", 224, 1)]),
+        # One seed for all resolutions; where weights can be removed all but the first are also made without them.
+        ("megengine_lite", None, RESOLUTIONS, [(".mge", "yolov5s", size, 1) for size in (320, 640)]),
+        ("rknn", "rv1106", RESOLUTIONS, [(".rknn", "yolov5s", size, 1, "rv1106", False) for size in (320, 640)]),
+        (
+            "rknn",
+            "rk3588",
+            RESOLUTIONS,
+            [(".rknn", "yolov5s", size, 1, "rk3588", bare) for size, bare in ((320, False), (640, False), (640, True))],
+        ),
+    ],
+)
+def test_built_in_models(
+    built: list[tuple[Any, ...]], runtime: str, chip: str | None, model_set: str, files: list[tuple[Any, ...]]
+) -> None:
+    """Those of a set, in the runtime's own form, once: building takes seconds, and many scenarios have one set."""
+    sets = _sets(chip=chip)
+    models = sets.of(runtime, model_set)
+    assert sets.of(runtime, model_set) is models
+    assert built == files
+    count = sum(file[-1] is not True for file in files)
+    assert len({model.digest for model in models}) == len(models) == count
+    weightless = [model.weightless for model in models if model.weightless]
+    assert len(weightless) == len(files) - count
+    assert not {model.path for model in models} & set(weightless)
 
 
 @pytest.mark.parametrize("model_set", MODEL_SETS)

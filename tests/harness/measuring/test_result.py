@@ -96,12 +96,6 @@ def _pss(barriers: list[BarrierReading], phase: str) -> int:
     return [reading for reading in barriers if reading.phase == phase][-1].process.pss_bytes
 
 
-def _growth(barriers: list[BarrierReading]) -> list[int]:
-    """Return by how much PSS rose at each barrier but the first."""
-    levels = [reading.process.pss_bytes for reading in barriers]
-    return [after - before for before, after in zip(levels, levels[1:])]
-
-
 @pytest.fixture
 def plan() -> Plan:
     """Return a plan of three contexts."""
@@ -136,30 +130,29 @@ def test_the_peak_is_of_all_phases_up_to_steady(plan: Plan) -> None:
     assert _result(plan, _repeat(barriers)).memory.application_peak_rss_bytes == (777_777,)
 
 
-def test_a_peak_that_was_not_reset_is_unknown(plan: Plan) -> None:
-    """With one phase unknown the highest of the others would be a guess."""
+def test_what_could_not_be_read_is_unknown(plan: Plan) -> None:
+    """Without the peak of one phase the highest would be a guess; without malloc_trim nothing is trimmed."""
     barriers = _barriers(plan)
     barriers[3].process = msgspec.structs.replace(barriers[3].process, peak_rss_bytes=None)
-    assert _result(plan, _repeat(barriers)).memory.application_peak_rss_bytes == (None,)
+    for reading in barriers:
+        reading.malloc_trimmed = False
+    memory = _result(plan, _repeat(barriers)).memory
+    assert (memory.application_peak_rss_bytes, memory.application_memory_trimmed_bytes) == ((None,), (None,))
 
 
-def test_what_each_context_added(plan: Plan) -> None:
-    """The growth when it was made and at its own first inference: the sum is the growth of all."""
-    barriers = _barriers(plan)
-    growth = _growth(barriers)
-    (added,) = _result(plan, _repeat(barriers)).memory.context_memory_bytes
-    assert added == (growth[0] + growth[3], growth[1] + growth[4], growth[2] + growth[5])
-    assert sum(added) == _pss(barriers, "first_inference") - _pss(barriers, "imported")
+def test_what_each_context_added() -> None:
+    """The growth when it was made, in the step of its internal memory and at its first inference: all that grew.
 
-
-def test_internal_memory_counts_for_the_context_that_got_it() -> None:
-    """The step between making and running belongs to the first context of the group, like its other steps."""
+    Internal memory counts for the first context of its group.
+    """
     plan = make_plan("full_dup_internal_reuse", "plain", contexts=3, cores=1)
     barriers = _barriers(plan)
-    growth = _growth(barriers)
+    levels = [reading.process.pss_bytes for reading in barriers]
+    growth = [after - before for before, after in zip(levels, levels[1:])]
     assert [reading.phase for reading in barriers[3:6]] == ["context", "internal_memory", "first_inference"]
     (added,) = _result(plan, _repeat(barriers)).memory.context_memory_bytes
     assert added == (growth[0] + growth[3] + growth[4], growth[1] + growth[5], growth[2] + growth[6])
+    assert sum(added) == _pss(barriers, "first_inference") - _pss(barriers, "imported")
 
 
 def test_speed_is_what_the_process_reported(plan: Plan) -> None:
@@ -211,14 +204,6 @@ def test_the_most_exact_source_gives_npu_memory(
     npu = result.repeats[0].phases["steady"].npu
     assert npu is not None
     assert (npu.process_dmabuf_bytes, result.repeats[0].npu) == (held_bytes, account)
-
-
-def test_where_nothing_was_trimmed_there_is_no_trimmed_figure(plan: Plan) -> None:
-    """A C library without malloc_trim gives None, and not the untrimmed figure under another name."""
-    barriers = _barriers(plan)
-    for reading in barriers:
-        reading.malloc_trimmed = False
-    assert _result(plan, _repeat(barriers)).memory.application_memory_trimmed_bytes == (None,)
 
 
 def test_each_phase_is_stored_with_its_last_reading(plan: Plan) -> None:
