@@ -251,7 +251,7 @@ def test_the_harness_maps_nothing_of_the_runtime(whole: Whole) -> None:
 def test_only_a_terminal_shows_progress(whole: Whole) -> None:
     """Configuration, repeat and step are on a line that is erased; the end names the results and the next command."""
     shown = whole.second.words
-    expected = ("onnxruntime partial_dup", "preparing", "repeat 1/2", "repeat 2/2", "first inference 2", "s left")
+    expected = ("onnxruntime partial_dup", "preparing", "repeat 1/2", "repeat 2/2", "first inference 4", "s left")
     assert [part for part in expected if part not in shown] == []
     # A line is written over the one before: a new line of the terminal only begins with pytest's own words.
     assert all("\n" not in line.rstrip() for line in shown.split("\r") if "repeat 1/2" in line)

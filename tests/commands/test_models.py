@@ -12,7 +12,7 @@ import pytest
 
 from models.built_files import cached_path, is_intact
 from models.megengine.environment import MEGENGINE
-from models.recipe import MegEngineRecipe, Recipe, RknnRecipe
+from models.recipe import AnyRecipe, MegEngineRecipe, Recipe, RknnRecipe
 from models.rknn.toolkit import TOOLKIT
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
@@ -20,7 +20,6 @@ from tests.models.scripted_python import ScriptedPython
 from tests.support import CHECKOUT, Ended, Reusebench
 
 _TINY = Recipe("tiny", 64, 0)
-_RK3588 = RknnRecipe(_TINY, "rk3588")
 
 
 @pytest.fixture(autouse=True)
@@ -41,56 +40,46 @@ def test_every_network_is_listed(reusebench: Reusebench) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "recipe"),
-    [
-        ([], _TINY),
-        # The chip may be written as Rockchip does.
-        (["--for", "rknn", "--platform", "RK3588"], _RK3588),
-        (["--for", "rknn", "--platform", "rk3588", "--remove-weight"], RknnRecipe(_TINY, "rk3588", weightless=True)),
-        (["--for", "megengine"], MegEngineRecipe(_TINY)),
-    ],
-)
-def test_files_go_into_the_cache(
-    arguments: list[str], recipe: Recipe | RknnRecipe | MegEngineRecipe, reusebench: Reusebench
-) -> None:
-    """Of the default size and seed 0; the path is printed."""
+def test_files_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+    """Of the default size and seed 0, into the cache or to --output; a conversion that fails leaves the old file."""
     install_scripted_toolkit()
     install_scripted_megengine()
-    done = reusebench("models", "build", "tiny", *arguments)
-    assert done == Ended(0, f"{cached_path(recipe)}\n", "")
-    assert is_intact(cached_path(recipe))
+    to_rknn = ["--for", "rknn", "--platform", "rk3588"]
+    mge, rknn = tmp_path / "model.mge", tmp_path / "model.rknn"
+    for output, arguments in ((mge, ["--for", "megengine"]), (rknn, to_rknn)):
+        done = reusebench("models", "build", "tiny", *arguments, "--output", output)
+        assert done == Ended(0, f"{output}\n", "")
+        assert output.stat().st_size
+    assert is_intact(cached_path(_TINY))
+    kinds: list[tuple[list[str], AnyRecipe]] = [
+        (["--for", "megengine"], MegEngineRecipe(_TINY)),
+        (to_rknn, RknnRecipe(_TINY, "rk3588")),
+        ([*to_rknn, "--remove-weight"], RknnRecipe(_TINY, "rk3588", weightless=True)),
+    ]
+    for arguments, recipe in kinds:
+        assert not cached_path(recipe).exists()
+        # The chip may be written as Rockchip does.
+        arguments = [argument.replace("rk3588", "RK3588") for argument in arguments]
+        assert reusebench("models", "build", "tiny", *arguments) == Ended(0, f"{cached_path(recipe)}\n", "")
+        assert is_intact(cached_path(recipe))
+    content = rknn.read_bytes()
+    monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
+    done = reusebench("models", "build", "tiny", *to_rknn, "--output", rknn)
+    assert (done.exit_code, done.out) == (2, "")
+    assert "build failed: build: rv9999 cannot do that!" in done.err
+    assert rknn.read_bytes() == content
 
 
 def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reusebench) -> None:
-    """--output gets the file of that size and seed; the cache stays empty."""
+    """--output gets the file of that size and seed, and the cache stays empty; without it the cache gets the file."""
     output = tmp_path / "model.onnx"
     done = reusebench("models", "build", "tiny", "--size", 48, "--seed", 9, "--output", output)
     assert done == Ended(0, f"{output}\n", "")
     (image,) = onnx.load(output).graph.input
     assert [dimension.dim_value for dimension in image.type.tensor_type.shape.dim] == [1, 3, 48, 48]
     assert list(tmp_path.iterdir()) == [output]
-
-
-def test_output_of_converters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
-    """--output gets the file, and the cache has its source alone; a conversion that fails leaves the old file."""
-    install_scripted_toolkit()
-    install_scripted_megengine()
-    mge, rknn = tmp_path / "model.mge", tmp_path / "model.rknn"
-    command = ("models", "build", "tiny", "--for")
-    assert reusebench(*command, "megengine", "--output", mge) == Ended(0, f"{mge}\n", "")
-    assert reusebench(*command, "rknn", "--platform", "rk3588", "--output", rknn) == Ended(0, f"{rknn}\n", "")
-    content = rknn.read_bytes()
-    assert content
-    assert mge.stat().st_size
+    assert reusebench("models", "build", "tiny") == Ended(0, f"{cached_path(_TINY)}\n", "")
     assert is_intact(cached_path(_TINY))
-    assert not cached_path(_RK3588).exists()
-    assert not cached_path(MegEngineRecipe(_TINY)).exists()
-    monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
-    done = reusebench(*command, "rknn", "--platform", "rk3588", "--output", rknn)
-    assert (done.exit_code, done.out) == (2, "")
-    assert "build failed: build: rv9999 cannot do that!" in done.err
-    assert rknn.read_bytes() == content
 
 
 @pytest.mark.parametrize(

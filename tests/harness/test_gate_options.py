@@ -10,7 +10,7 @@ import pytest
 from harness.errors import UserError
 from harness.extras import EXTRAS
 from harness.gate import Gate, add_gate_options, make_gate
-from tests.reports.stored import full_run
+from tests.reports.stored import changed, even, full_run, result, write_run
 
 
 def _gate(storage: Path, *arguments: str) -> Gate | None:
@@ -53,6 +53,24 @@ def test_mistakes(storage: Path, arguments: list[str], sentence: str) -> None:
     """Nothing is measured for a comparison that cannot be made."""
     with pytest.raises(UserError, match=sentence):
         _gate(storage, *arguments)
+
+
+def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -> None:
+    """A version that differs is compared on request alone; a broken limit is no pass; what was printed is the text."""
+    base = result(tmp_path, "no_reuse", even(40))
+    head = changed(result(tmp_path, "no_reuse", even(50), run="run2"), runtime_version="9")
+    write_run(tmp_path, [base])
+    saved = write_run(tmp_path, [head], 2)
+    limit = "--memory-fail=application_memory:{}%"
+    for arguments, passed, text in (
+        ([limit.format(50)], False, "runtime_version"),
+        (["--memory-across=runtime_version", limit.format(50)], True, "passed application_memory:50%"),
+        (["--memory-across=runtime_version", limit.format(2)], False, "FAILED application_memory:2%"),
+    ):
+        gate = _gate(tmp_path, "--memory-baseline=1", *arguments)
+        assert gate is not None
+        verdict = gate.judge(saved)
+        assert (verdict.passed, text in verdict.text) == (passed, True), verdict.text
 
 
 def test_a_storage_that_is_not_made_yet(storage: Path) -> None:

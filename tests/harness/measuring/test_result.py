@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -12,8 +13,8 @@ from accounting.sizes import ContextMemory
 from harness.measuring.result import Configuration, Repeat, build_result
 from messages import Message
 from samplers.readings import SystemMemory
-from scenarios.plan import Plan
-from storage.result import Result, Speed
+from scenarios.plan import Plan, Streams
+from storage.result import FrameCount, Percentiles, Result, Speed, StreamsRun
 from targets.barriers import BarrierReading, Copies, StepData
 from targets.outcome import Failure
 from tests.support import NPU, barrier, make_plan
@@ -177,6 +178,20 @@ def test_no_speed_where_nothing_computes(plan: Plan) -> None:
         first_inference_ns=((), ()),
         idle_cpu_percent=(3.5, 3.5),
     )
+
+
+@pytest.mark.parametrize("computes", [True, False])
+def test_speed_of_streams_is_that_of_frames(computes: bool) -> None:
+    """None in a repeat that ended before its steady state, and where nothing computes."""
+    plan = make_plan("streams_full_dup", "plain", schedule=Streams(1, 30.0, 0, 0.0, 1.0, None))
+    latency_ns = Percentiles(p50=5, p90=6, p99=7, max=8)
+    count = FrameCount(due=60, done=45, dropped=9, missed=6, per_s=45.0, latency_ns=latency_ns)
+    silent = dict.fromkeys(("streams", "stages_ns", "cpu", "machine", "series"))
+    frames = StreamsRun(seconds=1.0, interrupted=False, all=count, **silent)
+    repeats = replace(_repeat(()), frames=frames), _repeat(())
+    speed = _result(plan, *repeats, computes=computes).speed
+    figures = speed.latency_median_ns, speed.latency_p99_ns, speed.throughput_per_s, speed.frames_lost_percent
+    assert figures == tuple((figure if computes else None, None) for figure in (5, 7, 45.0, 25.0))
 
 
 @pytest.mark.parametrize(
