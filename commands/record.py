@@ -1,4 +1,4 @@
-"""`reusebench record`: measures a program that is not ours, as `pytest bench/` measures scenarios."""
+"""`reusebench record`: measures any program, as `pytest bench/` measures scenarios."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
     return text and text.strip()
 
 
-# What stands behind the first word of the program is the program's, also where it looks like an option.
+# What follows the first word of the command belongs to it, also where it looks like an option.
 @click.command(
     options_metavar="[OPTIONS] {-- CMD... | --pid PID}",
     context_settings={"allow_interspersed_args": False},

@@ -25,8 +25,8 @@ from storage.runs import CONDITIONS, Run, read_runs
 __all__ = ["Gate", "Verdict", "add_gate_options", "make_gate"]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-#: What means another run every time.
-_MOVES = re.compile(r"\blatest\b")
+#: References to another run every time: the newest, one before it, a range with one of them.
+_MOVES = re.compile(r"(.*\.\.)?latest(~\d+)?(\.\..*)?")
 
 
 def add_gate_options(add: Callable[..., Any]) -> None:
@@ -102,7 +102,7 @@ def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
                 "to compare with. Make some with `pytest bench/ --benchmark-save=NAME`"
             )
         return None
-    if _MOVES.search(baseline):
+    if _MOVES.fullmatch(baseline):
         raise UserError(
             f"--memory-baseline {baseline}: this moves, so that a run that got worse would be the next baseline. Name "
             "one that stays: a name given with --benchmark-save, a number, a file or a git revision"

@@ -35,7 +35,7 @@ _COMMON_STORAGE = f"{_FILE_SCHEME}./.benchmarks"
 
 
 class Session:
-    """Begins when tests that measure have been collected."""
+    """Created once tests that measure have been collected."""
 
     def __init__(self, config: pytest.Config, configurations: Sequence[tuple[str, str]]) -> None:
         """Check everything a user can have got wrong, and make what is needed, before anything is measured.

@@ -31,7 +31,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose."""
+    """How scenarios are measured."""
 
     streams: int
     contexts: int
@@ -66,7 +66,7 @@ class Settings:
 
 
 def check_kernel() -> None:
-    """Raise where this kernel does not give the figure that everything is about."""
+    """Raise UserError where this kernel does not give PSS, on which all savings rest."""
     if not pss_readable(os.getpid()):
         raise UserError(
             "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps can be read. It needs "

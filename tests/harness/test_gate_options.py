@@ -45,8 +45,9 @@ def test_a_baseline_makes_a_gate(storage: Path) -> None:
         # A run that got worse must not become what the next one is compared with.
         (["--memory-baseline=latest"], "would be the next baseline"),
         (["--memory-baseline=latest~3"], "would be the next baseline"),
-        (["--memory-baseline=1..latest"], "would be the next baseline"),
+        (["--memory-baseline=1..latest~1"], "would be the next baseline"),
         (["--memory-baseline=nobody"], "there is no run 'nobody'"),
+        (["--memory-baseline=nightly-latest"], "there is no run 'nightly-latest'"),
     ],
 )
 def test_mistakes(storage: Path, arguments: list[str], sentence: str) -> None:

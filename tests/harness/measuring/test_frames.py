@@ -96,7 +96,7 @@ def test_the_warm_up_is_in_no_figure() -> None:
 def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: int) -> None:
     """Ten days have no more than 1000 points, and the series are of equal length."""
     watch = _watch(duration_s=duration_s)
-    every_s = max(1, round(duration_s / 3000))
+    every_s = max(1, round(duration_s / 2000))
     points = [watch.take(_message(second + 0.001, 10)) for second in range(0, int(duration_s) + 1, every_s)]
     _, series = _summary(watch)
     assert sum(points) == len(series.seconds)
