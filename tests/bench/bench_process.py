@@ -15,6 +15,9 @@ from storage.result import Result
 from storage.run_file import BadFile, StoredRun, read_storage
 from tests.support import CHECKOUT, TIME_LIMIT_S
 
+#: Of a whole bench: far longer than one takes on a machine that is busy with other things.
+BENCH_LIMIT_S = 5 * TIME_LIMIT_S
+
 #: As little work as there is; --quick shortens the idle time before each process.
 _SMALL = ("--quick", "--streams=2", "--contexts=2", "--repeats=1", "--rounds=2", "--duration=1")
 #: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
@@ -27,13 +30,13 @@ _Value = TypeVar("_Value")
 
 def wait_for(look: Callable[[], _Value | None]) -> _Value:
     """Return the first value of `look` that is true."""
-    end_s = time.monotonic() + TIME_LIMIT_S
+    end_s = time.monotonic() + BENCH_LIMIT_S
     while time.monotonic() < end_s:
         value = look()
         if value:
             return value
         time.sleep(0.005)
-    raise TimeoutError(f"nothing for {TIME_LIMIT_S} s")
+    raise TimeoutError(f"nothing for {BENCH_LIMIT_S} s")
 
 
 def stored_runs(storage: Path) -> list[StoredRun]:
@@ -99,7 +102,7 @@ class Bench:
     def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
         """Wait for it; `words` is the output that was read before."""
         try:
-            rest, _ = process.communicate(timeout=TIME_LIMIT_S)
+            rest, _ = process.communicate(timeout=BENCH_LIMIT_S)
         finally:
             process.kill()
         return Done(process.returncode, (words + (rest or b"")).decode(), self.storage)

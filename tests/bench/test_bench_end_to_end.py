@@ -23,8 +23,8 @@ import pytest
 from messages import Message
 from storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
 from storage.trace import Trace, read_trace
-from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
-from tests.support import TIME_LIMIT_S, Reusebench
+from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
+from tests.support import Reusebench
 from video.clip import Clip, ensure_clip
 
 #: What is measured once from end to end: one question that ONNX Runtime can answer, a part of two others, and a
@@ -142,7 +142,7 @@ def _run_on_terminal(bench: Bench, *arguments: str) -> Done:
     process = bench.start(*arguments, stdout=theirs, stderr=theirs)
     os.close(theirs)
     words = b""
-    while select.select([ours], [], [], TIME_LIMIT_S)[0]:
+    while select.select([ours], [], [], BENCH_LIMIT_S)[0]:
         try:
             words += os.read(ours, 4096)
         except OSError:  # the last process that had the terminal has ended
