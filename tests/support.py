@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Optional, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from scenarios.plan import Model, Plan, Step, Streams
 from targets.barriers import BarrierReading, Frames, StepData
 from targets.base import Target
 from targets.measured_process import Listener, Observer, Run, run_plan
+
+_Value = TypeVar("_Value")
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -52,6 +54,12 @@ def barrier(
     """Return a barrier with these figures of the process, `pss_bytes` above all; the others are 0."""
     read = reading(**process)
     return BarrierReading(phase, context, at_ns, data, trimmed, read.process, read.system)
+
+
+def known(value: Optional[_Value]) -> _Value:
+    """Return the value, which must not be None."""
+    assert value is not None
+    return value
 
 
 def own_environment(python: Path, is_installed: bool = True) -> SimpleNamespace:

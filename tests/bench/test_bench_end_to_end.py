@@ -24,7 +24,7 @@ from messages import Message
 from storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
 from storage.trace import Trace, read_trace
 from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
-from tests.support import Reusebench
+from tests.support import Reusebench, known
 from video.clip import Clip, ensure_clip
 
 #: What is measured once from end to end: one question that ONNX Runtime can answer, a part of two others, and a
@@ -180,10 +180,9 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
     )
     info = whole.first.runs()[0].results[-1].info
     assert info.outcome == "not_supported"
-    assert info.failure is not None
     assert "7 passed, 8 skipped" in whole.first.words
     for words in (
-        str(info.failure.reason),
+        str(known(info.failure).reason),
         "onnxruntime: --model is given without --resolution: weights are shared between resolutions",
         "onnxruntime: --model is given, and this scenario needs the built-in network that takes and returns a camera",
     ):
@@ -206,8 +205,7 @@ def test_latencies_are_those_of_the_measured_process(whole: Whole) -> None:
     for entry in whole.saved["benchmarks"]:
         latencies_ns: list[int] = []
         for repeat in entry["extra_info"]["repeats"]:
-            trace = read_trace(whole.first.storage, repeat["trace"], Trace)
-            assert trace is not None
+            trace = known(read_trace(whole.first.storage, repeat["trace"], Trace))
             for reading in trace.barriers:
                 latencies_ns += [ns for latencies in reading.data.latencies_ns for ns in latencies]
         seconds = [ns / 1e9 for ns in latencies_ns]
@@ -280,8 +278,7 @@ def test_a_run_that_the_storage_does_not_take(bench: Bench, tiny_model: Path) ->
     assert re.search(r"no_reuse_one_model-1.json.gz cannot be written \(No space left on device\)", done.words)
     assert "Traceback" not in done.words
     assert "benchmark 'dup': 2 tests" in done.words
-    saved = re.search(r"Saved benchmark data in: (\S+)", done.words)
-    assert saved is not None
+    saved = known(re.search(r"Saved benchmark data in: (\S+)", done.words))
     path = Path(saved[1])
     assert f"The run is in {path}. When there is room, move it to {bench.storage}" in done.words
     assert path.name == "0001_mine.json"
@@ -321,8 +318,7 @@ def test_failures_are_rows(bench: Bench, tiny_model: Path) -> None:
         ("partial_dup", Message("onnx_model_unreadable", {"model": str(damaged)})),
         ("shared_context", Message("process_ended_by_signal", {"signal": "SIGKILL"})),
     ):
-        failure = done.results()[name].failure
-        assert failure is not None
+        failure = known(done.results()[name].failure)
         assert failure.message == message
     for words in (f"failed in phase 'context 2': {damaged}", "free sizes (width)", "3 failed, 1 passed, 1 skipped"):
         assert words in done.words

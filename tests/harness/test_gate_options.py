@@ -11,6 +11,7 @@ from harness.errors import UserError
 from harness.extras import EXTRAS
 from harness.gate import Gate, add_gate_options, make_gate
 from tests.reports.stored import changed, even, full_run, result, write_run
+from tests.support import known
 
 
 def _gate(storage: Path, *arguments: str) -> Gate | None:
@@ -31,8 +32,7 @@ def test_a_baseline_makes_a_gate(storage: Path) -> None:
     """The name that a run was saved with is a baseline, with limits and conditions or without; no baseline, no gate."""
     assert _gate(storage) is None
     assert _gate(storage, "--memory-baseline=run") == Gate("run", (), (), storage)
-    gate = _gate(storage, "--memory-baseline=run", "--memory-fail=npu_memory:2%+1KiB", "--memory-across=board")
-    assert gate is not None
+    gate = known(_gate(storage, "--memory-baseline=run", "--memory-fail=npu_memory:2%+1KiB", "--memory-across=board"))
     assert ([limit.text for limit in gate.limits], gate.across) == (["npu_memory:2%+1KiB"], ("board",))
 
 
@@ -68,8 +68,7 @@ def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -
         (["--memory-across=runtime_version", limit.format(50)], True, "passed application_memory:50%"),
         (["--memory-across=runtime_version", limit.format(2)], False, "FAILED application_memory:2%"),
     ):
-        gate = _gate(tmp_path, "--memory-baseline=1", *arguments)
-        assert gate is not None
+        gate = known(_gate(tmp_path, "--memory-baseline=1", *arguments))
         verdict = gate.judge(saved)
         assert (verdict.passed, text in verdict.text) == (passed, True), verdict.text
 

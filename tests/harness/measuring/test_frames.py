@@ -13,7 +13,7 @@ from scenarios.frames import STAGES
 from scenarios.plan import Context, Plan, Streams
 from storage.result import Series, StreamsRun
 from targets.barriers import Frames, StreamCount
-from tests.support import models_of
+from tests.support import known, models_of
 
 _MS = 1_000_000
 #: Of the six stages.
@@ -57,10 +57,8 @@ def _message(
 
 
 def _summary(watch: FramesWatch) -> tuple[StreamsRun, Series]:
-    summary = watch.summary(interrupted=False)
-    assert summary is not None
-    assert summary.series is not None
-    return summary, summary.series
+    summary = known(watch.summary(interrupted=False))
+    return summary, known(summary.series)
 
 
 def test_figures_of_each_stream_and_of_all() -> None:
@@ -69,18 +67,12 @@ def test_figures_of_each_stream_and_of_all() -> None:
     for second in range(1, 6):
         watch.take(_message(float(second), 30, 20, dropped=10 * second))
     summary, _ = _summary(watch)
-    assert summary.streams is not None
-    assert summary.all is not None
-    assert [count.done for count in summary.streams] == [150, 100]
-    assert (summary.all.done, summary.all.dropped, summary.all.due, summary.all.per_s) == (250, 100, 350, 50.0)
-    assert watch.lost == 100
-    assert summary.all.latency_ns is not None
-    assert summary.all.latency_ns.max == 10 * _MS
-    assert summary.stages_ns is not None
-    assert list(summary.stages_ns) == list(STAGES)
-    inference = summary.stages_ns["inference"]
-    assert inference is not None
-    assert inference.p50 == pytest.approx(4 * _MS, rel=0.005)
+    whole, stages_ns = known(summary.all), known(summary.stages_ns)
+    assert [count.done for count in known(summary.streams)] == [150, 100]
+    assert (whole.done, whole.dropped, whole.due, whole.per_s, watch.lost) == (250, 100, 350, 50.0, 100)
+    assert known(whole.latency_ns).max == 10 * _MS
+    assert list(stages_ns) == list(STAGES)
+    assert known(stages_ns["inference"]).p50 == pytest.approx(4 * _MS, rel=0.005)
 
 
 def test_the_warm_up_is_in_no_figure() -> None:
@@ -131,8 +123,8 @@ def test_without_frames_there_is_no_latency() -> None:
     for seconds in (0.01, 1.0):
         watch.take(_message(seconds, 0, dropped=30))
     summary, _ = _summary(watch)
-    assert summary.all is not None
-    assert (summary.all.latency_ns, summary.all.per_s, summary.all.due) == (None, 0.0, 30)
+    whole = known(summary.all)
+    assert (whole.latency_ns, whole.per_s, whole.due) == (None, 0.0, 30)
     assert summary.stages_ns == dict.fromkeys(STAGES)
     assert watch.latencies_ns() == []
 

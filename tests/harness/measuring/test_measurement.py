@@ -25,7 +25,7 @@ from targets.barriers import Copies
 from targets.base import Target
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import ACCOUNT, ENTRY
-from tests.support import SCRIPTED
+from tests.support import SCRIPTED, known
 
 #: As the virtual board: it keeps a ledger, and computes nothing.
 _VIRTUAL = replace(SCRIPTED, name="virtual", chip="rk3588", keeps_ledger=True, computes=False)
@@ -56,9 +56,7 @@ def _result(bench: Bench, scenario: str) -> Result:
 
 
 def _trace(storage: Path, result: Result, repeat: int) -> Trace:
-    trace = read_trace(storage, result.repeats[repeat].trace, Trace)
-    assert trace is not None
-    return trace
+    return known(read_trace(storage, result.repeats[repeat].trace, Trace))
 
 
 # One session that all of the following tests read
@@ -90,39 +88,22 @@ def session(tmp_path_factory: pytest.TempPathFactory, make_bench: MakeBench) -> 
 
 
 def test_a_configuration_that_succeeds(session: _Session) -> None:
-    """Its latencies are those of all contexts and repeats, as the processes reported them."""
+    """It is read as it was written, with what was measured where, on which versions."""
     result = session.full_dup.result
     assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
     assert (result.outcome, result.failure, result.scenario) == ("ok", None, "full_dup")
     assert (result.runtime_version, result.python_version) == ("1.2.3", sys.version.split()[0])
     assert (result.streams, result.contexts, result.model_files, result.target) == (1, 2, 1, "scripted")
-    reported = []
-    for repeat in range(2):
-        (steady,) = [row for row in _trace(session.storage, result, repeat).barriers if row.phase == "steady"]
-        reported += [ns for latencies in steady.data.latencies_ns for ns in latencies]
-    assert session.full_dup.latencies_ns == reported
-    assert len(reported) == 2 * 2 * 3
 
 
-def test_memory_of_a_real_process(session: _Session) -> None:
-    """What contexts added and the figures over the baseline are of the same readings; USS <= PSS <= RSS."""
-    memory = session.full_dup.result.memory
-    for repeat in range(2):
-        barriers = _trace(session.storage, session.full_dup.result, repeat).barriers
-        pss_bytes = {reading.phase: reading.process.pss_bytes for reading in barriers}
-        added = memory.context_memory_bytes[repeat]
-        assert added is not None
-        whole = sum(added) + pss_bytes["steady"] - pss_bytes["first_inference"]
-        assert whole == memory.application_memory_over_baseline_bytes[repeat]
-        sizes = memory.application_uss_bytes, memory.application_memory_bytes, memory.application_rss_bytes
-        uss, pss, rss = (size[repeat] or 0 for size in sizes)
-        assert 0 < uss <= pss <= rss
+def test_figures_are_those_of_the_traces(session: _Session) -> None:
+    """A trace has every barrier and a timeline around them; latencies are all that the processes reported.
 
-
-def test_each_repeat_has_its_trace(session: _Session) -> None:
-    """Every barrier is in it, and a timeline that reaches from the first to the last."""
-    result = session.full_dup.result
+    What contexts added and the figures over the baseline are of the same readings; USS <= PSS <= RSS.
+    """
+    result, memory = session.full_dup.result, session.full_dup.result.memory
     assert len({repeat.trace for repeat in result.repeats}) == 2
+    reported: list[int] = []
     for repeat in range(2):
         trace = _trace(session.storage, result, repeat)
         assert [reading.phase for reading in trace.barriers].count("context") == 2
@@ -130,6 +111,17 @@ def test_each_repeat_has_its_trace(session: _Session) -> None:
         assert len(times_ns) == len(trace.timeline.rss_bytes) == len(trace.timeline.system_memory_bytes)
         assert times_ns == sorted(times_ns)
         assert times_ns[0] < trace.barriers[0].at_ns < trace.barriers[-2].at_ns < times_ns[-1]
+        last = {reading.phase: reading for reading in trace.barriers}
+        for latencies_ns in last["steady"].data.latencies_ns:
+            reported += latencies_ns
+        pss_bytes = {phase: reading.process.pss_bytes for phase, reading in last.items()}
+        added_bytes = sum(known(memory.context_memory_bytes[repeat])) + pss_bytes["steady"]
+        assert added_bytes - pss_bytes["first_inference"] == memory.application_memory_over_baseline_bytes[repeat]
+        sizes = memory.application_uss_bytes, memory.application_memory_bytes, memory.application_rss_bytes
+        uss, pss, rss = (known(size[repeat]) for size in sizes)
+        assert 0 < uss <= pss <= rss
+    assert session.full_dup.latencies_ns == reported
+    assert len(reported) == 2 * 2 * 3
 
 
 def test_processes_are_fresh(session: _Session) -> None:
@@ -178,10 +170,9 @@ def test_a_target_without_a_ledger_gives_the_runtimes_own_account(session: _Sess
     """The account is the runtime's; what only a ledger knows is not there."""
     memory = session.full_dup.result.memory
     for repeat in session.full_dup.result.repeats:
-        assert repeat.npu is not None
-        assert repeat.npu.source == "runtime"
-        assert repeat.npu.contexts[0].weights_bytes == ACCOUNT["weights_bytes"]
-        assert memory.npu_memory_bytes == (repeat.npu.total_bytes,) * 2
+        assert known(repeat.npu).source == "runtime"
+        assert known(repeat.npu).contexts[0].weights_bytes == ACCOUNT["weights_bytes"]
+        assert memory.npu_memory_bytes == (known(repeat.npu).total_bytes,) * 2
         assert repeat.phases["steady"].npu_live_bytes is None
     assert memory.npu_peak_bytes == memory.npu_left_bytes == (None, None)
 
@@ -208,8 +199,8 @@ def test_a_failure_ends_the_configuration(tmp_path: Path, make_bench: MakeBench)
     measurement = bench.measure("scripted", "lean")
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == ([], "failed", 1)
-    assert result.failure is not None
-    assert (result.failure.phase, result.failure.context) == ("first_inference", 1)
+    failure = known(result.failure)
+    assert (failure.phase, failure.context) == ("first_inference", 1)
     assert result.plan == bench.plans("scripted", "lean")[0]
     assert (result.memory.baseline_memory_bytes[0] or 0) > 0
     assert log.read_text().splitlines().count("dup0") == 1
@@ -224,8 +215,7 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path, make_bench: MakeBench) -> N
     measurement = make_bench(tmp_path, "plain", target=target).measure("scripted", "shared_context")
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome) == ([], "crashed")
-    assert result.failure is not None
-    assert result.failure.message == Message("process_exited", {"code": 5})
+    assert known(result.failure).message == Message("process_exited", {"code": 5})
     assert [repeat.failure is None for repeat in result.repeats] == [True, False]
     assert [size is None for size in result.memory.application_memory_bytes] == [False, True]
 
@@ -234,8 +224,7 @@ def test_a_model_that_cannot_be_prepared(tmp_path: Path, make_bench: MakeBench) 
     """There is no repeat, but a result; the versions that a process reported are in all later results."""
     bench = make_bench(tmp_path, "driver=0.9.8;raise@prepare0", repeats=1)
     failed = _result(bench, "full_dup")
-    assert failed.failure is not None
-    assert (failed.outcome, failed.failure.phase, failed.repeats) == ("failed", "prepare", ())
+    assert (failed.outcome, known(failed.failure).phase, failed.repeats) == ("failed", "prepare", ())
     assert (failed.runtime_version, failed.driver_version) == (None, None)
     plain = _result(bench, "no_reuse_one_model")
     assert (plain.outcome, plain.driver_version, plain.chip) == ("ok", "0.9.8", None)
@@ -311,8 +300,7 @@ def test_outputs_that_differ_within_a_configuration(tmp_path: Path, make_bench: 
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == ([], "outputs_differ", 1)
     ((first, second),) = result.output_digests.values()
-    assert result.failure is not None
-    assert result.failure.reason.values["digests"] == f"{first}, {second}"
+    assert known(result.failure).reason.values["digests"] == f"{first}, {second}"
 
 
 def test_outputs_that_differ_from_those_without_reuse(tmp_path: Path, make_bench: MakeBench) -> None:
@@ -321,8 +309,7 @@ def test_outputs_that_differ_from_those_without_reuse(tmp_path: Path, make_bench
     assert _result(bench, "no_reuse_one_model").outcome == "ok"
     result = _result(bench, "full_dup")
     assert (result.outcome, list(map(len, result.output_digests.values()))) == ("outputs_differ", [1])
-    assert result.failure is not None
-    assert result.failure.reason.values["scenario"] == "no_reuse_one_model"
+    assert known(result.failure).reason.values["scenario"] == "no_reuse_one_model"
 
 
 def test_outputs_are_compared_by_model(tmp_path: Path, make_bench: MakeBench) -> None:
@@ -361,12 +348,11 @@ def test_a_target_with_a_ledger_gives_every_buffer(tmp_path: Path, make_bench: M
     assert memory.npu_memory_bytes == memory.npu_peak_bytes == (8 * _PAGE,) * 2
     assert memory.npu_left_bytes == (0, 0)
     for number, repeat in enumerate(result.repeats):
-        assert repeat.npu is not None
-        assert (repeat.npu.source, repeat.npu.total_bytes, repeat.npu.findings) == ("ledger", 8 * _PAGE, ())
+        account = known(repeat.npu)
+        assert (account.source, account.total_bytes, account.findings) == ("ledger", 8 * _PAGE, ())
         live = [repeat.phases[phase].npu_live_bytes for phase in ("imported", "context", "steady", "destroy")]
         assert live == [0, 8 * _PAGE, 8 * _PAGE, 0]
-        npu = _trace(tmp_path, result, number).npu
-        assert npu is not None
+        npu = known(_trace(tmp_path, result, number).npu)
         assert npu.live_bytes == [pages * _PAGE for pages in (1, 4, 5, 8, 7, 4, 3, 0)]
         assert npu.times_ns == sorted(npu.times_ns)
         assert list(npu.ledger.buffers) == [1, 2, 3, 4]
@@ -401,11 +387,9 @@ def test_a_context_that_reads_foreign_memory(
     measurement = bench.measure("scripted", "no_reuse_one_model")
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == ([], "wrong_memory", 1)
-    assert result.failure is not None
-    assert (result.failure.phase, result.failure.context) == ("steady", 1)
-    assert words in str(result.failure.reason)
-    assert result.repeats[0].npu is not None
-    findings = [(finding.kind, finding.context, finding.owner) for finding in result.repeats[0].npu.findings]
+    assert (known(result.failure).phase, known(result.failure).context) == ("steady", 1)
+    assert words in str(known(result.failure).reason)
+    findings = [(finding.kind, finding.context, finding.owner) for finding in known(result.repeats[0].npu).findings]
     assert (kind, 1, 0) in findings
 
 
@@ -414,8 +398,7 @@ def test_memory_that_the_plan_shares_is_not_foreign(tmp_path: Path, make_bench: 
     script = _TWO_LOADS.replace("@load0", "@load_prepared0").replace("@load1", "@dup0")
     result = _result(make_bench(tmp_path, f"{script};submit-3-4-2@infer1", target=_BOARD, repeats=1), "full_dup")
     assert result.outcome == "ok"
-    assert result.repeats[0].npu is not None
-    (shared,) = result.repeats[0].npu.shared
+    (shared,) = known(result.repeats[0].npu).shared
     assert (shared.buffer, shared.component, shared.owner, shared.readers) == (2, "weights", 0, (1,))
 
 

@@ -17,7 +17,7 @@ from scenarios.plan import Plan, Streams
 from storage.result import FrameCount, Percentiles, Result, Speed, StreamsRun
 from targets.barriers import BarrierReading, Copies, StepData
 from targets.outcome import Failure
-from tests.support import NPU, barrier, make_plan
+from tests.support import NPU, barrier, known, make_plan
 
 _COPIES = Copies(600, 40)
 _FAILURE = Failure("crashed", "steady", None, Message("process_exited", {"code": 3}), "ouch")
@@ -216,8 +216,7 @@ def test_the_most_exact_source_gives_npu_memory(
     assert result.memory.npu_memory_bytes == (npu_memory_bytes,)
     assert result.memory.npu_peak_bytes == (9999 if of_ledger else None,)
     assert result.memory.npu_left_bytes == (0 if of_ledger else None,)
-    npu = result.repeats[0].phases["steady"].npu
-    assert npu is not None
+    npu = known(result.repeats[0].phases["steady"].npu)
     assert (npu.process_dmabuf_bytes, result.repeats[0].npu) == (held_bytes, account)
 
 

@@ -17,6 +17,7 @@ from harness.settings import Pace
 from storage.result import FrameCount, Result, StreamsRun
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import ENTRY
+from tests.support import known
 
 
 class _Progress(Progress):
@@ -44,10 +45,8 @@ def _read(result: Result) -> Result:
 
 def _frames(result: Result, repeat: int) -> tuple[StreamsRun, FrameCount]:
     """Return what the streams of a repeat came to, and the count of all frames."""
-    streams = result.frames[repeat]
-    assert streams is not None
-    assert streams.all is not None
-    return streams, streams.all
+    streams = known(result.frames[repeat])
+    return streams, known(streams.all)
 
 
 def test_a_result_has_the_frames_of_each_repeat(
@@ -65,13 +64,11 @@ def test_a_result_has_the_frames_of_each_repeat(
     assert [count.done + count.dropped + count.missed for count in counts] == [60, 60]
     assert len(measurement.latencies_ns) == sum(count.done for count in counts) > 0
     assert (result.outcome, measurement.interrupted) == ("ok", False)
-    assert result.plan.schedule is not None
-    assert result.plan.schedule.duration_s == 1.5
+    assert known(result.plan.schedule).duration_s == 1.5
     assert any(phase.startswith("streams ") and phase.endswith(" lost") for phase in progress.phases)
     assert {len(result.repeats) for result in kept} == {1, 2}
     for cut_off in kept:
-        assert cut_off.failure is not None
-        assert cut_off.failure.kind == cut_off.outcome == "cut_off"
+        assert known(cut_off.failure).kind == cut_off.outcome == "cut_off"
         assert 0 < _frames(cut_off, -1)[0].seconds <= 1.5
     assert kept[-1].frames[0] == result.frames[0]
 

@@ -11,6 +11,7 @@ from harness.errors import NoModels, UserError
 from harness.measuring import videos as videos_module
 from harness.measuring.videos import Videos
 from targets.base import THIS_INTERPRETER
+from tests.support import known
 from video.errors import VideoError
 
 _COMPUTES_NOTHING = dataclasses.replace(THIS_INTERPRETER, computes=False)
@@ -36,13 +37,11 @@ def test_a_video_is_described_once_for_each_interpreter(tmp_path: Path, describe
     for path in (file, copy):
         path.write_bytes(b"frames")
     videos = Videos({"one": THIS_INTERPRETER, "other": THIS_INTERPRETER}, file)
-    video = videos.of("one")
-    assert video is not None
+    video = known(videos.of("one"))
     assert videos.of("other") == video
     assert len(described) == 1
     assert (video.name, video.width, video.frames) == ("a.mp4", 64, 15)
-    again = Videos({"one": THIS_INTERPRETER}, copy).of("one")
-    assert again is not None
+    again = known(Videos({"one": THIS_INTERPRETER}, copy).of("one"))
     assert again.digest == video.digest
 
 
