@@ -87,7 +87,7 @@ def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPat
 
 
 def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is on any interpreter where the user names the library, and else where one is found."""
+    """It is on any interpreter where the user names the library, and else where one is installed."""
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     for text in ("python", f"python:{sys.executable}"):
         parse_target(text, _own_library(tmp_path / "library.so"), _RKNN)

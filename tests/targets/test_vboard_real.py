@@ -37,6 +37,7 @@ class Board(NamedTuple):
     chip: str
     model: Path
 
+
 def _libraries(kind: str) -> list[Any]:
     libraries = []
     for path in sorted((_CACHE / "rknn").glob("*.so*")):
