@@ -252,14 +252,6 @@ def test_a_failure_is_a_result(script: str, kind: str, step: Step, message: Mess
     assert _is_gone(observer.pid)
 
 
-def test_last_words_are_the_end_of_standard_error(tmp_path: Path) -> None:
-    """Of much that was written the end is kept, without colours, and broken characters do not matter."""
-    body = "sys.stderr.buffer.write(b'\\x1b[1;31mfirst\\x1b[m ' + b'.' * 100_000 + b' \\xff \\x1b[31mlast\\x1b[0m\\n')"
-    failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
-    assert failure.last_words.endswith(". \ufffd last")
-    assert len(failure.last_words) < 5000
-
-
 @pytest.mark.parametrize(
     ("script", "line", "step"),
     [
@@ -324,19 +316,37 @@ def test_a_process_that_writes_nonsense_has_failed(tmp_path: Path, garbage: str)
     assert garbage.strip("\\xf") in str(failure.message)
 
 
-def test_a_process_that_leaves_in_the_middle_of_a_message_has_crashed(tmp_path: Path) -> None:
-    """Half a line is not taken for a message."""
-    body = "read(); sys.stdout.write('{\"event\"'); sys.exit(4)"
+_LAST_WORDS = "sys.stderr.buffer.write(b'\\x1b[1;31mred\\x1b[m ' + b'.' * 9999 + b' \\xff \\x1b[31mlast\\x1b[0m\\n')"
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "last_words"),
+    [
+        pytest.param(
+            "read(); sys.stdout.write('{\"event\"'); sys.exit(4)",
+            Message("process_exited", {"code": 4}),
+            "",
+            id="in the middle of a message",
+        ),
+        pytest.param(
+            _LAST_WORDS,
+            Message("process_exited", {"code": 0}),
+            ". \ufffd last",
+            id="with last words, of which the end is kept without colours",
+        ),
+        pytest.param("os.close(1); time.sleep(600)", _signal("SIGKILL"), "", id="only when it is ended"),
+    ],
+)
+def test_a_process_that_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: Message, last_words: str
+) -> None:
+    """Before the first barrier it has crashed; one that has closed its pipe and stays is ended after a while."""
+    if "sleep" in body:
+        monkeypatch.setattr(measured_process, "_LEAVE_S", 0.1)
     failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
-    assert (failure.kind, failure.phase) == ("crashed", "imported")
-    assert failure.message == Message("process_exited", {"code": 4})
-
-
-def test_a_process_that_does_not_leave_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has closed its pipe and stays is ended after a while, and the harness goes on."""
-    monkeypatch.setattr(measured_process, "_LEAVE_S", 0.1)
-    failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, "os.close(1); time.sleep(600)")))
-    assert (failure.kind, failure.message) == ("crashed", _signal("SIGKILL"))
+    assert (failure.kind, failure.phase, failure.message) == ("crashed", "imported", message)
+    assert failure.last_words.endswith(last_words)
+    assert len(failure.last_words) < 5000
 
 
 def test_a_process_killed_while_it_is_read_is_a_result() -> None:
@@ -390,15 +400,9 @@ def test_interrupting_the_harness_ends_the_process() -> None:
 def test_a_process_ends_when_the_harness_is_gone(barriers: int) -> None:
     """The driver does not wait at a barrier for a command that never comes."""
     command = {"command": "run", "runtime": "scripted", "plan": make_plan("full_dup", "plain").to_json()}
-    commands = json.dumps(command) + "\n" + "go\n" * (barriers - 1)
+    commands = (json.dumps(command) + "\n" + "go\n" * (barriers - 1)).encode()
     done = subprocess.run(
-        SCRIPTED.command,
-        cwd=CHECKOUT,
-        input=commands,
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT_S,
-        check=False,
+        SCRIPTED.command, cwd=CHECKOUT, input=commands, capture_output=True, timeout=TIME_LIMIT_S, check=False
     )
     assert done.returncode == 1
     assert [json.loads(line)["phase"] for line in done.stdout.splitlines()] == ["imported", "context"][:barriers]
@@ -425,24 +429,19 @@ def test_only_models_whose_weights_are_shared_are_prepared(tmp_path: Path) -> No
     assert (tmp_path / "b").read_text() == "prepare1\n"
 
 
-def test_dups_use_what_was_prepared(tmp_path: Path) -> None:
-    """The source of dups is loaded from the prepared file, a context without dups from the model."""
+def test_prepared_models_are_loaded(tmp_path: Path) -> None:
+    """For dups and shared weights, of which the master comes first; a context without dups has the model itself."""
     log = tmp_path / "log"
     for scenario in ("full_dup", "shared_context"):
         assert walk(_prepared(make_plan(scenario, f"log={log}"), tmp_path)).failure is None
     words = [line for line in log.read_text().splitlines() if "load" in line or "dup" in line or "shared" in line]
     assert words == ["load_prepared0", "dup0", "load0", "shared_context0"]
-
-
-def test_resolutions_that_share_weights_are_prepared(tmp_path: Path) -> None:
-    """All models whose weights are shared are, and a context over another's weights is made after its master."""
-    logs = [f"log={tmp_path / name}" for name in "ab"]
-    plan = _prepared(make_plan("shared_weights", *logs), tmp_path)
-    assert [model.prepared for model in plan.models] == logs
+    resolutions = [f"log={tmp_path / name}" for name in ("first", "second")]
+    plan = _prepared(make_plan("shared_weights", *resolutions), tmp_path)
+    assert [model.prepared for model in plan.models] == resolutions
     assert walk(plan).failure is None
-    first, second = ((tmp_path / name).read_text().splitlines() for name in "ab")
-    assert "load_prepared0" in first
-    assert "share_weights0" in second
+    assert "load_prepared0" in (tmp_path / "first").read_text().splitlines()
+    assert "share_weights0" in (tmp_path / "second").read_text().splitlines()
 
 
 @pytest.mark.parametrize(
