@@ -78,15 +78,20 @@ def test_the_state_of_what_is_read(on_board: RunOnBoard, script: str, read: _Rea
     assert _reads(submit) == [read]
 
 
-def test_an_address_past_an_end_names_the_buffer_before_it(on_board: RunOnBoard) -> None:
+@pytest.mark.parametrize(
+    ("offset", "after", "past_end"),
+    # The task list and the commands are made after the data, of two pages, with a page between buffers.
+    [(8192, 1, 0), (8192 + 64, 1, 64), (0x4000000, 3, 0x4000000 - 6 * 4096)],
+)
+def test_an_address_past_an_end_names_the_buffer_before_it(
+    on_board: RunOnBoard, offset: int, after: int, past_end: int
+) -> None:
     """Of addresses where no buffer ever was, the last buffer before the lowest is named, and how far its end is."""
-    script = "Job(npu, [command(0x1070, data.address + 0x4000000 + at) for at in (128, 64)]).run()"
+    script = f"Job(npu, [command(0x1070, data.address + {offset} + at) for at in (128, 0)]).run()"
     (submit,) = _submits(on_board, script)
     (unknown,) = (read for read in submit["reads"] if not read["buffer"])
     assert (unknown["state"], unknown["count"]) == ("unknown", 2)
-    # The task list and the commands are made after the data, with a page between buffers.
-    assert unknown["after"] == 3
-    assert 0 < unknown["past_end"] < 0x4000000
+    assert (unknown["after"], unknown["past_end"]) == (after, past_end)
 
 
 def test_addresses_may_be_relative(on_board: RunOnBoard) -> None:
