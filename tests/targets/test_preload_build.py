@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cache import CacheError
 from targets.errors import TargetError
 from targets.folders import root
 from targets.preload import build
@@ -57,6 +58,13 @@ def test_a_source_that_does_not_compile_leaves_nothing(source: Path) -> None:
     with pytest.raises(TargetError, match="could not compile the preload library: "):
         ensure_preload(_OWN, lambda _: None)
     assert [path.name for path in root().iterdir()] == [".lock"]
+
+
+def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence has the folder and the variable."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    with pytest.raises(CacheError, match=r"cannot write /proc/nowhere/reusebench/vboard.*XDG_CACHE_HOME"):
+        ensure_preload(_OWN, lambda _: None)
 
 
 def _program(path: Path, script: str) -> Path:

@@ -86,17 +86,15 @@ def _ramp(height: int, width: int | None = None) -> _Array:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_outputs_are_alive(name: str, files: _Files) -> None:
-    """Every network's outputs are finite, spread out, and different for another image and another seed."""
-    first, second = (files.get(name, seed=seed) for seed in (0, 1))
+    """Every network's outputs are finite, spread out, and different for another image."""
     network = find_network(name).make(_small(name))
-    noise, ramp = _noise(network.height, network.width), _ramp(network.height, network.width)
-    of_noise, of_ramp = _run(first, noise, ramp)
+    size = network.height, network.width
+    of_noise, of_ramp = _run(files.get(name), _noise(*size), _ramp(*size))
     assert len(of_noise) == len(network.outputs)
-    for output, other_image, other_seed in zip(of_noise, of_ramp, _run(second, noise)[0]):
+    for output, other_image in zip(of_noise, of_ramp):
         assert np.isfinite(output).all()
         assert 0.03 < output.std() < 10
         assert np.abs(output - other_image).mean() > 0.01
-        assert np.abs(output - other_seed).mean() > 0.03
 
 
 @pytest.mark.parametrize("seed", [2, 5])
