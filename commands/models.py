@@ -14,13 +14,11 @@ from harness.extras import check_extra
 from models.built_files import fill
 from models.conversion.converter import ConvertedRecipe, Converter
 from models.errors import ModelError
-from models.megengine.emitter import MegEngineConverter
-from models.megengine.environment import install_megengine
+from models.megengine.environment import MegEngineConverter, install_megengine
 from models.networks import NETWORKS, find_network
 from models.platforms import RKNN_PLATFORMS
 from models.recipe import MegEngineRecipe, Recipe, RknnRecipe
-from models.rknn.emitter import RknnConverter
-from models.rknn.toolkit import install_toolkit
+from models.rknn.toolkit import RknnConverter, install_toolkit
 from video.clip import Clip, ensure_clip
 
 __all__ = ["models"]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from models.built_files import ensure
 from models.errors import ModelError
-from models.megengine.emitter import MegEngineConverter
+from models.megengine.environment import MegEngineConverter
 from models.platforms import find_platform
 from models.recipe import MegEngineRecipe, Recipe, RknnRecipe
-from models.rknn.emitter import RknnConverter
+from models.rknn.toolkit import RknnConverter
 
 __all__ = ["ModelError", "Recipe", "can_be_weightless", "ensure_all"]
 
@@ -32,8 +32,7 @@ def ensure_all(kind: str, recipes: Sequence[Recipe], chip: str | None = None, we
     if kind == ".rknn":
         if chip is None:
             raise ModelError(
-                "a .rknn file is made for one chip, and this machine's is not known; choose one with --target "
-                "vboard:CHIP"
+                "a .rknn file is made for one chip, and this machine's is not known; name one with --target vboard:CHIP"
             )
         with RknnConverter() as rknn:
             return rknn.ensure_all([RknnRecipe(recipe, chip, weightless) for recipe in recipes])

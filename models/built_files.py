@@ -37,15 +37,15 @@ def ensure(recipe: Recipe) -> Path:
     return path
 
 
-def fill(recipe: AnyRecipe, build: Callable[[Path], None]) -> Path:
+def fill(recipe: AnyRecipe, build: Callable[[Path], object]) -> Path:
     """Return the recipe's file in the cache, calling build(temporary path) where it is missing or damaged.
 
-    Only one process fills the cache at a time: a second one waits, and finds the first one's file.
+    Only one process fills the cache at a time: a second one waits and then takes the first one's file.
     """
     path = cached_path(recipe)
     with locked(path):
         if not is_intact(path):
-            # What killed builds left behind: a board's flash is small.
+            # Left by killed builds: a board's flash is small.
             for leftover in path.parent.glob(f".{path.name}.*{UNFINISHED}"):
                 leftover.unlink()
             with written_whole(path) as temporary:

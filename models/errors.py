@@ -6,4 +6,4 @@ __all__ = ["ModelError"]
 
 
 class ModelError(Exception):
-    """A model file cannot be had; the sentence says why, what would be valid, and what to do next."""
+    """A model file cannot be had; its sentence gives the reason, what would be valid, and what to do next."""

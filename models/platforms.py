@@ -8,8 +8,8 @@ from models.errors import ModelError
 
 __all__ = ["RKNN_PLATFORMS", "TOOLKIT_VERSION", "RknnPlatform", "find_platform"]
 
-#: The one version that is installed and used, so that figures of two machines compare; it stands in the name of
-#: each file. Tried: librknnrt 1.5.2 and 1.6.0 and librknnmrt 2.3.2 take its files, librknnrt 1.4.0 does not.
+#: The one version that is installed and used, so that figures of two machines compare; it is part of each
+#: file's name. Tried: librknnrt 1.5.2 and 1.6.0 and librknnmrt 2.3.2 take its files, librknnrt 1.4.0 does not.
 TOOLKIT_VERSION = "2.5.0"
 
 
@@ -18,7 +18,7 @@ class RknnPlatform:
     """One chip as the toolkit names it."""
 
     name: str
-    #: Whether the toolkit heeds remove_weight. Where it does not it says nothing and leaves the weights in.
+    #: Whether the toolkit honours remove_weight. Where it does not, it leaves the weights in without a word.
     removes_weights: bool
 
     def check_weightless(self) -> None:
@@ -31,7 +31,7 @@ class RknnPlatform:
             )
 
 
-#: Each was tried with TOOLKIT_VERSION. rk2118, which the toolkit knows too, takes no INT8 image: it aborts.
+#: All tried with TOOLKIT_VERSION. The toolkit also knows rk2118, and aborts there on an INT8 image.
 RKNN_PLATFORMS: tuple[RknnPlatform, ...] = (
     RknnPlatform("rk3588", removes_weights=True),
     RknnPlatform("rk3576", removes_weights=True),

@@ -21,30 +21,30 @@ __all__ = [
     "RknnRecipe",
 ]
 
-#: Stands in every cached file's name: raise it whenever a recipe would give other bytes than before, be it
+#: Part of every cached file's name: raise it whenever a recipe would give other bytes than before, be it
 #: by a description, the weights or the emitter, so that no stale file is measured.
 #: v1: the first.
 EMISSION_VERSION = 1
 
-#: Stands in the name of every cached .rknn file besides: raise it when the options or the calibration of the
+#: Also part of the name of every cached .rknn file: raise it when the options or the calibration of the
 #: conversion change.
 #: v1: the first.
 CONVERSION_VERSION = 1
 
-#: The one version that makes `.mge` files; it stands in the name of each.
+#: The one version that makes `.mge` files; it is part of each file's name.
 MEGENGINE_VERSION = "1.13.0"
 
 #: Likewise for `.mge` files: raise it when layers are built of other operators, or dumped with other options.
 #: v1: the first.
 MEGENGINE_CONVERSION_VERSION = 1
 
-#: Seeds are 32 bits wide: more than anybody has models, and file names stay short.
+#: Seeds are 32 bits wide: enough for any number of models, and file names stay short.
 _LARGEST_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A valid choice of network, size and seed; making an invalid one raises a ModelError that says what is valid."""
+    """Network, size and seed of a model file; an invalid one raises a ModelError that lists what is valid."""
 
     name: str
     #: Height of the input in pixels; the width follows from it.
@@ -70,7 +70,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class RknnRecipe:
-    """A valid choice of a `.rknn` file; making an invalid one raises a ModelError that says what is valid."""
+    """What makes a `.rknn` file; an invalid one raises a ModelError that lists what is valid."""
 
     #: The ONNX file that is converted.
     source: Recipe
@@ -96,7 +96,7 @@ class RknnRecipe:
 
 @dataclass(frozen=True)
 class MegEngineRecipe:
-    """A valid choice of a `.mge` file."""
+    """What makes a `.mge` file."""
 
     #: What is built, with the weights of the ONNX file.
     source: Recipe

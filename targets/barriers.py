@@ -1,4 +1,4 @@
-"""What the measured process writes, a line of JSON for each message, and what is read while it stands at a barrier."""
+"""What the measured process writes, a line of JSON for each message, and what is read while it waits at a barrier."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Allocation(msgspec.Struct, frozen=True):
 
 
 class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a step has come to; each step fills in what it knows (scenarios.driver)."""
+    """The result of a step; each step fills in what it knows (scenarios.driver)."""
 
     python_version: Optional[str] = None
     runtime_version: Optional[str] = None
@@ -99,7 +99,7 @@ class StreamCount(msgspec.Struct, frozen=True):
 
     dropped: int
     missed: int
-    #: Each the latency, then the time of each of scenarios.frames.STAGES, in nanoseconds.
+    #: The latency, then the time of each of scenarios.frames.STAGES, in nanoseconds.
     rows: tuple[tuple[int, ...], ...]
 
 
@@ -109,7 +109,7 @@ class Frames(msgspec.Struct, frozen=True, tag_field="event", tag="frames"):
     #: How much of the steady state has passed.
     seconds: float
     streams: tuple[StreamCount, ...]
-    #: The least of the heap that was in use since the last message; None: this C library does not say.
+    #: The least of the heap that was in use since the last message; None where this C library does not report it.
     heap_bytes: Optional[int]
 
 
@@ -134,5 +134,5 @@ class BarrierReading(msgspec.Struct):
     @classmethod
     def of(cls, barrier: Barrier, malloc_trimmed: bool, reading: Reading) -> BarrierReading:
         """Return the barrier with its reading."""
-        place = (barrier.phase, barrier.context, barrier.at_ns, barrier.data)
-        return cls(*place, malloc_trimmed, reading.process, reading.system, reading.npu)
+        step = (barrier.phase, barrier.context, barrier.at_ns, barrier.data)
+        return cls(*step, malloc_trimmed, reading.process, reading.system, reading.npu)

@@ -23,7 +23,7 @@ class Target:
     name: str
     #: The command that starts the driver.
     command: tuple[str, ...]
-    #: Its working folder, from which it imports the rooms.
+    #: Its working folder, from which it imports the packages.
     folder: Path = CHECKOUT
     #: Added to its environment.
     environment: Mapping[str, str] = field(default_factory=dict)

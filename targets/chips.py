@@ -1,4 +1,4 @@
-"""Rockchip's chips with an NPU of this kind: what a target must know of each."""
+"""Rockchip's chips with an NPU of this kind: what a target must know of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Chip:
     #: Whether its NPU has an IOMMU; without one, buffers are physically contiguous.
     iommu: bool
     #: What its NPU's driver answers when asked for the hardware's version, by which librknnrt knows the chip; None
-    #: where that was not seen, and the virtual board cannot play the chip.
+    #: where that is not known, and the virtual board cannot play the chip.
     hardware_version: int | None
 
 
@@ -32,7 +32,7 @@ _64_BIT = ("aarch64", "armhf")
 _32_BIT = ("armhf",)
 
 #: Cores and IOMMU: the kernel's rknpu_drv.c (num_irqs of each chip's configuration) and device trees (iommus of the
-#: NPU's node). Runtimes: Rockchip's RKNN SDK. Hardware versions: found with librknnrt 1.4.0 to 1.6.0, which take a
+#: NPU's node). Runtimes: Rockchip's RKNN SDK. Hardware versions: determined with librknnrt 1.4.0 to 1.6.0, which take a
 #: model of each chip at that version alone; the C source targets/preload/settings.c has the same ones. RK3576 and
 #: RV1126B need a librknnrt of 2.0 or later, which was not at hand.
 CHIPS: dict[str, Chip] = {
@@ -58,11 +58,14 @@ def playable_chips() -> list[str]:
 
 
 def chip_of_this_machine(compatible: Path = _COMPATIBLE) -> str | None:
-    """Return the name of the chip that Linux says it runs on, or None where that is none of these."""
+    """Return the name of the chip that Linux reports, or None where it is none of these."""
     try:
         names = compatible.read_bytes().split(b"\0")
     except OSError:
         return None
     # RK3588S and the like have the NPU of the chip without the letter, and are named after it.
-    chips = (name.rpartition(b",")[2].decode("ascii", "replace") for name in names)
-    return next((chip for name in chips for chip in (name, name[:-1]) if chip in CHIPS), None)
+    for name in names:
+        chip = name.rpartition(b",")[2].decode("ascii", "replace")
+        if chip in CHIPS or chip[:-1] in CHIPS:
+            return chip if chip in CHIPS else chip[:-1]
+    return None

@@ -6,7 +6,7 @@ __all__ = ["RuntimeMissing", "TargetError"]
 
 
 class TargetError(Exception):
-    """A target cannot be used; the sentence says why, what would be valid, and what to do."""
+    """A target cannot be used; its sentence gives the reason, what would be valid, and what to do."""
 
 
 class RuntimeMissing(TargetError):

@@ -1,16 +1,13 @@
-"""Where the parts of virtual boards lie: in the user's cache, since all of them can be made again."""
+"""Where the parts of virtual boards are: in the user's cache, since all of them can be made again."""
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from cache import cache_root
 from targets.errors import TargetError
 
-__all__ = ["check_usable", "fetched_emulator", "locked", "pycache", "root", "sysroot"]
+__all__ = ["check_usable", "fetched_emulator", "pycache", "root", "sysroot"]
 
 #: Paths are separated by these in the variables of the dynamic loader and in qemu's options.
 _SEPARATORS = set(" ,:;")
@@ -32,7 +29,7 @@ def pycache(architecture: str) -> Path:
 
 
 def fetched_emulator(name: str) -> Path:
-    """Return where an emulator is that this machine did not have."""
+    """Return where an emulator is, or would be, that is fetched because this machine has none."""
     return root() / "qemu" / name
 
 
@@ -41,14 +38,5 @@ def check_usable() -> None:
     if _SEPARATORS & set(str(root())):
         raise TargetError(
             f"the path of the cache folder {root()} has a space, comma, colon or semicolon, which the loader of shared "
-            "libraries takes for its end. Choose another folder: XDG_CACHE_HOME=FOLDER"
+            "libraries takes for its end. Use another folder: XDG_CACHE_HOME=FOLDER"
         )
-
-
-@contextmanager
-def locked() -> Iterator[None]:
-    """Let one installation at a time work in the folder; the lock is gone with the process, however it ends."""
-    root().mkdir(parents=True, exist_ok=True)
-    with (root() / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -15,7 +15,7 @@ __all__ = ["finds_runtime", "python_with", "refusal"]
 #: Runtimes that cannot live in this project's environment, and theirs.
 _OWN_ENVIRONMENTS: dict[str, Environment] = {"megengine_lite": MEGENGINE}
 
-#: Print nothing, and end with 0 where the answer is yes.
+#: Print nothing, and end with 0 for yes.
 _RUNS_THE_DRIVER = "import sys; sys.exit(sys.version_info < (3, 8))"
 _FINDS_MODULE = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 _TIME_LIMIT_S = 30
@@ -33,19 +33,19 @@ def python_with(entry: RuntimeEntry) -> str | None:
 
 
 def finds_runtime(interpreter: str, entry: RuntimeEntry) -> bool:
-    """Whether that interpreter has the runtime; asked in a process of it, which imports nothing of the runtime."""
-    return available(entry) if entry.module is None else _ask(interpreter, _FINDS_MODULE, entry.module) == 0
+    """Whether that interpreter has the runtime; a process of it looks, which imports nothing of the runtime."""
+    return available(entry) if entry.module is None else _exit_code(interpreter, _FINDS_MODULE, entry.module) == 0
 
 
 def refusal(interpreter: str) -> str | None:
     """Return why the driver cannot run on that interpreter; None where it can."""
     try:
-        return "it is no Python 3.8 or later" if _ask(interpreter, _RUNS_THE_DRIVER) else None
+        return "it is no Python 3.8 or later" if _exit_code(interpreter, _RUNS_THE_DRIVER) else None
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it does not run ({error})"
 
 
-def _ask(interpreter: str, code: str, *arguments: str) -> int:
-    """Run the code from where the driver runs, and return how it ended."""
+def _exit_code(interpreter: str, code: str, *arguments: str) -> int:
+    """Run the code from where the driver runs, and return its exit code."""
     command = [interpreter, "-c", code, *arguments]
     return subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=False, timeout=_TIME_LIMIT_S).returncode

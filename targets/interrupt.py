@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to end in order."""
+"""Ctrl-C as a request to end in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["first_interrupt_calls"]
 def first_interrupt_calls(end: Callable[[], None]) -> Iterator[None]:
     """While this is open, Ctrl-C calls `end`; a second one does what Ctrl-C did before.
 
-    Where SIGINT is ignored, as of a job in the background, it stays so; only the main thread can hear it.
+    Where SIGINT is ignored, as of a job in the background, it stays so; only the main thread can handle it.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():

@@ -38,7 +38,7 @@ _MESSAGES = msgspec.json.Decoder(DriverMessage)
 
 
 class Observer(Protocol):
-    """Who reads memory: `sample` between barriers every interval_s, `snapshot` at a barrier."""
+    """Reads memory: `sample` between barriers every interval_s, `snapshot` at a barrier."""
 
     interval_s: float
 
@@ -68,13 +68,13 @@ class Run:
 
 
 class Listener(Protocol):
-    """Is told how a run comes on."""
+    """Follows a run."""
 
     def step(self, step: Step) -> None:
-        """Take note of a step before it begins."""
+        """A step is about to begin."""
 
     def frames(self, message: Frames, run: Run) -> None:
-        """Take note of the frames of the last second, and of the run as it is."""
+        """The frames of the last second, and the run so far."""
 
 
 class _Stopped(Exception):
@@ -110,7 +110,7 @@ class _Process:
         self.pid = self._popen.pid
 
     def write(self, line: str) -> None:
-        """Send one line; that the process has gone is found out by the next read."""
+        """Send one line; where the process has gone, the next read fails."""
         with contextlib.suppress(BrokenPipeError):
             self._commands.write(line.encode() + b"\n")
 
@@ -138,7 +138,7 @@ class _Process:
         return message
 
     def fail_ended(self, step: Step) -> NoReturn:
-        """Say how the process has ended, which it has by itself."""
+        """Raise _Stopped for a process that has ended by itself."""
         kind, message = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
         self._fail(kind, step, message)
 
@@ -223,7 +223,7 @@ class _Lead:
         self._process.write("stop")
 
     def _await_barrier(self, step: Step) -> Barrier:
-        """Return the barrier that ends the step; hand on what comes before it."""
+        """Return the barrier that ends the step; pass frames before it to the listener."""
         limit_s = self._limit_s(step)
         while True:
             message = self._process.read(step, limit_s, self._observer)
@@ -233,7 +233,7 @@ class _Lead:
             self._listener.frames(message, self.run)
 
     def _limit_s(self, step: Step) -> float:
-        """Return how long the process may be silent: streams are heard of every second, rounds when they are done.
+        """Return how long the process may be silent: streams report every second, rounds when they are done.
 
         Rounds may take what the first inferences took, one after the other, twice over.
         """
@@ -252,7 +252,7 @@ class _Lead:
                 self._process.write("trim")
                 barrier = self._await_barrier(Step("trimmed"))
                 barriers.append(BarrierReading.of(barrier, barrier.data.trimmed, self._observer.snapshot()))
-        except ProcessLookupError:  # killed while it stood at a barrier and was read
+        except ProcessLookupError:  # killed while it waited at a barrier and was read
             self._process.fail_ended(step)
         self._process.write("go")
 
@@ -275,7 +275,7 @@ def prepare_models(target: Target, plan: Plan, folder: Path, time_limit_s: float
             return stopped.failure
     assert isinstance(message, Prepared)
     prepared = message.models
-    return replace(plan, models=tuple(replace(each, prepared=prepared.get(each.digest)) for each in plan.models))
+    return replace(plan, models=tuple(replace(model, prepared=prepared.get(model.digest)) for model in plan.models))
 
 
 @contextlib.contextmanager

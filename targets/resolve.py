@@ -1,11 +1,10 @@
-"""From what the user writes after --target to the Target of each runtime."""
+"""The Target of a runtime for what the user writes after --target."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,12 +29,16 @@ def parse_target(text: str, rknn_library: Path | None, entry: RuntimeEntry) -> T
     The error is a RuntimeMissing where the target itself can be used, and does not have this runtime.
     """
     library = None if rknn_library is None else read_library(rknn_library)
-    if text in _TARGETS:
-        return _TARGETS[text](library, entry)
     kind, _, detail = text.partition(":")
-    if kind not in _TARGETS_OF or not detail:
-        raise TargetError(f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board")
-    return _TARGETS_OF[kind](detail, library, entry)
+    if text == "python":
+        return _this_interpreter(library, entry)
+    if text == "board":
+        return _board(library, entry)
+    if kind == "python" and detail:
+        return _other_interpreter(detail, library, entry)
+    if kind == "vboard" and detail:
+        return _virtual_board(detail, library, entry)
+    raise TargetError(f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board")
 
 
 def check_chip(name: str, library: Library | None) -> Library:
@@ -59,21 +62,16 @@ def check_chip(name: str, library: Library | None) -> Library:
 
 
 def _this_interpreter(library: Library | None, entry: RuntimeEntry) -> Target:
-    interpreter = _interpreter_with(entry, library)
+    """Return this interpreter, or that of the runtime's own environment."""
+    interpreter = sys.executable if _is_given(entry, library) else python_with(entry)
+    if interpreter is None:
+        raise RuntimeMissing(f"--runtime {entry.name} is not here: {entry.install}")
     return replace(
         THIS_INTERPRETER,
         command=(interpreter, *_DRIVER),
         environment=_environment(library, interpreter),
         chip=chip_of_this_machine(),
     )
-
-
-def _interpreter_with(entry: RuntimeEntry, library: Library | None) -> str:
-    """Return this interpreter, or that of the runtime's own environment."""
-    interpreter = sys.executable if _is_given(entry, library) else python_with(entry)
-    if interpreter is None:
-        raise RuntimeMissing(f"--runtime {entry.name} is not here: {entry.install}")
-    return interpreter
 
 
 def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) -> Target:
@@ -149,7 +147,7 @@ def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
     """Return what names the library to the measured process; it must be of the interpreter's architecture."""
     if library is None:
         return {}
-    # A script that starts a Python does not tell.
+    # That of a script which starts a Python is not known.
     architecture = architecture_of(Path(interpreter))
     if architecture is not None and architecture != library.architecture:
         chips = [name for name in playable_chips() if name in library.chips()]
@@ -158,10 +156,3 @@ def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
             f"Run it on the virtual board: --target vboard:CHIP, with CHIP one of {', '.join(chips)}"
         )
     return {LIBRARY_VARIABLE: str(library.path)}
-
-
-_Target = Callable[["Library | None", RuntimeEntry], Target]
-_TargetOf = Callable[[str, "Library | None", RuntimeEntry], Target]
-#: Every target by its whole name, and those whose names go on after a colon.
-_TARGETS: dict[str, _Target] = {"python": _this_interpreter, "board": _board}
-_TARGETS_OF: dict[str, _TargetOf] = {"python": _other_interpreter, "vboard": _virtual_board}

@@ -1,10 +1,11 @@
 """Makes files of a library's own kind, with the library in a process of its own.
 
-Standard library only: the harness has files made.
+Standard library only, since the harness imports it.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from cache import cannot_write, end_of, written_whole
 from models.built_files import cached_path, fill, is_intact
@@ -24,27 +25,30 @@ from models.recipe import MegEngineRecipe, RknnRecipe
 
 __all__ = ["ConvertedRecipe", "Converter"]
 
-#: What a converter makes files of.
+#: Describes the file that a converter makes.
 ConvertedRecipe = TypeVar("ConvertedRecipe", RknnRecipe, MegEngineRecipe)
 _Self = TypeVar("_Self", bound="Converter[Any]")
 
-#: What runs there: it reads jobs and hands each to the library's own program.
+#: Runs in the library's environment: it reads jobs and passes them to the library's own program.
 _LOOP = Path(__file__).resolve().with_name("loop.py")
 
-#: Its answer when all went well.
+#: Its answer to a job that succeeded.
 _SUCCESS = "null"
 
-#: What a library may colour its lines with.
+#: Escape sequences with which libraries colour their lines.
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 
 class Converter(ABC, Generic[ConvertedRecipe]):
     """The library's process, started with the first conversion and killed at the end of the `with` block."""
 
-    def __init__(self, environment: Environment, program: Path) -> None:
-        """Take the environment that it runs in and the file that has `convert(job)`."""
-        self._environment = environment
-        self._program = program
+    #: Where the library is.
+    environment: ClassVar[Environment]
+    #: The file with `convert(job)`, which runs there.
+    program: ClassVar[Path]
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
         self._resources = ExitStack()
         self._process: subprocess.Popen[str] | None = None
         self._folder: Path | None = None
@@ -60,26 +64,40 @@ class Converter(ABC, Generic[ConvertedRecipe]):
 
     def ensure_all(self, recipes: Sequence[ConvertedRecipe]) -> list[Path]:
         """Return the files from the cache, in order, made first where they are missing or damaged."""
-        return [self._ensure(recipe) for recipe in recipes]
+        paths = []
+        for recipe in recipes:
+            path = cached_path(recipe)
+            if not is_intact(path):
+                # Before the cache is locked: the source may go there too.
+                source = self._checked_source(recipe, path)
+                fill(recipe, functools.partial(self.convert, recipe, source))
+            paths.append(path)
+        return paths
 
     def write(self, recipe: ConvertedRecipe, path: Path) -> None:
         """Write the recipe's file to path and not into the cache."""
-        source = self._source_of(recipe, path)
+        source = self._checked_source(recipe, path)
         with written_whole(path) as temporary:
             self.convert(recipe, source, temporary)
 
     def convert(self, recipe: ConvertedRecipe, source: Path, path: Path) -> None:
         """Write the file that is made of source to path; raise ModelError with the library's last words."""
         process = self._process or self._start()
-        said_before = self._log.stat().st_size
-        answer = _ask(process, json.dumps({**self.job(recipe, source), "output": str(path.absolute())}))
+        assert process.stdin is not None
+        assert process.stdout is not None
+        log_begin = self._log.stat().st_size
+        with suppress(BrokenPipeError):
+            job = {**self.job(recipe, source), "output": str(path.absolute())}
+            print(json.dumps(job), file=process.stdin, flush=True)
+        # Empty where the process has ended.
+        answer = process.stdout.readline().strip()
         if answer == _SUCCESS:
             return
-        said = self._log.read_bytes()[said_before:].decode(errors="replace")
+        log = self._log.read_bytes()[log_begin:].decode(errors="replace")
         failure = json.loads(answer) if answer else {"step": f"its process ({end_of(process.wait())})", "words": ""}
         raise ModelError(
-            f"{self._environment.library} could not make {recipe.file_name}: {failure['step']} failed: "
-            f"{failure['words'] or _last_error(said)}"
+            f"{self.environment.library} could not make {recipe.file_name}: {failure['step']} failed: "
+            f"{failure['words'] or _last_error(log)}"
         )
 
     def folder(self) -> Path:
@@ -95,30 +113,22 @@ class Converter(ABC, Generic[ConvertedRecipe]):
 
     @abstractmethod
     def job(self, recipe: ConvertedRecipe, source: Path) -> dict[str, Any]:
-        """Return what the program is told besides the file to write."""
+        """Return what the program needs besides the file to write."""
 
-    def _ensure(self, recipe: ConvertedRecipe) -> Path:
-        path = cached_path(recipe)
-        if not is_intact(path):
-            # Before the cache is locked: it may go there too.
-            source = self._source_of(recipe, path)
-            fill(recipe, lambda temporary: self.convert(recipe, source, temporary))
-        return path
-
-    def _source_of(self, recipe: ConvertedRecipe, path: Path) -> Path:
-        self._environment.check_installed()
+    def _checked_source(self, recipe: ConvertedRecipe, path: Path) -> Path:
+        self.environment.check_installed()
         try:
             return self.source(recipe)
         except OSError as error:
             raise cannot_write(path, error) from error
 
     def _start(self) -> subprocess.Popen[str]:
-        """Start the process in the folder of its own: a library may leave files where it runs."""
+        """Start the process in a folder of its own, since a library may leave files where it runs."""
         folder = self.folder()
         self._log = folder / "log"
         log = self._resources.enter_context(self._log.open("wb"))
         self._process = subprocess.Popen(
-            [self._environment.python(), "-I", _LOOP, self._program],
+            [self.environment.python(), "-I", _LOOP, self.program],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -129,15 +139,6 @@ class Converter(ABC, Generic[ConvertedRecipe]):
         return self._process
 
 
-def _ask(process: subprocess.Popen[str], job: str) -> str:
-    """Return the answer, or nothing if the process ended."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with suppress(BrokenPipeError):
-        print(job, file=process.stdin, flush=True)
-    return process.stdout.readline().strip()
-
-
 def _kill(process: subprocess.Popen[str]) -> None:
     process.kill()
     # Closing the pipe fails if the process ended before it read all.
@@ -145,8 +146,8 @@ def _kill(process: subprocess.Popen[str]) -> None:
         pass
 
 
-def _last_error(said: str) -> str:
+def _last_error(log: str) -> str:
     """Return the last line that rknn-toolkit2 marks as an error, or the last line, without colours."""
-    lines = [line.strip() for line in _COLOURS.sub("", said).splitlines() if line.strip()]
+    lines = [line.strip() for line in _COLOURS.sub("", log).splitlines() if line.strip()]
     errors = [line[2:] for line in lines if line.startswith("E ")]
     return (errors or lines or ["it printed nothing"])[-1]

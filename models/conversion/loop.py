@@ -21,14 +21,14 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Answer every job until standard input ends."""
-    # Killed with its parent: nobody would take the answer.
+    # Killed with its parent: nothing would read the answer.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     convert = runpy.run_path(sys.argv[-1])["convert"]
     for line in sys.stdin:
         answer = convert(json.loads(line))
-        # Whoever reads the answer looks next for the library's words.
+        # The reader of the answer looks next for the library's words.
         sys.stdout.flush()
         print(json.dumps(answer), file=answers, flush=True)
 

@@ -1,17 +1,20 @@
-"""MegEngine in an environment of its own: what it consists of, and how it gets there.
+"""MegEngine: how it is installed in an environment of its own, and builds `.mge` files of the networks.
 
-It needs numpy 1 and a Python that may be older than the project's. It brings MegEngine Lite, its runtime, with it.
-Standard library only, as the harness asks here whether it is installed.
+It needs numpy 1 and a Python that may be older than the project's. It brings MegEngine Lite, its runtime, with it. The
+files are fp32, with the ONNX files' weights. Standard library only, since the harness imports it.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from models.conversion.environments import Environment, Installation, Say
-from models.recipe import MEGENGINE_VERSION
+from cache import run_in_another_process
+from models.conversion.converter import Converter
+from models.conversion.environments import Environment, Installation, ShowStep
+from models.recipe import MEGENGINE_VERSION, MegEngineRecipe
 
-__all__ = ["MEGENGINE", "install_megengine"]
+__all__ = ["MEGENGINE", "MegEngineConverter", "install_megengine"]
 
 #: v1: the first. v2: with PyAV, which decodes the frames of streams.
 MEGENGINE = Environment(
@@ -30,7 +33,7 @@ MEGENGINE = Environment(
     suspects="pip's configuration",
 )
 
-#: What building and running a network takes, of all that it names: pyarrow and psutil are for its data loaders.
+#: What building and running a network needs of MegEngine's requirements; pyarrow and psutil are for its data loaders.
 #: It was built for numpy 1, and opencv 4.12 needs numpy 2; headless, as nothing is shown. It imports pkg_resources,
 #: which setuptools 80 and later warn about or lack. megfile in this version is MegEngine Lite's. PyAV is for the
 #: measured process, which decodes videos beside MegEngine Lite.
@@ -53,19 +56,38 @@ _SOURCE_ONLY = "mprop"
 _TRY = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite, av"
 
 
-def install_megengine(say: Say, python: str | None = None) -> Path:
+def install_megengine(show_step: ShowStep, python: str | None = None) -> Path:
     """Return MegEngine's folder, made first where it is missing; raise ModelError, and leave nothing, if it fails.
 
-    say gets a line before each step. python is the interpreter to use, or found by name.
+    python is the interpreter to use, None: one that fits.
     """
-    return MEGENGINE.install(say, python, _fill)
+
+    def fill(installation: Installation) -> None:
+        installation.show_step("libraries")
+        installation.pip("install", *_REQUIREMENTS)
+        installation.pip("install", "--no-binary", _SOURCE_ONLY, _SOURCE_ONLY)
+        requirement = f"MegEngine=={MEGENGINE_VERSION}"
+        installation.show_step(requirement)
+        installation.pip("install", "--no-deps", requirement)
+        installation.try_out("importing it", _TRY)
+
+    return MEGENGINE.install(show_step, python, fill)
 
 
-def _fill(installation: Installation) -> None:
-    installation.say("libraries")
-    installation.pip("install", *_REQUIREMENTS)
-    installation.pip("install", "--no-binary", _SOURCE_ONLY, _SOURCE_ONLY)
-    requirement = f"MegEngine=={MEGENGINE_VERSION}"
-    installation.say(requirement)
-    installation.pip("install", "--no-deps", requirement)
-    installation.try_out("importing it", _TRY)
+class MegEngineConverter(Converter[MegEngineRecipe]):
+    """Has MegEngine make `.mge` files of descriptions."""
+
+    environment = MEGENGINE
+    program = Path(__file__).resolve().with_name("converter.py")
+
+    def source(self, recipe: MegEngineRecipe) -> Path:
+        """Return the folder with the network's description, in place of the one before."""
+        folder = self.folder() / "description"
+        folder.mkdir(exist_ok=True)
+        name, size, seed = recipe.source.name, recipe.source.size, recipe.source.seed
+        run_in_another_process("models.conversion.description", name, str(size), str(seed), str(folder))
+        return folder
+
+    def job(self, recipe: MegEngineRecipe, source: Path) -> dict[str, Any]:  # noqa: ARG002 - the description has it all
+        """Return what converter.py reads."""
+        return {"description": str(source.absolute())}

@@ -81,10 +81,21 @@ class Layer(ABC):
 
 
 @dataclass(frozen=True)
-class Convolution(Layer):
-    """A convolution with bias (batch norm is folded into both), then its activation."""
+class _OneSource(Layer):
+    """A layer that reads one tensor."""
 
     source: str
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The one source."""
+        return (self.source,)
+
+
+@dataclass(frozen=True)
+class Convolution(_OneSource):
+    """A convolution with bias (batch norm is folded into both), then its activation."""
+
     #: Output channels.
     channels: int
     kernel: int
@@ -94,11 +105,6 @@ class Convolution(Layer):
     #: As many as there are input channels makes the convolution depthwise.
     groups: int = 1
     activation: Activation = Activation.NONE
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The one source."""
-        return (self.source,)
 
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return (1, channels, height, width) after the kernel has moved in whole strides."""
@@ -118,17 +124,11 @@ class Convolution(Layer):
 
 
 @dataclass(frozen=True)
-class FullyConnected(Layer):
+class FullyConnected(_OneSource):
     """Each feature out is a weighted sum of all features in, plus a bias."""
 
-    source: str
     #: Output features.
     features: int
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The one source."""
-        return (self.source,)
 
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return (1, features)."""
@@ -142,18 +142,12 @@ class FullyConnected(Layer):
 
 
 @dataclass(frozen=True)
-class MaxPool(Layer):
+class MaxPool(_OneSource):
     """The largest value under a moving window; what lies outside the map never wins."""
 
-    source: str
     kernel: int
     stride: int
     padding: int = 0
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The one source."""
-        return (self.source,)
 
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return the input's channels at the size that whole strides give."""
@@ -163,15 +157,8 @@ class MaxPool(Layer):
 
 
 @dataclass(frozen=True)
-class GlobalAveragePool(Layer):
+class GlobalAveragePool(_OneSource):
     """The mean of each channel over height and width: a feature map in, a vector out."""
-
-    source: str
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The one source."""
-        return (self.source,)
 
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return (1, channels)."""
@@ -180,16 +167,10 @@ class GlobalAveragePool(Layer):
 
 
 @dataclass(frozen=True)
-class Upsample(Layer):
+class Upsample(_OneSource):
     """Each pixel repeated factor times in both directions (nearest neighbour)."""
 
-    source: str
     factor: int
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The one source."""
-        return (self.source,)
 
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return the input's channels at factor times its height and width."""
@@ -232,7 +213,7 @@ class Concat(Layer):
 
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return the common size with the sum of the channels."""
-        maps = [_feature_map(self, each) for each in inputs]
+        maps = [_feature_map(self, shape) for shape in inputs]
         sizes = {(height, width) for _, _, height, width in maps}
         if len(sizes) != 1:
             raise ModelError(f"layer {self.name!r}: parts must have one height and width, not {sorted(sizes)}")
@@ -248,7 +229,7 @@ def _feature_map(layer: Layer, shape: Shape) -> tuple[int, int, int, int]:
 
 
 def _slide(layer: Layer, shape: Shape, kernel: int, stride: int, padding: int) -> tuple[int, int]:
-    """Return at how many places, down and across, a window fits; a last part stride is left out."""
+    """Return how often a window fits, down and across; a last part of a stride is left out."""
     _, _, height, width = _feature_map(layer, shape)
     if min(height, width) + 2 * padding < kernel:
         raise ModelError(f"layer {layer.name!r}: kernel {kernel} is larger than the padded map of {height} x {width}")

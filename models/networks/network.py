@@ -25,7 +25,7 @@ class Network:
     #: Of the input, in pixels.
     height: int
     width: int
-    #: In an order in which they can run: what a layer reads stands before it.
+    #: In an order in which they can run: a layer comes after those whose tensors it reads.
     layers: tuple[Layer, ...]
     #: Names of the tensors that the application reads, in order.
     outputs: tuple[str, ...]
@@ -54,12 +54,12 @@ class Network:
     def parameters(self) -> dict[str, Parameters]:
         """Return the parameter shapes of each layer that has any, by layer name, in layer order."""
         shapes = self.shapes()
-        found: dict[str, Parameters] = {}
+        by_layer: dict[str, Parameters] = {}
         for layer in self.layers:
             parameters = layer.parameters(_source_shapes(layer, shapes))
             if parameters is not None:
-                found[layer.name] = parameters
-        return found
+                by_layer[layer.name] = parameters
+        return by_layer
 
     def parameter_count(self) -> int:
         """Return the number of parameters, weights and biases together."""

@@ -1,7 +1,7 @@
 """ResNet-50: the classifier with bottleneck blocks and plain ReLU.
 
-He et al., "Deep Residual Learning for Image Recognition", arXiv:1512.03385, in the form that everybody
-deploys (torchvision.models.resnet50, "v1.5": a block's stride stands in its 3x3 convolution). Layers
+He et al., "Deep Residual Learning for Image Recognition", arXiv:1512.03385, in the form that is
+deployed (torchvision.models.resnet50, "v1.5": a block's stride is in its 3x3 convolution). Layers
 are called as in torchvision; batch norm is folded.
 """
 

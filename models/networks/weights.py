@@ -19,15 +19,15 @@ __all__ = ["LayerWeights", "draw_weights"]
 
 #: The root mean square that activations are held at, throughout a network.
 _LEVEL = 1.0
-#: SiLU is held higher, where it is nearly ReLU. At 1 it bends upwards: whatever is a little too small fades
-#: to nothing within 40 layers, whatever is a little too large saturates the sigmoids at the end (seen).
+#: SiLU is held higher, where it is nearly ReLU. At 1 it bends upwards: a level a little too low fades to
+#: nothing within 40 layers, one a little too high saturates the sigmoids at the end (observed).
 _SILU_LEVEL = 4.0
 
 #: Of pixels spread evenly over [0, 1].
 _IMAGE_LEVEL = 1 / math.sqrt(3)
 
 #: Deviation of z, over the level, for which activation(z) is at the level; z normal with mean 0. So every
-#: layer hands on as much as it got (He et al., arXiv:1502.01852; SiLU's by numeric integration).
+#: layer passes its level on (He et al., arXiv:1502.01852; SiLU's by numeric integration).
 _GAINS = {
     Activation.NONE: 1.0,
     Activation.RELU: math.sqrt(2),
@@ -73,20 +73,16 @@ def _scales(network: Network) -> dict[str, float]:
     silu = any(_activation(layer) is Activation.SILU for layer in network.layers)
     level = _SILU_LEVEL if silu else _LEVEL
     branches = {layer.branch for layer in network.layers if isinstance(layer, Add)}
-    return {
-        layer.name: _scale(layer, level) * (_BRANCH_SCALE if layer.name in branches else 1.0)
-        for layer in network.layers
-    }
-
-
-def _scale(layer: Layer, level: float) -> float:
-    scale = _GAINS[_activation(layer)]
-    if INPUT_NAME in layer.sources:
-        scale *= level / _IMAGE_LEVEL
-    if _activation(layer) is Activation.SIGMOID:
-        # An output: its values shall spread over (0, 1) and not sit at the ends.
-        scale /= level
-    return scale
+    scales = {}
+    for layer in network.layers:
+        scale = _GAINS[_activation(layer)]
+        if INPUT_NAME in layer.sources:
+            scale *= level / _IMAGE_LEVEL
+        if _activation(layer) is Activation.SIGMOID:
+            # An output: its values shall spread over (0, 1) and not lie at the ends.
+            scale /= level
+        scales[layer.name] = scale * (_BRANCH_SCALE if layer.name in branches else 1.0)
+    return scales
 
 
 def _activation(layer: Layer) -> Activation:

@@ -27,7 +27,11 @@ def yolov5s(size: int) -> Network:
     """
     net = NetworkBuilder()
     maps = _head(net, *_backbone(net))
-    outputs = [_detect(net, f"model.24.m.{index}", source) for index, source in enumerate(maps)]
+    outputs = []
+    for index, source in enumerate(maps):
+        # Every anchor's values at every cell.
+        head = Convolution(f"model.24.m.{index}", source, _HEAD_CHANNELS, kernel=1, activation=Activation.SIGMOID)
+        outputs.append(net.add(head))
     return net.build("yolov5s", size, size, outputs)
 
 
@@ -67,11 +71,6 @@ def _head(net: NetworkBuilder, stride_8: str, stride_16: str, stride_32: str) ->
     return small, medium, large
 
 
-def _detect(net: NetworkBuilder, name: str, source: str) -> str:
-    """Add one detection head: every anchor's values at every cell, as sigmoids."""
-    return net.add(Convolution(name, source, _HEAD_CHANNELS, kernel=1, activation=Activation.SIGMOID))
-
-
 def _conv(
     net: NetworkBuilder,
     name: str,
@@ -81,7 +80,7 @@ def _conv(
     stride: int = 1,
     padding: int | None = None,
 ) -> str:
-    """Add the module Conv: convolution and SiLU; padded by half the kernel unless told otherwise."""
+    """Add the module Conv: convolution and SiLU; padded by half the kernel where padding is None."""
     if padding is None:
         padding = kernel // 2
     return net.add(Convolution(name, source, channels, kernel, stride, padding, activation=Activation.SILU))
@@ -106,10 +105,10 @@ def _bottleneck(net: NetworkBuilder, name: str, source: str, channels: int, *, s
 
 
 def _sppf(net: NetworkBuilder, name: str, source: str, channels: int) -> str:
-    """Add the module SPPF: three 5x5 max pools in a row, each seen by the last convolution."""
+    """Add the module SPPF: three 5x5 max pools in a row, each read by the last convolution."""
     x = _conv(net, f"{name}.cv1", source, channels // 2)
-    seen = [x]
+    maps = [x]
     for index in range(3):
-        seen.append(net.add(MaxPool(f"{name}.m.{index}", seen[-1], kernel=5, stride=1, padding=2)))
-    joined = net.add(Concat(f"{name}.concat", tuple(seen)))
+        maps.append(net.add(MaxPool(f"{name}.m.{index}", maps[-1], kernel=5, stride=1, padding=2)))
+    joined = net.add(Concat(f"{name}.concat", tuple(maps)))
     return _conv(net, f"{name}.cv2", joined, channels)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from models.networks.layers import (
     Activation,
@@ -41,22 +41,19 @@ def emit(network: Network, seed: int, path: Path) -> None:
     The input is INPUT_NAME, pixels in [0, 1]; every tensor is called by the layer that writes it. Equal
     network, seed and numpy give equal bytes.
     """
-    path.write_bytes(_model(network, seed).SerializeToString(deterministic=True))
-
-
-def _model(network: Network, seed: int) -> ModelProto:
     graph = _Graph()
     for layer in network.layers:
         graph.add(layer)
     for weights in draw_weights(network, seed):
         graph.constant(f"{weights.layer}.weight", weights.weight)
         graph.constant(f"{weights.layer}.bias", weights.bias)
-    return helper.make_model(
+    model = helper.make_model(
         graph.finish(network),
         producer_name="reusebench",
         ir_version=_IR_VERSION,
         opset_imports=[helper.make_opsetid("", _OPSET)],
     )
+    path.write_bytes(model.SerializeToString(deterministic=True))
 
 
 class _Graph:

@@ -1,7 +1,7 @@
-"""rknn-toolkit2 in an environment of its own: what it consists of, and how it gets there.
+"""rknn-toolkit2: how it is installed in an environment of its own, and has ONNX files converted into `.rknn` files.
 
-Its pins (numpy 1, an old onnx and protobuf) clash with the project's. Standard library only, as the harness asks
-here whether it is installed.
+Its pins (numpy 1, an old onnx and protobuf) clash with the project's. The files are INT8, as such models are deployed
+and as the smaller chips demand, calibrated with one image of noise. Standard library only: the harness imports it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 import platform
 import re
 from pathlib import Path
+from typing import Any
 
-from models.conversion.environments import Environment, Installation, Say
+from models.built_files import ensure
+from models.conversion.converter import Converter
+from models.conversion.environments import Environment, Installation, ShowStep
 from models.errors import ModelError
 from models.platforms import TOOLKIT_VERSION
+from models.recipe import RknnRecipe
 
-__all__ = ["TOOLKIT", "install_toolkit"]
+__all__ = ["TOOLKIT", "RknnConverter", "install_toolkit"]
 
 #: v1: the first. Of the Pythons 3.11 comes first, on which the toolkit was tried most.
 TOOLKIT = Environment(
@@ -33,8 +37,8 @@ TOOLKIT = Environment(
     suspects="pip's configuration, --torch",
 )
 
-#: What pip asks for as it is, within the bounds that the toolkit states and these: opencv 4.12 needs numpy 2, and
-#: the toolkit imports pkg_resources, which setuptools 80 and later warn about or lack. Headless, as nothing is shown.
+#: Installed with their own requirements, within the toolkit's bounds and these: opencv 4.12 needs numpy 2, and the
+#: toolkit imports pkg_resources, which setuptools 80 and later warn about or lack. Headless, as nothing is shown.
 _REQUIREMENTS = (
     "numpy<=1.26.4",
     "onnx>=1.16.1,<=1.18.0",
@@ -48,38 +52,37 @@ _REQUIREMENTS = (
     "tqdm>=4.64.1",
     "setuptools<80",
 )
-#: What PyTorch needs besides CUDA, which it names as well: so it is installed without what it names.
+#: PyTorch's own requirements without CUDA, which is among them: so it is installed with --no-deps.
 _TORCH_REQUIREMENTS = ("typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec")
 
-#: The proof that the toolkit works here; PyTorch's builds for CUDA fail at it.
+#: The proof that the toolkit works here; PyTorch's builds for CUDA fail it.
 _TRY = "import torch; from rknn.api import RKNN"
 
 
-def install_toolkit(say: Say, python: str | None = None, torch: str | None = None) -> Path:
+def install_toolkit(show_step: ShowStep, python: str | None = None, torch: str | None = None) -> Path:
     """Return the toolkit's folder, made first where it is missing; raise ModelError, and leave nothing, if it fails.
 
-    say gets a line before each step. python is the interpreter to use, or found by name; torch is what pip shall
-    install as PyTorch, or the newest build for CPUs that pip's own configuration offers.
+    python is the interpreter to use, None: one that fits; torch is the requirement that pip installs as PyTorch, None:
+    the newest build for CPUs that pip's own configuration offers.
     """
-    return TOOLKIT.install(say, python, lambda installation: _fill(installation, torch))
 
+    def fill(installation: Installation) -> None:
+        pytorch = torch or _cpu_torch(installation)
+        installation.show_step("libraries")
+        installation.pip("install", *_REQUIREMENTS, *_TORCH_REQUIREMENTS)
+        for requirement in (f"rknn-toolkit2=={TOOLKIT_VERSION}", pytorch):
+            installation.show_step(requirement)
+            installation.pip("install", "--no-deps", requirement)
+        installation.try_out(f"importing it with {pytorch}", _TRY)
 
-def _fill(installation: Installation, torch: str | None) -> None:
-    torch = torch or _cpu_torch(installation)
-    installation.say("libraries")
-    installation.pip("install", *_REQUIREMENTS, *_TORCH_REQUIREMENTS)
-    for requirement in (f"rknn-toolkit2=={TOOLKIT_VERSION}", torch):
-        installation.say(requirement)
-        installation.pip("install", "--no-deps", requirement)
-    installation.try_out(f"importing it with {torch}", _TRY)
+    return TOOLKIT.install(show_step, python, fill)
 
 
 def _cpu_torch(installation: Installation) -> str:
     """Return the newest of pip's builds of PyTorch for CPUs; on 64-bit ARM the usual ones are."""
     # The first that has `index`; Debian 11 and Ubuntu 20.04 bring an older one.
     installation.pip("install", "pip>=21.2")
-    words = installation.pip("index", "versions", "torch")
-    builds = re.findall(r"[\w.]+\+cpu\b", words)
+    builds = re.findall(r"[\w.]+\+cpu\b", installation.pip("index", "versions", "torch"))
     if builds:
         return f"torch=={builds[0]}"
     if platform.machine() == "x86_64":
@@ -89,3 +92,23 @@ def _cpu_torch(installation: Installation) -> str:
             "(`pip config set global.extra-index-url URL`), or name what pip shall install with --torch"
         )
     return "torch"
+
+
+class RknnConverter(Converter[RknnRecipe]):
+    """Has rknn-toolkit2 make `.rknn` files of ONNX files."""
+
+    environment = TOOLKIT
+    program = Path(__file__).resolve().with_name("converter.py")
+
+    def source(self, recipe: RknnRecipe) -> Path:
+        """Return the ONNX file from the cache."""
+        return ensure(recipe.source)
+
+    def job(self, recipe: RknnRecipe, source: Path) -> dict[str, Any]:
+        """Return what converter.py reads."""
+        return {
+            "onnx": str(source.absolute()),
+            "shape": recipe.source.network().input_shape,
+            "platform": recipe.platform,
+            "remove_weight": recipe.weightless,
+        }

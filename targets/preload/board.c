@@ -42,9 +42,10 @@ static int answer_action(struct npu_action *action)
 static uint64_t free_address(uint64_t from, uint64_t bytes)
 {
     for (size_t index = 0; index < object_count; index++) {
-        const struct object *each = &objects[index];
-        if (each->alive && from < each->end + settings.page_bytes && each->start < from + bytes + settings.page_bytes)
-            return free_address(each->end + settings.page_bytes, bytes);
+        const struct object *object = &objects[index];
+        if (object->alive && from < object->end + settings.page_bytes &&
+            object->start < from + bytes + settings.page_bytes)
+            return free_address(object->end + settings.page_bytes, bytes);
     }
     return from;
 }
@@ -62,9 +63,9 @@ static uint64_t new_address(uint64_t bytes)
 }
 
 /* Returns a new memfd, or -1. */
-static int new_memory(const char *name, uint64_t asked_bytes)
+static int new_memory(const char *name, uint64_t requested_bytes)
 {
-    uint64_t bytes = whole_pages(asked_bytes);
+    uint64_t bytes = whole_pages(requested_bytes);
     if (!bytes)
         return refused(EINVAL);
     if (bytes > settings.memory_bytes || live_bytes > settings.memory_bytes - bytes) {
@@ -79,7 +80,7 @@ static int new_memory(const char *name, uint64_t asked_bytes)
     return fd;
 }
 
-/* As rknpu_gem.c does: all that is free of what was asked for, and at most the buffer. 0 asks for as much as fits. */
+/* As rknpu_gem.c does: all that is free of what was requested, and at most the buffer. 0 asks for as much as fits. */
 static uint64_t granted_sram(const struct npu_create *create)
 {
     uint64_t free_bytes = settings.sram_bytes - live_sram_bytes, granted = whole_pages(create->bytes);

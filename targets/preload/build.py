@@ -1,14 +1,14 @@
-"""Where the compiled preload library lies, and how it is made: again whenever a source has changed."""
+"""Where the compiled preload library is, and how it is made: again whenever a source has changed."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 
-from targets.folders import locked, root
+from cache import locked
+from targets.folders import root
 from targets.preload.compilers import ARCHITECTURES, Compiler, fetch_compiler, find_compiler
 
 __all__ = ["compile_preload", "ensure_preload", "is_built", "preload_library", "uclibc_folder"]
@@ -39,22 +39,22 @@ def is_built(architecture: str) -> bool:
     return preload_library(architecture).is_file()
 
 
-def ensure_preload(architecture: str, say: Callable[[str], None]) -> None:
+def ensure_preload(architecture: str, show_step: Callable[[str], None]) -> None:
     """Compile the library for the architecture where it is missing.
 
     A compiler that had to be fetched compiles for all architectures, so that it is fetched once.
     """
-    with locked(), tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space:
+    with locked(root() / "preload"), tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space:
         if is_built(architecture):
             return
         own = find_compiler(architecture)
         if own is not None:
-            _install(architecture, own, Path(space), say)
+            _install(architecture, own, Path(space), show_step)
             return
-        fetched = fetch_compiler(Path(space), say)
-        for each in ARCHITECTURES:
-            if not is_built(each):
-                _install(each, fetched(each), Path(space), say)
+        fetched = fetch_compiler(Path(space), show_step)
+        for name in ARCHITECTURES:
+            if not is_built(name):
+                _install(name, fetched(name), Path(space), show_step)
 
 
 def compile_preload(compiler: Compiler, library: Path, *definitions: str) -> None:
@@ -63,31 +63,27 @@ def compile_preload(compiler: Compiler, library: Path, *definitions: str) -> Non
     compiler.compile([*_FLAGS, _HIDDEN, *definitions, "-o", str(library), *sources, "-ldl", "-lpthread"])
 
 
-def _install(architecture: str, compiler: Compiler, space: Path, say: Callable[[str], None]) -> None:
-    say(f"compiling the preload library for {architecture}")
+def _install(architecture: str, compiler: Compiler, space: Path, show_step: Callable[[str], None]) -> None:
+    show_step(f"compiling the preload library for {architecture}")
     new, folder = space / architecture, _folder(architecture)
     new.mkdir()
     compile_preload(compiler, new / _NAME)
     if architecture in _UCLIBC_ARCHITECTURES:
-        (new / "uclibc").mkdir()
-        _compile_uclibc(compiler, new / "uclibc" / "libc.so.0")
+        library = new / "uclibc" / "libc.so.0"
+        library.parent.mkdir()
+        name = f"-Wl,-soname,{library.name}"
+        compiler.compile([*_FLAGS, name, "-o", str(library), str(_SOURCES / _UCLIBC), "-lm"])
     folder.parent.mkdir(exist_ok=True)
-    # Older ones stay: a process that is being started may be about to load one, and without it would go unguarded.
+    # Older ones stay: a process that is just starting may be about to load one, and would run unguarded without it.
     new.rename(folder)
-
-
-def _compile_uclibc(compiler: Compiler, library: Path) -> None:
-    name = f"-Wl,-soname,{library.name}"
-    compiler.compile([*_FLAGS, name, "-o", str(library), str(_SOURCES / _UCLIBC), "-lm"])
 
 
 def _folder(architecture: str) -> Path:
     return root() / "preload" / f"{architecture}-{_digest()}"
 
 
-@lru_cache(maxsize=1)
 def _digest() -> str:
-    """Return what tells these sources from changed ones."""
+    """Return the fingerprint of the sources and the options."""
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
     for path in sorted(_SOURCES.glob("*.[ch]")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -1,7 +1,7 @@
 /* The calls that make, share, map and free NPU memory: passed on or answered, and accounted for. */
 #include "preload.h"
 
-static void account_created(int device_fd, bool drm, const struct npu_create *asked, const struct npu_create *given)
+static void account_created(int device_fd, bool drm, const struct npu_create *requested, const struct npu_create *given)
 {
     struct object *known = drm ? object_of_handle(device_fd, given->handle) : NULL;
     struct object object = {
@@ -10,15 +10,15 @@ static void account_created(int device_fd, bool drm, const struct npu_create *as
         .handle = given->handle,
         .name = given->object,
         .start = given->address,
-        /* The driver may answer with what does not lie in SRAM, which is only the end of it. */
-        .end = given->address + whole_pages(given->bytes > asked->bytes ? given->bytes : asked->bytes),
+        /* The driver may answer with the part outside SRAM, which is only the end of it. */
+        .end = given->address + whole_pages(given->bytes > requested->bytes ? given->bytes : requested->bytes),
     };
-    if (known || (!drm && asked->handle)) {
-        object.buffer = known ? known->buffer : buffer_of_fd((int)asked->handle);
-        write_import(object.buffer, drm ? -1 : (int)asked->handle);
+    if (known || (!drm && requested->handle)) {
+        object.buffer = known ? known->buffer : buffer_of_fd((int)requested->handle);
+        write_import(object.buffer, drm ? -1 : (int)requested->handle);
     } else {
-        uint64_t sram_bytes = asked->flags & TRY_SRAM ? given->sram_bytes : 0;
-        object.buffer = add_buffer(asked->bytes, asked->flags, sram_bytes, "rknpu");
+        uint64_t sram_bytes = requested->flags & TRY_SRAM ? given->sram_bytes : 0;
+        object.buffer = add_buffer(requested->bytes, requested->flags, sram_bytes, "rknpu");
         if (!drm)
             identify(object.buffer, (int)given->handle);
     }
@@ -60,10 +60,10 @@ static unsigned mapped_buffer(int fd, uint64_t *offset)
     if (kind_of(fd) != DRM_DEVICE)
         return buffer_of_fd(fd);
     for (size_t index = object_count; index-- > 0;) {
-        struct object *each = &objects[index];
-        if (each->alive && each->device_fd == fd && each->map_offset && each->map_offset == *offset) {
+        struct object *object = &objects[index];
+        if (object->alive && object->device_fd == fd && object->map_offset && object->map_offset == *offset) {
             *offset = 0;
-            return each->buffer;
+            return object->buffer;
         }
     }
     return 0;
@@ -79,12 +79,12 @@ static int answer(int fd, unsigned long request, enum device_kind kind, unsigned
 static int create_and_account(int fd, unsigned long request, bool drm, void *argument)
 {
     /* The runtime's structure may be the shorter one: it is read and written by its own size. */
-    struct npu_create asked = {0}, given = {0};
-    size_t bytes = _IOC_SIZE(request) < sizeof asked ? _IOC_SIZE(request) : sizeof asked;
-    memcpy(&asked, argument, bytes);
+    struct npu_create requested = {0}, given = {0};
+    size_t bytes = _IOC_SIZE(request) < sizeof requested ? _IOC_SIZE(request) : sizeof requested;
+    memcpy(&requested, argument, bytes);
     int result;
     if (settings.chip) {
-        given = asked;
+        given = requested;
         result = answer_npu(NPU_CREATE, &given);
         memcpy(argument, &given, bytes);
     } else {
@@ -92,7 +92,7 @@ static int create_and_account(int fd, unsigned long request, bool drm, void *arg
         memcpy(&given, argument, bytes);
     }
     if (result == 0)
-        account_created(fd, drm, &asked, &given);
+        account_created(fd, drm, &requested, &given);
     return result;
 }
 
@@ -274,7 +274,7 @@ OPEN(__open64_2, (const char *path, int flags), (path, flags), AT_FDCWD, path)
 OPEN(__openat_2, (int at, const char *path, int flags), (at, path, flags), at, path)
 OPEN(__openat64_2, (int at, const char *path, int flags), (at, path, flags), at, path)
 
-/* Nobody opens a device as a stream, but the guard stands here too. */
+/* No runtime opens a device as a stream, but these are guarded too. */
 #define OPEN_STREAM(name, parameters, arguments, path)                                                                 \
     HOOK(FILE *, name, parameters)                                                                                     \
     {                                                                                                                  \

@@ -1,4 +1,4 @@
-"""C compilers: found on this machine, else fetched from PyPI for as long as they are needed."""
+"""C compilers: this machine's own, else fetched from PyPI for as long as they are needed."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def find_compiler(architecture: str) -> Compiler | None:
     names = [f"{_TRIPLES[architecture]}-gcc"]
     if architecture == architecture_of_this_python():
         names = ["cc", "gcc", "clang", *names]
-    found = next(filter(None, map(shutil.which, names)), None)
-    return Compiler((found,)) if found else None
+    paths = filter(None, map(shutil.which, names))
+    return next((Compiler((path,)) for path in paths), None)
 
 
 def missing_package(architecture: str) -> str:
@@ -56,12 +56,12 @@ def missing_package(architecture: str) -> str:
     return "gcc" if architecture == architecture_of_this_python() else f"gcc-{_TRIPLES[architecture]}"
 
 
-def fetch_compiler(folder: Path, say: Callable[[str], None]) -> Callable[[str], Compiler]:
+def fetch_compiler(folder: Path, show_step: Callable[[str], None]) -> Callable[[str], Compiler]:
     """Install the Zig compiler's package into the folder; return what gives its C compiler for an architecture.
 
     It takes 400 MB, and is removed with the folder.
     """
-    say("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
+    show_step("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
     package = folder / "ziglang"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     done = subprocess.run([*command, "--target", str(package), "ziglang"], capture_output=True, text=True, check=False)

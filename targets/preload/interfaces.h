@@ -1,5 +1,5 @@
 /*
- * What the runtime and the NPU's driver say to each other: /dev/rknpu (ioctl type 'r'), the same numbers as a DRM driver
+ * What the runtime and the NPU's driver exchange: /dev/rknpu (ioctl type 'r'), the same numbers as a DRM driver
  * (type 'd'), and dma-heaps. Facts from the kernel's headers (drivers/rknpu, drm/drm.h, linux/dma-heap.h).
  */
 #ifndef REUSEBENCH_INTERFACES_H

@@ -59,7 +59,7 @@ struct device {
     enum device_kind kind;
 };
 
-/* Dead objects are remembered to tell a read of freed memory from a read of nowhere; no more of them than this. */
+/* Dead objects are kept, up to this many, so that a read of freed memory differs from a read of nowhere. */
 #define DEAD_OBJECTS_KEPT 1024
 
 struct buffer *buffers;
@@ -109,8 +109,8 @@ void set_device(int fd, enum device_kind kind)
 static unsigned buffer_of_inode(const struct stat *status)
 {
     for (size_t index = buffer_count; index-- > 0;) {
-        struct buffer *each = &buffers[index];
-        if (each->alive && each->has_inode && each->inode == status->st_ino && each->device == status->st_dev)
+        struct buffer *buffer = &buffers[index];
+        if (buffer->alive && buffer->has_inode && buffer->inode == status->st_ino && buffer->device == status->st_dev)
             return (unsigned)index + 1;
     }
     return 0;
@@ -136,22 +136,22 @@ void identify(unsigned number, int fd)
 
 static bool has_open_fd(const struct buffer *buffer)
 {
-    bool found = false;
+    bool is_open = false;
     struct dirent *entry;
     DIR *folder = buffer->has_inode ? NEXT(opendir)("/proc/self/fd") : NULL;
-    while (folder && !found && (entry = readdir(folder))) {
+    while (folder && !is_open && (entry = readdir(folder))) {
         struct stat status;
-        found = isdigit((unsigned char)entry->d_name[0]) && fstat(atoi(entry->d_name), &status) == 0 &&
-                status.st_ino == buffer->inode && status.st_dev == buffer->device;
+        is_open = isdigit((unsigned char)entry->d_name[0]) && fstat(atoi(entry->d_name), &status) == 0 &&
+                  status.st_ino == buffer->inode && status.st_dev == buffer->device;
     }
     if (folder)
         closedir(folder);
-    return found;
+    return is_open;
 }
 
-unsigned add_buffer(uint64_t asked_bytes, uint64_t flags, uint64_t sram_bytes, const char *source)
+unsigned add_buffer(uint64_t requested_bytes, uint64_t flags, uint64_t sram_bytes, const char *source)
 {
-    struct buffer buffer = {.bytes = whole_pages(asked_bytes), .sram_bytes = sram_bytes, .alive = true};
+    struct buffer buffer = {.bytes = whole_pages(requested_bytes), .sram_bytes = sram_bytes, .alive = true};
     APPEND(buffers, buffer_count, buffer);
     live_buffers++;
     live_bytes += buffer.bytes;
@@ -160,7 +160,7 @@ unsigned add_buffer(uint64_t asked_bytes, uint64_t flags, uint64_t sram_bytes, c
     write_event("create",
                 ",\"buffer\":%zu,\"asked_bytes\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"flags\":%" PRIu64
                 ",\"sram_bytes\":%" PRIu64 ",\"source\":\"%s\",\"thread\":%ld",
-                buffer_count, asked_bytes, buffer.bytes, flags, sram_bytes, source, thread_id());
+                buffer_count, requested_bytes, buffer.bytes, flags, sram_bytes, source, thread_id());
     return (unsigned)buffer_count;
 }
 
@@ -187,12 +187,12 @@ void write_import(unsigned buffer, int fd)
                     thread_id());
 }
 
-/* Addresses that are given out again no longer tell of a buffer that had them before. */
+/* Addresses that are given out again are no longer those of a buffer that had them before. */
 static void forget_dead(uint64_t start, uint64_t end)
 {
     for (size_t index = object_count; index-- > 0;) {
-        struct object *each = &objects[index];
-        if (each->alive || each->end <= start || end <= each->start)
+        struct object *object = &objects[index];
+        if (object->alive || object->end <= start || end <= object->start)
             continue;
         dead_object_count--;
         REMOVE(objects, object_count, index);
@@ -222,7 +222,7 @@ void add_object(struct object object)
 
 void place_object(struct object *object, uint64_t name, uint64_t start, uint64_t end)
 {
-    /* Those that are forgotten may lie before it in the array: it is found again by what stays. */
+    /* Forgotten ones may be before it in the array: its handle leads to it again. */
     int device_fd = object->device_fd;
     uint32_t handle = object->handle;
     forget_dead(start, end);
@@ -236,9 +236,9 @@ void place_object(struct object *object, uint64_t name, uint64_t start, uint64_t
 struct object *object_of_handle(int device_fd, uint32_t handle)
 {
     for (size_t index = object_count; index-- > 0;) {
-        struct object *each = &objects[index];
-        if (each->alive && each->drm && each->device_fd == device_fd && each->handle == handle)
-            return each;
+        struct object *object = &objects[index];
+        if (object->alive && object->drm && object->device_fd == device_fd && object->handle == handle)
+            return object;
     }
     return NULL;
 }
@@ -253,28 +253,28 @@ struct object *object_named(uint64_t name)
 
 const struct object *object_holding(uint64_t address)
 {
-    const struct object *found = NULL;
+    const struct object *last_dead = NULL;
     for (size_t index = object_count; index-- > 0;) {
-        const struct object *each = &objects[index];
-        if (address < each->start || each->end <= address)
+        const struct object *object = &objects[index];
+        if (address < object->start || object->end <= address)
             continue;
-        if (each->alive)
-            return each;
-        if (!found)
-            found = each;
+        if (object->alive)
+            return object;
+        if (!last_dead)
+            last_dead = object;
     }
-    return found;
+    return last_dead;
 }
 
 const struct object *object_before(uint64_t address)
 {
-    const struct object *found = NULL;
+    const struct object *last = NULL;
     for (size_t index = 0; index < object_count; index++) {
-        const struct object *each = &objects[index];
-        if (each->alive && each->buffer && each->end <= address && (!found || each->end > found->end))
-            found = each;
+        const struct object *object = &objects[index];
+        if (object->alive && object->buffer && object->end <= address && (!last || object->end > last->end))
+            last = object;
     }
-    return found;
+    return last;
 }
 
 void end_object(struct object *object)
@@ -313,9 +313,10 @@ void forget_mappings(void *start, uint64_t bytes)
 const uint8_t *contents(unsigned buffer, uint64_t offset, uint64_t bytes)
 {
     for (size_t index = 0; index < mapping_count; index++) {
-        struct mapping *each = &mappings[index];
-        if (each->buffer == buffer && each->offset <= offset && offset + bytes <= each->offset + each->bytes)
-            return (const uint8_t *)each->start + (offset - each->offset);
+        struct mapping *mapping = &mappings[index];
+        if (mapping->buffer == buffer && mapping->offset <= offset &&
+            offset + bytes <= mapping->offset + mapping->bytes)
+            return (const uint8_t *)mapping->start + (offset - mapping->offset);
     }
     return NULL;
 }

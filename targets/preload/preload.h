@@ -13,10 +13,10 @@
  *
  * A buffer is alive while the driver has an object of it or this process has a file descriptor of it open. That is
  * when the kernel keeps its memory, save for one case: a mapping that outlives both. The live total is the sum of the
- * page-rounded sizes of live buffers, with what of them lies in SRAM. An import makes another object of the same buffer
+ * page-rounded sizes of live buffers, with their parts in SRAM. An import makes another object of the same buffer
  * and adds no bytes. Only the process that loaded this library is accounted for, not what it forks or starts.
  *
- * From call to ledger: calls.c hooks what the runtime calls, asks board.c or the real driver, and tells ledger.c;
+ * From call to ledger: calls.c hooks what the runtime calls, has board.c or the real driver answer, and records it in ledger.c;
  * submitted.c reads the jobs; guard.c keeps a virtual board away from the host's own /dev/dri.
  */
 #ifndef REUSEBENCH_PRELOAD_H
@@ -108,7 +108,7 @@ struct object {
     bool drm, alive;
     uint32_t handle;
     uint64_t name;       /* by which the driver calls it: the address of its own record */
-    unsigned buffer;     /* 0: a buffer that nobody here has made */
+    unsigned buffer;     /* 0: a buffer that was made elsewhere */
     uint64_t start, end; /* NPU addresses; empty for what was imported into DRM and not yet into the NPU */
     uint64_t map_offset; /* DRM: where on the device the buffer is mapped from */
 };
@@ -127,7 +127,7 @@ void append_line(const char *line, size_t bytes);
 uint64_t now_ns(void);
 long thread_id(void);
 
-/* Returns the array with room for one more: it doubles whenever its length is a power of two. */
+/* Returns the array with space for one more: it doubles whenever its length is a power of two. */
 void *with_room(void *array, size_t length, size_t item_bytes);
 
 #define APPEND(array, length, ...)                                                                                     \
@@ -141,7 +141,7 @@ enum device_kind kind_of(int fd);
 void set_device(int fd, enum device_kind kind);
 unsigned buffer_of_fd(int fd);
 
-unsigned add_buffer(uint64_t asked_bytes, uint64_t flags, uint64_t sram_bytes, const char *source);
+unsigned add_buffer(uint64_t requested_bytes, uint64_t flags, uint64_t sram_bytes, const char *source);
 /* Notes the inode by which all file descriptors of the buffer are known. */
 void identify(unsigned buffer, int fd);
 /* Ends the buffer's life in the ledger where nothing keeps its memory any more. */

@@ -13,7 +13,7 @@
 
 /*
  * The chips that can be played. Hardware versions: what librknnrt 1.4.0 calls by these chips' names ("current platform
- * is ..."), and what the runtimes take models of these chips on; found by trying.
+ * is ..."), and what the runtimes take models of these chips on; determined by trying.
  */
 static const struct chip chips[] = {
     {"rk3562", 0x54524549, true},

@@ -1,4 +1,4 @@
-/* What a submitted job reads and writes, found by walking its tasks' register commands. */
+/* What a submitted job reads and writes, by walking its tasks' register commands. */
 #include "preload.h"
 
 /*
@@ -84,7 +84,7 @@ static void add_range(struct walk *walk, uint32_t start, uint32_t count)
 
 /*
  * Which tasks run. A chip with several cores takes them per core: one or two cores take the entries of their own
- * number, three cores the last three; with no core asked for it may be any one (rknpu_job.c). A chip with one core
+ * number, three cores the last three; with no core requested it may be any one (rknpu_job.c). A chip with one core
  * takes task_start and task_count, and its runtime leaves the entries per core empty.
  */
 static void choose_ranges(struct walk *walk, const struct npu_submit *submit)
@@ -112,9 +112,9 @@ static void note_access(struct walk *walk, uint16_t register_number, uint64_t ad
     uint64_t offset = object ? address - object->start : address;
     struct access *access = NULL;
     for (size_t index = 0; index < walk->access_count && !access; index++) {
-        struct access *each = &walk->accesses[index];
-        if (each->register_number == register_number && each->buffer == buffer && each->state == state)
-            access = each;
+        struct access *known = &walk->accesses[index];
+        if (known->register_number == register_number && known->buffer == buffer && known->state == state)
+            access = known;
     }
     if (!access) {
         APPEND(walk->accesses, walk->access_count,
@@ -149,9 +149,9 @@ static const uint8_t *commands_of(const struct npu_task *task, uint64_t *bytes, 
     if (!*object || !(*object)->alive || !(*object)->buffer)
         return NULL;
     uint64_t offset = task->command_address - (*object)->start;
-    uint64_t room = buffers[(*object)->buffer - 1].bytes - offset;
+    uint64_t rest = buffers[(*object)->buffer - 1].bytes - offset;
     *bytes = ((uint64_t)task->command_count + COMMANDS_BEYOND_COUNT) * sizeof(uint64_t);
-    *bytes = *bytes < room ? *bytes : room;
+    *bytes = *bytes < rest ? *bytes : rest;
     return contents((*object)->buffer, offset, *bytes);
 }
 
@@ -225,16 +225,16 @@ static void print_walk(FILE *text, const struct walk *walk, uint32_t core_mask)
         fprintf(text, "%s%u", index ? "," : "", walk->registers[index]);
     fputs("],\"reads\":[", text);
     for (size_t index = 0; index < walk->access_count; index++) {
-        const struct access *each = &walk->accesses[index];
+        const struct access *access = &walk->accesses[index];
         fprintf(text,
                 "%s{\"register\":\"0x%04x\",\"buffer\":%u,\"state\":\"%s\",\"count\":%" PRIu64 ",\"lowest\":%" PRIu64
                 ",\"highest\":%" PRIu64,
-                index ? "," : "", each->register_number, each->buffer, each->state, each->count, each->lowest,
-                each->highest);
+                index ? "," : "", access->register_number, access->buffer, access->state, access->count,
+                access->lowest, access->highest);
         /* Where no buffer ever was, the one before it may be too small. */
-        const struct object *before = each->buffer ? NULL : object_before(each->lowest);
+        const struct object *before = access->buffer ? NULL : object_before(access->lowest);
         if (before)
-            fprintf(text, ",\"after\":%u,\"past_end\":%" PRIu64, before->buffer, each->lowest - before->end);
+            fprintf(text, ",\"after\":%u,\"past_end\":%" PRIu64, before->buffer, access->lowest - before->end);
         fputs("}", text);
     }
     fputs("]}\n", text);

@@ -1,4 +1,4 @@
-"""qemu, which runs the programs of another architecture: found on this machine, else fetched as a package."""
+"""qemu, which runs the programs of another architecture: this machine's own, else fetched as a package."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from cache import locked
 from targets.errors import TargetError
-from targets.folders import fetched_emulator, locked, root
+from targets.folders import fetched_emulator, root
 from targets.rknn_library import architecture_of_this_python
 from targets.vboard.packages import PackageSource, unpack
 
@@ -27,12 +28,13 @@ def is_needed(architecture: str) -> bool:
 def find_emulator(architecture: str) -> Path | None:
     """Return the emulator that this machine has, or that was fetched; None where there is none."""
     name = _NAMES[architecture]
-    found = shutil.which(name) or shutil.which(f"{name}-static")
-    fetched = fetched_emulator(name)
-    return Path(found) if found else fetched if fetched.is_file() else None
+    own = shutil.which(name) or shutil.which(f"{name}-static")
+    if own:
+        return Path(own)
+    return fetched_emulator(name) if fetched_emulator(name).is_file() else None
 
 
-def ensure_emulator(architecture: str, say: Callable[[str], None]) -> None:
+def ensure_emulator(architecture: str, show_step: Callable[[str], None]) -> None:
     """Fetch the emulator where it is needed and missing."""
     if not is_needed(architecture) or find_emulator(architecture):
         return
@@ -40,13 +42,14 @@ def ensure_emulator(architecture: str, say: Callable[[str], None]) -> None:
     host = architecture_of_this_python()
     if host is None:
         raise _no_emulator(name, "there is no package of it for this machine's processor")
-    with locked(), tempfile.TemporaryDirectory(dir=root(), prefix=".qemu-") as space:
-        say(f"fetching {name}")
+    fetched = fetched_emulator(name)
+    with locked(root() / name), tempfile.TemporaryDirectory(dir=root(), prefix=".qemu-") as space:
+        show_step(f"fetching {name}")
         program = _fetch(name, PackageSource(host, Path(space) / "apt"), Path(space))
         if program is None:
             raise _no_emulator(name, "no package of this machine's sources has it")
-        fetched_emulator(name).parent.mkdir(exist_ok=True)
-        program.rename(fetched_emulator(name))
+        fetched.parent.mkdir(exist_ok=True)
+        program.rename(fetched)
 
 
 def _no_emulator(name: str, reason: str) -> TargetError:

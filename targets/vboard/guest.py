@@ -43,7 +43,7 @@ def missing_parts(library: Library) -> list[str]:
 def guest(chip: str, library: Library) -> Guest:
     """Return the Python that runs the library on that chip; nothing may be missing."""
     environment = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
-    loader = _loader(library)
+    loader = _loader_variables(library)
     if not is_needed(library.architecture):
         return Guest((sys.executable,), {**environment, **loader})
     python = python_of(library.architecture)
@@ -53,7 +53,7 @@ def guest(chip: str, library: Library) -> Guest:
     return Guest((*command, "-X", f"pycache_prefix={pycache(library.architecture)}"), environment)
 
 
-def _loader(library: Library) -> dict[str, str]:
+def _loader_variables(library: Library) -> dict[str, str]:
     """Return what the guest's loader needs, and only the guest's: qemu's own would take it for itself."""
     folders: list[Path] = library_folders(library.architecture) if is_needed(library.architecture) else []
     if uclibc_folder(library.architecture).is_dir():

@@ -1,4 +1,4 @@
-"""Everything that the virtual board needs for a library, made once; done before in no time."""
+"""Everything that the virtual board needs for a library, made once."""
 
 from __future__ import annotations
 
@@ -25,17 +25,13 @@ _TRIAL = f"import ctypes, os, scenarios.driver; ctypes.CDLL(os.environ['{LIBRARY
 _TRIAL_TIME_LIMIT_S = 60
 
 
-def install(library: Library, sources: Path | None, say: Callable[[str], None]) -> None:
-    """Make what is missing; raise a TargetError that says what cannot be had, and how to get it."""
+def install(library: Library, sources: Path | None, show_step: Callable[[str], None]) -> None:
+    """Make what is missing; raise a TargetError of what cannot be had, and how to get it."""
     check_usable()
-    ensure_preload(library.architecture, say)
+    ensure_preload(library.architecture, show_step)
     if is_needed(library.architecture):
-        ensure_system(library.architecture, sources, say)
-        ensure_emulator(library.architecture, say)
-    _try(library)
-
-
-def _try(library: Library) -> None:
+        ensure_system(library.architecture, sources, show_step)
+        ensure_emulator(library.architecture, show_step)
     chip = next(name for name in library.chips() if name in playable_chips())
     board = guest(chip, library)
     try:

@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from targets.folders import locked, root, sysroot
+from cache import locked
+from targets.folders import root, sysroot
 from targets.vboard.packages import PackageSource, unpack
 
 __all__ = ["ensure_system", "is_installed", "library_folders", "python_of"]
@@ -17,12 +18,12 @@ __all__ = ["ensure_system", "is_installed", "library_folders", "python_of"]
 #: Written last: a system without it, or with another layout, is made anew.
 _STAMP = "installed.json"
 _LAYOUT = 1
-#: What of the libraries that Python's packages depend on is used here; names end otherwise in other releases.
+#: The used ones of the libraries that Python's packages depend on; names end otherwise in other releases.
 _LIBRARIES = re.compile(r"(libc6|zlib1g|libexpat1|libffi\d+)(t64)?")
 #: Rockchip's runtime is C++.
 _RUNTIME_LIBRARIES = ("libgcc-s1", "libstdc++6")
 _MINIMAL_PYTHON = re.compile(r"python3\.\d+-minimal")
-#: Nothing of these is read by what runs there.
+#: Read by nothing that runs there.
 _UNUSED = (
     "usr/share",
     "etc",
@@ -53,24 +54,31 @@ def library_folders(architecture: str) -> list[Path]:
     return [sysroot(architecture) / "usr/lib" / triple, sysroot(architecture) / "lib" / triple]
 
 
-def ensure_system(architecture: str, sources: Path | None, say: Callable[[str], None]) -> None:
+def ensure_system(architecture: str, sources: Path | None, show_step: Callable[[str], None]) -> None:
     """Make the system where it is missing."""
-    with locked(), tempfile.TemporaryDirectory(dir=root(), prefix=".system-") as space:
+    with locked(sysroot(architecture)), tempfile.TemporaryDirectory(dir=root(), prefix=".system-") as space:
         if is_installed(architecture):
             return
-        say(f"fetching the lists of {architecture} packages")
+        show_step(f"fetching the lists of {architecture} packages")
         source = PackageSource(architecture, Path(space) / "apt", sources)
-        names = _needed(source)
-        say(f"fetching {len(names)} packages: {', '.join(names)}")
+        names = _needed_packages(source)
+        show_step(f"fetching {len(names)} packages: {', '.join(names)}")
         system = Path(space) / "system"
         for package in source.fetch(names):
             unpack(package, system)
-        _finish(system, names)
+        for pattern in _UNUSED:
+            for path in system.glob(pattern):
+                shutil.rmtree(path)
+        if not (system / "lib").exists():  # where /lib is a link to /usr/lib, which no package of these brings
+            (system / "lib").symlink_to("usr/lib")
+        python = next((system / "usr/bin").glob("python3.*"))
+        stamp = {"layout": _LAYOUT, "python": str(python.relative_to(system)), "packages": names}
+        (system / _STAMP).write_text(json.dumps(stamp), encoding="utf-8")
         shutil.rmtree(sysroot(architecture), ignore_errors=True)
         system.rename(sysroot(architecture))
 
 
-def _needed(source: PackageSource) -> list[str]:
+def _needed_packages(source: PackageSource) -> list[str]:
     """Return the packages: this release's Python 3 without what it only recommends, and the libraries it needs."""
     minimal = next(filter(_MINIMAL_PYTHON.fullmatch, source.dependencies("python3-minimal")), None)
     if minimal is None:
@@ -78,17 +86,6 @@ def _needed(source: PackageSource) -> list[str]:
     python = [minimal, f"lib{minimal}", f"lib{minimal[: -len('-minimal')]}-stdlib"]
     libraries = {name for package in python for name in source.dependencies(package) if _LIBRARIES.fullmatch(name)}
     return [*python, *sorted(libraries), *_RUNTIME_LIBRARIES]
-
-
-def _finish(system: Path, names: list[str]) -> None:
-    for pattern in _UNUSED:
-        for path in system.glob(pattern):
-            shutil.rmtree(path)
-    if not (system / "lib").exists():  # where /lib is a link to /usr/lib, which no package of these brings
-        (system / "lib").symlink_to("usr/lib")
-    python = next((system / "usr/bin").glob("python3.*"))
-    stamp = {"layout": _LAYOUT, "python": str(python.relative_to(system)), "packages": names}
-    (system / _STAMP).write_text(json.dumps(stamp), encoding="utf-8")
 
 
 def _stamp(system: Path) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from pathlib import Path
 
 import pytest
 
@@ -20,20 +19,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def mge_model() -> Path:
-    """Return a tiny model, from the user's cache."""
+def test_a_runtime_in_its_own_environment(bench: Bench) -> None:
+    """It is measured under its Python and this target's name; the harness stays in this one."""
     try:
-        (path,) = ensure_all(".mge", [Recipe("tiny", 64, 1)])
+        (mge_model,) = ensure_all(".mge", [Recipe("tiny", 64, 1)])
     except (CacheError, ModelError) as error:
         pytest.skip(str(error))
-    return path
-
-
-def test_a_runtime_in_its_own_environment(bench: Bench, mge_model: Path) -> None:
-    """It is measured under its Python and this target's name; the harness stays in this one."""
-    chosen = "(full_dup and not internal) or external_physical"
-    done = bench.run("--runtime=megengine_lite", "--model", mge_model, "-k", chosen, cache=_CACHE.parent)
+    scenarios = "(full_dup and not internal) or external_physical"
+    done = bench.run("--runtime=megengine_lite", "--model", mge_model, "-k", scenarios, cache=_CACHE.parent)
     assert done.code == 0, done.words
     assert done.outcomes() == {"full_dup": "ok", "external_physical": "not_supported"}
     info = done.results()["full_dup"]

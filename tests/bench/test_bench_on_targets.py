@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from storage.run_file import WITHOUT_SPEED
 from tests.bench.bench_process import Bench, Done
 from tests.support import CHECKOUT
@@ -37,12 +35,12 @@ harness.selection.parse_target = lambda *_: replace(SCRIPTED, name="virtual", ke
 
 
 def _only(*names: str) -> str:
-    """Return the option that chooses these scenarios alone."""
+    """Return the option that selects these scenarios alone."""
     return "-k" + " or ".join(f"-{name}]" for name in names)
 
 
 def _virtual(bench: Bench, script: str, *arguments: str) -> Done:
-    """Run with a model file in whose name the script stands."""
+    """Run with a model file whose name is the script."""
     model = bench.folder / f"model;{script}"
     model.write_text("model")
     options = [*bench.plugin("virtual", _VIRTUAL), "--runtime", "scripted", "--model", str(model)]
@@ -86,27 +84,17 @@ def test_wrong_memory_fails(bench: Bench) -> None:
     assert [finding.kind for finding in npu.findings] == ["reads_foreign", "leak"]
 
 
-@pytest.fixture
-def rknn(bench: Bench, rknn_double: Callable[..., Path]) -> Callable[..., Done]:
-    """Return a function that runs Rockchip's adapter on the double of its library."""
-    models = []
-    for number, sizes in enumerate(("9000 5000 1", "7000 12345 1")):
-        models.append(bench.folder / f"model-{number}.rknn")
-        models[-1].write_text(f"{sizes} ")
+def test_rockchips_adapter_from_end_to_end(bench: Bench, rknn_double: Callable[..., Path]) -> None:
+    """By the options alone it gets all questions; what it lacks is skipped with the reason."""
+    models = [bench.folder / f"model-{number}.rknn" for number in (0, 1)]
+    for model, sizes in zip(models, ("9000 5000 1 ", "7000 12345 1 ")):
+        model.write_text(sizes)
     options = [word for model in models for word in ("--model", str(model))]
     options += [word for model in (*models, *models) for word in ("--resolution", f"{model},{model}")]
-
-    def run(version: str, *arguments: str) -> Done:
-        library = rknn_double(f"{version} (double)")
-        return bench.run("--runtime", "rknn", "--rknn-library", str(library), *options, *arguments)
-
-    return run
-
-
-def test_rockchips_adapter_from_end_to_end(rknn: Callable[..., Done]) -> None:
-    """By the options alone all questions are asked of it; what it lacks is skipped with the reason."""
-    done = rknn("librknnrt version: 1.6.0", _only(*_HAS, *_LACKING))
+    library = rknn_double("librknnrt version: 1.6.0 (double)")
+    done = bench.run("--runtime", "rknn", "--rknn-library", str(library), *options, _only(*_HAS, *_LACKING))
     assert done.code == 0, done.words
+    assert "a context from one thread at a time; a further thread needs a dup" in done.words
     results = done.results()
     assert done.outcomes() == {**dict.fromkeys(_HAS, "ok"), **dict.fromkeys(_LACKING, "not_supported")}
     info = results["internal_reuse"]
@@ -117,11 +105,3 @@ def test_rockchips_adapter_from_end_to_end(rknn: Callable[..., Done]) -> None:
     assert [account and account.source for account in accounts] == ["runtime"] * 2
     assert [context.internal_bytes for context in internal] == [12345, 0]
     assert [context.weights_bytes for context in weights] == [9000, 0, 0, 0]
-
-
-def test_a_mini_runtime_says_what_it_lacks(rknn: Callable[..., Done]) -> None:
-    """Dup is tried there too; the words of the library are the reason of the skip."""
-    done = rknn("librknnmrt version: 2.3.2", _only("full_dup", "internal_reuse"))
-    assert done.code == 0, done.words
-    assert done.outcomes() == {"full_dup": "not_supported", "internal_reuse": "ok"}
-    assert "not supported in mini runtime" in done.words

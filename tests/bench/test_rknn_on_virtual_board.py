@@ -1,6 +1,6 @@
 """Rockchip's own libraries on the virtual board, from the plan to the account: real allocations, exact to the byte.
 
-They run where the libraries are found in reusebench/rknn in the user's cache (any file name), where the virtual board
+They run where the libraries are in reusebench/rknn in the user's cache (any file name), where the virtual board
 is installed for them (`reusebench board install`), and where the tiny models are in the cache or can be built.
 """
 
@@ -55,12 +55,9 @@ def _libraries() -> list[Any]:
     for path in sorted((_CACHE / "rknn").glob("*")):
         with contextlib.suppress(TargetError):
             library = read_library(path)
-            name = f"{library.kind}-{library.version}-{library.architecture}"
-            libraries.append(pytest.param(library, id=name))
-    if libraries:
-        return libraries
+            libraries.append(pytest.param(library, id=f"{library.kind}-{library.version}-{library.architecture}"))
     reason = f"no librknnrt or librknnmrt in {_CACHE / 'rknn'}: put Rockchip's library there, under any name"
-    return [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
+    return libraries or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Board:
 
     @property
     def is_old(self) -> bool:
-        """Whether the library has its own way with memory, which later ones have given up."""
+        """Whether the library is a librknnrt of before _NEWER."""
         return not self.is_mini and self.library.version < _NEWER
 
 
@@ -91,7 +88,7 @@ class Walked:
     ledger: Ledger
     #: Events of the ledger's file.
     events: tuple[dict[str, Any], ...]
-    #: All that the library wrote at its debug level.
+    #: All that the library printed at its debug level.
     log: str
 
     @cached_property
@@ -115,9 +112,12 @@ class Walked:
         return [(shared.owner, shared.readers) for shared in self.account.shared]
 
 
-@pytest.fixture(scope="module", params=_libraries())
+_LIBRARIES = _libraries()
+
+
+@pytest.fixture(scope="module", params=_LIBRARIES)
 def board(request: pytest.FixtureRequest) -> Board:
-    """Return each library that was found, on the virtual board."""
+    """Return one library after the other, on the virtual board."""
     library: Library = request.param
     chip = "rv1106" if library.kind == MINI_RUNTIME else "rk3588"
     missing = missing_parts(library)
@@ -176,8 +176,11 @@ def _runs(walked: Callable[[str], Walked], board: Board) -> list[Walked]:
 
 
 def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Its total is the sum of the sizes as the runtime gave them, in whole pages, and the account's parts are all."""
+    """To the byte, in whole pages, as the library logs it; the account's parts are all of it, and all is given back."""
     for run in _runs(walked, board):
+        logged = [(int(size), int(aligned)) for size, aligned in _LOGGED_BUFFER.findall(run.log)]
+        created = [(event["asked_bytes"], event["bytes"]) for event in run.events if event["event"] == "create"]
+        assert created == logged, run.plan.scenario
         live: dict[int, int] = {}
         for event in run.events:
             if event["at_ns"] <= run.barrier("steady").at_ns:
@@ -190,27 +193,13 @@ def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], 
         assert account.total_bytes == sum(live.values()) == sum(sizes) > 0, run.plan.scenario
         assert min(sizes) >= 0
         assert account.unattributed_bytes == 0
-
-
-def test_the_ledger_is_the_librarys_own_log(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Every buffer that the library writes of is in the ledger, in order, with its size as asked and in whole pages."""
-    for run in _runs(walked, board):
-        logged = [(int(size), int(aligned)) for size, aligned in _LOGGED_BUFFER.findall(run.log)]
-        created = [(event["asked_bytes"], event["bytes"]) for event in run.events if event["event"] == "create"]
-        assert created == logged, run.plan.scenario
-        assert created
-
-
-def test_everything_is_given_back(board: Board, walked: Callable[[str], Walked]) -> None:
-    """When the contexts are destroyed nothing is left, and no run has read what was not its own."""
-    for run in _runs(walked, board):
-        assert run.account.left_bytes == 0, run.plan.scenario
-        assert [finding for finding in run.account.findings if finding.kind in WRONG_READS] == []
-        assert run.ledger.submits, "no run was seen, so nothing was verified"
+        assert account.left_bytes == 0
+        assert [finding for finding in account.findings if finding.kind in WRONG_READS] == []
+        assert run.ledger.submits, "no job was seen, so nothing was verified"
 
 
 def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], Walked]) -> None:
-    """What the library says of its first context is what the ledger has when it was made, to the byte."""
+    """What the library reports of its first context is what the ledger has when it was made, to the byte."""
     run = walked("in_turn")
     made = run.barrier("context", 0)
     # The mini runtime leaves the task list out of its total.
@@ -220,8 +209,8 @@ def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], 
     assert counted > reported if board.is_old else counted == reported
 
 
-def test_the_librarys_own_words_add_up(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Without a ledger the account misses some task lists, of one page each, and what fills up pages; no more."""
+def test_the_librarys_own_account_adds_up(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Without a ledger the account lacks some task lists, of a page each, and what fills up pages; no more."""
     if board.is_old:
         pytest.skip(f"librknnrt {board.library.version} counts otherwise")
     for run in _runs(walked, board):
@@ -233,7 +222,7 @@ def test_the_librarys_own_words_add_up(board: Board, walked: Callable[[str], Wal
 
 
 def test_weights_of_dups_count_once(board: Board, walked: Callable[[str], Walked]) -> None:
-    """The dup says the weights again, and reads those of its source; everything else it has of its own."""
+    """The dup reports the weights again, and reads those of its source; everything else it has of its own."""
     run = walked("full_dup")
     if board.is_mini:
         failure = run.run.failure
@@ -280,8 +269,8 @@ def test_a_slave_reads_its_masters_weights(board: Board, walked: Callable[[str],
     assert run.component("weights")[1] < run.component("weights")[0]
 
 
-def test_memory_from_outside_is_told_by_its_kind(walked: Callable[[str], Walked]) -> None:
-    """What the adapter allocated stands under its own component, with as many bytes as it asked for, in whole pages."""
+def test_memory_from_outside_has_its_kind(walked: Callable[[str], Walked]) -> None:
+    """What the adapter allocated is in the component of its kind, with as many bytes as requested, in whole pages."""
     run = walked("external_memory")
     sizes = dict.fromkeys(("weights", "internal", "input", "output"), 0)
     for allocation in run.barrier("first_inference", 0).data.allocations:
@@ -303,6 +292,7 @@ def test_bound_tensors_are_the_only_ones(board: Board, walked: Callable[[str], W
     assert len(made) == 2 * len(bound) or board.is_old
 
 
+@pytest.mark.parametrize("board", _LIBRARIES[-1:], indirect=True)
 def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board) -> None:
     """By the options alone: stored with target, chip, versions and the ledger's account, and without speed."""
     models = [word for model in board.models for word in ("--model", model.path)]

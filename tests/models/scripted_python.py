@@ -1,4 +1,4 @@
-"""Stands in for Python, venv and pip where an environment is installed: an interpreter that logs what it is asked."""
+"""Stands in for Python, venv and pip where an environment is installed: an interpreter that logs its arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["BUILDS_OF_TORCH", "ScriptedPython"]
 
 _REAL_PYTHON = sys.executable
 
-# Logs what it is asked, makes an environment that has itself as its Python, and fails where the test says so.
+# Logs its arguments, makes an environment that has itself as its Python, and fails where the test has it fail.
 _PYTHON = r"""#!{python} -IS
 import json, os, sys
 
@@ -51,15 +51,15 @@ class ScriptedPython:
         self.path.chmod(0o755)
 
     def behave(self, *, fits: bool = True, fails: str = "", interrupts: str = "", torch: str = BUILDS_OF_TORCH) -> None:
-        """Choose whether it fits, and at the arguments with which words it fails or sends Ctrl-C."""
+        """Set whether it fits, and the words in its arguments at which it fails or sends Ctrl-C."""
         behaviour = {"fits": fits, "fails": fails, "interrupts": interrupts, "torch": torch}
         self._behaviour.write_text(json.dumps(behaviour))
 
-    def asked(self) -> list[list[str]]:
+    def calls(self) -> list[list[str]]:
         """Return the arguments of all calls but the first look at its version."""
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
-    def pip_asked(self) -> list[list[str]]:
-        """Return what pip was asked to install, call by call, without options."""
-        installs = [call[3:] for call in self.asked() if call[:3] == ["-m", "pip", "install"]]
+    def installs(self) -> list[list[str]]:
+        """Return what pip was to install, call by call, without options."""
+        installs = [call[3:] for call in self.calls() if call[:3] == ["-m", "pip", "install"]]
         return [call[call.index(":all:") + 1 :] for call in installs]

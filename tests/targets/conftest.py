@@ -1,4 +1,4 @@
-"""The preload library, compiled once for this machine's own architecture."""
+"""The preload library, compiled once for this machine's own architecture, and clients that run under it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from targets.preload.build import compile_preload
 from targets.preload.compilers import Compiler, find_compiler
 from targets.rknn_library import architecture_of_this_python
 from tests.support import made_once
+from tests.targets.preload_support import Ended, RunOnBoard, run_client
 
 
 @pytest.fixture(scope="session")
 def compiler() -> Compiler:
     """Return this machine's C compiler."""
-    found = find_compiler(architecture_of_this_python() or "")
-    if found is None:
+    compiler = find_compiler(architecture_of_this_python() or "")
+    if compiler is None:
         pytest.skip("no C compiler: the preload library cannot be compiled here (Debian: apt install gcc)")
-    return found
+    return compiler
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +33,23 @@ def lower_preload(compiler: Compiler, shared_folder: Path) -> Path:
     """Return a second copy with variables of its own (LOWER_BOARD, ...), to play the board below the first one."""
     options = ("-Werror", '-DVARIABLES="LOWER"')
     return made_once(shared_folder / "lower.so", lambda path: compile_preload(compiler, path, *options))
+
+
+@pytest.fixture
+def on_board(preload: Path, tmp_path: Path) -> RunOnBoard:
+    """Return a function that runs a script on the virtual board, with a new ledger; the script must end well."""
+
+    def run(script: str, chip: str = "rk3588", faults: str = "") -> Ended:
+        ledger = tmp_path / "ledger.jsonl"
+        ledger.unlink(missing_ok=True)
+        ended = run_client(script, preload, ledger, REUSEBENCH_BOARD=chip, REUSEBENCH_FAULTS=faults)
+        assert ended.code == 0, ended.errors
+        return ended
+
+    return run
+
+
+@pytest.fixture
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Have nothing installed: the test has a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -82,7 +82,7 @@ class Npu:
         """Run tasks."""
         ranges = [*cores, *[(0, 0)] * (5 - len(cores))]
         data = struct.pack("IIIIIiQQQqIi", 1, 6000, start, count, 0, 0, tasks.object, 0, base, 0, mask, -1)
-        data += b"".join(struct.pack("II", *each) for each in ranges)
+        data += b"".join(struct.pack("II", *tasks) for tasks in ranges)
         return struct.unpack_from("IIIIIiQQQqIi", self.call(SUBMIT, data))
 
 

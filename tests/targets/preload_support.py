@@ -1,4 +1,4 @@
-"""What the tests of the preload library share: it is compiled, and a client is run under it."""
+"""Runs clients under the preload library, and reads their ledgers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, Protocol
 
 from tests.support import CHECKOUT
 
@@ -28,9 +28,13 @@ class Ended:
     events: list[dict[str, Any]]
     inodes: dict[int, int]
 
-    def named(self, *names: str) -> list[dict[str, Any]]:
-        """Return the events of these names."""
-        return [event for event in self.events if event["event"] in names]
+    def named(self, name: str) -> list[dict[str, Any]]:
+        """Return the events of that name."""
+        return [event for event in self.events if event["event"] == name]
+
+    def buffers(self) -> list[tuple[str, int]]:
+        """Return the name and the buffer of every event after the first."""
+        return [(event["event"], event["buffer"]) for event in self.events[1:]]
 
 
 def run_client(script: str, preload: str | Path, ledger: Path | None, **variables: str) -> Ended:
@@ -53,11 +57,11 @@ def run_client(script: str, preload: str | Path, ledger: Path | None, **variable
     return Ended(done.returncode, done.stdout, done.stderr, events, inodes)
 
 
-def run_on_board(script: str, preload: Path, folder: Path, chip: str = "rk3588", **variables: str) -> Ended:
-    """Run the script on the virtual board; it must end well."""
-    ended = run_client(script, preload, folder / "ledger.jsonl", REUSEBENCH_BOARD=chip, **variables)
-    assert ended.code == 0, ended.errors
-    return ended
+class RunOnBoard(Protocol):
+    """Runs a script on the virtual board (tests/targets/conftest.py)."""
+
+    def __call__(self, script: str, chip: str = ..., faults: str = ...) -> Ended:
+        """Return how it ended."""
 
 
 def read_ledger(path: Path | None) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Uses Rockchip's library by its C API, small and plain: what the tests of the virtual board run on it.
 
-The project's own binding is runtimes/rknn; this one stands apart from it, so that either can be wrong alone.
+The project's own binding is runtimes/rknn; this one shares nothing with it, so that either can be wrong alone.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Context:
         return other
 
     def sizes(self) -> tuple[int, ...]:
-        """Return the bytes of weights, of internal tensors and of all NPU memory, as the library says."""
+        """Return the bytes of weights, of internal tensors and of all NPU memory, as the library reports."""
         buffer = c.create_string_buffer(64)
         _LIBRARY.rknn_query(self.handle, _SIZES, buffer, 64)
         return struct.unpack_from("IIQ", buffer.raw)
@@ -108,18 +108,18 @@ class Context:
         _LIBRARY.rknn_query(self.handle, _COUNTS, counts, 8)
         kind = (_NATIVE_INPUT if inputs else _NATIVE_OUTPUT) if native else _INPUT if inputs else _OUTPUT
         tensors = [Attributes(index=index) for index in range(counts[0 if inputs else 1])]
-        for each in tensors:
-            _LIBRARY.rknn_query(self.handle, kind, c.byref(each), c.sizeof(each))
+        for tensor in tensors:
+            _LIBRARY.rknn_query(self.handle, kind, c.byref(tensor), c.sizeof(tensor))
         return tensors
 
     def run(self) -> int:
         """Set all inputs to zero and infer."""
         tensors = self.tensors(inputs=True)
         inputs = (Input * len(tensors))()
-        for index, each in enumerate(tensors):
-            buffer = c.create_string_buffer(each.elements)
+        for index, tensor in enumerate(tensors):
+            buffer = c.create_string_buffer(tensor.elements)
             self._inputs.append(buffer)
-            inputs[index] = Input(index, c.addressof(buffer), each.elements, 0, 3, 1)
+            inputs[index] = Input(index, c.addressof(buffer), tensor.elements, 0, 3, 1)
         return call("rknn_inputs_set", self.handle, len(tensors), inputs) or self.infer()
 
     def infer(self) -> int:
@@ -129,9 +129,9 @@ class Context:
     def set_io(self) -> list[c._Pointer[TensorMemory]]:
         """Give every input and output memory in its native form, which is all that the mini runtime has."""
         memories = []
-        for each in [*self.tensors(inputs=True, native=True), *self.tensors(inputs=False, native=True)]:
-            memory = _LIBRARY.rknn_create_mem(self.handle, c.c_uint32(each.size_with_stride or each.size))
-            call("rknn_set_io_mem", self.handle, memory, c.byref(each))
+        for tensor in [*self.tensors(inputs=True, native=True), *self.tensors(inputs=False, native=True)]:
+            memory = _LIBRARY.rknn_create_mem(self.handle, c.c_uint32(tensor.size_with_stride or tensor.size))
+            call("rknn_set_io_mem", self.handle, memory, c.byref(tensor))
             memories.append(memory)
         return memories
 

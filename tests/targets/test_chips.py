@@ -1,18 +1,24 @@
-"""The table of chips."""
+"""The table of chips, and what a file of Rockchip's runtime is for."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from targets.chips import CHIPS, chip_of_this_machine, playable_chips
+from targets.errors import TargetError
+from targets.rknn_library import architecture_of, architecture_of_this_python, read_library
+from tests.targets.library_files import write_library
 
 
-def test_every_chip_is_under_its_name() -> None:
-    """And has at least one core and one architecture."""
+def test_the_table_of_chips(tmp_path: Path) -> None:
+    """Every chip is under its name, and has cores and architectures; the mini runtime is for the small ones."""
     assert all(name == chip.name and chip.npu_cores and chip.architectures for name, chip in CHIPS.items())
     assert set(playable_chips()) < set(CHIPS)
+    assert read_library(write_library(tmp_path / "a", "librknnmrt")).chips() == ["rv1103", "rv1106"]
+    assert "rk3588" in read_library(write_library(tmp_path / "b", "librknnrt")).chips()
 
 
 @pytest.mark.parametrize(
@@ -24,14 +30,46 @@ def test_every_chip_is_under_its_name() -> None:
         (b"raspberrypi,5-model-b\0brcm,bcm2712\0", None),
         (b"\xff\0", None),
         (b"", None),
+        # A PC has no device tree.
+        (None, None),
     ],
 )
-def test_the_chip_of_a_board(tmp_path: Path, compatible: bytes, chip: str | None) -> None:
-    """From the names that the device tree has for it, the most exact first."""
-    (tmp_path / "compatible").write_bytes(compatible)
+def test_the_chip_of_a_board(tmp_path: Path, compatible: bytes | None, chip: str | None) -> None:
+    """From its names in the device tree, the most exact first."""
+    if compatible is not None:
+        (tmp_path / "compatible").write_bytes(compatible)
     assert chip_of_this_machine(tmp_path / "compatible") == chip
 
 
-def test_a_machine_without_a_device_tree(tmp_path: Path) -> None:
-    """A PC has no such chip."""
-    assert chip_of_this_machine(tmp_path / "none") is None
+@pytest.mark.parametrize(
+    ("kind", "version", "architecture"),
+    [("librknnrt", "1.6.0", "armhf"), ("librknnrt", "2.0.0b0", "aarch64"), ("librknnmrt", "2.3.2", "armhf")],
+)
+def test_a_library_file(tmp_path: Path, kind: str, version: str, architecture: str) -> None:
+    """Its kind, version and architecture; the name of the file does not matter."""
+    path = write_library(tmp_path / "any name", kind, version, architecture)
+    library = read_library(path)
+    assert (library.kind, library.version, library.architecture) == (kind, version, architecture)
+    assert architecture_of(path) == architecture
+
+
+def test_files_that_are_no_library(tmp_path: Path) -> None:
+    """None, a folder, an empty file, a text, a library for another processor, and a program: a sentence for each."""
+    text, empty = tmp_path / "text", tmp_path / "empty"
+    text.write_text("librknnrt version: 1.6.0 (")
+    empty.touch()
+    no_library = "it is no shared library for armhf, aarch64, x86_64"
+    sentences = {
+        tmp_path / "none": r"--rknn-library .*/none: No such file or directory\. Give",
+        tmp_path: "Is a directory",
+        empty: no_library,
+        text: no_library,
+        write_library(tmp_path / "other", architecture="mips"): no_library,
+        Path(sys.executable): "has no version of RKNN's in it",
+    }
+    for path, sentence in sentences.items():
+        with pytest.raises(TargetError, match=sentence):
+            read_library(path)
+    assert architecture_of(tmp_path) is None
+    assert architecture_of(text) is None
+    assert architecture_of_this_python() is not None

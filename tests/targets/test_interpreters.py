@@ -1,4 +1,4 @@
-"""Which Python has which runtime, asked without importing it."""
+"""Which Python has which runtime, without importing it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from models.megengine.environment import MEGENGINE
 from runtimes import find_runtime
 from targets import interpreters
-from targets.interpreters import finds_runtime, python_with, refusal
+from targets.interpreters import finds_runtime, python_with
 from tests.support import own_environment
 
 _ONNXRUNTIME = find_runtime("onnxruntime")
@@ -19,48 +19,36 @@ _MEGENGINE_LITE = find_runtime("megengine_lite")
 _BROKEN = replace(_ONNXRUNTIME, module="broken_module")
 
 
-def test_this_interpreter_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment of its own is for what is not here."""
+def test_this_interpreter_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An environment of its own is for a runtime that is not here."""
     assert python_with(_ONNXRUNTIME) == sys.executable
     monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"onnxruntime": own_environment(Path("/own/python"))})
     assert python_with(_ONNXRUNTIME) == sys.executable
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     assert python_with(_ONNXRUNTIME) == "/own/python"
     assert python_with(find_runtime("rknn")) is None
-
-
-def test_an_environment_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With an empty cache MegEngine Lite is nowhere."""
+    monkeypatch.undo()
+    # With an empty cache MegEngine Lite is nowhere.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     assert python_with(_MEGENGINE_LITE) is None
 
 
 def test_megengine_lite_in_its_environment() -> None:
-    """The interpreter that models names has the runtime."""
+    """The interpreter of the environment has the runtime."""
     if not MEGENGINE.installed():
         pytest.skip("MegEngine is not installed: reusebench models install megengine")
     assert finds_runtime(str(MEGENGINE.python()), _MEGENGINE_LITE)
     assert python_with(_MEGENGINE_LITE) is not None
 
 
-def test_an_interpreter_is_asked_for_the_module(tmp_path: Path) -> None:
-    """Its answer is found without importing: a module that fails when it is imported is there all the same."""
+def test_a_module_is_looked_up_and_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that fails when it is imported is there all the same; one in the current folder is not, for the driver."""
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n', encoding="utf-8")
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
     python.chmod(0o755)
     assert not finds_runtime(str(python), _BROKEN)
-    (tmp_path / "broken_module.py").write_text("raise RuntimeError", encoding="utf-8")
+    (tmp_path / "broken_module.py").write_text("raise RuntimeError")
     assert finds_runtime(str(python), _BROKEN)
-
-
-def test_the_folder_where_the_user_stands_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver runs elsewhere, and would not find there what is found here."""
-    (tmp_path / "broken_module.py").touch()
     monkeypatch.chdir(tmp_path)
     assert not finds_runtime(sys.executable, _BROKEN)
-
-
-def test_this_interpreter_runs_the_driver() -> None:
-    """Of one that does not there are tests with --target."""
-    assert refusal(sys.executable) is None

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def _failure(run: Run) -> Failure:
 
 
 def _script(tmp_path: Path, body: str) -> Target:
-    """Return a target whose process is this script; it can `send` a message and `read` the next line."""
+    """Return a target whose process is this script, in that folder; it can `send` a message and `read` a line."""
     path = tmp_path / "script.py"
     opening = "import json, os, signal, sys, time\n"
     opening += "read = lambda: sys.stdin.readline().strip()\n"
@@ -83,17 +83,39 @@ def _script(tmp_path: Path, body: str) -> Target:
     opening += "def barrier(phase, context=None, **data):\n"
     opening += "    send(event='barrier', phase=phase, context=context, at_ns=time.monotonic_ns(), data=data)\n"
     path.write_text(opening + body)
-    return Target("script", (sys.executable, str(path)))
+    return Target("script", (sys.executable, str(path)), folder=tmp_path)
 
 
 # The order of things
 
 
-def test_barriers_stand_in_the_order_of_the_steps() -> None:
-    """There is one per step, and one more for the trim after the steady phase; each has what its step gave."""
-    plan = make_plan("full_dup", "plain", contexts=3)
-    run = walk(plan)
+class _Announced(StubListener):
+    """Keeps the steps that were announced."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def step(self, step: Step) -> None:
+        """Keep it."""
+        self.steps.append(step)
+
+
+def test_a_walk(tmp_path: Path) -> None:
+    """A barrier ends every announced step, with its data; while memory is read there the process does nothing."""
+    log = tmp_path / "log"
+    log.touch()
+
+    def look(_: int) -> list[str]:
+        before = log.read_text().splitlines()
+        time.sleep(0.02)
+        assert log.read_text().splitlines() == before
+        return before
+
+    plan = make_plan("full_dup", f"log={log}", contexts=2)
+    observer, listener = StubObserver(look), _Announced()
+    run = walk(plan, observer=observer, listener=listener)
     assert run.failure is None
+    assert listener.steps == list(plan.steps())
     steps = list(plan.steps())
     steps.insert(steps.index(Step("steady")) + 1, Step("trimmed"))
     assert _steps(run) == steps
@@ -106,44 +128,15 @@ def test_barriers_stand_in_the_order_of_the_steps() -> None:
     assert data[Step("context", 1)].account == ACCOUNT
     first, steady = data[Step("first_inference", 0)], data[Step("steady")]
     assert first.latency_ns > 0
-    assert steady.digests == (first.digest,) * 3
-    assert [len(latencies) for latencies in steady.latencies_ns] == [plan.rounds] * 3
+    assert steady.digests == (first.digest,) * 2
+    assert [len(latencies) for latencies in steady.latencies_ns] == [plan.rounds] * 2
     assert steady.elapsed_ns >= max(map(sum, steady.latencies_ns)) / plan.cores
     # The driver's own answer on this C library marks what follows.
     marks = [reading.malloc_trimmed for reading in run.barriers]
-    assert marks == [False] * 8 + [data[Step("trimmed")].trimmed] * 4
-
-
-def test_every_step_is_announced_before_it_begins() -> None:
-    """Whoever shows progress knows what is under way, also when it fails."""
-    plan = make_plan("full_dup", "raise@infer0", contexts=2)
-    announced: list[Step] = []
-
-    class Announced(StubListener):
-        def step(self, step: Step) -> None:
-            announced.append(step)
-
-    walk(plan, listener=Announced())
-    assert announced == list(plan.steps())[:4]
-
-
-def test_the_process_stands_still_while_it_is_read(tmp_path: Path) -> None:
-    """At a barrier exactly the steps before it are done, however long the reading takes."""
-    log = tmp_path / "log"
-    log.touch()
-
-    def look(_: int) -> list[str]:
-        before = log.read_text().splitlines()
-        time.sleep(0.02)
-        assert log.read_text().splitlines() == before
-        return before
-
-    plan = make_plan("full_dup", f"log={log}", contexts=2)
-    observer = StubObserver(look)
-    run = walk(plan, observer=observer)
+    assert marks == [False] * 6 + [data[Step("trimmed")].trimmed] * 3
     done: dict[Step, list[str]] = {}
     known = 0
-    for step, lines in zip(_steps(run), observer.answers):
+    for step, lines in zip(steps, observer.answers):
         done[step] = sorted(lines[known:])
         known = len(lines)
     assert done == {
@@ -159,26 +152,28 @@ def test_the_process_stands_still_while_it_is_read(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("has_trim", [True, False])
-def test_trimming_disturbs_nothing_that_is_read_as_allocated(tmp_path: Path, has_trim: bool) -> None:
-    """The process is told to trim only after the steady reading; what is read later is marked, if it was trimmed."""
-    log = tmp_path / "commands"
-    target = _script(
-        tmp_path,
-        f"""
+#: A process that walks a plan of one context; `steady` is what it does in the steady phase.
+_ONE_CONTEXT = """
+commands = open("commands", "a", buffering=1)
 def command():
     line = read()
-    with open({str(log)!r}, "a") as log:
-        log.write(line[:6] + " ")
+    commands.write(line[:6] + chr(10))
     return line
 command()
 for phase, context in (("imported", None), ("context", 0), ("first_inference", 0), ("steady", None), ("destroy", 0)):
-    barrier(phase, context, latency_ns=1)
+    if phase == "steady":
+        {steady}
+    barrier(phase, context, latency_ns={latency_ns})
     while command() == "trim":
-        barrier("trimmed", trimmed={has_trim})
-""",
-    )
-    observer = StubObserver(lambda _: log.read_text().split().count("trim"))
+        barrier("trimmed", trimmed={trimmed})
+"""
+
+
+@pytest.mark.parametrize("has_trim", [True, False])
+def test_trimming_disturbs_nothing_that_is_read_as_allocated(tmp_path: Path, has_trim: bool) -> None:
+    """The process is to trim only after the steady reading; what is read later is marked, if it was trimmed."""
+    target = _script(tmp_path, _ONE_CONTEXT.format(steady="pass", latency_ns=1, trimmed=has_trim))
+    observer = StubObserver(lambda _: (tmp_path / "commands").read_text().split().count("trim"))
     run = walk(make_plan("no_reuse", "plain", contexts=1), target, observer)
     assert [reading.phase for reading in run.barriers][3:5] == ["steady", "trimmed"]
     assert observer.answers == [0, 0, 0, 0, 1, 1]
@@ -186,12 +181,12 @@ for phase, context in (("imported", None), ("context", 0), ("first_inference", 0
 
 
 def test_the_command_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first line is the plan as JSON; a target's variables are added to the harness's, or stand in their place."""
+    """The first line is the plan as JSON; a target's variables are added to the harness's, or replace them."""
     monkeypatch.setenv("REUSEBENCH_TEST_KEPT", "kept")
     monkeypatch.setenv("REUSEBENCH_TEST_CHANGED", "before")
     body = "open('received', 'w').write(json.dumps([read(), dict(os.environ)]))"
     environment = {"REUSEBENCH_TEST_CHANGED": "after", "REUSEBENCH_TEST_ADDED": "added"}
-    target = replace(_script(tmp_path, body), environment=environment, folder=tmp_path)
+    target = replace(_script(tmp_path, body), environment=environment)
     plan = make_plan("full_dup", "plain", contexts=2)
     walk(plan, target)
     line, variables = json.loads((tmp_path / "received").read_text())
@@ -205,18 +200,8 @@ def test_the_command_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "REUSEBENCH_TEST_ADDED" not in os.environ
 
 
-@pytest.mark.parametrize("script", ["plain", "raise@infer0"])
-def test_the_observer_is_attached_for_as_long_as_the_process_lives(script: str) -> None:
-    """It samples while a step is under way, and is detached also when the process fails."""
-    observer = StubObserver(lambda pid: Path(f"/proc/{pid}").exists())
-    run = walk(make_plan("full_dup", script), observer=observer)
-    assert observer.answers == [True] * len(run.barriers)
-    assert observer.samples >= len(run.barriers)
-    assert not observer.attached
-
-
 def test_what_a_runtime_prints_does_not_reach_the_protocol() -> None:
-    """A runtime that writes to standard output stands in the last words, and the walk goes on."""
+    """A runtime that writes to standard output is in the last words, and the walk goes on."""
     failure = _failure(walk(make_plan("full_dup", "print@load0;print@infer0;raise@infer1")))
     assert (failure.phase, failure.context) == ("first_inference", 1)
     assert failure.last_words.count("printed by the runtime") >= 2
@@ -238,14 +223,11 @@ def _signal(name: str) -> Message:
     ("script", "kind", "step", "message"),
     [
         ("raise@load0", "failed", Step("context", 0), _RAISED),
-        ("raise@infer1", "failed", Step("first_inference", 1), _RAISED),
         ("raise@outputs2", "failed", Step("steady"), _RAISED),
         ("raise@destroy0", "failed", Step("destroy", 1), _RAISED),
         ("memory@load0", "out_of_memory", Step("context", 0), _NO_MEMORY),
-        ("memory@infer0", "out_of_memory", Step("first_inference", 0), _NO_MEMORY),
         ("not_supported@dup0", "not_supported", Step("context", 1), _TEXT),
         ("signal9@infer1", "crashed", Step("first_inference", 1), _signal("SIGKILL")),
-        ("signal11@load0", "crashed", Step("context", 0), _signal("SIGSEGV")),
         ("abort@outputs3", "crashed", Step("steady"), _signal("SIGABRT")),
         ("abort@destroy1", "crashed", Step("destroy", 0), _signal("SIGABRT")),
         ("exit3@dup0", "crashed", Step("context", 1), Message("process_exited", {"code": 3})),
@@ -253,25 +235,21 @@ def _signal(name: str) -> Message:
     ],
 )
 def test_a_failure_is_a_result(script: str, kind: str, step: Step, message: Message) -> None:
-    """Its kind, its step and its message are kept, and so are the barriers before it; an abort keeps its words."""
+    """Its kind, step, message and last words are kept, and the barriers before it; the observer is detached."""
     plan = make_plan("full_dup", script)
-    observer = StubObserver()
-    run = walk(plan, observer=observer)
+    observer, listener = StubObserver(lambda pid: Path(f"/proc/{pid}").exists()), _Announced()
+    run = walk(plan, observer=observer, listener=listener)
     failure = _failure(run)
     assert kind in OUTCOMES
     assert (failure.kind, failure.phase, failure.context, failure.message) == (kind, *step, message)
     assert failure.last_words.startswith("terminate called" if "abort" in script else "")
     done = list(plan.steps())[: list(plan.steps()).index(step)]
     assert [passed for passed in _steps(run) if passed.phase != "trimmed"] == done
+    assert listener.steps == [*done, step]
+    assert observer.answers == [True] * len(run.barriers)
+    assert observer.samples >= len(run.barriers)
+    assert not observer.attached
     assert _is_gone(observer.pid)
-
-
-def test_last_words_are_the_end_of_standard_error(tmp_path: Path) -> None:
-    """Of much that was written the end is kept, without colours, and broken characters do not matter."""
-    body = "sys.stderr.buffer.write(b'\\x1b[1;31mfirst\\x1b[m ' + b'.' * 100_000 + b' \\xff \\x1b[31mlast\\x1b[0m\\n')"
-    failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
-    assert failure.last_words.endswith(". \ufffd last")
-    assert len(failure.last_words) < 5000
 
 
 @pytest.mark.parametrize(
@@ -303,22 +281,13 @@ def test_rounds_that_take_long_are_no_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency_s: int, is_hang: bool
 ) -> None:
     """The steady phase has as much more time as its rounds need by what the first inferences took, twice over."""
-    started = tmp_path / "started"
-    target = _script(
-        tmp_path,
-        f"""
-read()
-for phase, context in (("imported", None), ("context", 0), ("first_inference", 0), ("steady", None), ("destroy", 0)):
-    if phase == "steady":
-        open({str(started)!r}, "w").write("rounds")
-        while {is_hang} or not os.path.exists({str(tmp_path / "passed")!r}):
-            time.sleep(0.001)
-    barrier(phase, context, latency_ns={latency_s * 10**9})
-    while read() == "trim":
-        barrier("trimmed", trimmed=True)
-""",
-    )
-    run = walk(make_plan("no_reuse", "plain", contexts=1), target, Clock(monkeypatch, started, "rounds"))
+    steady = f"""
+        open("started", "w").write("rounds")
+        while {is_hang} or not os.path.exists("passed"):
+            time.sleep(0.001)"""
+    body = _ONE_CONTEXT.format(steady=steady.strip(), latency_ns=latency_s * 10**9, trimmed=True)
+    clock = Clock(monkeypatch, tmp_path / "started", "rounds")
+    run = walk(make_plan("no_reuse", "plain", contexts=1), _script(tmp_path, body), clock)
     assert (run.failure.kind if run.failure else None) == ("hung" if is_hang else None)
 
 
@@ -336,10 +305,8 @@ def test_children_of_the_process_go_with_it(tmp_path: Path, script: str, kind: s
 _HALF_A_FAILURE = '{"event": "failure", "phase": "steady", "context": 0, "kind": "failed", "message": {"values": {}}}'
 
 
-@pytest.mark.parametrize(
-    "garbage", ["Segmentation fault", "{}", "[1]", '{"event": "failure"}', _HALF_A_FAILURE, "\\xff"]
-)
-def test_a_process_that_talks_nonsense_has_failed(tmp_path: Path, garbage: str) -> None:
+@pytest.mark.parametrize("garbage", ["Segmentation fault", "{}", _HALF_A_FAILURE, "\\xff"])
+def test_a_process_that_writes_nonsense_has_failed(tmp_path: Path, garbage: str) -> None:
     """A line that is not of the protocol is quoted, and is no traceback in the harness."""
     body = f"read(); barrier('imported'); read(); os.write(1, b'''{garbage}\\n'''); read()"
     failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
@@ -349,23 +316,41 @@ def test_a_process_that_talks_nonsense_has_failed(tmp_path: Path, garbage: str) 
     assert garbage.strip("\\xf") in str(failure.message)
 
 
-def test_a_process_that_leaves_in_the_middle_of_a_message_has_crashed(tmp_path: Path) -> None:
-    """Half a line is not taken for a message."""
-    body = "read(); sys.stdout.write('{\"event\"'); sys.exit(4)"
+_LAST_WORDS = "sys.stderr.buffer.write(b'\\x1b[1;31mred\\x1b[m ' + b'.' * 9999 + b' \\xff \\x1b[31mlast\\x1b[0m\\n')"
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "last_words"),
+    [
+        pytest.param(
+            "read(); sys.stdout.write('{\"event\"'); sys.exit(4)",
+            Message("process_exited", {"code": 4}),
+            "",
+            id="in the middle of a message",
+        ),
+        pytest.param(
+            _LAST_WORDS,
+            Message("process_exited", {"code": 0}),
+            ". \ufffd last",
+            id="with last words, of which the end is kept without colours",
+        ),
+        pytest.param("os.close(1); time.sleep(600)", _signal("SIGKILL"), "", id="only when it is ended"),
+    ],
+)
+def test_a_process_that_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: Message, last_words: str
+) -> None:
+    """Before the first barrier it has crashed; one that has closed its pipe and stays is ended after a while."""
+    if "sleep" in body:
+        monkeypatch.setattr(measured_process, "_LEAVE_S", 0.1)
     failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
-    assert (failure.kind, failure.phase) == ("crashed", "imported")
-    assert failure.message == Message("process_exited", {"code": 4})
-
-
-def test_a_process_that_does_not_leave_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has closed its pipe and stays is ended after a while, and the harness goes on."""
-    monkeypatch.setattr(measured_process, "_LEAVE_S", 0.1)
-    failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, "os.close(1); time.sleep(600)")))
-    assert (failure.kind, failure.message) == ("crashed", _signal("SIGKILL"))
+    assert (failure.kind, failure.phase, failure.message) == ("crashed", "imported", message)
+    assert failure.last_words.endswith(last_words)
+    assert len(failure.last_words) < 5000
 
 
 def test_a_process_killed_while_it_is_read_is_a_result() -> None:
-    """The kernel, or a user, may end a process that stands at a barrier: it cannot be read any more."""
+    """The kernel, or a user, may end a process that waits at a barrier: it cannot be read any more."""
 
     class Killer(Observer):
         readings = 0
@@ -385,7 +370,7 @@ def test_a_process_killed_while_it_is_read_is_a_result() -> None:
 
 
 def test_an_allocation_that_fails_is_out_of_memory(mobile_model: Path) -> None:
-    """A real process whose address space is full says so in words, whichever allocation fails first."""
+    """A real process whose address space is full fails in words, whichever allocation fails first."""
 
     def limit(pid: int) -> None:
         size_bytes = psutil.Process(pid).memory_info().vms
@@ -413,17 +398,11 @@ def test_interrupting_the_harness_ends_the_process() -> None:
 
 @pytest.mark.parametrize("barriers", [1, 2])
 def test_a_process_ends_when_the_harness_is_gone(barriers: int) -> None:
-    """The driver does not wait at a barrier for a command that nobody will give."""
+    """The driver does not wait at a barrier for a command that never comes."""
     command = {"command": "run", "runtime": "scripted", "plan": make_plan("full_dup", "plain").to_json()}
-    commands = json.dumps(command) + "\n" + "go\n" * (barriers - 1)
+    commands = (json.dumps(command) + "\n" + "go\n" * (barriers - 1)).encode()
     done = subprocess.run(
-        SCRIPTED.command,
-        cwd=CHECKOUT,
-        input=commands,
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT_S,
-        check=False,
+        SCRIPTED.command, cwd=CHECKOUT, input=commands, capture_output=True, timeout=TIME_LIMIT_S, check=False
     )
     assert done.returncode == 1
     assert [json.loads(line)["phase"] for line in done.stdout.splitlines()] == ["imported", "context"][:barriers]
@@ -431,51 +410,38 @@ def test_a_process_ends_when_the_harness_is_gone(barriers: int) -> None:
 
 # Preparing
 
-#: Prepares the models of a plan.
-_Prepare = Callable[[Plan], Plan]
 
-
-@pytest.fixture
-def prepare(tmp_path: Path) -> _Prepare:
-    """Return a function that prepares the models of a plan."""
-
-    def prepared(plan: Plan) -> Plan:
-        result = prepare_models(SCRIPTED, plan, tmp_path, TIME_LIMIT_S)
-        assert isinstance(result, Plan)
-        return result
-
+def _prepared(plan: Plan, folder: Path) -> Plan:
+    """Return the plan with its models prepared."""
+    prepared = prepare_models(SCRIPTED, plan, folder, TIME_LIMIT_S)
+    assert isinstance(prepared, Plan)
     return prepared
 
 
-def test_only_models_whose_weights_are_shared_are_prepared(tmp_path: Path, prepare: _Prepare) -> None:
+def test_only_models_whose_weights_are_shared_are_prepared(tmp_path: Path) -> None:
     """A plan without dups starts no process at all; of several models each is prepared once."""
     plain = make_plan("no_reuse", "abort@prepare0")
-    assert prepare(plain) == plain
+    assert _prepared(plain, tmp_path) == plain
     logs = [f"log={tmp_path / name}" for name in "ab"]
-    plan = prepare(make_plan("partial_dup", *logs, streams=3))
+    plan = _prepared(make_plan("partial_dup", *logs, streams=3), tmp_path)
     assert [model.prepared for model in plan.models] == logs
     assert (tmp_path / "a").read_text() == "prepare0\n"
     assert (tmp_path / "b").read_text() == "prepare1\n"
 
 
-def test_dups_use_what_was_prepared(tmp_path: Path, prepare: _Prepare) -> None:
-    """The source of dups is loaded from the prepared file, a context without dups from the model."""
+def test_prepared_models_are_loaded(tmp_path: Path) -> None:
+    """For dups and shared weights, of which the master comes first; a context without dups has the model itself."""
     log = tmp_path / "log"
     for scenario in ("full_dup", "shared_context"):
-        assert walk(prepare(make_plan(scenario, f"log={log}"))).failure is None
+        assert walk(_prepared(make_plan(scenario, f"log={log}"), tmp_path)).failure is None
     words = [line for line in log.read_text().splitlines() if "load" in line or "dup" in line or "shared" in line]
     assert words == ["load_prepared0", "dup0", "load0", "shared_context0"]
-
-
-def test_resolutions_that_share_weights_are_prepared(tmp_path: Path, prepare: _Prepare) -> None:
-    """All models whose weights are shared are, and a context over another's weights is made after its master."""
-    logs = [f"log={tmp_path / name}" for name in "ab"]
-    plan = prepare(make_plan("shared_weights", *logs))
-    assert [model.prepared for model in plan.models] == logs
+    resolutions = [f"log={tmp_path / name}" for name in ("first", "second")]
+    plan = _prepared(make_plan("shared_weights", *resolutions), tmp_path)
+    assert [model.prepared for model in plan.models] == resolutions
     assert walk(plan).failure is None
-    first, second = ((tmp_path / name).read_text().splitlines() for name in "ab")
-    assert "load_prepared0" in first
-    assert "share_weights0" in second
+    assert "load_prepared0" in (tmp_path / "first").read_text().splitlines()
+    assert "share_weights0" in (tmp_path / "second").read_text().splitlines()
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_every_signal_has_a_sentence() -> None:
 
 
 def test_a_failure_as_a_sentence() -> None:
-    """Kind, phase and context stand before what happened, in every language; what is stored of it comes back."""
+    """Kind, phase and context come before what happened, in every language; what is stored of it comes back."""
     failure = Failure("out_of_memory", "context", 3, Message("text", {"text": "an allocation failed"}))
     assert str(failure) == "out of memory in phase 'context 3': an allocation failed"
     assert "内存不足" in failure.sentence("zh-CN")

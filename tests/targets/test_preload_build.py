@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cache import CacheError
 from targets.errors import TargetError
 from targets.folders import root
 from targets.preload import build
@@ -17,81 +18,80 @@ from targets.rknn_library import architecture_of, architecture_of_this_python
 
 _OWN = architecture_of_this_python() or ""
 
-
-@pytest.fixture(autouse=True)
-def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is built in the cache of these tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def test_it_is_compiled_once(compiler: Compiler) -> None:
-    """A second time nothing is done, in no time."""
+@pytest.fixture
+def source(compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the one source of a library that is quick to compile, in place of the project's."""
     assert compiler
-    said: list[str] = []
+    source = tmp_path / "sources" / "small.c"
+    source.parent.mkdir()
+    source.write_text("int answer;\n")
+    shutil.copy(Path(build.__file__).with_name("uclibc.c"), source.parent)
+    monkeypatch.setattr(build, "_SOURCES", source.parent)
+    return source
+
+
+def test_a_library_is_compiled_once_for_its_sources(source: Path) -> None:
+    """A changed source gives another one; the one before stays, for processes that are about to load it."""
+    steps: list[str] = []
     assert not is_built(_OWN)
-    ensure_preload(_OWN, said.append)
+    ensure_preload(_OWN, steps.append)
     assert is_built(_OWN)
-    ensure_preload(_OWN, said.append)
-    assert said == [f"compiling the preload library for {_OWN}"]
-    assert architecture_of(preload_library(_OWN)) == _OWN
+    ensure_preload(_OWN, steps.append)
+    assert steps == [f"compiling the preload library for {_OWN}"]
+    library = preload_library(_OWN)
+    assert architecture_of(library) == _OWN
     assert sorted(path.name for path in root().iterdir()) == [".lock", "preload"]
-
-
-def test_a_changed_source_is_another_library(
-    compiler: Compiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The one before stays, for processes that are about to load it."""
-    assert compiler
-    shutil.copytree(Path(build.__file__).parent, tmp_path / "sources", ignore=shutil.ignore_patterns("*.py*"))
-    monkeypatch.setattr(build, "_SOURCES", tmp_path / "sources")
-    build._digest.cache_clear()
-    ensure_preload(_OWN, lambda _: None)
-    before = preload_library(_OWN)
-    with (tmp_path / "sources/ledger.c").open("a") as source:
-        source.write("/* changed */\n")
-    build._digest.cache_clear()
+    source.write_text("int changed;\n")
     assert not is_built(_OWN)
-    ensure_preload(_OWN, lambda _: None)
+    ensure_preload(_OWN, steps.append)
     assert is_built(_OWN)
-    assert before.is_file()
-    build._digest.cache_clear()
+    assert library.is_file()
+    assert preload_library(_OWN) != library
 
 
-def test_a_source_that_does_not_compile_leaves_nothing(
-    compiler: Compiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_source_that_does_not_compile_leaves_nothing(source: Path) -> None:
     """The sentence has the compiler's last line."""
-    assert compiler
-    (tmp_path / "bad.c").write_text("#error this is wrong\n", encoding="ascii")
-    monkeypatch.setattr(build, "_SOURCES", tmp_path)
-    build._digest.cache_clear()
+    source.write_text("#error this is wrong\n")
     with pytest.raises(TargetError, match="could not compile the preload library: "):
         ensure_preload(_OWN, lambda _: None)
-    assert not is_built(_OWN)
-    build._digest.cache_clear()
+    assert [path.name for path in root().iterdir()] == [".lock"]
+
+
+def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence has the folder and the variable."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    with pytest.raises(CacheError, match=r"cannot write /proc/nowhere/reusebench/vboard.*XDG_CACHE_HOME"):
+        ensure_preload(_OWN, lambda _: None)
+
+
+def _program(path: Path, script: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
 
 
 def test_a_fetched_compiler_compiles_for_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So that it need not be fetched again for another architecture."""
+    zig = Compiler((str(_program(tmp_path / "zig", 'while [ "$1" != -o ]; do shift; done; touch "$2"')),))
     fetched = []
-    script = tmp_path / "zig"
-    script.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done; touch "$2"\n', encoding="ascii")
-    script.chmod(0o755)
 
-    def fetch(_folder: Path, _say: object) -> object:
-        fetched.append(1)
-        return lambda _architecture: Compiler((str(script),))
+    def fetch(_folder: Path, _show_step: object) -> object:
+        fetched.append(zig)
+        return lambda _architecture: zig
 
     monkeypatch.setattr(build, "find_compiler", lambda _: None)
     monkeypatch.setattr(build, "fetch_compiler", fetch)
     for architecture in ("armhf", "aarch64", "x86_64"):
         ensure_preload(architecture, lambda _: None)
-    assert fetched == [1]
+    assert fetched == [zig]
     assert (uclibc_folder("armhf") / "libc.so.0").is_file()
     assert not uclibc_folder("aarch64").exists()
 
 
-def test_compilers_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_compilers_have_known_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Debian's cross compilers, and any C compiler for this machine's own architecture."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_compiler("armhf") is None
@@ -104,10 +104,8 @@ def test_compilers_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_a_compiler_that_cannot_be_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The sentence has pip's reason and the package to install by hand."""
-    script = tmp_path / "python"
-    script.write_text("#!/bin/sh\necho 'No module named pip' >&2\nexit 1\n", encoding="ascii")
-    script.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(script))
+    python = _program(tmp_path / "python", "echo 'No module named pip' >&2; exit 1")
+    monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(
         TargetError, match=r"pip could not install ziglang \(No module named pip\)\. Install one \(Debian"
     ):

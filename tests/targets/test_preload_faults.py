@@ -6,44 +6,35 @@ from pathlib import Path
 
 import pytest
 
-from tests.targets.preload_support import live_bytes, run_client, run_on_board
+from tests.targets.preload_support import RunOnBoard, live_bytes, run_client
 
 _ATTEMPTS = """
-    npu = Npu()
-    def attempt(call):
-        try: return call() and "ok"
-        except OSError as error: return errno.errorcode[error.errno]
+def attempt(call):
+    try: return call() and "ok"
+    except OSError as error: return errno.errorcode[error.errno]
+npu = Npu()
 """
 
 
-def test_no_device(preload: Path, tmp_path: Path) -> None:
+def test_no_device(on_board: RunOnBoard) -> None:
     """The NPU's device cannot be opened; other devices of the board can."""
     script = """
         Heap().allocate(1)
         try: Npu()
         except FileNotFoundError as error: print(error.filename)
     """
-    assert run_on_board(script, preload, tmp_path, REUSEBENCH_FAULTS="no-device").output == "/dev/rknpu\n"
+    assert on_board(script, faults="no-device").output == "/dev/rknpu\n"
 
 
-def test_an_old_driver(preload: Path, tmp_path: Path) -> None:
-    """The driver says the version that was asked for."""
-    ended = run_on_board("print(Npu().action(1))", preload, tmp_path, REUSEBENCH_FAULTS="driver=0.7.2")
-    assert ended.output == "702\n"
-
-
-def test_memory_runs_out(preload: Path, tmp_path: Path) -> None:
-    """A buffer that would take the live total over the limit is not made, and makes room when others have gone."""
-    script = (
-        _ATTEMPTS
-        + """
-    first = npu.create(8192)
-    print(attempt(lambda: npu.create(4097)), attempt(lambda: npu.create(4096)), attempt(lambda: Heap().allocate(1)))
-    npu.free(first)
-    print(attempt(lambda: npu.create(8192)))
-    """
-    )
-    ended = run_on_board(script, preload, tmp_path, REUSEBENCH_FAULTS="enomem-after=12288")
+def test_memory_runs_out(on_board: RunOnBoard) -> None:
+    """A buffer that would take the live total over the limit is not made; room comes back when others have gone."""
+    script = """
+first = npu.create(8192)
+print(attempt(lambda: npu.create(4097)), attempt(lambda: npu.create(4096)), attempt(lambda: Heap().allocate(1)))
+npu.free(first)
+print(attempt(lambda: npu.create(8192)))
+"""
+    ended = on_board(_ATTEMPTS + script, faults="enomem-after=12288")
     assert ended.output.split() == ["ENOMEM", "ok", "ENOMEM", "ok"]
     assert [event["fault"] for event in ended.named("fault")] == ["enomem", "enomem"]
     assert live_bytes(ended.events) == 12288
@@ -57,63 +48,44 @@ def test_memory_runs_out(preload: Path, tmp_path: Path) -> None:
         ("submit-error=12@2", ["ok", "ENOMEM", "ENOMEM"]),
     ],
 )
-def test_jobs_fail(preload: Path, tmp_path: Path, fault: str, expected: list[str]) -> None:
-    """From the Nth submit on, with the error that was asked for."""
-    script = (
-        _ATTEMPTS
-        + "    tasks = npu.create(4096)\n    print(*(attempt(lambda: npu.submit(tasks, 0, 0)) for _ in '123'))"
-    )
-    ended = run_on_board(script, preload, tmp_path, REUSEBENCH_FAULTS=fault)
+def test_jobs_fail(on_board: RunOnBoard, fault: str, expected: list[str]) -> None:
+    """From the Nth submit on, with the error of that name or number."""
+    script = "tasks = npu.create(4096)\nprint(*(attempt(lambda: npu.submit(tasks, 0, 0)) for _ in '123'))"
+    ended = on_board(_ATTEMPTS + script, faults=fault)
     assert ended.output.split() == expected
     assert len(ended.named("fault")) == 3 - expected.count("ok")
 
 
-def test_sram(preload: Path, tmp_path: Path) -> None:
-    """Buffers that ask for SRAM get what is free of it, and give it back."""
+def test_sram_of_an_old_driver(on_board: RunOnBoard) -> None:
+    """Faults are combined by commas: buffers that request SRAM get what is free of it, and give it back."""
     script = """
         npu = Npu()
         free = lambda: npu.action(23)
-        print(npu.action(22), free())
+        print(npu.action(1), npu.action(22), free())
         first = npu.create(8192, flags=1 << 8)
         second = npu.create(1 << 20, flags=1 << 8)
         print(first.sram_bytes, second.sram_bytes, npu.create(8192).sram_bytes, free())
         npu.free(second)
         print(free(), npu.create(8192, flags=1 << 8, sram=4096).sram_bytes)
     """
-    ended = run_on_board(script, preload, tmp_path, REUSEBENCH_FAULTS="sram=65536")
-    assert ended.output.split() == ["65536", "65536", "8192", "57344", "0", "0", "57344", "4096"]
+    ended = on_board(script, faults="driver=0.7.2,sram=65536")
+    assert ended.output.split() == ["702", "65536", "65536", "8192", "57344", "0", "0", "57344", "4096"]
     assert [event["sram_bytes"] for event in ended.named("create")] == [8192, 57344, 0, 4096]
 
 
-def test_faults_can_be_combined(preload: Path, tmp_path: Path) -> None:
-    """They are separated by commas."""
-    script = "npu = Npu(); print(npu.action(1), npu.action(22))"
-    ended = run_on_board(script, preload, tmp_path, REUSEBENCH_FAULTS="driver=1.2.3,sram=4096")
-    assert ended.output == "10203 4096\n"
+_BAD = ("fire", "no-device=1", "driver=new", "driver=1.2", "enomem-after=", "enomem-after=-1", "submit-error=ENOFUN")
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "fire",
-        "no-device=1",
-        "driver=new",
-        "driver=1.2",
-        "enomem-after=",
-        "enomem-after=-1",
-        "submit-error=ENOFUN",
-        "sram",
-    ],
-)
+@pytest.mark.parametrize("fault", [*_BAD, "sram"])
 def test_an_unknown_fault_ends_the_process(preload: Path, fault: str) -> None:
-    """A test that asks for a fault must not pass for lack of it."""
+    """A test that needs a fault must not pass for lack of it."""
     ended = run_client("print('ran')", preload, None, REUSEBENCH_BOARD="rk3588", REUSEBENCH_FAULTS=f"sram=1,{fault}")
     assert (ended.code, ended.output) == (2, "")
     assert ended.errors.startswith(f"reusebench preload: unknown fault {fault}; valid: no-device, ")
 
 
 def test_faults_need_a_virtual_board(preload: Path) -> None:
-    """A real driver cannot be told to fail."""
+    """A real driver cannot be made to fail."""
     ended = run_client("print('ran')", preload, None, REUSEBENCH_FAULTS="no-device")
     assert (ended.code, ended.output) == (2, "")
     assert "faults need a virtual board" in ended.errors

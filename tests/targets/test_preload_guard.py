@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.targets.preload_support import Ended, run_client, run_on_board
+from tests.targets.preload_support import RunOnBoard, run_client
 
-#: Nobody has a file of this name: a guard that fails breaks nothing.
+#: No machine has a file of this name: a guard that fails breaks nothing.
 _NODE = "/dev/dri/reusebench-test"
 
 #: Every function of the C library that is guarded, with arguments; P stands for the path, O for another one, D for the
-#: folder that relative paths start from, B for a place for results.
+#: folder that relative paths start from, B for a buffer for results.
 _CALLS = """
     access(P,0) eaccess(P,0) euidaccess(P,0) faccessat(D,P,0,0) chdir(P) readlink(P,B,9) readlinkat(D,P,B,9)
     open(P,0) open(P,66,384) open64(P,0) openat(D,P,0) openat64(D,P,66,384) creat(P,384) creat64(P,384)
@@ -29,6 +29,18 @@ _CALLS = """
 """
 #: The same for functions that return a pointer.
 _POINTER_CALLS = "opendir(P) fopen(P,M) fopen64(P,M) freopen(P,M,S) freopen64(P,M,S)"
+
+#: Calls that pass the C library by, by their numbers on x86-64.
+_RAW_CALLS = """
+    syscall(2,P,66,384) syscall(257,D,P,0) syscall(437,D,P,B,24) syscall(85,P,384) syscall(21,P,0)
+    syscall(269,D,P,0) syscall(439,D,P,0,0) syscall(4,P,B) syscall(6,P,B) syscall(262,D,P,B,0)
+    syscall(332,D,P,0,0,B) syscall(80,P) syscall(83,P,448) syscall(258,D,P,448) syscall(133,P,4480,0)
+    syscall(259,D,P,4480,0) syscall(90,P,448) syscall(268,D,P,448) syscall(92,P,0,0) syscall(94,P,0,0)
+    syscall(260,D,P,0,0,0) syscall(87,P) syscall(263,D,P,0) syscall(84,P) syscall(82,P,O)
+    syscall(82,O,P) syscall(264,D,P,D,O) syscall(264,D,O,D,P) syscall(316,D,O,D,P,0) syscall(86,P,O)
+    syscall(86,O,P) syscall(265,D,O,D,P,0) syscall(88,O,P) syscall(266,O,D,P) syscall(89,P,B,9)
+    syscall(267,D,P,B,9) syscall(76,P,0) syscall(280,D,P,0,0)
+"""
 
 #: Makes one of these calls and prints its name, -1 for a failure, and the error.
 _TRY = """
@@ -47,124 +59,81 @@ _TRY = """
 """
 
 
-def _try(calls: str, preload: Path, folder: Path, path: str = _NODE, restype: str = "ctypes.c_int") -> Ended:
-    other = folder / "other"
-    other.touch()
-    script = _TRY.format(path=path, other=str(other), calls=calls, restype=restype)
-    return run_on_board(script, preload, folder)
-
-
-def _assert_refused(ended: Ended, failure: str) -> None:
-    tried = [line.split() for line in ended.output.splitlines()]
-    assert len(tried) > 3
-    assert {(result, error) for _, result, error in tried} == {(failure, "ENOENT")}
-    refused = ended.named("refused")
-    assert [event["call"] for event in refused] == [name for name, _, _ in tried]
-    assert {event["path"] for event in refused} == {_NODE}
-    assert not Path(_NODE).exists()
-
-
-def test_every_call_is_answered_as_if_there_were_nothing(preload: Path, tmp_path: Path) -> None:
-    """ENOENT, an event with the call's name, and no trace on the host; also for root."""
-    _assert_refused(_try(" ".join(_CALLS.split()), preload, tmp_path), "-1")
-    assert (tmp_path / "other").exists()
-
-
-def test_calls_that_return_a_pointer(preload: Path, tmp_path: Path) -> None:
-    """Folders and streams likewise."""
-    _assert_refused(_try(_POINTER_CALLS, preload, tmp_path, restype="ctypes.c_void_p"), "None")
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of system calls are those of x86-64")
-def test_raw_system_calls(preload: Path, tmp_path: Path) -> None:
-    """So are the calls that pass the C library by: syscall() with a number."""
-    calls = """
-        syscall(2,P,66,384) syscall(257,D,P,0) syscall(437,D,P,B,24) syscall(85,P,384) syscall(21,P,0)
-        syscall(269,D,P,0) syscall(439,D,P,0,0) syscall(4,P,B) syscall(6,P,B) syscall(262,D,P,B,0)
-        syscall(332,D,P,0,0,B) syscall(80,P) syscall(83,P,448) syscall(258,D,P,448) syscall(133,P,4480,0)
-        syscall(259,D,P,4480,0) syscall(90,P,448) syscall(268,D,P,448) syscall(92,P,0,0) syscall(94,P,0,0)
-        syscall(260,D,P,0,0,0) syscall(87,P) syscall(263,D,P,0) syscall(84,P) syscall(82,P,O)
-        syscall(82,O,P) syscall(264,D,P,D,O) syscall(264,D,O,D,P) syscall(316,D,O,D,P,0) syscall(86,P,O)
-        syscall(86,O,P) syscall(265,D,O,D,P,0) syscall(88,O,P) syscall(266,O,D,P) syscall(89,P,B,9)
-        syscall(267,D,P,B,9) syscall(76,P,0) syscall(280,D,P,0,0)
-    """
-    _assert_refused(_try(" ".join(calls.split()), preload, tmp_path), "-1")
-
-
 @pytest.mark.parametrize(
-    "path",
+    ("calls", "restype", "failure"),
     [
-        "/dev/dri",
-        "/dev/dri/",
-        "/dev//dri",
-        "//dev/./dri/.",
-        "/dev/../dev//dri",
-        "/dev/shm/../dri",
-        "/dev/dri/by-path/../../dri",
-        "/proc/self/root/dev/dri",
-        "LINK/dri",
-        "../../../../../../../../../../dev/dri",
+        pytest.param(_CALLS, "ctypes.c_int", "-1", id="functions"),
+        pytest.param(_POINTER_CALLS, "ctypes.c_void_p", "None", id="functions that return a pointer"),
+        pytest.param(
+            _RAW_CALLS,
+            "ctypes.c_int",
+            "-1",
+            id="system calls",
+            marks=pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86-64"),
+        ),
     ],
 )
-def test_no_way_of_writing_the_path_leads_there(preload: Path, tmp_path: Path, path: str) -> None:
-    """Dots, slashes, links to /dev and paths that are relative."""
+def test_every_call_is_answered_as_if_there_were_nothing(
+    on_board: RunOnBoard, tmp_path: Path, calls: str, restype: str, failure: str
+) -> None:
+    """ENOENT, an event with the call's name, and no trace on the host; also for root."""
+    other = tmp_path / "other"
+    other.touch()
+    ended = on_board(_TRY.format(path=_NODE, other=str(other), calls=" ".join(calls.split()), restype=restype))
+    lines = [line.split() for line in ended.output.splitlines()]
+    assert len(lines) > 3
+    assert {(result, error) for _, result, error in lines} == {(failure, "ENOENT")}
+    refused = ended.named("refused")
+    assert [event["call"] for event in refused] == [name for name, _, _ in lines]
+    assert {event["path"] for event in refused} == {_NODE}
+    assert not Path(_NODE).exists()
+    assert other.exists()
+
+
+def test_no_way_of_writing_the_path_leads_there(on_board: RunOnBoard, tmp_path: Path) -> None:
+    """Dots, slashes, links to /dev, and paths that are relative to the current folder or to an open one."""
     (tmp_path / "link").symlink_to("/dev")
-    path = path.replace("LINK", str(tmp_path / "link"))
     script = f"""
         os.chdir({str(tmp_path)!r})
-        print(os.path.exists({path!r}))
-        try: os.listdir({path!r})
-        except FileNotFoundError: print("none")
-    """
-    ended = run_on_board(script, preload, tmp_path)
-    assert ended.output == "False\nnone\n"
-    assert {event["path"].rstrip("/") for event in ended.named("refused")} == {"/dev/dri"}
-
-
-def test_paths_from_a_folder(preload: Path, tmp_path: Path) -> None:
-    """A path that is relative to an open folder, or to the current one."""
-    script = """
+        paths = ["/dev/dri", "/dev/dri/", "/dev//dri", "//dev/./dri/.", "/dev/../dev//dri", "/dev/shm/../dri",
+            "/dev/dri/by-path/../../dri", "/proc/self/root/dev/dri", "link/dri", "../" * 12 + "dev/dri"]
+        for path in paths:
+            print(os.path.exists(path))
+            try: os.listdir(path)
+            except FileNotFoundError: print("none")
         folder = os.open("/dev", os.O_RDONLY)
-        for arguments in (dict(path="dri", dir_fd=folder), dict(path="../dev/dri", dir_fd=folder)):
-            try: os.mkdir(**arguments)
+        for path in ("dri", "../dev/dri"):
+            try: os.mkdir(path, dir_fd=folder)
             except FileNotFoundError: print("none")
         os.chdir("/dev")
         print(os.access("dri/card0", os.F_OK))
     """
-    ended = run_on_board(script, preload, tmp_path)
-    assert ended.output == "none\nnone\nFalse\n"
-    assert [event["path"] for event in ended.named("refused")] == ["/dev/dri", "/dev/dri", "/dev/dri/card0"]
+    ended = on_board(script)
+    assert ended.output == "False\nnone\n" * 10 + "none\nnone\nFalse\n"
+    paths = [event["path"].rstrip("/") for event in ended.named("refused")]
+    assert paths == ["/dev/dri"] * 22 + ["/dev/dri/card0"]
 
 
-def test_links_to_nodes_lead_nowhere(preload: Path, tmp_path: Path) -> None:
+def test_neighbours_are_not_guarded(on_board: RunOnBoard, tmp_path: Path) -> None:
+    """Names that only begin alike, and the same name elsewhere; the ledger's lines stay JSON whatever the name."""
+    (tmp_path / "dev/dri").mkdir(parents=True)
+    script = f"""
+        names = ("/dev/drive", "/dev/dri2", {str(tmp_path)!r} + "/dev/dri", "/dev/null")
+        print(*map(os.path.exists, names))
+        for name in ('"', '\\\\', '\\n', '\\xfc'): os.path.exists("/dev/dri/a" + name)
+        os.path.exists("/dev/dri/" + "x/" * 2000)
+    """
+    ended = on_board(script)
+    assert ended.output == "False False True True\n"
+    assert [event["path"] for event in ended.named("refused")[:3]] == ["/dev/dri/a?"] * 3
+
+
+def test_links_to_nodes_lead_nowhere(on_board: RunOnBoard, tmp_path: Path) -> None:
     """A link elsewhere may be made, and is refused when it is followed to what is there."""
     if not Path("/dev/dri").exists():
         pytest.skip("this machine has no /dev/dri to lead to")
     (tmp_path / "link").symlink_to("/dev/dri")
-    script = f"print(os.path.exists({str(tmp_path / 'link')!r}))"
-    assert run_on_board(script, preload, tmp_path).output == "False\n"
-
-
-def test_neighbours_are_not_guarded(preload: Path, tmp_path: Path) -> None:
-    """Names that only begin alike, and the same name elsewhere."""
-    (tmp_path / "dev/dri").mkdir(parents=True)
-    script = f"""
-        print(os.path.exists("/dev/drive"), os.path.exists("/dev/dri2"), os.path.exists({str(tmp_path)!r} + "/dev/dri"))
-        print(os.path.exists("/dev/null"))
-    """
-    ended = run_on_board(script, preload, tmp_path)
-    assert ended.output == "False False True\nTrue\n"
-    assert ended.named("refused") == []
-
-
-def test_names_that_json_could_not_hold_are_made_printable(preload: Path, tmp_path: Path) -> None:
-    """The ledger stays a ledger."""
-    script = """
-        for name in ('"', '\\\\', '\\n', '\\xfc'): os.path.exists("/dev/dri/a" + name)
-        os.path.exists("/dev/dri/" + "x/" * 2000)
-    """
-    ended = run_on_board(script, preload, tmp_path)
-    assert [event["path"] for event in ended.named("refused")[:3]] == ["/dev/dri/a?"] * 3
+    assert on_board(f"print(os.path.exists({str(tmp_path / 'link')!r}))").output == "False\n"
 
 
 def test_there_is_no_guard_without_a_virtual_board(preload: Path, tmp_path: Path) -> None:

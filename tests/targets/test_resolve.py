@@ -1,4 +1,4 @@
-"""From the text of --target to a runtime's target, or to a sentence that says what is wrong."""
+"""From the text of --target to a runtime's target, or to a sentence of what is wrong."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from runtimes import find_runtime
-from targets import interpreters
-from targets import resolve as choose
+from targets import interpreters, resolve
 from targets.errors import RuntimeMissing, TargetError
 from targets.preload.build import preload_library
 from targets.resolve import parse_target
@@ -25,37 +24,28 @@ _DRIVER = ("-m", "scenarios.driver")
 _ONNXRUNTIME = find_runtime("onnxruntime")
 _MEGENGINE_LITE = find_runtime("megengine_lite")
 _RKNN = find_runtime("rknn")
-#: It stands on a module that every Python has.
+#: Its module is in every Python.
 _ANYWHERE = replace(_ONNXRUNTIME, name="anywhere", module="json")
 _NOWHERE = replace(_ONNXRUNTIME, name="nowhere", module="no_such_module")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is installed in the cache of these tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def _own_library(path: Path) -> Path:
     return write_library(path, architecture=architecture_of_this_python() or "")
 
 
-def test_this_interpreter(tmp_path: Path) -> None:
-    """It is given the library by a variable; it computes, and keeps no ledger."""
+def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets the library by a variable, with the absolute path; it computes, and keeps no ledger."""
     target = parse_target("python", None, _ONNXRUNTIME)
     assert (target.name, target.command) == ("python", (sys.executable, *_DRIVER))
     assert target.environment == {}
     assert (target.keeps_ledger, target.computes) == (False, True)
     library = _own_library(tmp_path / "library.so")
-    assert parse_target("python", library, _RKNN).environment == {"REUSEBENCH_RKNN_LIBRARY": str(library)}
-
-
-def test_the_librarys_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The measured process may run in another folder."""
-    _own_library(tmp_path / "library.so")
     monkeypatch.chdir(tmp_path)
-    environment = parse_target("python", Path("library.so"), _RKNN).environment
-    assert environment == {"REUSEBENCH_RKNN_LIBRARY": str(tmp_path / "library.so")}
+    for path in (library, Path("library.so")):
+        assert parse_target("python", path, _RKNN).environment == {"REUSEBENCH_RKNN_LIBRARY": str(library)}
 
 
 def test_another_interpreter(tmp_path: Path) -> None:
@@ -86,7 +76,7 @@ def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: p
 
 
 def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked itself; what this interpreter or an own environment has is of no account."""
+    """It is looked up there; what this interpreter or an own environment has does not count."""
     monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"nowhere": own_environment(Path(sys.executable))})
     words = (
         f"--runtime nowhere: the Python of --target python:{sys.executable} has no module no_such_module. Name another"
@@ -97,7 +87,7 @@ def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPat
 
 
 def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is on any interpreter where the user names the library, and else where one is found."""
+    """It is on any interpreter where the user names the library, and else where one is installed."""
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     for text in ("python", f"python:{sys.executable}"):
         parse_target(text, _own_library(tmp_path / "library.so"), _RKNN)
@@ -139,7 +129,7 @@ def test_unknown_targets(text: str) -> None:
         parse_target(text, None, _ONNXRUNTIME)
 
 
-def test_the_library_is_looked_at_first(tmp_path: Path) -> None:
+def test_the_library_is_read_first(tmp_path: Path) -> None:
     """Whatever the target."""
     for text in ("python", "vboard:rk3588", "board"):
         with pytest.raises(TargetError, match=r"--rknn-library .*none: No such file"):
@@ -157,31 +147,19 @@ def test_a_library_of_another_architecture(tmp_path: Path) -> None:
         parse_target(f"python:{sys.executable}", other, _RKNN)
 
 
-def test_chips_of_the_virtual_board(tmp_path: Path) -> None:
-    """An unknown chip, one that is not played, none of the library's, and no library at all."""
+def test_targets_that_are_not_ready(tmp_path: Path) -> None:
+    """The virtual board's chips, library and parts, and the board's ledger: the sentences have the commands."""
     library = write_library(tmp_path / "library.so", "librknnrt")
-    with pytest.raises(TargetError, match="there is no chip 'rk9999'; valid for the virtual board: rk3562, "):
-        parse_target("vboard:rk9999", library, _RKNN)
-    with pytest.raises(TargetError, match=r"the virtual board cannot play rk3576: .* valid: rk3562, "):
-        parse_target("vboard:rk3576", library, _RKNN)
-    with pytest.raises(TargetError, match="this is librknnrt, and rv1106 needs librknnmrt"):
-        parse_target("vboard:rv1106", library, _RKNN)
-    with pytest.raises(TargetError, match=r"name its file with --rknn-library FILE \(librknnrt\.so "):
-        parse_target("vboard:rk3588", None, _RKNN)
-
-
-def test_a_virtual_board_that_is_not_installed(tmp_path: Path) -> None:
-    """The sentence has the command that installs it."""
-    library = write_library(tmp_path / "library.so")
-    command = f"reusebench board install --rknn-library {library}"
-    with pytest.raises(TargetError, match=f"the preload library for armhf.*{command}$"):
-        parse_target("vboard:rk3588", library, _RKNN)
-
-
-def test_a_board_without_the_ledgers_library() -> None:
-    """The sentence has the command that compiles it."""
-    with pytest.raises(TargetError, match=r"reusebench board install-ledger$"):
-        parse_target("board", None, _ONNXRUNTIME)
+    for text, path, sentence in (
+        ("vboard:rk9999", library, "there is no chip 'rk9999'; valid for the virtual board: rk3562, "),
+        ("vboard:rk3576", library, r"the virtual board cannot play rk3576: .* valid: rk3562, "),
+        ("vboard:rv1106", library, "this is librknnrt, and rv1106 needs librknnmrt"),
+        ("vboard:rk3588", None, r"name its file with --rknn-library FILE \(librknnrt\.so "),
+        ("vboard:rk3588", library, f"preload library for armhf.*reusebench board install --rknn-library {library}$"),
+        ("board", None, r"reusebench board install-ledger$"),
+    ):
+        with pytest.raises(TargetError, match=sentence):
+            parse_target(text, path, _RKNN)
 
 
 def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -190,7 +168,7 @@ def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     preload.parent.mkdir(parents=True)
     preload.touch()
     monkeypatch.delenv("LD_PRELOAD", raising=False)
-    monkeypatch.setattr(choose, "chip_of_this_machine", lambda: "rk3588")
+    monkeypatch.setattr(resolve, "chip_of_this_machine", lambda: "rk3588")
     target = parse_target("board", _own_library(tmp_path / "library.so"), _RKNN)
     assert (target.name, target.command, target.chip) == ("board", (sys.executable, *_DRIVER), "rk3588")
     assert (target.keeps_ledger, target.computes) == (True, True)

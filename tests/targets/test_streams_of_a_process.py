@@ -1,4 +1,4 @@
-"""Streams in a measured process: what is said of them, how Ctrl-C ends them, and how they fail."""
+"""Streams in a measured process: their messages, how Ctrl-C ends them, and how they fail."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class _Messages(StubListener):
 
 
 @pytest.fixture(autouse=True)
-def interrupts_work() -> Iterator[None]:
-    """A job in the background has them ignored."""
+def default_interrupt() -> Iterator[None]:
+    """Restore the handler of SIGINT after the test."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-def test_frames_are_told_while_they_run() -> None:
+def test_frames_are_reported_while_they_run() -> None:
     """Once a second and at the end; every frame is in one of the messages, and memory is read at the same barriers."""
     messages = _Messages()
     run = walk(_plan("plain", duration_s=1.4), listener=messages)
@@ -70,7 +70,7 @@ def test_frames_are_told_while_they_run() -> None:
 
 
 def test_ctrl_c_ends_streams_in_order() -> None:
-    """What they did is measured, the plan is walked to its end, and the run says that it was interrupted."""
+    """What they did is measured, the plan is walked to its end, and the run is marked as interrupted."""
     messages = _Messages(interrupt_after=1)
     run = walk(_plan("plain", duration_s=3600.0), listener=messages)
     assert run.interrupted
@@ -120,7 +120,7 @@ def test_only_the_main_thread_takes_ctrl_c() -> None:
 
 
 def test_a_context_that_fails_among_frames_is_a_result() -> None:
-    """With the runtime's error and the phase; what was told before is kept by its listener."""
+    """With the runtime's error and the phase."""
     failure = walk(_plan("raise@outputs9", duration_s=3600.0)).failure
     assert failure is not None
     assert (failure.kind, failure.phase, failure.context) == ("failed", "steady", None)

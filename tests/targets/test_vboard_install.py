@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 import tarfile
 from collections.abc import Sequence
 from io import BytesIO
@@ -54,7 +54,7 @@ class Pool:
                 entry = tarfile.TarInfo(path)
                 entry.size = len(path)
                 archive.addfile(entry, BytesIO(path.encode()))
-        lines = "".join(f"  Depends: {each}\n" for each in depends)
+        lines = "".join(f"  Depends: {package}\n" for package in depends)
         (self.folder / f"{name}.depends").write_text(f"{name}\n{lines}  Suggests: nonsense\n", encoding="ascii")
 
     def calls(self) -> list[str]:
@@ -84,22 +84,31 @@ def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
     return pool
 
 
-def _quiet(_line: str) -> None:
-    """Say nothing."""
+def _quiet(_step: str) -> None:
+    """Show no step."""
 
 
-@pytest.mark.usefixtures("pool")
-def test_the_system_is_made_of_the_distributions_own_python() -> None:
+def test_the_system_is_made_of_the_distributions_own_python(pool: Pool) -> None:
     """The release decides on the version, and on the names of the libraries; nothing that is not used is taken."""
     ensure_system("armhf", None, _quiet)
+    system = sysroot("armhf")
     assert is_installed("armhf")
-    assert python_of("armhf") == sysroot("armhf") / "usr/bin/python3.14"
-    names = {path.name for path in library_folders("armhf")[0].iterdir()}
-    assert names == {f"{each}.so" for each in ("libc6", "zlib1g", "libffi9", "libexpat1t64", "libgcc-s1", "libstdc++6")}
-    assert not (sysroot("armhf") / "usr/share").exists()
-    assert not (sysroot("armhf") / "etc").exists()
-    assert [path.name for path in (sysroot("armhf") / "usr/lib/python3.14").iterdir()] == ["os.py"]
-    assert (sysroot("armhf") / "lib").resolve() == sysroot("armhf").resolve() / "usr/lib"
+    assert python_of("armhf") == system / "usr/bin/python3.14"
+    libraries = ("libc6", "zlib1g", "libffi9", "libexpat1t64", "libgcc-s1", "libstdc++6")
+    assert {path.name for path in library_folders("armhf")[0].iterdir()} == {f"{name}.so" for name in libraries}
+    assert not (system / "usr/share").exists()
+    assert not (system / "etc").exists()
+    assert [path.name for path in (system / "usr/lib/python3.14").iterdir()] == ["os.py"]
+    assert (system / "lib").resolve() == system.resolve() / "usr/lib"
+    calls = pool.calls()
+    ensure_system("armhf", None, _quiet)
+    assert pool.calls() == calls
+    # A damaged one, and one of another layout, is made anew.
+    for stamp in ("", "{", "[]", '{"layout": 0}'):
+        (system / "installed.json").write_text(stamp, encoding="ascii")
+        assert not is_installed("armhf")
+    ensure_system("armhf", None, _quiet)
+    assert is_installed("armhf")
 
 
 def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) -> None:
@@ -110,25 +119,6 @@ def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) 
     assert configuration.count(str(root())) == 5
     assert "Dir::Etc" not in configuration
     assert sorted(path.name for path in root().iterdir()) == [".lock", "system-aarch64"]
-
-
-def test_an_installed_system_is_not_touched(pool: Pool) -> None:
-    """A second time nothing is fetched."""
-    ensure_system("armhf", None, _quiet)
-    before = pool.calls()
-    ensure_system("armhf", None, _quiet)
-    assert pool.calls() == before
-
-
-@pytest.mark.usefixtures("pool")
-@pytest.mark.parametrize("stamp", ["", "{", "[]", '{"layout": 0}'])
-def test_a_damaged_system_is_made_anew(stamp: str) -> None:
-    """And one of another layout."""
-    ensure_system("armhf", None, _quiet)
-    (sysroot("armhf") / "installed.json").write_text(stamp, encoding="ascii")
-    assert not is_installed("armhf")
-    ensure_system("armhf", None, _quiet)
-    assert json.loads((sysroot("armhf") / "installed.json").read_text(encoding="ascii"))["layout"] == 1
 
 
 def test_packages_that_are_not_offered(pool: Pool) -> None:
@@ -154,49 +144,41 @@ def test_other_sources_replace_the_hosts(pool: Pool, tmp_path: Path, monkeypatch
 
 
 def test_a_machine_without_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The sentence says what is missing and what to do."""
+    """The sentence has what is missing and what to do."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TargetError, match="has no apt-get and no apt-cache and no dpkg-deb"):
         ensure_system("armhf", None, _quiet)
 
 
+@pytest.mark.skipif(not is_needed("armhf"), reason="this machine runs armhf itself")
 @pytest.mark.parametrize(
-    ("static", "plain"),
-    [(["usr/bin/qemu-arm-static"], []), (["usr/share/doc/qemu-user-static"], ["usr/bin/qemu-arm"])],
+    ("static", "plain", "is_fetched"),
+    [
+        (["usr/bin/qemu-arm-static"], [], True),
+        (["usr/share/doc/qemu-user-static"], ["usr/bin/qemu-arm"], True),
+        (["usr/share/a"], ["usr/share/b"], False),
+    ],
 )
 def test_an_emulator_is_fetched(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, static: list[str], plain: list[str]
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, static: list[str], plain: list[str], is_fetched: bool
 ) -> None:
-    """From the package that has a static one, in older and newer releases; the rest of it is not kept."""
-    if not is_needed("armhf"):
-        pytest.skip("this machine runs armhf itself")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'tools'}:{_bare_path(tmp_path)}")
-    pool.add("qemu-user-static", static)
-    pool.add("qemu-user", plain)
-    ensure_emulator("armhf", _quiet)
-    assert find_emulator("armhf") == root() / "qemu" / "qemu-arm"
-    assert sorted(path.name for path in root().iterdir()) == [".lock", "qemu"]
-
-
-def _bare_path(folder: Path) -> Path:
-    """Return a folder with the shell's tools and no qemu, which this machine may have."""
-    bare = folder / "bare"
+    """From the package that has a static one; the rest is not kept. Else the sentence has the package to install."""
+    # The shell's tools and no qemu, which this machine may have.
+    bare = tmp_path / "bare"
     bare.mkdir()
     for name in ("sh", "cp", "cat", "echo", "mkdir", "tar"):
-        (bare / name).symlink_to(next(path for path in (Path("/bin") / name, Path("/usr/bin") / name) if path.exists()))
-    return bare
-
-
-def test_an_emulator_that_nobody_has(pool: Pool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The sentence names the package to install by hand."""
-    if not is_needed("armhf"):
-        pytest.skip("this machine runs armhf itself")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'tools'}:{_bare_path(tmp_path)}")
-    pool.add("qemu-user-static", ["usr/share/a"])
-    pool.add("qemu-user", ["usr/share/b"])
-    with pytest.raises(TargetError, match=r"no package of this machine's sources has it\. Install it"):
+        (bare / name).symlink_to(shutil.which(name) or name)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'tools'}:{bare}")
+    pool.add("qemu-user-static", static)
+    pool.add("qemu-user", plain)
+    if is_fetched:
         ensure_emulator("armhf", _quiet)
+        assert find_emulator("armhf") == root() / "qemu" / "qemu-arm"
+    else:
+        with pytest.raises(TargetError, match=r"no package of this machine's sources has it\. Install it"):
+            ensure_emulator("armhf", _quiet)
+    assert sorted(path.name for path in root().iterdir()) == [".lock", *["qemu"] * is_fetched]
 
 
 def test_an_emulator_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -209,7 +191,7 @@ def test_an_emulator_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert find_emulator("aarch64") == program
 
 
-def test_a_library_that_does_not_load_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_library_that_does_not_load_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The installation ends with a trial; its last line of errors is the reason."""
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii")
@@ -223,7 +205,7 @@ def test_a_library_that_does_not_load_is_found_out(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", ["my cache", "a,b", "a:b"])
-def test_a_cache_that_the_loader_would_not_find(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_cache_with_separators_in_its_path(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Paths are separated by these characters, and there is no way to write them otherwise."""
     monkeypatch.setenv("XDG_CACHE_HOME", f"/tmp/{name}")
     with pytest.raises(TargetError, match="XDG_CACHE_HOME=FOLDER"):

@@ -1,6 +1,6 @@
-"""Runs `.mge` files in MegEngine Lite's own environment: the program behind test_megengine_real.py.
+"""Runs `.mge` files in MegEngine Lite's own environment: the program behind test_real.py.
 
-Standard input is a JSON list of runs: model, images (.npy) that one network sees one after the other, and as many
+Standard input is a JSON list of runs: model, images (.npy) that one network gets one after the other, and as many
 files (.npz) for its outputs, which are named as in the model.
 """
 

@@ -1,6 +1,6 @@
 """Stands in for MegEngine's environment where it is not installed: a Python that has a scripted `megengine`.
 
-A "dump" is what the layers were called with, as JSON. What else it does is chosen with $SCRIPTED_MEGENGINE;
+A "dump" is what the layers were called with, as JSON. What else it does is set with $SCRIPTED_MEGENGINE;
 models/megengine/converter.py itself runs for real, with this Python's numpy.
 """
 

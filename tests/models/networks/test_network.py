@@ -74,7 +74,7 @@ def test_parameters_follow_from_channels_kernel_and_groups() -> None:
     ],
 )
 def test_a_contradiction_is_refused_with_the_layers_name(layers: list[Layer], message: str) -> None:
-    """A network whose layers do not fit together cannot be made, and the message says which layer and why."""
+    """A network whose layers do not fit together cannot be made, and the message has the layer and the reason."""
     with pytest.raises(ModelError, match=message):
         _network(*layers)
 

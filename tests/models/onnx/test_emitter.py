@@ -25,7 +25,7 @@ from models.networks.layers import (
     Upsample,
 )
 from models.networks.network import Network
-from models.networks.weights import draw_weights
+from models.networks.weights import LayerWeights, draw_weights
 from models.onnx.emitter import emit
 from models.recipe import EMISSION_VERSION
 
@@ -58,15 +58,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> _Files:
     return _Files(tmp_path_factory.mktemp("onnx"))
 
 
-def _session(path: Path) -> Any:
+def _run(path: Path, *images: _Array) -> list[list[_Array]]:
+    """Return the outputs for each image."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return [session.run(None, {"images": image}) for image in images]
 
 
-def _run(path: Path, image: _Array) -> list[_Array]:
-    outputs: list[_Array] = _session(path).run(None, {"images": image})
-    return outputs
+def _run_layers(folder: Path, image: _Array, *layers: Layer) -> tuple[_Array, list[LayerWeights]]:
+    """Return the output of a network of these layers, and its weights."""
+    network = Network("test", 32, 32, layers, (layers[-1].name,))
+    emit(network, 0, folder / "m.onnx")
+    (outputs,) = _run(folder / "m.onnx", image)
+    return outputs[0], list(draw_weights(network, 0))
 
 
 def _noise(height: int, width: int | None = None) -> _Array:
@@ -81,73 +86,52 @@ def _ramp(height: int, width: int | None = None) -> _Array:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_outputs_are_alive(name: str, files: _Files) -> None:
-    """Every network's outputs are finite, spread out, and different for another image and another seed."""
-    first, second = (files.get(name, seed=seed) for seed in (0, 1))
+    """Every network's outputs are finite, spread out, and different for another image."""
     network = find_network(name).make(_small(name))
-    noise, ramp = _noise(network.height, network.width), _ramp(network.height, network.width)
-    outputs = _run(first, noise)
-    assert len(outputs) == len(network.outputs)
-    for output, other_image, other_seed in zip(outputs, _run(first, ramp), _run(second, noise)):
+    size = network.height, network.width
+    of_noise, of_ramp = _run(files.get(name), _noise(*size), _ramp(*size))
+    assert len(of_noise) == len(network.outputs)
+    for output, other_image in zip(of_noise, of_ramp):
         assert np.isfinite(output).all()
         assert 0.03 < output.std() < 10
         assert np.abs(output - other_image).mean() > 0.01
-        assert np.abs(output - other_seed).mean() > 0.03
 
 
 @pytest.mark.parametrize("seed", [2, 5])
 def test_the_signal_reaches_yolov5s_heads(seed: int, files: _Files) -> None:
     """SiLU neither fades the image away nor saturates the heads, for seeds where plain He weights did the former."""
-    path = files.get("yolov5s", 128, seed)
-    for black, ramp in zip(_run(path, np.zeros((1, 3, 128, 128), np.float32)), _run(path, _ramp(128))):
+    images = np.zeros((1, 3, 128, 128), np.float32), _ramp(128)
+    for black, ramp in zip(*_run(files.get("yolov5s", 128, seed), *images)):
         assert ramp.std() > 3 * black.std()
         assert np.quantile(ramp, 0.1) > 0.01
         assert np.quantile(ramp, 0.9) < 0.99
 
 
 @pytest.mark.parametrize("name", _NAMES)
-def test_the_file_is_valid_onnx_of_the_promised_versions(name: str, files: _Files) -> None:
-    """The checker passes with its own shape inference; opset 13, IR 8, and the input called images."""
+def test_the_file_is_what_the_description_says(name: str, files: _Files) -> None:
+    """The checker passes; opset 13, IR 8; each layer's tensor has its name and shape, each weight four raw bytes."""
     path = files.get(name)
+    network = find_network(name).make(_small(name))
     model = onnx.load(path)
     onnx.checker.check_model(model, full_check=True)
-    assert [(each.domain, each.version) for each in model.opset_import] == [("", 13)]
+    assert [(opset.domain, opset.version) for opset in model.opset_import] == [("", 13)]
     assert model.ir_version == 8
-    (image,) = model.graph.input
-    assert image.name == "images"
-    shape = tuple(each.dim_value for each in image.type.tensor_type.shape.dim)
-    assert shape == find_network(name).make(_small(name)).input_shape
-
-
-@pytest.mark.parametrize("name", _NAMES)
-def test_every_tensor_has_the_described_shape(name: str, files: _Files) -> None:
-    """ONNX's own shape inference finds each layer's tensor under its name and in the description's shape."""
-    network = find_network(name).make(_small(name))
-    inferred = onnx.shape_inference.infer_shapes(onnx.load(files.get(name)), strict_mode=True).graph
-    found = {
-        value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-        for value in (*inferred.input, *inferred.value_info, *inferred.output)
-    }
-    assert {tensor: found[tensor] for tensor in network.shapes()} == network.shapes()
-
-
-@pytest.mark.parametrize("name", _NAMES)
-def test_weights_take_four_bytes_each(name: str, files: _Files) -> None:
-    """The weights are raw data, one fp32 each, and the rest of the file is a few bytes per layer."""
-    network = find_network(name).make(_small(name))
-    path = files.get(name)
-    stored = {each.name: each for each in onnx.load(path).graph.initializer}
+    assert [image.name for image in model.graph.input] == ["images"]
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph
+    shapes = {}
+    for value in (*inferred.input, *inferred.value_info, *inferred.output):
+        shapes[value.name] = tuple(dimension.dim_value for dimension in value.type.tensor_type.shape.dim)
+    assert {tensor: shapes[tensor] for tensor in network.shapes()} == network.shapes()
+    stored = {constant.name: len(constant.raw_data) for constant in model.graph.initializer}
     for layer, parameters in network.parameters().items():
-        raw_bytes = len(stored[f"{layer}.weight"].raw_data) + len(stored[f"{layer}.bias"].raw_data)
-        assert raw_bytes == 4 * parameters.count
+        assert stored[f"{layer}.weight"] + stored[f"{layer}.bias"] == 4 * parameters.count
     assert 0 < path.stat().st_size - network.weight_bytes() < 600 * len(network.layers)
 
 
-def test_equal_seeds_give_equal_bytes(tmp_path: Path) -> None:
+def test_equal_seeds_give_equal_bytes(files: _Files, tmp_path: Path) -> None:
     """Emitting the same network and seed twice gives the same file."""
-    network = find_network("tiny").make(64)
-    emit(network, 3, tmp_path / "one.onnx")
-    emit(network, 3, tmp_path / "two.onnx")
-    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
+    emit(find_network("tiny").make(64), 0, tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == files.get("tiny").read_bytes()
 
 
 def _graph_digest(path: Path) -> str:
@@ -174,15 +158,15 @@ def test_graphs_change_only_with_the_version(files: _Files) -> None:
 
 def test_weights_change_only_with_the_version() -> None:
     """Whoever changes how weights are drawn must raise EMISSION_VERSION, and record the new first ones here."""
-    first = [each.weight.flat[0] for each in draw_weights(find_network("tiny").make(64), 0)]
+    first = [weights.weight.flat[0] for weights in draw_weights(find_network("tiny").make(64), 0)]
     assert EMISSION_VERSION == 1
     assert first == pytest.approx([0.52685, 0.21495, -0.10709, -0.0055233, 0.089082, -0.10216], rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2", "tiny"])
+@pytest.mark.parametrize("name", ["mobilenet_v2", "tiny"])
 def test_classifiers_run_at_sizes_that_no_stride_divides(name: str, files: _Files) -> None:
     """A classifier of 33 x 33 pixels gives its logits."""
-    (logits,) = _run(files.get(name, 33), _noise(33))
+    ((logits,),) = _run(files.get(name, 33), _noise(33))
     assert logits.shape == (1, {"tiny": 100}.get(name, 1000))
     assert np.isfinite(logits).all()
 
@@ -213,19 +197,15 @@ def _sigmoid(z: _Array) -> _Array:
 )
 def test_a_convolution_is_what_the_description_says(layer: Convolution, tmp_path: Path) -> None:
     """Kernel, stride, padding, groups and bias mean the same in the file as in the description."""
-    network = Network("test", 32, 32, (layer,), ("out",))
-    emit(network, 0, tmp_path / "m.onnx")
-    (weights,) = draw_weights(network, 0)
-    (output,) = _run(tmp_path / "m.onnx", _noise(32))
+    output, (weights,) = _run_layers(tmp_path, _noise(32), layer)
     np.testing.assert_allclose(output, _convolve(_noise(32), weights.weight, weights.bias, layer), atol=1e-5)
 
 
 @pytest.mark.parametrize("activation", list(Activation))
 def test_an_activation_is_what_the_description_says(activation: Activation, tmp_path: Path) -> None:
     """Each activation's formula holds on both sides of its bends, after an addition of pixels from 0 to 20."""
-    network = Network("test", 32, 32, (Add("out", "images", "images", activation),), ("out",))
-    emit(network, 0, tmp_path / "m.onnx")
     image = (_noise(32) - 0.5) * 20
+    output, _ = _run_layers(tmp_path, image, Add("out", "images", "images", activation))
     z = image + image
     expected = {
         Activation.NONE: z,
@@ -234,7 +214,7 @@ def test_an_activation_is_what_the_description_says(activation: Activation, tmp_
         Activation.SILU: z * _sigmoid(z),
         Activation.SIGMOID: _sigmoid(z),
     }[activation]
-    np.testing.assert_allclose(_run(tmp_path / "m.onnx", image)[0], expected, atol=1e-5)
+    np.testing.assert_allclose(output, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -253,23 +233,19 @@ def test_a_layer_without_weights_is_what_the_description_says(
     layers: list[Layer], expected: Any, tmp_path: Path
 ) -> None:
     """Pools, upsampling and concatenation give what numpy gives."""
-    emit(Network("test", 32, 32, tuple(layers), ("out",)), 0, tmp_path / "m.onnx")
-    (output,) = _run(tmp_path / "m.onnx", _noise(32))
+    output, _ = _run_layers(tmp_path, _noise(32), *layers)
     np.testing.assert_allclose(output, expected(_noise(32)), atol=1e-5)
 
 
 def test_a_padded_pool_never_takes_the_padding(tmp_path: Path) -> None:
     """Below zero everywhere, the largest value under a window at the edge is a pixel and not the padding's zero."""
-    emit(Network("test", 32, 32, (MaxPool("out", "images", 5, 1, 2),), ("out",)), 0, tmp_path / "m.onnx")
-    (output,) = _run(tmp_path / "m.onnx", _noise(32) - 2)
+    output, _ = _run_layers(tmp_path, _noise(32) - 2, MaxPool("out", "images", 5, 1, 2))
     assert output.shape == (1, 3, 32, 32)
     assert output.max() < 0
 
 
 def test_a_fully_connected_layer_is_what_the_description_says(tmp_path: Path) -> None:
     """Each feature is its row of weights times the input, plus its bias."""
-    network = Network("test", 32, 32, (GlobalAveragePool("pool", "images"), FullyConnected("out", "pool", 7)), ("out",))
-    emit(network, 0, tmp_path / "m.onnx")
-    (weights,) = draw_weights(network, 0)
-    (output,) = _run(tmp_path / "m.onnx", _noise(32))
+    layers = GlobalAveragePool("pool", "images"), FullyConnected("out", "pool", 7)
+    output, (weights,) = _run_layers(tmp_path, _noise(32), *layers)
     np.testing.assert_allclose(output, _noise(32).mean((2, 3)) @ weights.weight.T + weights.bias, atol=1e-5)

@@ -1,6 +1,6 @@
 """Stands in for rknn-toolkit2's environment where it is not installed: a Python that has a scripted `rknn`.
 
-What it does is chosen with $SCRIPTED_TOOLKIT; models/rknn/converter.py itself runs for real.
+What it does is set with $SCRIPTED_TOOLKIT; models/rknn/converter.py itself runs for real.
 """
 
 from __future__ import annotations

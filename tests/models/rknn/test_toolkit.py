@@ -1,194 +1,81 @@
-"""How rknn-toolkit2 gets into the cache: a scripted interpreter stands in for Python, venv and pip."""
+"""What makes a `.rknn` file: what is refused before anything runs, and what reaches the (scripted) toolkit."""
 
 from __future__ import annotations
 
-import platform
-import sys
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cache import CacheError
+from models.built_files import cached_path, fill
 from models.errors import ModelError
-from models.platforms import TOOLKIT_VERSION
-from models.rknn.toolkit import TOOLKIT, install_toolkit
-from tests.models.scripted_python import BUILDS_OF_TORCH, ScriptedPython
+from models.platforms import RKNN_PLATFORMS
+from models.recipe import Recipe, RknnRecipe
+from models.rknn.toolkit import RknnConverter
+from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
+
+_YOLO = Recipe("yolov5s", 640, 7)
+_TINY = Recipe("tiny", 64, 1)
+_WIDE = Recipe("frame", 36, 1)
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give each test a cache of its own, and the path nothing but the scripted interpreter."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    return tmp_path / "cache" / "reusebench" / "rknn-toolkit2"
+def test_every_recipe_has_a_name_of_its_own() -> None:
+    """Network, size, seed, chip, the toolkit's version and those of emitter and conversion; weightless files too."""
+    assert RknnRecipe(_YOLO, "rk3588").file_name == "yolov5s-640-seed7-rk3588-toolkit2.5.0-v1.1.rknn"
+    slaves = [RknnRecipe(_YOLO, chip.name, weightless=True) for chip in RKNN_PLATFORMS if chip.removes_weights]
+    assert slaves[0].file_name == "yolov5s-640-seed7-rk3588-weightless-toolkit2.5.0-v1.1.rknn"
+    masters = [RknnRecipe(_YOLO, chip.name) for chip in RKNN_PLATFORMS]
+    assert len({recipe.file_name for recipe in masters + slaves}) == len(RKNN_PLATFORMS) + len(slaves)
 
 
-@pytest.fixture
-def python(tmp_path: Path) -> ScriptedPython:
-    """Put the scripted interpreter into the path, as python3.11."""
-    return ScriptedPython(tmp_path, "python3.11")
+@pytest.mark.parametrize("name", ["rk9999", "RK3588", "rk2118", ""])
+def test_an_unknown_chip_is_refused_with_the_valid_ones(name: str) -> None:
+    """The error names every chip that the toolkit makes files for."""
+    with pytest.raises(ModelError, match=r"valid: rk3588, rk3576, rk3568, rk3566, rk3562, rv1126b, rv1106"):
+        RknnRecipe(_YOLO, name)
 
 
-def _silent(_line: str) -> None:
-    """Take what the installation says."""
+@pytest.mark.parametrize("name", [chip.name for chip in RKNN_PLATFORMS if not chip.removes_weights])
+def test_weights_are_not_removed_where_the_toolkit_ignores_it(name: str) -> None:
+    """A slave for these chips would be a master: it is refused, with the chips where it works."""
+    with pytest.raises(ModelError, match=f"made for {name}: the toolkit ignores .* valid: rk3588, ") as error:
+        RknnRecipe(_YOLO, name, weightless=True)
+    assert name not in str(error.value).partition("valid: ")[2].split(", ")
 
 
-def _install(**options: str) -> Path:
-    return install_toolkit(_silent, **options)
-
-
-def _nothing_left(cache: Path) -> bool:
-    return not TOOLKIT.installed() and {each.name for each in cache.iterdir()} == {".lock"}
-
-
-def test_the_environment_is_made_step_by_step(python: ScriptedPython, cache: Path) -> None:
-    """The libraries within their bounds, then the toolkit and PyTorch for CPUs without what they name, then a trial."""
-    said: list[str] = []
-    folder = install_toolkit(said.append)
-    assert folder == TOOLKIT.folder() == cache / f"{TOOLKIT_VERSION}-x86_64-v1"
-    assert TOOLKIT.installed()
-    assert said == [
-        f"environment for rknn-toolkit2 {TOOLKIT_VERSION} with {python.path}",
-        "libraries",
-        f"rknn-toolkit2=={TOOLKIT_VERSION}",
-        "torch==2.8.1+cpu",
-        "trying it",
+@pytest.mark.usefixtures("model_cache")
+def test_the_toolkit_gets_what_the_recipe_has() -> None:
+    """Chip, weights, the scale of uint8 pixels, INT8, the ONNX file and an image of its shape, equal for one shape."""
+    install_scripted_toolkit()
+    other_seed = Recipe("tiny", 64, 2)
+    for source in (_TINY, other_seed, _WIDE):
+        fill(source, lambda path: path.write_bytes(b"onnx"))
+    recipes = [
+        RknnRecipe(_TINY, "rk3588", weightless=True),
+        RknnRecipe(_TINY, "rv1106"),
+        RknnRecipe(other_seed, "rk3588"),
+        RknnRecipe(_WIDE, "rk3588"),
     ]
-    pip, libraries, toolkit, torch = python.pip_asked()
-    assert pip == ["pip>=21.2"]
-    assert {"numpy<=1.26.4", "onnx>=1.16.1,<=1.18.0", "setuptools<80"} < set(libraries)
-    assert not any(each.startswith(("torch", "rknn", "opencv-python<")) for each in libraries)
-    assert (toolkit, torch) == (["--no-deps", said[2]], ["--no-deps", said[3]])
-    assert python.asked()[-1] == ["-c", "import torch; from rknn.api import RKNN"]
+    with RknnConverter() as converter:
+        paths = converter.ensure_all(recipes)
+    assert paths == [cached_path(recipe) for recipe in recipes]
+    weightless, mini, other, wide = (_read(path) for path in paths)
+    calibration = weightless.pop("calibration")
+    assert weightless == {
+        "pixels": 3 * 64 * 64,
+        "target_platform": "rk3588",
+        "remove_weight": True,
+        "mean_values": [[0, 0, 0]],
+        "std_values": [[255, 255, 255]],
+        "do_quantization": True,
+        "onnx": str(cached_path(_TINY)),
+    }
+    assert (mini["target_platform"], mini["remove_weight"]) == ("rv1106", False)
+    # Models of one size see equal noise, whatever their seed and chip: it is no difference between them.
+    assert mini["calibration"] == other["calibration"] == calibration
+    assert wide["pixels"] == 3 * 36 * 64
 
 
-def test_pip_compiles_nothing(python: ScriptedPython) -> None:
-    """A library without a wheel fails at once; it is not built for minutes with whatever compiler there is."""
-    _install()
-    calls = [call for call in python.asked() if call[:2] == ["-m", "pip"]]
-    assert all("--only-binary :all:" in " ".join(call) for call in calls)
-
-
-def test_installing_again_does_nothing(python: ScriptedPython) -> None:
-    """What is installed is left alone, without a look at interpreters or pip."""
-    folder = _install()
-    asked = python.asked()
-    python.behave(fits=False)
-    assert _install() == folder
-    assert python.asked() == asked
-
-
-@pytest.mark.usefixtures("python")
-def test_a_toolkit_whose_python_is_gone_is_made_anew() -> None:
-    """After an upgrade of the system removed the interpreter, it counts as not installed and is replaced."""
-    folder = _install()
-    (folder / "bin" / "python").unlink()
-    (folder / "stale").touch()
-    assert not TOOLKIT.installed()
-    assert _install() == folder
-    assert TOOLKIT.installed()
-    assert not (folder / "stale").exists()
-
-
-@pytest.mark.parametrize("step", ["-m venv", "versions torch", "numpy", f"rknn-toolkit2=={TOOLKIT_VERSION}", "RKNN"])
-def test_a_failed_step_leaves_nothing(step: str, python: ScriptedPython, cache: Path) -> None:
-    """The error is pip's own in one line, with what to look at; the folder does not appear, and a new try succeeds."""
-    python.behave(fails=step)
-    with pytest.raises(ModelError, match=r"exit code 1\): ERROR: No matching distribution found; check"):
-        _install()
-    assert _nothing_left(cache)
-    python.behave()
-    assert _install().exists()
-
-
-def test_an_interrupted_installation_leaves_nothing(python: ScriptedPython, cache: Path) -> None:
-    """Ctrl-C while pip works ends pip and removes what there is."""
-    python.behave(interrupts="numpy")
-    with pytest.raises(KeyboardInterrupt):
-        _install()
-    assert _nothing_left(cache)
-
-
-@pytest.mark.usefixtures("python")
-def test_what_a_killed_installation_left_is_removed(cache: Path) -> None:
-    """Gigabytes of half an environment do not stay for ever."""
-    leftover = cache / f".{TOOLKIT.folder().name}.123.unfinished" / "lib"
-    leftover.mkdir(parents=True)
-    _install()
-    assert not leftover.parent.exists()
-
-
-@pytest.mark.parametrize(
-    ("machine", "builds", "chosen"),
-    [
-        ("x86_64", BUILDS_OF_TORCH, "torch==2.8.1+cpu"),
-        ("aarch64", BUILDS_OF_TORCH, "torch==2.8.1+cpu"),
-        ("aarch64", "Available versions: 2.9.0, 2.8.1", "torch"),
-    ],
-)
-def test_pytorch_is_one_for_cpus(
-    machine: str, builds: str, chosen: str, python: ScriptedPython, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The newest version that pip lists as +cpu is taken; on 64-bit ARM the usual one will do."""
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    python.behave(torch=builds)
-    _install()
-    assert python.pip_asked()[-1] == ["--no-deps", chosen]
-
-
-def test_cuda_is_not_downloaded(python: ScriptedPython, cache: Path) -> None:
-    """Where pip knows no PyTorch for CPUs, that is said before anything large is fetched; --torch overrides it."""
-    python.behave(torch="Available versions: 2.9.0, 2.8.1")
-    with pytest.raises(ModelError, match=r"ends in \+cpu.*pip config set global.extra-index-url URL.*--torch"):
-        _install()
-    assert python.pip_asked() == [["pip>=21.2"]]
-    assert _nothing_left(cache)
-    _install(torch="torch==2.4.0")
-    assert python.pip_asked()[-1] == ["--no-deps", "torch==2.4.0"]
-
-
-def test_an_interpreter_is_found_by_name(tmp_path: Path, python: ScriptedPython) -> None:
-    """One that does not fit is passed over: python3.11 is no use here, and python3.9 is."""
-    other = ScriptedPython(_made(tmp_path / "other"), "python3.11")
-    python.behave(fits=False)
-    other.path.rename(tmp_path / "python3.9")
-    _install()
-    assert other.asked()
-    assert not python.asked()
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
-
-
-def test_no_fitting_interpreter_is_said(python: ScriptedPython, cache: Path) -> None:
-    """The error lists what was tried and says what to install; one chosen with --python is the only one tried."""
-    python.behave(fits=False)
-    with pytest.raises(
-        ModelError, match=r"from 3.8 to 3.12 .* python3.11, python3.10, python3.12, .*apt install python3.11"
-    ):
-        _install()
-    with pytest.raises(ModelError, match=r"none of python2 is one"):
-        _install(python="python2")
-    assert not cache.exists()
-
-
-@pytest.mark.parametrize("machine", ["armv7l", "riscv64"])
-def test_other_machines_are_refused(machine: str, python: ScriptedPython, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine that the toolkit does not exist for, the error says where to make the files."""
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    with pytest.raises(ModelError, match=f"on {machine}; make the .rknn files on Linux on x86-64 or 64-bit ARM"):
-        _install()
-    assert not python.asked()
-
-
-@pytest.mark.usefixtures("python")
-def test_a_cache_that_cannot_be_written_is_said(cache: Path) -> None:
-    """Where a file stands in the way of the folder, the error names it."""
-    cache.parent.mkdir(parents=True)
-    cache.touch()
-    with pytest.raises(CacheError, match=r"rknn-toolkit2.*XDG_CACHE_HOME"):
-        _install()
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text())

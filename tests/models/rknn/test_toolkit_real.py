@@ -8,10 +8,9 @@ import pytest
 
 from models.errors import ModelError
 from models.recipe import Recipe, RknnRecipe
-from models.rknn.emitter import RknnConverter
-from models.rknn.toolkit import TOOLKIT
+from models.rknn.toolkit import TOOLKIT, RknnConverter
 
-#: The user's own, looked for before a test has a cache of its own.
+#: The user's own, looked up before a test has a cache of its own.
 _FOLDER = TOOLKIT.folder()
 
 pytestmark = pytest.mark.skipif(
@@ -22,55 +21,35 @@ _TINY = Recipe("tiny", 64, 1)
 _MASTER = RknnRecipe(_TINY, "rk3588")
 _SLAVE = RknnRecipe(_TINY, "rk3588", weightless=True)
 _MINI = RknnRecipe(_TINY, "rv1106")
-_RECIPES = (_MASTER, _SLAVE, _MINI)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> list[dict[RknnRecipe, bytes]]:
-    """Make every file twice, each time in a new cache with a new process of the user's toolkit."""
-    return [_make(tmp_path_factory.mktemp("cache")) for _ in range(2)]
 
 
 def _make(cache: Path) -> dict[RknnRecipe, bytes]:
+    """Return every file, made in a new cache by a new process of the toolkit, which then fails to make another."""
+    recipes = (_MASTER, _SLAVE, _MINI)
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-        _borrow_toolkit()
+        TOOLKIT.folder().parent.mkdir(parents=True)
+        TOOLKIT.folder().symlink_to(_FOLDER)
+        no_model, output = cache / "no.onnx", cache / "out.rknn"
+        no_model.write_bytes(b"no model")
         with RknnConverter() as converter:
-            paths = converter.ensure_all(_RECIPES)
-    return {recipe: path.read_bytes() for recipe, path in zip(_RECIPES, paths)}
+            paths = converter.ensure_all(recipes)
+            with pytest.raises(ModelError, match=r"load_onnx failed: .*DecodeError: Error parsing message$"):
+                converter.convert(_MASTER, no_model, output)
+        assert not output.exists()
+    return {recipe: path.read_bytes() for recipe, path in zip(recipes, paths)}
 
 
-def _borrow_toolkit() -> None:
-    TOOLKIT.folder().parent.mkdir(parents=True)
-    TOOLKIT.folder().symlink_to(_FOLDER)
-
-
-@pytest.mark.parametrize("recipe", _RECIPES, ids=lambda recipe: recipe.file_name)
-def test_the_file_is_one_of_rockchips(recipe: RknnRecipe, made: list[dict[RknnRecipe, bytes]]) -> None:
-    """It begins with the format's letters, and is smaller than fp32 weights: it is INT8."""
-    assert made[0][recipe].startswith(b"RKNN")
-    assert len(made[0][recipe]) < _TINY.network().weight_bytes()
-
-
-def test_without_weights_it_is_smaller_by_the_weights(made: list[dict[RknnRecipe, bytes]]) -> None:
-    """A slave lacks the bytes of every layer's weight; it keeps biases and commands."""
+def test_files_of_the_toolkit(tmp_path: Path) -> None:
+    """They are Rockchip's and INT8, a slave lacks its weights, and repeated conversions give equal sizes."""
+    first, second = (_make(tmp_path / name) for name in "ab")
+    for content in first.values():
+        assert content.startswith(b"RKNN")
+        assert len(content) < _TINY.network().weight_bytes()
+    # A slave keeps biases and commands.
     weights = sum(parameters.count - parameters.bias[0] for parameters in _TINY.network().parameters().values())
-    assert len(made[0][_MASTER]) - len(made[0][_SLAVE]) >= weights
-
-
-def test_repeated_conversions_are_equal_in_size(made: list[dict[RknnRecipe, bytes]]) -> None:
-    """Their bytes differ a little: the toolkit leaves uninitialised memory in its files, on rv1106 some lengths too."""
-    assert len(made[0][_MASTER]) == len(made[1][_MASTER])
-    assert len(made[0][_SLAVE]) == len(made[1][_SLAVE])
-    assert len(made[0][_MINI]) == pytest.approx(len(made[1][_MINI]), abs=128)
-
-
-def test_what_the_toolkit_says_is_handed_on(tmp_path: Path) -> None:
-    """For a file that is no ONNX the error has the toolkit's own words."""
-    (tmp_path / "no.onnx").write_bytes(b"no model")
-    with (
-        RknnConverter() as converter,
-        pytest.raises(ModelError, match=r"load_onnx failed: .*DecodeError: Error parsing message$"),
-    ):
-        converter.convert(_MASTER, tmp_path / "no.onnx", tmp_path / "out.rknn")
-    assert not (tmp_path / "out.rknn").exists()
+    assert len(first[_MASTER]) - len(first[_SLAVE]) >= weights
+    # The toolkit leaves uninitialised memory in its files, on rv1106 some lengths too.
+    assert len(first[_MASTER]) == len(second[_MASTER])
+    assert len(first[_SLAVE]) == len(second[_SLAVE])
+    assert len(first[_MINI]) == pytest.approx(len(second[_MINI]), abs=128)

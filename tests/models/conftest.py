@@ -1,0 +1,44 @@
+"""Shared by the tests of the model files: caches of their own and scripted libraries."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from models.built_files import fill
+from models.recipe import Recipe
+from tests.models.scripted_python import ScriptedPython
+
+
+@pytest.fixture
+def model_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a cache of its own, and a folder for temporary files; return where the cache has model files."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "cache" / "reusebench" / "models"
+
+
+@pytest.fixture
+def onnx_file(model_cache: Path) -> Recipe:  # noqa: ARG001 - where the file is
+    """Return the recipe of a cached ONNX file that no scripted library reads."""
+    recipe = Recipe("tiny", 64, 1)
+    fill(recipe, lambda path: path.write_bytes(b"onnx"))
+    return recipe
+
+
+@pytest.fixture
+def python(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model_cache: Path,  # noqa: ARG001 - with an empty cache
+) -> ScriptedPython:
+    """Put the scripted interpreter into the path, as python3.10, and nothing else, on an x86-64 machine."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    return ScriptedPython(tmp_path, "python3.10")
