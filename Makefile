@@ -45,7 +45,7 @@ bench-megengine: $(VENV)/installed
 	@$(MAKE) --no-print-directory bench ARGS="--runtime onnxruntime --runtime megengine_lite $(ARGS)"
 
 test: $(VENV)/installed-dev
-	@$(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/installed-dev
 	@$(BIN)/python -m ruff check .
