@@ -10,7 +10,7 @@ from storage.metrics import BYTES, NANOSECONDS, Metric, UnknownMetric, find_metr
 
 __all__ = ["Limit", "LimitInvalid", "parse_limit"]
 
-#: What a number of each unit may be followed by, and how many of the unit it is; a rate has no unit.
+#: By a metric's unit: what may follow a number, and how many of the unit it is; a rate has no unit.
 _UNITS = {
     BYTES: {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
     NANOSECONDS: {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},

@@ -49,7 +49,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory in a phase, in bytes; docs/record.md defines each figure. A value per repeat."""
+    """Memory in a phase, in bytes; docs/record.md defines them. A value per repeat."""
 
     application_memory_bytes: _Bytes
     application_uss_bytes: _Bytes

@@ -105,20 +105,8 @@ def test_runs_are_listed(storage: Path, words: _Words) -> None:
     lines = words("list").splitlines()
     assert lines[0].split() == ["number", "date", "(UTC)", "name", "board", "commit", "runtimes", "ok", "failed", "MiB"]
     assert lines[2].split()[:-1] == ["2", "2026-01-02", "10:00", "main", "board-123456", "-", "onnxruntime", "1", "0"]
-    cells = [
-        "5",
-        "2026-02-01",
-        "00:00",
-        "run",
-        "(unfinished)",
-        "board-123456",
-        "de6755279b",
-        "changed",
-        "onnxruntime",
-        "1",
-        "1",
-    ]
-    assert lines[-2].split()[:-1] == cells
+    cells = "5 2026-02-01 00:00 run (unfinished) board-123456 de6755279b changed onnxruntime 1 1"
+    assert lines[-2].split()[:-1] == cells.split()
     traces = sum(file.stat().st_size for file in (storage / "traces" / _id(5)).iterdir())
     assert lines[-2].split()[-1] == f"{(path.stat().st_size + traces) / 2**20:.2f}"
     assert lines[-1].startswith("5 runs, ")
@@ -152,8 +140,12 @@ def test_several_boards(tmp_path: Path, words: _Words) -> None:
 
 
 def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -> None:
-    """Every file that goes is named by a dry run that removes none; a run that a user gave a name to stays."""
+    """Every file that goes is named by a dry run that removes none; a run that a user gave a name to goes on request.
+
+    Traces of a run that it does not name are in its folder: they are of plans that were passed over.
+    """
     _left_trace(storage, _id(0xB), "001", 9)
+    passed_over = _left_trace(storage, _id(1), "000-lean-1", 0)
     before = _files(storage)
     dry = words("prune", "--keep", "2", "--dry-run")
     assert _files(storage) == before
@@ -161,20 +153,15 @@ def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -
     printed = words("prune", "--keep", "2")
     assert printed == dry.replace("would be removed", "removed")
     gone = before - _files(storage)
+    assert passed_over in gone
     assert gone == {Path(line.split()[-1]) for line in dry.splitlines()} & before
-    assert (_numbers(storage), _owners(storage), len(gone)) == ([2, 3, 4], {_id(2), _id(3), _id(4)}, 5)
+    assert (_numbers(storage), _owners(storage), len(gone)) == ([2, 3, 4], {_id(2), _id(3), _id(4)}, 6)
     assert "2026-01-01 10:00  " in printed
-    assert "1 run with 3 traces\n1 file that no run has, a day old or more\n" in printed
+    assert "1 run with 4 traces\n1 file that no run has, a day old or more\n" in printed
     assert "kept for the name: 1 run (main); --named removes named runs too" in printed
     assert printed.endswith(f"{sum(sizes[path] for path in gone) / 2**20:.2f} MiB removed\n")
-
-
-def test_named_runs_go_on_request(storage: Path, words: _Words) -> None:
-    """--named makes no difference between names."""
     words("prune", "--keep", "2", "--named")
     assert _numbers(storage) == [3, 4]
-    words("prune", "--keep", "0", "--named")
-    assert (_numbers(storage), _owners(storage)) == ([], set())
 
 
 @pytest.mark.parametrize(
@@ -223,13 +210,6 @@ def test_what_is_being_written_is_safe(storage: Path, words: _Words) -> None:
     traces = [_left_trace(storage, _id(0xA), name, days) for name, days in (("001", 1.5), ("900", 0.5))]
     words("prune", "--keep", "0", "--named")
     assert [path.exists() for path in (unfinished, *traces)] == [True] * 3
-
-
-def test_traces_of_passed_over_plans_go_with_their_run(storage: Path, words: _Words) -> None:
-    """They stand in its folder, although it does not name them."""
-    passed_over = _left_trace(storage, _id(1), "000-lean-1", 0)
-    words("prune", "--keep", "3")
-    assert not passed_over.exists()
 
 
 def test_traces_that_two_runs_have(storage: Path, words: _Words) -> None:
@@ -296,23 +276,26 @@ def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) ->
     elsewhere = tmp_path / "elsewhere"
     trace = _left_trace(elsewhere, _id(0xB), "001", 9)
     other_run = _run(elsewhere, 9)
+    unfinished = storage / ".0007.unfinished"
+    unfinished.symlink_to(trace)
+    os.utime(unfinished, (0, 0), follow_symlinks=False)
     (storage / "traces" / _id(0xB)).symlink_to(trace.parent)
     inside = _left_trace(storage, _id(0xC), "001", 9)
     linked = inside.with_name("002.json.gz")
     linked.symlink_to(trace)
+    os.utime(linked, (0, 0), follow_symlinks=False)
     (storage / "python").symlink_to(other_run.parent)
     first = _path(storage, 1)
     first.rename(tmp_path / "moved.json")
     first.symlink_to(tmp_path / "moved.json")
     assert "kept: 2 runs behind links, which are not followed" in words("prune", "--keep", "0", "--named")
     assert not inside.exists()
-    assert linked.is_symlink()
-    assert first.is_symlink()
+    assert all(path.is_symlink() for path in (linked, first, unfinished))
     assert all(path.exists() for path in (trace, other_run, tmp_path / "moved.json"))
 
 
 def test_a_linked_folder_of_traces(storage: Path, words: _Words, tmp_path: Path) -> None:
-    """What stands in it is not the storage's own."""
+    """What it leads to is not the storage's own."""
     (storage / "traces").rename(tmp_path / "traces")
     (storage / "traces").symlink_to(tmp_path / "traces")
     traces = _files(tmp_path / "traces")
@@ -345,8 +328,11 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["prune"], "say which runs are old, by --keep N or by --before DATE"),
-        (["prune", "--keep", "1", "--before", "2026-01-01"], "say which runs are old, by --keep N or by --before DATE"),
+        (["prune"], "name the runs that are old, by --keep N or by --before DATE"),
+        (
+            ["prune", "--keep", "1", "--before", "2026-01-01"],
+            "name the runs that are old, by --keep N or by --before DATE",
+        ),
         (["prune", "--keep", "-1"], "-1 is not in the range x>=0"),
         (["prune", "--before", "soon"], "'soon' is not valid; valid: 2026-11-30 or 2026-11-30T12:00"),
         (["list", "--limit", "x"], "'x' is not a valid integer"),
