@@ -77,7 +77,7 @@ _ONLY = {
 _LAYERS = {
     "reports": "errors base results sections explanation claims streams compare history page",
     "harness": "errors extras selection gate settings clock progress measuring options session",
-    "samplers": "procfs readings process system npu machine sources observer environment",
+    "samplers": "files readings process system npu machine sources observer environment",
     "models": "errors networks platforms recipe built_files conversion onnx rknn megengine __init__",
     "recorder": "errors signals pace phases marks process_tree program recording phase_figures stored_form run_document"
     " summary task",
