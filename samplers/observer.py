@@ -13,7 +13,7 @@ from samplers.process import ResidentCounter, read_process, reset_peak
 from samplers.readings import Reading
 from samplers.system import read_system, used_bytes
 
-__all__ = ["Observer", "Timeline"]
+__all__ = ["Observer", "SampledTimeline"]
 
 #: /proc/meminfo costs 14 us and moves slowly: the timeline reads it this much less often than statm.
 _SYSTEM_EVERY = 10
@@ -23,7 +23,7 @@ _MOST_READINGS = 50_000
 _RECENT = 1000
 
 
-class Timeline:
+class SampledTimeline:
     """Cheap readings in order: time (ns, monotonic), RSS (bytes), system memory in use (bytes).
 
     Its size is bounded: a long run has fewer readings per second.
@@ -60,7 +60,7 @@ class Observer:
         """Take the rate of cheap readings, and where NPU memory can be read on a board that has an NPU."""
         self.interval_s = 1 / sample_hz
         self._npu = npu
-        self.timeline = Timeline()
+        self.timeline = SampledTimeline()
         self._counter: ResidentCounter | None = None
         self.pid = 0
         self._recent: deque[int] = deque(maxlen=_RECENT)

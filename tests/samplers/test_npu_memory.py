@@ -96,6 +96,8 @@ def test_buffers_that_the_kernel_lists(board: Board) -> None:
         assert _BUFFERS.read(root) is None
     size.unlink()
     assert _BUFFERS.read(root) == 2 * 8294400
+    size.mkdir()  # unreadable, though it is there
+    assert _BUFFERS.read(root) is None
     shutil.rmtree(size.parents[1])
     size.parents[1].mkdir()
     assert _BUFFERS.read(root) == 0

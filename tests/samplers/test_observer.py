@@ -11,7 +11,7 @@ import pytest
 from samplers import observer as observer_module
 from samplers import process as process_module
 from samplers import sources as sources_module
-from samplers.observer import Observer, Timeline
+from samplers.observer import Observer, SampledTimeline
 from samplers.process import read_process
 from samplers.sources import memory_sources
 from tests.samplers.child import Child
@@ -88,7 +88,7 @@ def test_a_snapshot_starts_a_new_phase(observer: Observer, monkeypatch: pytest.M
 
 def test_a_timeline_is_bounded() -> None:
     """A long run loses every second reading, from its begin to its end; figures are 8 bytes each."""
-    timeline = Timeline()
+    timeline = SampledTimeline()
     for number in range(300_000):
         timeline.add(number, number + 1, number + 2)
     times_ns = timeline.times_ns.tolist()
