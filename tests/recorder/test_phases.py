@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import select
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,20 +114,21 @@ def test_a_file_is_emptied_and_read_as_it_grows(tmp_path: Path) -> None:
     marks.close()
 
 
-@pytest.mark.parametrize("number", [3, 4, 5, 60])
-def test_a_descriptor_has_the_number_of_the_option(number: int) -> None:
+def test_a_descriptor_has_the_number_of_the_option() -> None:
     """The program writes to that number, also where descriptors of ours are in the way; the pipe ends with it."""
-    marks = PipeMarks(number)
-    assert marks.environment == {"REUSEBENCH_MARKER": str(number)}
-    script = f'echo "$REUSEBENCH_MARKER" >&{number}; echo two >&{number}; printf unfinished >&{number}'
-    if number > 9:  # shells know one digit
-        script = f'exec 9>/proc/self/fd/{number}; echo "$REUSEBENCH_MARKER" >&9; echo two >&9'
-    pid = os.posix_spawnp("sh", ["sh", "-c", script], {**os.environ, **marks.environment}, file_actions=marks.actions)
-    marks.started()
-    assert os.waitpid(pid, 0)[1] == 0
-    assert marks.read() == [str(number), "two"]
-    assert marks.descriptor is None
-    marks.close()
+    free = os.dup(0)
+    os.close(free)
+    for number in (3, *range(free, free + 4)):
+        marks = PipeMarks(number)
+        assert marks.environment == {"REUSEBENCH_MARKER": str(number)}
+        script = f"import os; os.write({number}, os.environ['REUSEBENCH_MARKER'].encode() + b'\\ntwo\\nunfinished')"
+        command = [sys.executable, "-S", "-c", script]
+        pid = os.posix_spawn(sys.executable, command, {**os.environ, **marks.environment}, file_actions=marks.actions)
+        marks.started()
+        assert os.waitpid(pid, 0)[1] == 0
+        assert marks.read() == [str(number), "two"]
+        assert marks.descriptor is None
+        marks.close()
 
 
 def test_no_marks_are_none() -> None:
