@@ -304,6 +304,11 @@ def test_a_storage_that_cannot_be_written(tmp_path: Path, reusebench: Reusebench
     assert not started.exists()
 
 
+def _has_pending_interrupt(pid: int) -> bool:
+    pending = Path(f"/proc/{pid}/status").read_text().partition("ShdPnd:")[2].split()[0]
+    return bool(int(pending, 16) >> (signal.SIGINT - 1) & 1)
+
+
 def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Program]:
     """Record in a terminal of its own, press Ctrl-C there so often, and return the exit code and what was stored."""
     pid, terminal = pty.fork()
@@ -316,6 +321,8 @@ def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Pro
         while printed.count(b"program is there") < count:
             assert select.select([terminal], [], [], TIME_LIMIT_S)[0], printed
             printed += os.read(terminal, 1024)
+        while _has_pending_interrupt(pid):  # the kernel makes one of two
+            time.sleep(0.01)
         os.write(terminal, b"\x03")
     while select.select([terminal], [], [], TIME_LIMIT_S)[0]:
         try:
@@ -323,6 +330,8 @@ def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Pro
                 break
         except OSError:  # nobody has the terminal open any more
             break
+    else:
+        os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     os.close(terminal)
     (run,) = _runs(storage)
