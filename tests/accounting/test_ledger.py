@@ -10,8 +10,8 @@ from accounting.ledger import Ledger, Read, Submit, read_ledger
 from tests.accounting.hand_made import PAGE, make_buffer, make_ledger
 
 
-def _create(number: int, at_ns: int, asked: int = 5000) -> dict[str, Any]:
-    sizes = {"asked_bytes": asked, "bytes": -(-asked // PAGE) * PAGE, "sram_bytes": 0}
+def _create(number: int, at_ns: int, requested: int = 5000) -> dict[str, Any]:
+    sizes = {"asked_bytes": requested, "bytes": -(-requested // PAGE) * PAGE, "sram_bytes": 0}
     return {"event": "create", "at_ns": at_ns, "buffer": number, **sizes, "flags": 11, "source": "rknpu", "thread": 7}
 
 
@@ -26,7 +26,9 @@ def _write(path: Path, *events: dict[str, Any], end: str = "\n") -> Path:
 
 def test_a_buffer_lives_from_its_birth_to_its_death(tmp_path: Path) -> None:
     """At its birth it is there, at its death it is gone; without a death it stays."""
-    path = _write(tmp_path / "ledger", _create(1, at_ns=10), _create(2, at_ns=20, asked=PAGE), _destroy(1, at_ns=30))
+    path = _write(
+        tmp_path / "ledger", _create(1, at_ns=10), _create(2, at_ns=20, requested=PAGE), _destroy(1, at_ns=30)
+    )
     ledger = read_ledger(path)
     pages = [ledger.live_bytes(at_ns) / PAGE for at_ns in (9, 10, 20, 29, 30, 99)]
     assert pages == [0, 2, 3, 3, 1, 1]

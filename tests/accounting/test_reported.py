@@ -86,7 +86,7 @@ def test_weights_and_internal_memory_from_outside() -> None:
 
 
 def test_internal_memory_of_a_group_counts_once() -> None:
-    """It is as large as was allocated, and stands with the first context; the rest of each context is in full."""
+    """It is as large as was allocated, and belongs to the first context; the rest of each context is in full."""
     contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0, 1)]
     plan = make_plan(*contexts, cores=2)
     allocations = {Step("first_inference", first): [Allocation("internal", 9 * PAGE, first)] for first in (0, 1)}

@@ -1,4 +1,4 @@
-"""What runs really read, against what the plan says."""
+"""What runs really read, compared with the plan."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_addresses_of_no_buffer() -> None:
     assert set(WRONG_READS) == {"reads_freed", "reads_foreign"}
 
 
-def test_addresses_past_an_end_stand_with_the_buffer_before_them() -> None:
+def test_addresses_past_an_end_belong_to_the_buffer_before_them() -> None:
     """They name that buffer, its owner, and the least distance from its end."""
     reads = [Read(register, 0, "unknown", 3, 12, past) for register, past in (("0x1070", 2 * PAGE), ("0x4020", PAGE))]
     assert _findings(_LOADS, make_submit(1, 2, *reads)) == [Finding("reads_unknown", 0, 12, 1, 6, PAGE)]

@@ -181,7 +181,7 @@ def test_runs_before_a_date(storage: Path, words: _Words, date: str, left: list[
 
 
 def test_unfinished_runs_go_a_day_after_their_last_change(storage: Path, words: _Words) -> None:
-    """Until then a session may still write them: they stay with their traces, which is said."""
+    """Until then a session may still write them: they stay with their traces, with a note."""
     young, old = _run(storage, 5, finished=False), _age(_run(storage, 6, finished=False), 1.1)
     printed = words("prune", "--keep", "0")
     assert "kept: 1 run that may still be measured" in printed
@@ -305,7 +305,7 @@ def test_a_linked_folder_of_traces(storage: Path, words: _Words, tmp_path: Path)
 
 
 def test_a_path_in_a_file_does_not_lead_out_of_the_storage(storage: Path, words: _Words, tmp_path: Path) -> None:
-    """Only what stands in the folder of traces is removed, whatever a stored file says."""
+    """Only what is in the folder of traces is removed, whatever path a stored file has."""
     outside = tmp_path / "outside.json.gz"
     outside.touch()
     first = _path(storage, 1)

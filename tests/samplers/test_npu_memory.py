@@ -148,7 +148,7 @@ def test_a_reading_of_a_board_without_an_iommu(board: Board) -> None:
 
 
 def test_the_cheapest_source_is_used(board: Board) -> None:
-    """Of several that say the same the first that can be read, and the reading says which."""
+    """Of several with the same figure the first that can be read; its path is in the reading."""
     root = board("rk3588")
     shutil.copytree(_FIXTURES / "mainline/sys/kernel/dmabuf", root / "sys/kernel/dmabuf")
     used = []

@@ -66,7 +66,7 @@ def test_a_mapping_keeps_a_buffer(rk3588: Path) -> None:
 
 
 def test_before_linux_5_14_the_link_has_the_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where fdinfo lacks the inode, the file behind the link is asked."""
+    """Where fdinfo lacks the inode, it is that of the file behind the link."""
     root = board("rv1106", tmp_path)
     monkeypatch.setattr(process_dmabuf, "_inode", lambda name, _: {"4": 14, "5": 15, "6": 14}[name])
     assert process_dmabufs(812, root) == [

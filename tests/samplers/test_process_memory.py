@@ -1,4 +1,4 @@
-"""Memory of one process, read from real processes that do what the test says."""
+"""Memory of one process, read from real processes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_an_old_kernel_has_no_parts(child: Child, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_peak_that_cannot_be_reset(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that refuses is told from one that does it."""
+    """A kernel that refuses is no error."""
 
     def refuse(self: Path, text: str) -> int:
         assert (self.name, text) == ("clear_refs", "5")
@@ -171,7 +171,7 @@ def test_a_peak_that_cannot_be_reset(child: Child, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("end", [Child.kill, Child.reap])
 def test_a_process_that_has_gone(child: Child, end: Callable[[Child], None]) -> None:
-    """Waited for or not, a full reading raises and a cheap one says None."""
+    """Waited for or not, a full reading raises and a cheap one is None."""
     counter = ResidentCounter(child.pid)
     end(child)
     with pytest.raises(ProcessLookupError):

@@ -13,7 +13,7 @@ from storage.board import board_name, board_storage
 
 
 def test_the_name_is_stable() -> None:
-    """Two runs on one board share a storage, inside pytest-benchmark's own place."""
+    """Two runs on one board share a storage, inside pytest-benchmark's own folder."""
     assert board_name() == board_name()
     assert board_storage() == Path(".benchmarks") / board_name()
 

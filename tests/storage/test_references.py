@@ -1,4 +1,4 @@
-"""What users may call their runs, which runs that means, and what is said where it means none."""
+"""What users may call their runs, which runs that means, and the message where it means none."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_git_revisions(project: Path) -> None:
 
 
 def test_a_commit_with_changed_files_only(project: Path) -> None:
-    """Its runs are not those of the commit: they are named, and can be asked for by number."""
+    """Its runs are not those of the commit: the message names them, and their numbers mean them."""
     with pytest.raises(StorageError, match=r"'HEAD' is the commit \w{10}, .*: 0005_\w+\. Name one of them"):
         find_runs("HEAD", _of_commits(project), project)
 

@@ -103,14 +103,14 @@ def test_results_of_others_are_passed_over(tmp_path: Path, document: dict[str, A
     assert [stored.info.scenario for stored in run.results] == ["no_reuse"]
 
 
-def _with(*place: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
-    """Return what sets the value at the place in a document, or in its result, whose schema is looked at first."""
+def _with(*keys: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what sets the value under these keys of a document."""
 
     def change(document: dict[str, Any]) -> None:
         inner: Any = document
-        for key in place[:-1]:
+        for key in keys[:-1]:
             inner = inner[key]
-        inner[place[-1]] = value
+        inner[keys[-1]] = value
 
     return change
 
@@ -141,7 +141,7 @@ _PROGRAM = msgspec.to_builtins(program("pipeline", [Repeat({"run": 10})]))
 def test_a_run_of_another_form_is_a_bad_file(
     tmp_path: Path, document: dict[str, Any], change: Callable[[dict[str, Any]], None], code: str, words: str
 ) -> None:
-    """The reason has its code and names the place and what is wrong with it."""
+    """The reason has its code, where it is in the file, and what is wrong with it."""
     change(document)
     path = _put(tmp_path, "0001_x.json", document)
     (file,) = read_storage(tmp_path)

@@ -87,7 +87,7 @@ def test_means_are_over_all(clock: _Clock) -> None:
 
 @pytest.mark.parametrize("back", [("0 0 0 3 0 0 0", "40 0 0 63 0 0 0"), ("520 0 0 780 0 0 0", "560 0 0 840 0 0 0")])
 def test_a_core_that_goes_offline_and_comes_back(clock: _Clock, back: tuple[str, str]) -> None:
-    """Its mean is that of its time online, whether its counters begin again or go on; others keep their places."""
+    """Its mean is that of its time online, whether its counters begin again or go on; others keep their numbers."""
     clock.read(0, {0: "0 0 0 0 0 0 0", 1: "500 0 0 500 0 0 0", 2: "0 0 0 0 0 0 0"})
     clock.read(1, {0: "0 0 0 100 0 0 0", 1: "520 0 0 580 0 0 0", 2: "100 0 0 0 0 0 0"})
     clock.read(2, {0: "0 0 0 200 0 0 0", 2: "200 0 0 0 0 0 0"})
