@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,9 +157,10 @@ class PipeMarks(Marks):
     def __init__(self, number: int) -> None:
         """Take the number that the descriptor has in the program."""
         self.environment = {MARKER_VARIABLE: str(number)}
-        self.descriptor, write = _above(number, *os.pipe())
+        self.descriptor, write = os.pipe()
         os.set_blocking(self.descriptor, False)
         self._write: int | None = write
+        # The two numbers may be the same: then it is only left open (POSIX.1-2024, glibc 2.29).
         self.actions = [(os.POSIX_SPAWN_DUP2, write, number)]
         self._lines = Lines()
 
@@ -202,12 +202,3 @@ def _inotify(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor if descriptor >= 0 else None
-
-
-def _above(number: int, *descriptors: int) -> list[int]:
-    """Return the descriptors under higher numbers: that number is the program's, and onto itself nothing is copied."""
-    moved = []
-    for descriptor in descriptors:
-        moved.append(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, number + 1))
-        os.close(descriptor)
-    return moved

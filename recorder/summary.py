@@ -58,8 +58,8 @@ def _title(program: Program) -> str:
         ending = f"ended by {last.signal}"
     else:
         ending = "recorded while it ran" if last.exit_code is None else f"exit code {last.exit_code}"
-    count = len(program.repeats)
-    return f"{program.name}: {ending}{f', {count} repeats' if count > 1 else ''}"
+    repeats = f", {len(program.repeats)} repeats" if len(program.repeats) > 1 else ""
+    return f"{program.name}: {ending}{repeats}"
 
 
 def _notes(program: Program) -> Iterator[str]:

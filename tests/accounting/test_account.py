@@ -78,7 +78,7 @@ def test_a_dup_to_the_byte() -> None:
 
 
 def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> None:
-    """By kind: of three inputs one died early and one is named, by the first of two submits; of outputs none is."""
+    """By kind: of three inputs one died early and one is named, by the first submit; of outputs none is."""
     plan = make_plan(Context(0, 0))
     step = Step("first_inference", 0)
     kinds = {11: "input", 12: "input", 13: "input", 14: "output"}
@@ -88,7 +88,11 @@ def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> N
         make_buffer(9, PAGE, during(barriers, "context", 0), flags=KERNEL_MAPPING),
         *(make_buffer(number, number * PAGE, made, inode=10 + number) for number in (1, 2, 4)),
         make_buffer(3, PAGE, made, inode=13, died_ns=made + 1),
-        submits=[make_submit(9, 9, tensors_in(1), at_ns=made), make_submit(9, 9, tensors_in(9), at_ns=made)],
+        submits=[
+            make_submit(9, 9, tensors_in(1), at_ns=made),
+            make_submit(9, 9, tensors_in(9), at_ns=made),
+            make_submit(9, 9, tensors_in(2), at_ns=barriers[-1].at_ns),
+        ],
     )
     assert _account(plan, barriers, ledger).application_buffers == (
         ApplicationBuffers("input", 2, 3 * PAGE, read=1),

@@ -71,19 +71,25 @@ def test_only_what_lives_is_attributed() -> None:
 # Which component
 
 
-def test_the_three_buffers_of_an_init() -> None:
-    """Task list by the driver's flag, internal memory by its size, the rest is weights and register commands."""
+def test_the_buffers_of_an_init() -> None:
+    """Task list by the driver's flag, internal memory by its size, the rest is weights and register commands.
+
+    Where internal memory has no buffer of its own, as with librknnmrt, it is beside the weights.
+    """
     made = during(make_barriers(_LOADS), "context", 1)
-    ledger = make_ledger(
-        make_buffer(1, 100, made, flags=3 | KERNEL_MAPPING),
-        make_buffer(2, 10 * PAGE, made),
-        make_buffer(3, ACCOUNT["internal_bytes"], made),
-    )
-    assert _parts(_LOADS, ledger) == [
+    tasks = make_buffer(1, 100, made, flags=3 | KERNEL_MAPPING)
+    large = make_buffer(2, 12 * PAGE, made)
+    internal = make_buffer(3, ACCOUNT["internal_bytes"], made)
+    assert _parts(_LOADS, make_ledger(tasks, large, internal)) == [
         (1, 1, "task_list", 1),
         (2, 1, "weights", 8),
-        (2, 1, "register_commands", 2),
+        (2, 1, "register_commands", 4),
         (3, 1, "internal", 3),
+    ]
+    assert _parts(_LOADS, make_ledger(large)) == [
+        (2, 1, "weights", 8),
+        (2, 1, "internal", 3),
+        (2, 1, "register_commands", 1),
     ]
 
 

@@ -127,6 +127,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "passed": ("--name", "a/b c", "--project", "{folder}", "--repeats", "2", "--", sys.executable, "-c", _PASSED),
     "killed": ("--repeats", "3", "--", "sh", "-c", "sleep 0.2; kill -9 $$"),
     "short": ("--", "sh", "-c", ":"),
+    "lost": ("--", "sh", "-c", 'rm -r "$0"; touch "$0"', "{folder}/storage"),
     "npu": ("--", "sh", "-c", 'sleep 0.5; exit "$2"', "sh", "--", "4"),
 }
 #: Records on a machine with an NPU.
@@ -294,14 +295,16 @@ def test_nothing_is_stored_of_a_mistake(
     assert not list(tmp_path.glob("storage/*/*.json"))
 
 
-def test_a_storage_that_cannot_be_written(tmp_path: Path, reusebench: Reusebench) -> None:
-    """The program is not started, so nothing is measured in vain."""
+def test_a_storage_that_cannot_be_written(recorded: dict[str, Done], tmp_path: Path, reusebench: Reusebench) -> None:
+    """The program is not started, so nothing is measured in vain; one that is lost meanwhile is a failure too."""
     (tmp_path / "file").touch()
     started = tmp_path / "started"
     done = reusebench("record", "--storage", tmp_path / "file", "--", "touch", started)
     assert done.exit_code == 2
     assert "--storage DIR" in done.err
     assert not started.exists()
+    assert recorded["lost"].code == 2
+    assert "cannot store in" in recorded["lost"].err
 
 
 def _has_pending_interrupt(pid: int) -> bool:

@@ -168,17 +168,14 @@ def test_git_revisions(project: Path) -> None:
         assert [run.number for run in find_runs(words, runs, project)] == [1]
 
 
-def test_a_commit_with_changed_files_only(project: Path) -> None:
-    """Its runs are not those of the commit: the message names them, and their numbers mean them."""
+def test_a_commit_without_runs_of_its_own(project: Path) -> None:
+    """Those of changed files are named; else the commits of which there are runs, the newest first."""
+    runs = _of_commits(project)
     with pytest.raises(StorageError, match=r"'HEAD' is the commit \w{10}, .*: 0005_\w+\. Name one of them"):
-        find_runs("HEAD", _of_commits(project), project)
-
-
-def test_a_commit_without_runs(project: Path) -> None:
-    """The message has the commits of which there are runs, the newest first."""
+        find_runs("HEAD", runs, project)
     first, second = (_git(project, "rev-parse", f"HEAD~{back}")[:10] for back in (2, 1))
     with pytest.raises(StorageError, match=rf"no run of it is stored; there are runs of {second}, {first}\."):
-        find_runs("HEAD", _of_commits(project)[:4], project)
+        find_runs("HEAD", runs[:4], project)
     with pytest.raises(StorageError, match="no run has a commit"):
         find_runs("HEAD", _RUNS, project)
 
