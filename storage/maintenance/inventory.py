@@ -1,6 +1,6 @@
 """Everything that is in the storage of one board: its runs with their traces, damaged files, traces of no run.
 
-What is removed is one of the files here: a regular file whose name this project gave it. No link is followed to it.
+Only these files are ever removed: regular ones, with names that this project gives. No link is followed to them.
 """
 
 from __future__ import annotations

@@ -142,8 +142,9 @@ def record(folder: Path, *arguments: str, command: Sequence[str] = _RECORD) -> D
     """Record with a storage in the folder."""
     storage = folder / "storage"
     words = [word.replace("{folder}", str(folder)) for word in arguments]
+    # From a shell: what the kernel counts of a process begins with the memory of the one that made it.
     done = subprocess.run(
-        [*command, "--storage", str(storage), *words],
+        ["sh", "-c", '"$@"; exit $?', "sh", *command, "--storage", str(storage), *words],
         cwd=CHECKOUT,
         input="in",
         capture_output=True,
