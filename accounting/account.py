@@ -31,7 +31,7 @@ class ApplicationBuffers(msgspec.Struct, frozen=True):
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """NPU memory at the end of the steady phase, in bytes."""
 
-    #: "ledger": exact to the byte; "runtime": by the runtime's own words.
+    #: "ledger": exact to the byte; "runtime": what the runtime itself reports.
     source: str
     contexts: tuple[ContextMemory, ...]
     unattributed_bytes: int
@@ -41,7 +41,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     left_bytes: Optional[int]
     shared: tuple[Shared, ...]
     findings: tuple[Finding, ...]
-    #: None where the runtime's words say nothing of them, and in results that are older than this field.
+    #: None in an account of the runtime, and in results that are older than this field.
     application_buffers: Optional[tuple[ApplicationBuffers, ...]] = None
 
 
@@ -70,7 +70,7 @@ def account_of_ledger(plan: Plan, barriers: Sequence[BarrierReading], ledger: Le
 
 
 def account_of_runtime(plan: Plan, barriers: Sequence[BarrierReading]) -> Account | None:
-    """Return the account by the runtime's own words, where there is no ledger; None where it gives none."""
+    """Return the account that the runtime itself reports, where there is no ledger; None where it gives none."""
     contexts = reported_memory(plan, barriers) if _steady(barriers) else None
     if contexts is None:
         return None
@@ -93,7 +93,7 @@ def _steady(barriers: Sequence[BarrierReading]) -> BarrierReading | None:
 def _of_application(barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int) -> Iterable[ApplicationBuffers]:
     """Yield, by kind, the buffers of the application that live at that time.
 
-    The ledger notes each kind of submit once; every inference repeats them all.
+    Of equal submits the ledger has the first; every inference repeats them all.
     """
     named = {read.buffer for submit in ledger.submits if submit.at_ns <= at_ns for read in submit.reads}
     for kind, buffers in application_buffers(barriers, ledger, at_ns).items():

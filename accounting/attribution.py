@@ -57,10 +57,10 @@ def attribute(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, at
     for context, buffers in of_context.items():
         assert context is not None
         own = _Own(context, plan.contexts[context], _account(barriers, context), ledger)
-        components = {
-            buffer: _allocated_component(buffer, barriers) or own.component(buffer, made[buffer.number])
-            for buffer in buffers
-        }
+        components = {}
+        for buffer in buffers:
+            kind = _allocated_kind(buffer, barriers)
+            components[buffer] = _COMPONENT_OF[kind] if kind else own.component(buffer, made[buffer.number])
         for buffer, component in components.items():
             parts += own.split(buffer, component, separate=set(components.values()))
     return sorted(parts, key=lambda part: part.buffer)
@@ -68,12 +68,12 @@ def attribute(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, at
 
 def application_buffers(barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int) -> dict[str, list[Buffer]]:
     """Return the buffers that live at that time and that the application allocated, not the library, by their kind."""
-    found: dict[str, list[Buffer]] = {}
+    by_kind: dict[str, list[Buffer]] = {}
     for buffer in ledger.live(at_ns):
         kind = _allocated_kind(buffer, barriers)
         if kind is not None:
-            found.setdefault(kind, []).append(buffer)
-    return found
+            by_kind.setdefault(kind, []).append(buffer)
+    return by_kind
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,14 @@ class _Own:
     ledger: Ledger
 
     def component(self, buffer: Buffer, barrier: BarrierReading | None) -> str:
-        """Tell a buffer of the library's by what submits do with it, else by when it was made, its flags and size."""
-        return self._by_submits(buffer) or self._by_nature(buffer, barrier.phase if barrier else None)
+        """Return the component of a buffer that the library made in the step before the barrier.
 
-    def _by_submits(self, buffer: Buffer) -> str | None:
-        submits = self.ledger.submits
-        if any(submit.task_buffer == buffer.number for submit in submits):
-            return "task_list"
-        if any(buffer.number in submit.registers for submit in submits):
-            return "register_commands"
-        return "weights" if any(read.buffer == buffer.number for read in self._weight_reads()) else None
-
-    def _by_nature(self, buffer: Buffer, phase: str | None) -> str:
+        What submits do with it decides, else when it was made, its flags and its size.
+        """
+        by_submits = self._by_submits(buffer)
+        if by_submits:
+            return by_submits
+        phase = barrier.phase if barrier else None
         if buffer.flags & _KERNEL_MAPPING:
             return "task_list"
         if phase == "first_inference":
@@ -108,6 +104,14 @@ class _Own:
             return "internal"
         # Where no submit could be walked, what is left of an init is the register commands.
         return "register_commands" if phase == "context" and not self.ledger.submits else "other"
+
+    def _by_submits(self, buffer: Buffer) -> str | None:
+        submits = self.ledger.submits
+        if any(submit.task_buffer == buffer.number for submit in submits):
+            return "task_list"
+        if any(buffer.number in submit.registers for submit in submits):
+            return "register_commands"
+        return "weights" if any(read.buffer == buffer.number for read in self._weight_reads()) else None
 
     def split(self, buffer: Buffer, component: str, separate: set[str]) -> list[Part]:
         """Return the parts of a buffer: with the register commands the library may keep weights and internal tensors.
@@ -131,13 +135,8 @@ class _Own:
         return self.spec.mechanism == LOAD
 
     def _weight_reads(self) -> Iterator[Read]:
-        return (read for each in self.ledger.submits for read in each.reads if read.register == WEIGHT_REGISTER)
-
-
-def _allocated_component(buffer: Buffer, barriers: Sequence[BarrierReading]) -> str | None:
-    """Return the component that the adapter allocated the buffer for; None where the library made it."""
-    kind = _allocated_kind(buffer, barriers)
-    return None if kind is None else _COMPONENT_OF[kind]
+        for submit in self.ledger.submits:
+            yield from (read for read in submit.reads if read.register == WEIGHT_REGISTER)
 
 
 def _allocated_kind(buffer: Buffer, barriers: Sequence[BarrierReading]) -> str | None:

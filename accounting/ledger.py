@@ -7,7 +7,6 @@ when the process has ended. Times are nanoseconds of CLOCK_MONOTONIC, as at barr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Optional
 
@@ -64,13 +63,13 @@ class Submit(msgspec.Struct, frozen=True):
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """All that one process asked of the NPU's driver."""
+    """All that one process requested from the NPU's driver."""
 
     buffers: dict[int, Buffer] = {}
     submits: tuple[Submit, ...] = ()
     #: "virtual" or "pass-through".
     mode: Optional[str] = None
-    #: Paths that the virtual board kept from the process, each once.
+    #: Distinct paths that the virtual board kept from the process.
     refused: tuple[str, ...] = ()
 
     def live(self, at_ns: int) -> list[Buffer]:
@@ -83,10 +82,13 @@ class Ledger(msgspec.Struct, frozen=True):
 
     def timeline(self) -> list[tuple[int, int]]:
         """Return (time, bytes from then on) at every birth and death, in order."""
-        births = [(buffer.born_ns, buffer.size_bytes) for buffer in self.buffers.values()]
-        deaths = [(each.died_ns, -each.size_bytes) for each in self.buffers.values() if each.died_ns is not None]
+        changes = []
+        for buffer in self.buffers.values():
+            changes.append((buffer.born_ns, buffer.size_bytes))
+            if buffer.died_ns is not None:
+                changes.append((buffer.died_ns, -buffer.size_bytes))
         total, steps = 0, []
-        for at_ns, change in sorted(births + deaths):
+        for at_ns, change in sorted(changes):
             total += change
             steps.append((at_ns, total))
         return steps
@@ -97,48 +99,28 @@ class Ledger(msgspec.Struct, frozen=True):
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Return what the file holds; a last line cut short, by a process that was killed, is left out."""
+    """Return the file's ledger; a last line cut short, by a process that was killed, is left out."""
     buffers: dict[int, Buffer] = {}
     submits: list[Submit] = []
     refused: dict[str, None] = {}
     mode: str | None = None
-    for event in _events(path):
+    for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
+        event: dict[str, Any] = json.loads(line)
         kind: str = event["event"]
         number: int = event.get("buffer", 0)
         if kind == "start":
             mode = event["mode"]
         elif kind == "create":
-            buffers[number] = _buffer(event)
+            size = (event["asked_bytes"], event["bytes"])
+            buffers[number] = Buffer(number, *size, event["flags"], event["source"], born_ns=event["at_ns"])
         elif kind == "inode":
             buffers[number] = msgspec.structs.replace(buffers[number], inode=event["inode"])
         elif kind == "destroy":
             buffers[number] = msgspec.structs.replace(buffers[number], died_ns=event["at_ns"])
         elif kind == "submit":
-            submits.append(_submit(event))
+            names = ("register", "buffer", "state", "count", "after", "past_end")
+            reads = tuple(Read(*(read.get(name) for name in names)) for read in event["reads"])
+            submits.append(Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), reads))
         elif kind == "refused":
             refused[event["path"]] = None
     return Ledger(buffers, tuple(submits), mode, tuple(refused))
-
-
-def _events(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.exists():
-        return
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        yield json.loads(line)
-
-
-def _buffer(event: dict[str, Any]) -> Buffer:
-    return Buffer(
-        number=event["buffer"],
-        asked_bytes=event["asked_bytes"],
-        size_bytes=event["bytes"],
-        flags=event["flags"],
-        source=event["source"],
-        born_ns=event["at_ns"],
-    )
-
-
-def _submit(event: dict[str, Any]) -> Submit:
-    names = ("register", "buffer", "state", "count", "after", "past_end")
-    reads = tuple(Read(*(each.get(name) for name in names)) for each in event["reads"])
-    return Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), reads)

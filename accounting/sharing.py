@@ -1,4 +1,4 @@
-"""What each context's submits really read, against what the plan says: sharing verified, and reads that are wrong."""
+"""What the submits of contexts really read, compared with the plan: sharing verified, and reads that are wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Optional
 import msgspec
 
 from accounting.attribution import WEIGHT_REGISTER, Part, owners
-from accounting.ledger import Ledger, Read, Submit
+from accounting.ledger import Ledger, Read
 from scenarios.plan import DUP, SHARED_WEIGHTS, Plan
 from targets.barriers import BarrierReading
 
@@ -20,7 +20,7 @@ WRONG_READS = ("reads_freed", "reads_foreign")
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something that a run did with memory and that its plan does not say."""
+    """Something that a run did with memory and that is not in its plan."""
 
     #: "reads_freed", "reads_foreign", "reads_unknown", "not_shared" or "leak".
     kind: str
@@ -50,20 +50,18 @@ class Shared(msgspec.Struct, frozen=True):
 def find_wrong_reads(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> list[Finding]:
     """Return the reads of freed or foreign memory, and the weights that should be shared and are not."""
     owner_of = _owners(barriers, ledger)
-    found: dict[tuple[str, int, int | None], Finding] = {}
+    findings: dict[tuple[str, int, int | None], Finding] = {}
     for context, read in _reads(owner_of, ledger):
         kind = _judge(plan, context, read, owner_of)
         if kind is not None:
             buffer = read.buffer or read.after
-            known = found.get((kind, context, buffer))
+            known = findings.get((kind, context, buffer))
             amount = read.count + (known.amount if known else 0)
-            past_end = _lowest(read.past_end_bytes, known.past_end_bytes if known else None)
-            found[kind, context, buffer] = Finding(kind, context, buffer, owner_of.get(buffer or 0), amount, past_end)
-    return [*found.values(), *_not_shared(plan, owner_of, ledger)]
-
-
-def _lowest(*sizes: int | None) -> int | None:
-    return min((size for size in sizes if size is not None), default=None)
+            distances = (read.past_end_bytes, known.past_end_bytes if known else None)
+            past_end = min((distance for distance in distances if distance is not None), default=None)
+            owner = owner_of.get(buffer or 0)
+            findings[kind, context, buffer] = Finding(kind, context, buffer, owner, amount, past_end)
+    return [*findings.values(), *_not_shared(plan, owner_of, ledger)]
 
 
 def shared_parts(parts: Sequence[Part], barriers: Sequence[BarrierReading], ledger: Ledger) -> list[Shared]:
@@ -98,7 +96,7 @@ def _reads(owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[tuple[in
 
 
 def _judge(plan: Plan, context: int, read: Read, owner_of: dict[int, int | None]) -> str | None:
-    """Return the kind of finding that a read is; None where the plan says so."""
+    """Return the kind of finding that a read is; None where it is as planned."""
     if read.state == "dead":
         return "reads_freed"
     if read.state == "unknown":
@@ -124,10 +122,8 @@ def _not_shared(plan: Plan, owner_of: dict[int, int | None], ledger: Ledger) -> 
         if spec.mechanism not in (DUP, SHARED_WEIGHTS):
             continue
         submits = [submit for submit in ledger.submits if owner_of.get(submit.task_buffer) == context]
-        read_from = {owner_of.get(number) for submit in submits for number in _weight_buffers(submit)}
+        read_from: set[int | None] = set()
+        for submit in submits:
+            read_from.update(owner_of.get(read.buffer) for read in submit.reads if read.register == WEIGHT_REGISTER)
         if submits and spec.source not in read_from:
             yield Finding("not_shared", context, None, spec.source, 0)
-
-
-def _weight_buffers(submit: Submit) -> list[int]:
-    return [read.buffer for read in submit.reads if read.register == WEIGHT_REGISTER]

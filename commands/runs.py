@@ -14,7 +14,7 @@ from commands.known_runs import board_storages, warn
 from commands.options import storage
 from storage.errors import StorageError
 from storage.maintenance.inventory import take_inventory
-from storage.maintenance.pruning import Pruning, before, choose, keep_newest, remove
+from storage.maintenance.pruning import Pruning, plan_pruning, remove, runs_before
 from storage.runs import Run
 
 __all__ = ["runs"]
@@ -85,11 +85,7 @@ def prune(keep: int | None, date: datetime.datetime | None, named: bool, dry_run
 
     Exits with 1 where a stored file could not be read.
     """
-    if keep is not None and date is None:
-        old = keep_newest(keep)
-    elif date is not None and keep is None:
-        old = before(date)
-    else:
+    if (keep is None) == (date is None):
         raise click.UsageError("name the runs that are old, by --keep N or by --before DATE")
     folders = board_storages(storage)
     if len(folders) > 1:
@@ -98,14 +94,15 @@ def prune(keep: int | None, date: datetime.datetime | None, named: bool, dry_run
     inventory = take_inventory(folders[0])
     if not inventory.runs:
         raise StorageError(f"there is no run in {folders[0]}: it is no storage, and nothing in it is removed")
-    pruning = choose(inventory, old, named, time.time())
+    old = runs_before(inventory.runs, date) if date else inventory.runs[: max(0, len(inventory.runs) - (keep or 0))]
+    pruning = plan_pruning(inventory, old, named, time.time())
     click.echo("\n".join(_pruning_lines(pruning)))
     if not dry_run:
         try:
             remove(pruning)
         except OSError as error:
             raise StorageError(
-                f"{error.filename} cannot be removed ({error.strerror}). It and what comes after it are still there; "
+                f"{error.filename} cannot be removed ({error.strerror}). It and what follows it are still there; "
                 "the same command goes on"
             ) from None
     click.echo(f"{_mib(pruning.freed_bytes)} MiB {'would be removed' if dry_run else 'removed'}")
@@ -131,7 +128,7 @@ def _cells(run: Run, size_bytes: int) -> Sequence[str]:
 
 
 def _pruning_lines(pruning: Pruning) -> Iterator[str]:
-    """Yield every file that goes, how many they are, and what was chosen and stays."""
+    """Yield every file that goes, how many they are, and what of the old stays."""
     yield from (f"{stored.run.moment}  {stored.run.path}" for stored in pruning.runs)
     yield from (f"  {file.path}" for file in (*pruning.traces, *pruning.leftovers))
     yield f"{_count(len(pruning.runs), 'run')} with {_count(len(pruning.traces), 'trace')}"

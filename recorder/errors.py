@@ -6,7 +6,7 @@ __all__ = ["RecordError"]
 
 
 class RecordError(Exception):
-    """The user can put it right; the sentence says how."""
+    """A mistake that the user can correct; the sentence explains how."""
 
     def __init__(self, sentence: str, exit_code: int = 2) -> None:
         """Take what the command exits with: that of a shell where the program cannot be started."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Pace"]
 
 #: The first reading of a phase is taken whatever it costs when the last one is older: a phase shall have figures, also
-#: where other work makes readings dear.
+#: where other work makes readings expensive.
 _LONG_AGO_NS = 250_000_000
 
 

@@ -1,11 +1,10 @@
-"""The figures of each phase, from the readings of a recording."""
+"""The figures of phases, from the readings of a recording."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from recorder.phases import Stretch
 from recorder.recording import Readings, Recording
@@ -30,7 +29,7 @@ class PhaseFigures:
 
 
 def phase_figures(recording: Recording) -> dict[str, PhaseFigures]:
-    """Return the figures of each phase by its name, in order."""
+    """Return the figures of the phases by their names, in order."""
     stretches: dict[str, list[Stretch]] = {}
     for stretch in recording.stretches:
         stretches.setdefault(stretch.name, []).append(stretch)
@@ -38,16 +37,16 @@ def phase_figures(recording: Recording) -> dict[str, PhaseFigures]:
 
 
 def typical(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
-    """Return the value that half of the time was below; each moment counts with the reading nearest to it.
+    """Return the value that half of the time was below; a moment counts with the reading nearest to it.
 
     A reading at a mark counts on both of its sides. None where there is no reading.
     """
     weighted = sorted(pair for stretch in stretches for pair in _weighted(readings, stretch))
     half, before = sum(weight for _, weight in weighted) / 2, 0
-    for place, (value, weight) in enumerate(weighted):
+    for index, (value, weight) in enumerate(weighted):
         before += weight
-        if before == half and place + 1 < len(weighted):
-            return (value + weighted[place + 1][0]) // 2
+        if before == half and index + 1 < len(weighted):
+            return (value + weighted[index + 1][0]) // 2
         if before >= half:
             return value
     return None
@@ -55,7 +54,7 @@ def typical(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
 
 def _figures(recording: Recording, stretches: Sequence[Stretch]) -> PhaseFigures:
     system = typical(recording.system, stretches)
-    single = _most_of(_highest(recording.largest, stretches), _highest_until(recording.peaks, stretches))
+    single = _most_of(_highest(recording.largest, stretches), _highest(recording.peaks, stretches, until_end=True))
     return PhaseFigures(
         duration_ns=sum(stretch.end_ns - stretch.begin_ns for stretch in stretches),
         pss_readings=sum(1 for stretch in stretches for _ in _weighted(recording.pss, stretch)),
@@ -76,7 +75,7 @@ def _most_of(*sizes: int | None) -> int | None:
 
 
 def _weighted(readings: Readings, stretch: Stretch) -> Iterator[tuple[int, int]]:
-    """Yield the value of each reading of the stretch with the time for which it is the nearest, at least 1."""
+    """Yield the readings of the stretch, with the time for which they are the nearest, at least 1."""
     first, last = bisect_left(readings.times_ns, stretch.begin_ns), bisect_right(readings.times_ns, stretch.end_ns)
     times = readings.times_ns[first:last]
     ends = [stretch.begin_ns, *((one + other) // 2 for one, other in zip(times, times[1:])), stretch.end_ns]
@@ -84,17 +83,14 @@ def _weighted(readings: Readings, stretch: Stretch) -> Iterator[tuple[int, int]]
         yield value, max(end_ns - begin_ns, 1)
 
 
-def _highest(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
-    """Return the highest of the readings from the begin of each stretch to before its end."""
-    return _most(readings, stretches, bisect_left)
+def _highest(readings: Readings, stretches: Sequence[Stretch], until_end: bool = False) -> int | None:
+    """Return the highest of the readings from the begin of a stretch to before its end.
 
-
-def _highest_until(readings: Readings, stretches: Sequence[Stretch]) -> int | None:
-    """Return the highest of what had risen in a stretch, which a reading at its end still says."""
-    return _most(readings, stretches, bisect_right)
-
-
-def _most(readings: Readings, stretches: Sequence[Stretch], place: Callable[[Any, int], int]) -> int | None:
-    times = readings.times_ns
-    places = [(place(times, stretch.begin_ns), place(times, stretch.end_ns)) for stretch in stretches]
-    return max((value for first, last in places for value in readings.values[first:last]), default=None)
+    `until_end`: of what had risen in it, which is still in a reading at its end, and no more in one at its begin.
+    """
+    bisect = bisect_right if until_end else bisect_left
+    values: list[int] = []
+    for stretch in stretches:
+        first, last = bisect(readings.times_ns, stretch.begin_ns), bisect(readings.times_ns, stretch.end_ns)
+        values += readings.values[first:last]
+    return max(values, default=None)

@@ -1,14 +1,33 @@
-"""Phases that a program marks: a line of text is the name of the phase that begins now."""
+"""Phases that a program marks, by lines of text that are their names: in a file that it appends to, or in a pipe."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-__all__ = ["FURTHER", "MOST_PHASES", "START", "WHOLE", "Lines", "PhaseLog", "Stretch", "phase_name"]
+__all__ = [
+    "FURTHER",
+    "MARKER_VARIABLE",
+    "MOST_PHASES",
+    "PHASES_VARIABLE",
+    "START",
+    "WHOLE",
+    "FileMarks",
+    "Lines",
+    "Marks",
+    "PhaseLog",
+    "PipeMarks",
+    "Stretch",
+    "phase_name",
+]
 
 #: The phase before the first mark, and the only one where nothing is marked.
 START, WHOLE = "start", "run"
-#: Names that are told apart; each is a series of its own in every comparison. Those that come later are one phase.
+#: Distinct names: every one is a series of its own in comparisons. Those that come later are one phase.
 MOST_PHASES, FURTHER = 100, "further phases"
 #: Characters of a name that are kept, and bytes of an unfinished line.
 _LONGEST_NAME, _LONGEST_LINE = 100, 4096
@@ -58,7 +77,9 @@ class PhaseLog:
         if not name:
             return False
         self._is_marked = True
-        name = self._told_apart(name)
+        if name not in self._names and len(self._names) >= MOST_PHASES:
+            name = FURTHER
+        self._names.add(name)
         if name == self._name:
             return False
         self._done.append(Stretch(self._name, self._begin_ns, at_ns))
@@ -70,8 +91,114 @@ class PhaseLog:
         last = Stretch(self._name if self._is_marked else WHOLE, self._begin_ns, at_ns)
         return [*self._done, last]
 
-    def _told_apart(self, name: str) -> str:
-        if name not in self._names and len(self._names) >= MOST_PHASES:
-            return FURTHER
-        self._names.add(name)
-        return name
+
+#: In the program's environment: the path of the file, and the number of the file descriptor.
+PHASES_VARIABLE, MARKER_VARIABLE = "REUSEBENCH_PHASES", "REUSEBENCH_MARKER"
+_CHUNK = 65536
+#: inotify(7).
+_IN_MODIFY = 2
+
+
+class Marks:
+    """No marks: the program has one phase."""
+
+    #: Variables for the program.
+    environment: dict[str, str] = {}  # noqa: RUF012 never changed
+    #: What os.posix_spawn does in the program before it begins.
+    actions: list[tuple[Any, ...]] = []  # noqa: RUF012 never changed
+    #: A descriptor that becomes readable with a mark; None: every reading looks for marks.
+    descriptor: int | None = None
+
+    def started(self) -> None:
+        """Close what only the program needs."""
+
+    def read(self) -> list[str]:
+        """Return the names that have come since the last time."""
+        return []
+
+    def close(self) -> None:
+        """Close everything."""
+
+
+class FileMarks(Marks):
+    """Lines that are appended to a file; the file is made, or emptied."""
+
+    def __init__(self, path: Path) -> None:
+        """Raise OSError where the file cannot be made."""
+        self.environment = {PHASES_VARIABLE: str(path.absolute())}
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        self.descriptor = _inotify(path)
+        self._offset = 0
+        self._lines = Lines()
+
+    def read(self) -> list[str]:
+        """Return the names of the lines that were completed since the last time."""
+        if self.descriptor is not None:
+            with contextlib.suppress(BlockingIOError):
+                while os.read(self.descriptor, _CHUNK):
+                    pass
+        if os.fstat(self._file).st_size < self._offset:  # emptied by the program
+            self._offset = 0
+        data = os.pread(self._file, _CHUNK, self._offset)
+        self._offset += len(data)
+        return [phase_name(line) for line in self._lines.feed(data)]
+
+    def close(self) -> None:
+        """Close the file, which stays."""
+        os.close(self._file)
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+class PipeMarks(Marks):
+    """Lines that the program writes to a file descriptor, which is the end of a pipe."""
+
+    def __init__(self, number: int) -> None:
+        """Take the number that the descriptor has in the program."""
+        self.environment = {MARKER_VARIABLE: str(number)}
+        self.descriptor, write = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        self._write: int | None = write
+        # The two numbers may be the same: then it is only left open (POSIX.1-2024, glibc 2.29).
+        self.actions = [(os.POSIX_SPAWN_DUP2, write, number)]
+        self._lines = Lines()
+
+    def started(self) -> None:
+        """Close the program's end here, so that the pipe ends with the program."""
+        if self._write is not None:
+            os.close(self._write)
+            self._write = None
+
+    def read(self) -> list[str]:
+        """Return the names of the lines that were completed since the last time."""
+        names: list[str] = []
+        while self.descriptor is not None:
+            try:
+                data = os.read(self.descriptor, _CHUNK)
+            except BlockingIOError:
+                break
+            if not data:
+                self._close_read()
+            names += [phase_name(line) for line in self._lines.feed(data)]
+        return names
+
+    def close(self) -> None:
+        """Close the pipe."""
+        self.started()
+        self._close_read()
+
+    def _close_read(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+def _inotify(path: Path) -> int | None:
+    """Return a descriptor that becomes readable when the file is written to; None where the kernel has none."""
+    libc = ctypes.CDLL(None)
+    descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if descriptor >= 0 and libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:
+        os.close(descriptor)
+        return None
+    return descriptor if descriptor >= 0 else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +42,7 @@ class Shares:
 
 
 class ProcessTree:
-    """All processes below a root; one that has been found stays, also where its parent has gone."""
+    """All processes below a root; one that was seen once stays, also where its parent has gone."""
 
     def __init__(self, root: int, now_ns: int, with_root: bool) -> None:
         """Begin with the processes that are there; of the root's own memory only `with_root`."""
@@ -63,12 +62,14 @@ class ProcessTree:
 
     def discover(self, now_ns: int) -> None:
         """Look for new processes."""
-        children, found, pending = _way_to_children(), {self._root}, [self._root, *self._live]
+        by_parent = None if _lists_children() else _children_by_parent()
+        known, pending = {self._root}, [self._root, *self._live]
         while pending:
-            new = set(children(pending.pop())) - found
-            found |= new
+            pid = pending.pop()
+            new = set(_listed_children(pid) if by_parent is None else by_parent.get(pid, ())) - known
+            known |= new
             pending += new
-        for pid in found - {self._root} - set(self._live):
+        for pid in known - {self._root} - set(self._live):
             self._add(pid, now_ns)
 
     def sample(self, now_ns: int) -> tuple[int, int]:
@@ -77,7 +78,7 @@ class ProcessTree:
         return sum(sizes), max(sizes, default=0)
 
     def forget_peaks(self) -> None:
-        """Pass over the high-water marks of before: of processes that were running already they say nothing."""
+        """Pass over the high-water marks of before: they may be older than the recording."""
         for seen, _ in self._live.values():
             self._high_water[seen.pid] = _status(seen.pid)[1]
 
@@ -87,11 +88,22 @@ class ProcessTree:
 
     def read_shares(self) -> Shares | None:
         """Return the sum of PSS and USS; None where no process can be read."""
-        read = [shares for seen, _ in self._live.values() if (shares := _shares(seen))]
-        return Shares(sum(each.pss_bytes for each in read), sum(each.uss_bytes for each in read)) if read else None
+        pss_bytes, uss_bytes, readable = 0, 0, False
+        for seen, _ in self._live.values():
+            try:
+                pss, uss = read_shares(seen.pid)
+            except ProcessLookupError:
+                continue
+            except PermissionError:
+                seen.pss_readable = False
+                continue
+            seen.pss_readable = readable = True
+            pss_bytes += pss
+            uss_bytes += uss
+        return Shares(pss_bytes, uss_bytes) if readable else None
 
     def read_dmabufs(self) -> int | None:
-        """Return the bytes of the dma-bufs that the processes hold, each buffer once; None where none can be read."""
+        """Return the bytes of the dma-bufs that the processes hold, a shared one once; None where none can be read."""
         sizes: dict[int, int] = {}
         readable = False
         for pid in self._live:
@@ -145,32 +157,11 @@ class ProcessTree:
         return high if risen else 0
 
 
-def _shares(seen: SeenProcess) -> Shares | None:
-    """Return the process's PSS and USS, and note where this user may not read them."""
-    try:
-        shares = Shares(*read_shares(seen.pid))
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        seen.pss_readable = False
-        return None
-    seen.pss_readable = True
-    return shares
-
-
 def _status(pid: int) -> tuple[str, int]:
     """Return the process's name and VmHWM; 0 where it has ended."""
     text = _read(f"/proc/{pid}/status")
     high = _HIGH_WATER.search(text)
     return text.partition("\n")[0].partition("\t")[2], int(high[1]) * 1024 if high else 0
-
-
-def _way_to_children() -> Callable[[int], Iterable[int]]:
-    """Return how children are found: the kernel lists them, or each process names its parent."""
-    if _lists_children():
-        return _listed_children
-    by_parent = _children_by_parent()
-    return lambda pid: by_parent.get(pid, [])
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from recorder.errors import RecordError
 
-__all__ = ["Ending", "Running", "Started", "Watched", "command_of"]
+__all__ = ["Ending", "RecordedProgram", "RunningProgram", "StartedProgram", "command_of"]
 
 #: prctl(2): processes below this one whose parent ends become its children, and not those of init.
 _PR_SET_CHILD_SUBREAPER = 36
@@ -31,12 +31,12 @@ class Ending:
 
     @property
     def shell_code(self) -> int:
-        """What shells call it; 0 where it is not known."""
+        """The exit code that a shell gives; 0 where it is not known."""
         return 128 + self.signal_number if self.signal_number else self.exit_code or 0
 
 
-class Watched(Protocol):
-    """What the recorder needs of a program."""
+class RecordedProgram(Protocol):
+    """A program that the recorder reads."""
 
     #: The process below which those of the program are.
     root: int
@@ -57,7 +57,7 @@ class Watched(Protocol):
         """Send it a signal."""
 
 
-class Started:
+class StartedProgram:
     """A program that was started here. Also those of its processes that leave it stay below this one."""
 
     with_root = False
@@ -118,7 +118,7 @@ class Started:
             os.kill(self.pid, number)
 
 
-class Running:
+class RunningProgram:
     """A program that was running already, until its first process ends."""
 
     with_root = True
@@ -135,11 +135,11 @@ class Running:
         return not _is_alive(self.root)
 
     def has_left(self) -> bool:
-        """Whether there is something to wait for that is not the program: there is not."""
+        """Return False: nothing but the program is waited for."""
         return False
 
     def peak_bytes(self) -> int | None:
-        """Return None: who started it knows."""
+        """Return None: only the process that started it can ask the kernel."""
         return None
 
     def send(self, number: int) -> None:

@@ -11,11 +11,10 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from recorder.marks import Marks
 from recorder.pace import Pace
-from recorder.phases import PhaseLog, Stretch
+from recorder.phases import Marks, PhaseLog, Stretch
 from recorder.process_tree import ProcessTree, SeenProcess
-from recorder.program import Ending, Watched
+from recorder.program import Ending, RecordedProgram
 from recorder.signals import SignalPipe
 from samplers.system import Idle, observe_idle, used_bytes
 
@@ -27,10 +26,10 @@ _S, _MS = 10**9, 10**6
 _INTERVAL_NS = _S // SAMPLE_HZ
 #: Until the interval is reached: a program that runs 20 ms has figures too.
 _FIRST_NS = 2 * _MS
-#: Time in which the noise of the system's memory is watched before the start.
+#: Time before the start in which the noise of the system's memory is read.
 _IDLE_S = 0.3
 #: Shares of the time that readings of a kind may take, in CPU time, and in the first second of a phase. PSS is read
-#: under the memory lock of each process: that time the program may lose.
+#: under the memory lock of the process: that time the program may lose.
 _PSS_SHARES, _OTHER_SHARES = (0.002, 0.005), (0.001, 0.003)
 #: Of RSS, which is read seldomer where there are very many processes.
 _RSS_SHARE = 0.005
@@ -78,28 +77,37 @@ class Recording:
     npu: Readings = field(default_factory=Readings)
 
 
-def record(start: Callable[[], Watched], marks: Marks, has_npu: bool, tell: Callable[[str], None]) -> Recording:
-    """Record the program that `start` returns until it ends, or the user ends the recording."""
+def record(
+    start: Callable[[], RecordedProgram], marks: Marks, has_npu: bool, notify: Callable[[str], None]
+) -> Recording:
+    """Record the program that `start` returns until it ends, or the user ends the recording.
+
+    `notify` shows the user a sentence.
+    """
     idle, idle_bytes = observe_idle(_IDLE_S), used_bytes()
     with SignalPipe() as signals:
-        watched = start()
+        program = start()
         marks.started()
-        recorder = _Recorder(watched, marks, has_npu, signals, tell)
-        return recorder.run(idle, idle_bytes)
+        return _Recorder(program, marks, has_npu, signals, notify).run(idle, idle_bytes)
 
 
 class _Recorder:
     def __init__(
-        self, watched: Watched, marks: Marks, has_npu: bool, signals: SignalPipe, tell: Callable[[str], None]
+        self,
+        program: RecordedProgram,
+        marks: Marks,
+        has_npu: bool,
+        signals: SignalPipe,
+        notify: Callable[[str], None],
     ) -> None:
-        self._watched = watched
+        self._program = program
         self._marks = marks
         self._signals = signals
-        self._tell = tell
+        self._notify = notify
         now_ns = time.monotonic_ns()
         self._log = PhaseLog(now_ns)
-        self._tree = ProcessTree(watched.root, now_ns, watched.with_root)
-        if watched.with_root:
+        self._tree = ProcessTree(program.root, now_ns, program.with_root)
+        if program.with_root:
             self._tree.forget_peaks()
         self._begin_ns = self._next_ns = now_ns
         self._gap_ns = _FIRST_NS
@@ -112,27 +120,27 @@ class _Recorder:
         ]
         if has_npu:
             self._of_phases.append((Pace(20 * _MS, _S, *_OTHER_SHARES), self._add_npu))
-        # What a program has at its very start says little of it.
+        # What a program has at its very start is not typical of it.
         for pace, _ in self._of_phases:
             pace.restart(now_ns)
         self._interrupts = 0
         self._is_stopped = False
-        #: When to say which processes the program has left behind; most end soon.
-        self._tell_at_ns: int | None = None
-        self._has_told = False
+        #: When to name the processes that the program has left behind; most end soon.
+        self._notify_at_ns: int | None = None
+        self._has_notified = False
 
     def run(self, idle: Idle, idle_bytes: int) -> Recording:
         """Read until the end."""
         at, cpu_ns = datetime.datetime.now(datetime.timezone.utc).isoformat(), time.process_time_ns()
         self._recording = Recording(at, self._begin_ns, idle, idle_bytes)
-        while not self._watched.has_ended() and not self._is_stopped:
+        while not self._program.has_ended() and not self._is_stopped:
             self._turn()
         recording, end_ns = self._recording, time.monotonic_ns()
         # A Ctrl-C may have ended the program before it was read here.
         for number in self._signals.read():
             self._note(number)
         self._take_marks(end_ns)
-        recording.end_ns, recording.ending = end_ns, self._watched.ending
+        recording.end_ns, recording.ending = end_ns, self._program.ending
         recording.stretches, recording.processes = self._log.end(end_ns), self._tree.seen
         self._tree.close()
         self._note_last_peak(end_ns)
@@ -143,7 +151,7 @@ class _Recorder:
         """Wait for what comes next, and see to it."""
         self._wait()
         for number in self._signals.read():
-            self._heed(number)
+            self._react(number)
         now_ns = time.monotonic_ns()
         if self._take_marks(now_ns):
             self._read_at_mark(now_ns)
@@ -152,8 +160,8 @@ class _Recorder:
             gap_ns = max(self._gap_ns, round(self._rss_cost_ns / _RSS_SHARE))
             self._next_ns = max(self._next_ns + gap_ns, now_ns)
             self._gap_ns = min(2 * self._gap_ns, _INTERVAL_NS)
-        if self._watched.has_left() and not self._has_told:
-            self._tell_of_those_left(now_ns)
+        if self._program.has_left() and not self._has_notified:
+            self._name_those_left(now_ns)
 
     def _wait(self) -> None:
         left_ns = self._next_ns - time.monotonic_ns()
@@ -163,39 +171,39 @@ class _Recorder:
         select.select(descriptors, [], [], max(left_ns, 0) / _S)
 
     def _note(self, number: int) -> None:
-        """Note that the user has ended the program, if that is what the signal says."""
+        """Note that the user has ended the program, if that is what the signal means."""
         if number != signal.SIGCHLD:
             self._recording.ended_by = self._recording.ended_by or number
 
-    def _heed(self, number: int) -> None:
-        """Do what a signal asks for; one of the terminal has gone to the program too."""
+    def _react(self, number: int) -> None:
+        """React to a signal; one of the terminal has gone to the program too."""
         self._note(number)
         if number == signal.SIGCHLD:
             return
         if number == signal.SIGTERM:
-            self._watched.send(number)
+            self._program.send(number)
         self._interrupts += number == signal.SIGINT
-        self._is_stopped = self._watched.with_root or self._watched.has_left()
+        self._is_stopped = self._program.with_root or self._program.has_left()
         if self._interrupts > 1 and not self._is_stopped:
             self._kill_all()
 
     def _kill_all(self) -> None:
         self._tree.discover(time.monotonic_ns())
-        self._watched.send(signal.SIGKILL)
+        self._program.send(signal.SIGKILL)
         for seen in self._tree.live:
             try:
                 os.kill(seen.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 continue
 
-    def _tell_of_those_left(self, now_ns: int) -> None:
-        """Say once what is still waited for."""
-        self._tell_at_ns = self._tell_at_ns or now_ns + _S
-        if now_ns < self._tell_at_ns:
+    def _name_those_left(self, now_ns: int) -> None:
+        """Name once what is still waited for."""
+        self._notify_at_ns = self._notify_at_ns or now_ns + _S
+        if now_ns < self._notify_at_ns:
             return
-        self._has_told = True
+        self._has_notified = True
         names = ", ".join(f"{seen.name} ({seen.pid})" for seen in self._tree.live)
-        self._tell(f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording")
+        self._notify(f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording")
 
     def _take_marks(self, now_ns: int) -> bool:
         """Return whether a phase has begun."""
@@ -232,7 +240,7 @@ class _Recorder:
             self._recording.peaks.add(now_ns, peak)
 
     def _within(self, pace: Pace, read: Callable[[int], None], now_ns: int) -> None:
-        """Read, and let the pace know what it cost."""
+        """Read, and count what it cost."""
         began_ns = time.thread_time_ns()
         read(now_ns)
         pace.taken(time.monotonic_ns(), time.thread_time_ns() - began_ns)
@@ -256,7 +264,7 @@ class _Recorder:
             self._recording.npu.add(now_ns, size)
 
     def _note_last_peak(self, end_ns: int) -> None:
-        """Take in the peak that the kernel tells of ended processes, where it is sure in which phase it was."""
-        peak = self._watched.peak_bytes()
+        """Add the peak that the kernel has of ended processes, where there is one phase in which it can have been."""
+        peak = self._program.peak_bytes()
         if peak and len(self._recording.stretches) == 1:
             self._recording.peaks.add(end_ns, peak)

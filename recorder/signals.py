@@ -1,4 +1,4 @@
-"""Signals to the recorder, each of which wakes a select; what they do is decided where they are read."""
+"""Signals to the recorder wake a select; what they do is decided where they are read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 __all__ = ["SignalPipe"]
 
-#: From the user and the terminal, and the kernel's word that a child has ended.
+#: From the user and the terminal, and from the kernel when a child has ended.
 _NUMBERS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD)
 
 
 class SignalPipe:
-    """While it is open, these signals do nothing but stand in a pipe.
+    """While it is open, these signals are only written into a pipe.
 
     One that is ignored, as of a job in the background, stays so, and so it does for the program.
     """
@@ -24,8 +24,10 @@ class SignalPipe:
         for end in (self.descriptor, self._write):
             os.set_blocking(end, False)
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        heard = [each for each in _NUMBERS if signal.getsignal(each) != signal.SIG_IGN or each == signal.SIGCHLD]
-        self._handlers: dict[int, Any] = {each: signal.signal(each, _nothing) for each in heard}
+        self._handlers: dict[int, Any] = {}
+        for number in _NUMBERS:
+            if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGCHLD:
+                self._handlers[number] = signal.signal(number, _nothing)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -1,23 +1,51 @@
-"""What is stored of recordings: their facts, the figures of their phases, their traces."""
+"""What is stored of recordings: the machine and the commit, their facts, the figures of their phases, their traces."""
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from recorder.phase_figures import phase_figures
 from recorder.process_tree import SeenProcess
 from recorder.recording import Readings, Recording
-from storage.program import Phase, PhaseMemory, Process
-from storage.program import Recording as StoredRecording
+from samplers.environment import environment
+from storage.board import board_name
+from storage.program import Phase, PhaseMemory, Process, ProgramRepeat
 from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace
 
-__all__ = ["outcome_of", "signal_name", "stored_phases", "stored_recording", "trace_of"]
+__all__ = ["outcome_of", "run_document", "stored_phases", "stored_repeat", "trace_of"]
 
 #: Processes that a result names; the trace has all.
 _MOST_PROCESSES = 20
 #: Readings of RSS in a trace: 17 minutes, or of more time those that are the highest of their neighbours.
 _MOST_READINGS = 20_000
+#: What pytest-benchmark calls a commit that is none.
+_NO_COMMITS = ("unversioned", "unknown")
+
+
+def run_document(project: Path) -> dict[str, Any]:
+    """Return a run without results in pytest-benchmark's form; its commit is the project's, none outside a checkout."""
+    # Not at the top: while the program runs, they would weigh on it.
+    import pytest_benchmark.plugin
+
+    plugin: Any = pytest_benchmark.plugin
+    with _inside(project):
+        commit = plugin.get_commit_info()
+    return {
+        "machine_info": {
+            **plugin.pytest_benchmark_generate_machine_info(),
+            "reusebench": environment(board_name()),
+        },
+        "commit_info": {} if commit["id"] in _NO_COMMITS else commit,
+        "benchmarks": [],
+        "datetime": datetime.datetime.now(datetime.timezone.utc).isoformat(),
+        "version": pytest_benchmark.__version__,
+    }
 
 
 def outcome_of(recording: Recording, killed_for_memory: bool) -> str:
@@ -31,16 +59,16 @@ def outcome_of(recording: Recording, killed_for_memory: bool) -> str:
     return "failed" if ending.exit_code and not recording.ended_by else "ok"
 
 
-def stored_recording(recording: Recording, trace: str) -> StoredRecording:
+def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
     """Return what is stored of one repeat; `trace` is the path of its trace."""
     duration_ns = recording.end_ns - recording.begin_ns
     number = recording.ending.signal_number
     highest_first = sorted(recording.processes, key=lambda process: process.peak_rss_bytes, reverse=True)
-    return StoredRecording(
+    return ProgramRepeat(
         started_at=recording.started_at,
         duration_ns=duration_ns,
         exit_code=recording.ending.exit_code,
-        signal=signal_name(number) if number else None,
+        signal=_signal_name(number) if number else None,
         ended_by_user=recording.ended_by is not None,
         idle_system_memory_bytes=recording.idle_bytes,
         idle_noise_bytes=recording.idle.memory_noise_bytes,
@@ -88,7 +116,7 @@ def trace_of(recording: Recording) -> ProgramTrace:
     )
 
 
-def signal_name(number: int) -> str:
+def _signal_name(number: int) -> str:
     """Return the name of a signal; most real-time signals have none."""
     try:
         return signal.Signals(number).name
@@ -112,10 +140,22 @@ def _since(begin_ns: int, readings: Readings) -> list[int]:
 
 
 def _thinned(readings: Readings) -> Readings:
-    """Return at most so many readings: of stretches of equal number the highest of each."""
+    """Return at most _MOST_READINGS of them: the highest of every so many."""
     values, kept = readings.values, Readings()
     size = -(-len(values) // _MOST_READINGS) or 1
     for start in range(0, len(values), size):
-        place = max(range(start, min(start + size, len(values))), key=values.__getitem__)
-        kept.add(readings.times_ns[place], values[place])
+        highest = max(range(start, min(start + size, len(values))), key=values.__getitem__)
+        kept.add(readings.times_ns[highest], values[highest])
     return kept
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    """Work in that folder."""
+    before = os.open(".", os.O_RDONLY)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)

@@ -1,4 +1,4 @@
-"""What a recording says in the terminal, on standard error: standard output is the program's."""
+"""What is printed of a recording, on standard error: standard output is the program's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tabulate import tabulate
 from storage.board import board_storage
 from storage.program import Program
 
-__all__ = ["print_summary", "tell"]
+__all__ = ["print_notice", "print_summary"]
 
 _MIB, _S = 2**20, 10**9
 _COLUMNS = {
@@ -24,15 +24,13 @@ _COLUMNS = {
 }
 
 
-def tell(sentence: str) -> None:
-    """Say one thing."""
+def print_notice(sentence: str) -> None:
+    """Print a sentence of the recorder's own."""
     print(f"reusebench: {sentence}", file=sys.stderr, flush=True)
 
 
 def print_summary(program: Program, stored: Path, storage: Path) -> None:
-    """Print a line for each phase, what else must be known, and where the result is."""
-    # Only now: while the program ran, it would have weighed on it.
-
+    """Print a line for each phase, what else the user must know, and where the result is."""
     columns = {
         head: key
         for head, key in _COLUMNS.items()
@@ -47,24 +45,21 @@ def print_summary(program: Program, stored: Path, storage: Path) -> None:
     table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
     print(_title(program), table, sep="\n", file=sys.stderr)
     for note in _notes(program):
-        tell(note)
+        print_notice(note)
     option = "" if storage == board_storage() else f" --storage {storage}"
-    tell(f"stored in {stored}. The report: reusebench report{option}")
+    print_notice(f"stored in {stored}. The report: reusebench report{option}")
 
 
 def _title(program: Program) -> str:
-    count = len(program.repeats)
-    repeats = f", {count} repeats" if count > 1 else ""
-    return f"{program.name}: {_ending(program)}{repeats}"
-
-
-def _ending(program: Program) -> str:
     last = program.repeats[-1]
     if program.outcome == "out_of_memory":
-        return "killed by the kernel for memory"
-    if last.signal:
-        return f"ended by {last.signal}"
-    return "recorded while it ran" if last.exit_code is None else f"exit code {last.exit_code}"
+        ending = "killed by the kernel for memory"
+    elif last.signal:
+        ending = f"ended by {last.signal}"
+    else:
+        ending = "recorded while it ran" if last.exit_code is None else f"exit code {last.exit_code}"
+    repeats = f", {len(program.repeats)} repeats" if len(program.repeats) > 1 else ""
+    return f"{program.name}: {ending}{repeats}"
 
 
 def _notes(program: Program) -> Iterator[str]:

@@ -7,20 +7,16 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from recorder.errors import RecordError
-from recorder.marks import FileMarks, Marks, PipeMarks
-from recorder.phases import phase_name
-from recorder.program import Running, Started, Watched, command_of
+from recorder.phases import FileMarks, Marks, PipeMarks, phase_name
+from recorder.program import RecordedProgram, RunningProgram, StartedProgram, command_of
 from recorder.recording import SAMPLE_HZ, Recording, record
-from recorder.run_document import run_document
-from recorder.stored_form import outcome_of, stored_phases, stored_recording, trace_of
-from recorder.summary import print_summary, tell
+from recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
+from recorder.summary import print_notice, print_summary
 from samplers.npu import has_npu
 from samplers.system import oom_kills
 from storage.program import PROGRAM_SCHEMA, Program
@@ -35,7 +31,7 @@ _NOT_STORED = 2
 
 @dataclass(frozen=True)
 class Task:
-    """What the user asked for."""
+    """What to record, and how."""
 
     #: None: the base name of the command.
     name: str | None
@@ -47,7 +43,7 @@ class Task:
     marker: int | None
     repeats: int
     storage: Path
-    #: Whose commit is noted.
+    #: The checkout whose commit is stored.
     project: Path
 
 
@@ -57,36 +53,29 @@ def record_program(task: Task) -> int:
     Raise RecordError where nothing can be recorded.
     """
     _check(task)
-    command = [_readable(word) for word in task.command] or command_of(task.pid or 0)
-    run = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
+    # An argument may be any bytes; what is stored is text.
+    command = [os.fsencode(word).decode(errors="replace") for word in task.command] or command_of(task.pid or 0)
+    started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
     recordings, outcome = _record_all(task)
     if not recordings:
         return 128 + signal.SIGINT
-    name = task.name or phase_name(os.fsencode(Path(command[0]).name)) or "program"
-    identity = {
-        "run": f"{run}-{os.getpid()}",
-        "name": name,
-        "command": tuple(command),
-        "attached": task.pid is not None,
-    }
     code = recordings[-1].ending.shell_code
-    with _undisturbed():
-        try:
-            program, stored = _store(task, {**identity, "sample_hz": SAMPLE_HZ}, outcome, recordings, run)
-        except OSError as error:
-            tell(str(_cannot_store(task.storage, error)))
-            return code or _NOT_STORED
+    # A Ctrl-C does not keep from storing what was measured.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        program, stored = _store(task, command, started, recordings, outcome)
+    except OSError as error:
+        print_notice(str(_cannot_store(task.storage, error)))
+        return code or _NOT_STORED
+    else:
         print_summary(program, stored, task.storage)
-    return code
-
-
-def _readable(word: str) -> str:
-    """Return an argument, which may be any bytes, as text that can be written."""
-    return os.fsencode(word).decode(errors="replace")
+        return code
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _check(task: Task) -> None:
-    """Raise what a user can have got wrong, before anything runs."""
+    """Raise RecordError for what the user can have got wrong, before anything runs."""
     if not task.project.is_dir():
         raise RecordError(
             f"{task.project} is not a folder. --project DIR is the checkout whose commit is stored with the run"
@@ -120,11 +109,13 @@ def _record_all(task: Task) -> tuple[list[Recording], str]:
 def _record_one(task: Task) -> Recording:
     marks = _marks(task)
 
-    def start() -> Watched:
-        return Running(task.pid) if task.pid else Started(task.command, marks.environment, marks.actions)
+    def start() -> RecordedProgram:
+        if task.pid:
+            return RunningProgram(task.pid)
+        return StartedProgram(task.command, marks.environment, marks.actions)
 
     try:
-        return record(start, marks, has_npu(), tell)
+        return record(start, marks, has_npu(), print_notice)
     finally:
         marks.close()
 
@@ -143,29 +134,25 @@ def _marks(task: Task) -> Marks:
 
 
 def _store(
-    task: Task, identity: dict[str, Any], outcome: str, recordings: Sequence[Recording], run: str
+    task: Task, command: Sequence[str], started: str, recordings: Sequence[Recording], outcome: str
 ) -> tuple[Program, Path]:
-    """Return the stored form, and the file that holds it."""
-    safe = _UNSAFE.sub("-", identity["name"]).strip("-.") or "program"
+    """Return the stored form, and the file that holds it; `started` is the moment, which names the run."""
+    run = f"{started}-{os.getpid()}"
+    name = task.name or phase_name(os.fsencode(Path(command[0]).name)) or "program"
+    safe = _UNSAFE.sub("-", name).strip("-.") or "program"
     repeats = []
     for number, recording in enumerate(recordings, start=1):
-        trace = write_trace(task.storage, identity["run"], f"{safe}-{number}", trace_of(recording))
-        repeats.append(stored_recording(recording, trace))
+        trace = write_trace(task.storage, run, f"{safe}-{number}", trace_of(recording))
+        repeats.append(stored_repeat(recording, trace))
     program = Program(
         schema=PROGRAM_SCHEMA,
-        **identity,
+        run=run,
+        name=name,
+        command=tuple(command),
+        attached=task.pid is not None,
+        sample_hz=SAMPLE_HZ,
         outcome=outcome,
         repeats=tuple(repeats),
         phases=stored_phases(recordings),
     )
-    return program, save_run(task.storage, {**run_document(task.project), PROGRAMS: [program]}, run)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let no Ctrl-C keep from storing what was measured."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return program, save_run(task.storage, {**run_document(task.project), PROGRAMS: [program]}, started)

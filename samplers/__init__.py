@@ -1,4 +1,4 @@
-"""Who reads memory, and from where: the process, the system, the recorder between barriers, and that of any program.
+"""Readings of memory and of the machine: the process, the system, the NPU, and the machine beside a run.
 
 Nothing here imports numpy or a runtime: the harness reads another process, and must not share its libraries.
 """

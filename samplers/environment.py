@@ -17,12 +17,16 @@ _PREFIXES = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "OMP_", "ORT_", "RKNN_")
 
 
 def environment(board: str) -> Environment:
-    """Return the facts; None where this machine does not say."""
+    """Return the facts; None where this machine does not show them."""
     meminfo = read_system()
+    # Words that end with a zero byte, and `always [madvise] never`.
+    compatible = _read("/proc/device-tree/compatible")
+    hugepages = _read("/sys/kernel/mm/transparent_hugepage/enabled") or ""
+    swaps = _read("/proc/swaps")
     return Environment(
         board=board,
         board_model=_read("/proc/device-tree/model"),
-        board_compatible=_strings(_read("/proc/device-tree/compatible")),
+        board_compatible=tuple(filter(None, compatible.split("\0"))) if compatible else None,
         npu_driver_version=rknpu_driver_version(),
         memory_total_bytes=meminfo.total_bytes,
         cma_total_bytes=meminfo.cma_total_bytes,
@@ -30,10 +34,10 @@ def environment(board: str) -> Environment:
         usable_cpus=len(os.sched_getaffinity(0)),
         cpu_governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         cpu_max_khz=_read("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
-        transparent_hugepages=_chosen(_read("/sys/kernel/mm/transparent_hugepage/enabled")),
+        transparent_hugepages=hugepages.partition("[")[2].partition("]")[0] or None,
         overcommit_memory=_read("/proc/sys/vm/overcommit_memory"),
         address_randomisation=_read("/proc/sys/kernel/randomize_va_space"),
-        swaps=_swaps(),
+        swaps=len(swaps.splitlines()) - 1 if swaps else 0,
         variables={key: value for key, value in sorted(os.environ.items()) if key.startswith(_PREFIXES)},
         memory_sources=tuple(memory_sources(os.getpid())),
     )
@@ -44,19 +48,3 @@ def _read(path: str) -> str | None:
         return Path(path).read_text(errors="replace").strip("\0\n ")
     except OSError:
         return None
-
-
-def _strings(zero_ended: str | None) -> tuple[str, ...] | None:
-    """Return the words of a device tree's property."""
-    return tuple(filter(None, zero_ended.split("\0"))) if zero_ended else None
-
-
-def _chosen(choices: str | None) -> str | None:
-    """Return the word in brackets of `always [madvise] never`."""
-    return choices.partition("[")[2].partition("]")[0] or None if choices else None
-
-
-def _swaps() -> int:
-    """Return the number of swap areas in use."""
-    listing = _read("/proc/swaps")
-    return len(listing.splitlines()) - 1 if listing else 0

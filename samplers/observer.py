@@ -13,20 +13,20 @@ from samplers.process import ResidentCounter, read_process, reset_peak
 from samplers.readings import Reading
 from samplers.system import read_system, used_bytes
 
-__all__ = ["Observer", "Timeline"]
+__all__ = ["Observer", "SampledTimeline"]
 
 #: /proc/meminfo costs 14 us and moves slowly: the timeline reads it this much less often than statm.
 _SYSTEM_EVERY = 10
 #: A timeline with so many readings loses every second one, and takes half as many from then on: four minutes at 200 Hz.
 _MOST_READINGS = 50_000
-#: So many readings are kept for whoever asks for the recent ones.
+#: Readings that are kept until take_recent.
 _RECENT = 1000
 
 
-class Timeline:
+class SampledTimeline:
     """Cheap readings in order: time (ns, monotonic), RSS (bytes), system memory in use (bytes).
 
-    Its size is bounded: a long run has fewer readings for each second.
+    Its size is bounded: a long run has fewer readings per second.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Timeline:
         return len(self.times_ns)
 
     def add(self, time_ns: int, rss_bytes: int, system_bytes: int) -> None:
-        """Append one reading, or pass over it where the timeline is a long one."""
+        """Append one reading; in a long timeline only some."""
         self._offered += 1
         if self._offered % self._every:
             return
@@ -60,7 +60,7 @@ class Observer:
         """Take the rate of cheap readings, and where NPU memory can be read on a board that has an NPU."""
         self.interval_s = 1 / sample_hz
         self._npu = npu
-        self.timeline = Timeline()
+        self.timeline = SampledTimeline()
         self._counter: ResidentCounter | None = None
         self.pid = 0
         self._recent: deque[int] = deque(maxlen=_RECENT)
@@ -92,13 +92,13 @@ class Observer:
         self.timeline.add(time.monotonic_ns(), rss_bytes, self._system_bytes)
 
     def take_recent(self) -> list[int]:
-        """Return the RSS of the cheap readings since this was last asked, in bytes."""
+        """Return the RSS of the cheap readings since the last call, in bytes."""
         recent = list(self._recent)
         self._recent.clear()
         return recent
 
     def npu_bytes(self) -> int | None:
-        """Return the NPU memory that the process holds now; None where nothing says."""
+        """Return the NPU memory that the process holds now; None where that cannot be read."""
         return self._npu.read(self.pid).process_dmabuf_bytes if self._npu else None
 
     def snapshot(self) -> Reading:

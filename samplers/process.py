@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from samplers.procfs import parse_sizes
+from samplers.files import parse_sizes
 from samplers.readings import ProcessMemory
 
 __all__ = [
@@ -30,28 +30,24 @@ _RESET_PEAK = "5"
 def read_process(pid: int) -> ProcessMemory:
     """Return one full reading of the process; raise ProcessLookupError where it has gone."""
     try:
-        return _read_process(psutil.Process(pid))
+        process = psutil.Process(pid)
+        rollup = _read_sizes(pid, "smaps_rollup")
+        status = _read_sizes(pid, "status")
+        totals = _totals(rollup) if rollup else _totals_of_psutil(process)
+        return ProcessMemory(
+            **totals,
+            pss_anon_bytes=rollup.get("Pss_Anon"),
+            pss_file_bytes=rollup.get("Pss_File"),
+            pss_shmem_bytes=rollup.get("Pss_Shmem"),
+            rss_anon_bytes=status.get("RssAnon"),
+            rss_file_bytes=status.get("RssFile"),
+            rss_shmem_bytes=status.get("RssShmem"),
+            peak_rss_bytes=status.get("VmHWM"),
+            fd_count=process.num_fds(),
+            thread_count=process.num_threads(),
+        )
     except psutil.NoSuchProcess as error:
         raise ProcessLookupError(str(error)) from None
-
-
-def _read_process(process: psutil.Process) -> ProcessMemory:
-    pid = process.pid
-    rollup = _read_sizes(pid, "smaps_rollup")
-    status = _read_sizes(pid, "status")
-    totals = _totals(rollup) if rollup else _totals_of_psutil(process)
-    return ProcessMemory(
-        **totals,
-        pss_anon_bytes=rollup.get("Pss_Anon"),
-        pss_file_bytes=rollup.get("Pss_File"),
-        pss_shmem_bytes=rollup.get("Pss_Shmem"),
-        rss_anon_bytes=status.get("RssAnon"),
-        rss_file_bytes=status.get("RssFile"),
-        rss_shmem_bytes=status.get("RssShmem"),
-        peak_rss_bytes=status.get("VmHWM"),
-        fd_count=process.num_fds(),
-        thread_count=process.num_threads(),
-    )
 
 
 def read_shares(pid: int) -> tuple[int, int]:

@@ -29,7 +29,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
 
     #: Pages of the process in memory; a file mapped N times in one process counts N times.
     rss_bytes: int
-    #: RSS with each shared page divided by the number of its mappings: "application memory".
+    #: RSS with shared pages divided by the number of their mappings: "application memory".
     pss_bytes: int
     #: Pages that no other process maps.
     uss_bytes: int
@@ -71,14 +71,14 @@ class SystemMemory(msgspec.Struct, frozen=True):
 class NpuMemory(msgspec.Struct, frozen=True):
     """The NPU. CMA is in SystemMemory, from the same meminfo."""
 
-    #: dma-bufs that the process holds, each once however many descriptors and mappings it has.
+    #: dma-bufs that the process holds; one with several descriptors and mappings counts once.
     process_dmabuf_bytes: Optional[int]
     process_dmabuf_count: Optional[int]
     #: The same bytes by who made the buffers: "drm" for the NPU driver, or the name of a DMA heap.
     process_dmabuf_bytes_by_exporter: Optional[dict[str, int]]
     #: dma-bufs of all processes and drivers.
     system_dmabuf_bytes: Optional[int]
-    #: The file which said so.
+    #: The file that was read.
     system_dmabuf_source: Optional[str]
     #: Given out by Rockchip's DMA heaps; those that are dma-bufs are in system_dmabuf_bytes too.
     rk_dma_heap_bytes: Optional[int]
@@ -147,7 +147,7 @@ class Machine(msgspec.Struct, frozen=True):
     frequencies: tuple[Frequency, ...]
     #: None: not readable.
     npu_load_percent: Optional[tuple[NpuLoad, ...]]
-    #: None: nothing says.
+    #: None: not readable.
     throttled: Optional[tuple[Throttle, ...]]
 
 

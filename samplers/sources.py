@@ -1,4 +1,4 @@
-"""Which sources of figures can be read here, of memory and of the machine beside a run, found by reading them."""
+"""Which sources of figures can be read here, of memory and of the machine beside a run: they are tried."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from messages import Message, Value
 from samplers.machine.gauges import Gauge, core_frequencies, device_frequencies, temperatures
 from samplers.machine.throttling import Throttling
 from samplers.npu.file_source import FileSource, first_readable
-from samplers.npu.load import NPU_LOAD
 from samplers.npu.process_dmabuf import process_dmabufs
-from samplers.npu.rknpu import SRAM, has_npu
+from samplers.npu.rknpu import NPU_LOAD, SRAM, has_npu
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from samplers.process import ResidentCounter, pss_readable, read_process, reset_peak, rollup_readable
 from samplers.readings import MemorySource
@@ -66,7 +65,7 @@ def _gauges(path: str, gauges: Sequence[Gauge], code: str) -> MemorySource:
 
 
 def _best(sources: Sequence[FileSource[Any]], code: str, root: Path) -> MemorySource:
-    """Return the source that is used, of several that say the same; where there is none, what stands in the way."""
+    """Return the source that is used, of several with the same figure; where there is none, why it cannot be read."""
     used = first_readable(sources, root)
     if used:
         return _source(used.path, True, code)

@@ -1,4 +1,4 @@
-"""Memory of the whole system from /proc/meminfo, and how much it moves while nothing of ours runs."""
+"""Memory of the whole system from /proc/meminfo, and how much it moves before anything of ours runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from samplers.procfs import parse_sizes
+from samplers.files import parse_sizes
 from samplers.readings import SystemMemory
 
 __all__ = ["Idle", "observe_idle", "oom_kills", "read_system", "used_bytes"]

@@ -10,14 +10,14 @@ from pathlib import Path
 __all__ = ["board_name", "board_storage"]
 
 _MACHINE_ID = Path("/etc/machine-id")
-#: pytest-benchmark's own default place, in which each board gets a folder.
+#: pytest-benchmark's own default folder; every board has a folder in it.
 _STORAGES = Path(".benchmarks")
 
 
 def board_name() -> str:
     """Return the host name and, where there is one, the start of a digest of the machine id.
 
-    The digest tells two boards apart that were flashed with one image and still have its host name.
+    Two boards that were flashed with one image, and still have its host name, differ in the digest.
     """
     host = re.sub(r"[^a-z0-9-]+", "-", platform.node().lower()).strip("-") or "board"
     if not _MACHINE_ID.exists():

@@ -6,4 +6,4 @@ __all__ = ["StorageError"]
 
 
 class StorageError(Exception):
-    """The user can put it right; the sentence says how."""
+    """A mistake that the user can correct; the sentence explains how."""

@@ -10,7 +10,7 @@ from storage.metrics import BYTES, NANOSECONDS, Metric, UnknownMetric, find_metr
 
 __all__ = ["Limit", "LimitInvalid", "parse_limit"]
 
-#: What a number of each unit may be followed by, and how many of the unit it is; a rate has no unit.
+#: By a metric's unit: what may follow a number, and how many of the unit it is; a rate has no unit.
 _UNITS = {
     BYTES: {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
     NANOSECONDS: {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
@@ -53,24 +53,20 @@ def parse_limit(text: str) -> Limit:
         metric = find_metric(name.strip())
     except UnknownMetric as error:
         raise LimitInvalid(text, str(error)) from None
+    units = _UNITS.get(metric.unit, {})
     percent, amount = 0.0, 0.0
     for part in allowed.split("+"):
-        read = _PART.fullmatch(part.strip())
-        if read is None:
+        match = _PART.fullmatch(part.strip())
+        if match is None:
             raise LimitInvalid(text, f"{part.strip()!r} is no number with a unit")
-        if read["unit"] == "%":
-            percent += float(read["number"])
-        else:
-            amount += float(read["number"]) * _factor(text, metric, read["number"], read["unit"])
+        number, unit = float(match["number"]), match["unit"]
+        if unit == "%":
+            percent += number
+        elif unit in units:
+            amount += number * units[unit]
+        elif unit or (number and units):
+            valid = ", ".join((*units, "%"))
+            raise LimitInvalid(text, f"{part.strip()} of {metric.name} needs a unit; valid: {valid}")
+        else:  # of a rate, or 0
+            amount += number
     return Limit(metric, percent, amount, text)
-
-
-def _factor(text: str, metric: Metric, number: str, unit: str) -> int:
-    """Return how many of the metric's unit one of this unit is; 0 needs none."""
-    units = _UNITS.get(metric.unit, {"": 1})
-    if unit in units:
-        return units[unit]
-    if not unit and float(number) == 0:
-        return 1
-    valid = ", ".join(name for name in (*units, "%") if name)
-    raise LimitInvalid(text, f"{number}{unit} of {metric.name} needs a unit; valid: {valid}")

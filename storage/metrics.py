@@ -1,4 +1,4 @@
-"""The figures that runs are compared by: the name of each, its unit, where it is stored, and which way is worse."""
+"""The figures that runs are compared by: their names, units, where they are stored, and which way is worse."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Metric:
     minus: str | None = None
 
     def values(self, figures: Result | Phase) -> tuple[float, ...]:
-        """Return the value of each repeat that gave one, of a stored result or of a program's phase."""
+        """Return the values of the repeats that gave one, of a stored result or of a program's phase."""
         part = getattr(figures, self.part, None)
         whole = getattr(part, self.key, ())
         if self.minus is None:

@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 
 import msgspec
 
-__all__ = ["PROGRAM_SCHEMA", "Phase", "PhaseMemory", "Process", "Program", "Recording"]
+__all__ = ["PROGRAM_SCHEMA", "Phase", "PhaseMemory", "Process", "Program", "ProgramRepeat"]
 
 #: Version of the stored form. 1: the first.
 PROGRAM_SCHEMA = "reusebench-program-1"
@@ -27,7 +27,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     pss_readable: bool
 
 
-class Recording(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramRepeat(msgspec.Struct, frozen=True, kw_only=True):
     """One repeat: the program from start to end."""
 
     started_at: str
@@ -49,7 +49,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory in a phase, in bytes; docs/record.md defines each figure. A value per repeat."""
+    """Memory in a phase, in bytes; docs/record.md defines them. A value per repeat."""
 
     application_memory_bytes: _Bytes
     application_uss_bytes: _Bytes
@@ -82,5 +82,5 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     sample_hz: float
     #: "ok", or what happened to the last repeat, in the words of the results of scenarios.
     outcome: str
-    repeats: tuple[Recording, ...]
+    repeats: tuple[ProgramRepeat, ...]
     phases: tuple[Phase, ...]

@@ -1,6 +1,6 @@
 """Which runs a user's words mean: the newest, a number, a range, a name, a path or a git revision.
 
-They are tried in this order, and the first of which there is something stands. docs/storage.md says it to users.
+They are tried in this order; the first that matches counts. docs/storage.md explains it to users.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from storage.errors import StorageError
 from storage.run_file import BadFile, run_files, run_number, storages_in
 from storage.runs import Run, read_run, read_runs
 
-__all__ = ["VALID", "find_runs"]
+__all__ = ["find_runs"]
 
 #: What words may be.
-VALID = (
+_VALID = (
     "a number, a name, `latest`, `latest~1`, a range `12..latest`, the path of a file or of a storage, a git revision"
 )
 _LATEST = re.compile(r"latest(?:~(\d+))?")
 _NUMBER = re.compile(r"\d+")
 _RANGE = ".."
-#: As many ranges of numbers, names or commits are said as fit into a message.
-_MOST_SAID = 8
+#: Ranges of numbers, names or commits that a message lists.
+_MOST_LISTED = 8
 _HASH_DIGITS = 10
 
 
@@ -34,12 +34,14 @@ def _warn(file: BadFile) -> None:
     print(f"storage: {file}", file=sys.stderr)
 
 
-def find_runs(words: str, runs: Sequence[Run], project: Path, tell: Callable[[BadFile], None] = _warn) -> list[Run]:
+def find_runs(
+    words: str, runs: Sequence[Run], project: Path, report_bad_file: Callable[[BadFile], None] = _warn
+) -> list[Run]:
     """Return the runs that the words mean, the oldest first, or raise StorageError.
 
     `runs` are those of the user's storages; files and storages that are named by a path are read. `project` is where
-    git looks for revisions. `tell` is called with each damaged file of a storage that is named by a path. A run that is
-    not finished, or never will be, is meant by its number and its path alone.
+    git looks for revisions. `report_bad_file` gets the damaged files of a storage that is named by a path. A run that
+    is not finished, or never will be, is meant by its number and its path alone.
     """
     finished = [run for run in runs if run.is_finished]
     matches = (
@@ -47,7 +49,7 @@ def find_runs(words: str, runs: Sequence[Run], project: Path, tell: Callable[[Ba
         or _numbered(words, runs)
         or _between(words, finished)
         or _named(words, finished)
-        or _at_path(words, tell)
+        or _at_path(words, report_bad_file)
         or _of_commit(words, finished, project)
     )
     if not matches:
@@ -88,10 +90,10 @@ def _between(words: str, runs: Sequence[Run]) -> list[Run] | None:
 
 
 def _end(words: str, runs: Sequence[Run]) -> list[Run]:
-    found = _by_age(words, runs) or _numbered(words, runs)
-    if not found:
+    matches = _by_age(words, runs) or _numbered(words, runs)
+    if not matches:
         raise _no_such_run(words, runs)
-    return _by_time(found)
+    return _by_time(matches)
 
 
 def _named(words: str, runs: Sequence[Run]) -> list[Run] | None:
@@ -99,13 +101,13 @@ def _named(words: str, runs: Sequence[Run]) -> list[Run] | None:
     return [run for run in runs if words in (run.name, run.path.stem, run.path.name)] or None
 
 
-def _at_path(words: str, tell: Callable[[BadFile], None]) -> list[Run] | None:
+def _at_path(words: str, report_bad_file: Callable[[BadFile], None]) -> list[Run] | None:
     """Return the run in a file, or the runs of a storage; None where there is no such file, or the folder has none."""
     path = Path(words)
     if path.is_file():
         run = read_run(path)
         if isinstance(run, BadFile):
-            raise StorageError(f"{run.path}: {run.reason}. Name another file, or runs otherwise: {VALID}")
+            raise StorageError(f"{run.path}: {run.reason}. Name another file, or runs otherwise: {_VALID}")
         return [run]
     runs = []
     for storage in storages_in(path):
@@ -113,7 +115,7 @@ def _at_path(words: str, tell: Callable[[BadFile], None]) -> list[Run] | None:
             continue
         for run in read_runs(storage):
             if isinstance(run, BadFile):
-                tell(run)
+                report_bad_file(run)
             elif run.is_finished:
                 runs.append(run)
     return runs or None
@@ -129,7 +131,7 @@ def _of_commit(words: str, runs: Sequence[Run], project: Path) -> list[Run] | No
         stored = f"there are runs of {_few(list(newest_first))}" if newest_first else "no run has a commit"
         raise StorageError(
             f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and no run of it is stored; {stored}. "
-            f"Measure that commit, or name runs otherwise: {VALID}"
+            f"Measure that commit, or name runs otherwise: {_VALID}"
         )
     clean = [run for run in measured if not run.is_dirty]
     if not clean:
@@ -141,7 +143,7 @@ def _of_commit(words: str, runs: Sequence[Run], project: Path) -> list[Run] | No
 
 
 def _commit(words: str, project: Path) -> str | None:
-    """Return the commit that git knows by these words; None where it knows none, or there is no git."""
+    """Return the commit that these words name in git; None where there is no such commit, or no git."""
     if words.startswith("-"):  # git would take it for an option
         return None
     command = ["git", "-C", str(project), "rev-parse", "--verify", "--quiet", f"{words}^{{commit}}"]
@@ -165,7 +167,7 @@ def _no_such_run(words: str, runs: Sequence[Run]) -> StorageError:
         stored.append(f"numbers {_few(numbers)}")
     if names:
         stored.append(f"names {_few(names)}")
-    return StorageError(f"there is no run {words!r}. Valid: {VALID}. Stored: {'; '.join(stored)}")
+    return StorageError(f"there is no run {words!r}. Valid: {_VALID}. Stored: {'; '.join(stored)}")
 
 
 def _ranges(numbers: Sequence[int]) -> list[str]:
@@ -176,6 +178,6 @@ def _ranges(numbers: Sequence[int]) -> list[str]:
     return [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends)]
 
 
-def _few(each: Sequence[str]) -> str:
-    more = f" and {len(each) - _MOST_SAID} more" if len(each) > _MOST_SAID else ""
-    return f"{', '.join(each[:_MOST_SAID])}{more}"
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"{', '.join(names[:_MOST_LISTED])}{more}"

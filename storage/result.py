@@ -1,7 +1,7 @@
 """A result: one configuration, measured in several fresh processes, as it is stored.
 
 Every figure is a tuple with one value per repeat, in order; None where that repeat did not give it. docs/results.md
-explains each. `msgspec.json.schema(Result)` is the JSON schema.
+explains them. `msgspec.json.schema(Result)` is the JSON schema.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ class FrameCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """Points over the steady state of streams; a list that would say nothing is None."""
+    """Points over the steady state of streams; a list without figures is None."""
 
     seconds: tuple[float, ...]
-    #: The lowest readings of each stretch.
+    #: The lowest reading between two points.
     rss_bytes: tuple[int, ...]
     heap_bytes: Optional[_Bytes] = None
     npu_memory_bytes: Optional[_Bytes] = None
@@ -125,7 +125,7 @@ class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool
     all: Optional[FrameCount]
     streams: Optional[tuple[FrameCount, ...]]
-    #: By each of scenarios.frames.STAGES.
+    #: By the names of scenarios.frames.STAGES.
     stages_ns: Optional[dict[str, Optional[Percentiles]]]
     cpu: Optional[CpuUse]
     machine: Optional[Machine]

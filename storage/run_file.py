@@ -1,4 +1,4 @@
-"""A run on disk: one file of pytest-benchmark's JSON, whole at any moment.
+"""A run on disk: one file of pytest-benchmark's JSON, complete at any moment.
 
 Results with latencies are the `extra_info` of its benchmarks, whose `stats` are those of the latencies. Results
 without, failures and those of a target that computes nothing, stand in its top-level `reusebench_without_speed`,
@@ -48,10 +48,10 @@ WITHOUT_SPEED, PROGRAMS, _UNFINISHED = "reusebench_without_speed", "reusebench_p
 #: Schemas that are read; of later ones nothing is known.
 _READ = {SCHEMA: Result, "reusebench-result-1": Result, PROGRAM_SCHEMA: Program}
 _OURS = "reusebench-"
-#: What is being written: it stands beside the folders of runs, and keeps the number for its writer.
+#: The file that is being written: it is beside the folders of runs, and keeps the number for its writer.
 UNFINISHED_NAME = re.compile(r"\.(\d+)\.unfinished")
 _NUMBERED = re.compile(r"(\d+)_.+\.json")
-#: Files of runs in a storage; a folder of Python's version stands between.
+#: Files of runs in a storage, each in the folder of a Python's version.
 _RUNS = "*/[0-9]*.json"
 #: What pytest-benchmark does not allow in --benchmark-save.
 _NOT_IN_NAMES = r"\/:*?<>|"
@@ -129,7 +129,7 @@ class _Benchmark(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """The parts of the file that are read; each result is checked for itself, since some may not be ours."""
+    """The parts of the file that are read; results are checked one by one, since some may not be ours."""
 
     machine_info: msgspec.Raw
     commit_info: msgspec.Raw
@@ -223,8 +223,8 @@ def storages_in(folder: Path) -> list[Path]:
 class RunWriter:
     """Writes a run as `STORAGE/PYTHON/NNNN_name.json`, again and again while it grows.
 
-    Each time the file is replaced whole, so that a reader, or a power cut, finds it as it was or as it is. Runs that
-    are written at the same time have different numbers, whatever their names. Raises OSError where it cannot be
+    The file is always replaced as a whole: a reader, also after a power cut, sees its former or its new content. Runs
+    that are written at the same time have different numbers, whatever their names. Raises OSError where it cannot be
     written; the file is then as it was before.
     """
 
@@ -241,6 +241,7 @@ class RunWriter:
         """Write the run and return its path; `document` is pytest-benchmark's, values may be msgspec.Raw."""
         content = msgspec.json.encode(document if finished else {**document, _UNFINISHED: True}, enc_hook=_unknown)
         folder = self._storage / python_folder()
+        new = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         number, unfinished = _claim(self._storage, self.path)
         try:
@@ -252,7 +253,7 @@ class RunWriter:
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
-        for changed in (folder, self._storage):
+        for changed in (folder, self._storage, *(path.parent for path in new[1:])):
             _sync_names(changed)
         return self.path
 
@@ -265,7 +266,7 @@ def save_run(storage: Path, document: dict[str, Any], name: str) -> Path:
 def _claim(storage: Path, path: Path | None) -> tuple[int, Path]:
     """Return a run's number and the file to write into; with no file yet the next number, which no other writer gets.
 
-    Only one can make that file. Who has made it looks again: another writer may have had it, and be done.
+    Only one writer can make that file. It then looks at the numbers again: another one may have had this and be done.
     """
     number = run_number(path) if path else None
     if number is not None:
@@ -288,7 +289,7 @@ def _numbers(storage: Path) -> set[int]:
 
 
 def _sync_names(folder: Path) -> None:
-    """Have the names of the folder on the disk."""
+    """Write the names in the folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         # Some network file systems cannot; the file is there all the same.

@@ -1,4 +1,4 @@
-"""Runs in short: of each stored file what comparisons, histories and lists need, and nothing else of it."""
+"""Runs in short: what comparisons, histories and lists need of a stored file, and nothing else of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FILE_NAME = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
 #: What pytest-benchmark calls a commit that is none.
 _NO_COMMITS = ("unversioned", "unknown")
 _DATE = re.compile(r"\d{8}_\d{6}")
-#: Digits of a digest that tell two plans apart, and of a commit's id that are shown.
+#: Digits of a digest that distinguish two plans, and of a commit's id that are shown.
 _DIGITS, _COMMIT_DIGITS = 12, 10
 
 
@@ -40,9 +40,9 @@ class Configuration:
     target: str
     #: The scenario's or the program's name.
     name: str
-    #: Streams and contexts of each, "4 x 3"; of a program the phase.
+    #: Streams and contexts per stream, "4 x 3"; of a program the phase.
     detail: str
-    #: The models' names, each once.
+    #: The models' distinct names.
     models: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -58,9 +58,9 @@ class Measured:
     """One configuration in one run."""
 
     configuration: Configuration
-    #: By each of CONDITIONS; None where it is not known or does not apply.
+    #: By the names in CONDITIONS; None where it is not known or does not apply.
     conditions: Mapping[str, str | None]
-    #: "ok", or what happened in place of a measurement.
+    #: "ok", or the kind of the failure.
     outcome: str
     #: By the name of the metric: a value for each repeat that gave one. Metrics without values are left out; there are
     #: none at all where the outcome is not "ok".

@@ -30,7 +30,7 @@ __all__ = [
 
 #: Folder of the traces inside a storage.
 TRACES = "traces"
-#: Of the files in it, which stand in a folder for each run.
+#: Of the files in it; every run has a folder of its own there.
 TRACE_NAME = re.compile(r".+\.json\.gz")
 
 
@@ -43,7 +43,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 class NpuTimeline(msgspec.Struct, frozen=True):
-    """NPU memory by the ledger: from each time on so much."""
+    """NPU memory by the ledger; `live_bytes` count from their time to the next."""
 
     times_ns: list[int]
     live_bytes: list[int]

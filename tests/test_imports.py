@@ -77,10 +77,9 @@ _ONLY = {
 _LAYERS = {
     "reports": "errors base results sections explanation claims streams compare history page",
     "harness": "errors extras selection gate settings clock progress measuring options session",
-    "samplers": "procfs readings process system npu machine sources observer environment",
+    "samplers": "files readings process system npu machine sources observer environment",
     "models": "errors networks platforms recipe built_files conversion onnx rknn megengine __init__",
-    "recorder": "errors signals pace phases marks process_tree program recording phase_figures stored_form run_document"
-    " summary task",
+    "recorder": "errors signals pace phases process_tree program recording phase_figures stored_form summary task",
     "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
     " barriers measured_process",
 }
@@ -94,7 +93,7 @@ _LIBRARIES = {
     "matplotlib": {"reports"},
     "jinja2": {"reports"},
     "rich": {"commands", "reports"},
-    "tabulate": {"commands", "recorder"},
+    "tabulate": {"commands", "recorder", "reports"},
     "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},

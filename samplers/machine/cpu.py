@@ -1,4 +1,4 @@
-"""CPU use of each core, of the measured process and of this one, over the whole time.
+"""CPU use of the cores, of the measured process and of this one, over the whole time.
 
 A core is busy while it runs user or kernel code or serves interrupts (user, nice, system, irq and softirq of proc(5);
 guest time is part of user), and rests in idle and iowait. Time that a hypervisor gave to others (steal) counts as not
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from samplers.npu.file_source import read_text
+from samplers.files import read_text
+from samplers.readings import CpuUse
 
 __all__ = ["CpuMeter"]
 
@@ -59,21 +60,25 @@ class _ProcessTime:
         self._last: _Reading | None = None
 
     def read(self) -> None:
-        ticks = _process_ticks(read_text(self._path) or "")
-        if ticks is not None:
-            self._last = _Reading(time.monotonic_ns(), ticks)
+        # The name in brackets may hold blanks and brackets itself; of a process that has gone there are no fields.
+        fields = (read_text(self._path) or "").rpartition(")")[2].split()
+        if fields:
+            self._last = _Reading(time.monotonic_ns(), int(fields[_UTIME]) + int(fields[_STIME]))
             self._first = self._first or self._last
 
     def mean_percent(self) -> float:
         """From the first reading to the last that there was; 100 is one core."""
-        return _percent(self._first, self._last)
+        if self._first is None or self._last is None or self._last.time_ns <= self._first.time_ns:
+            return 0.0
+        seconds = (self._last.time_ns - self._first.time_ns) / 1e9
+        return 100 * (self._last.ticks - self._first.ticks) / _TICKS_PER_S / seconds
 
 
 class CpuMeter:
     """CPU use in percent; 100 is one core."""
 
     def __init__(self, pid: int, root: Path) -> None:
-        """Take the measured process, and the tree in which proc/ stands."""
+        """Take the measured process, and the tree that has proc/."""
         self._stat = root / "proc/stat"
         self._process = _ProcessTime(pid, root)
         self._harness = _ProcessTime(os.getpid(), root)
@@ -89,20 +94,14 @@ class CpuMeter:
         self._process.read()
         self._harness.read()
 
-    @property
-    def cores_percent(self) -> list[float]:
-        """Means by the number of the core, each over the time that it was online; 0 for one that never was."""
-        return [self._sums.get(core, _Ticks()).percent for core in range(max(self._sums, default=-1) + 1)]
-
-    @property
-    def process_percent(self) -> float:
-        """Mean of the measured process."""
-        return self._process.mean_percent()
-
-    @property
-    def harness_percent(self) -> float:
-        """Mean of the process that reads."""
-        return self._harness.mean_percent()
+    def use(self) -> CpuUse:
+        """Return the means: of cores by their number, over the time that they were online; 0 for one that never was."""
+        cores = range(max(self._sums, default=-1) + 1)
+        return CpuUse(
+            tuple(self._sums.get(core, _Ticks()).percent for core in cores),
+            self._process.mean_percent(),
+            self._harness.mean_percent(),
+        )
 
 
 def _core_ticks(stat: str) -> dict[int, _Ticks]:
@@ -116,16 +115,3 @@ def _core_ticks(stat: str) -> dict[int, _Ticks]:
             user, nice, system, idle, iowait, irq, softirq = map(int, fields[:7])
             cores[int(name[3:])] = _Ticks(user + nice + system + irq + softirq, idle + iowait)
     return cores
-
-
-def _process_ticks(stat: str) -> int | None:
-    """Return user and system time from /proc/PID/stat; None where it is empty, as of a process that has gone."""
-    # The name in brackets may hold blanks and brackets itself.
-    fields = stat.rpartition(")")[2].split()
-    return int(fields[_UTIME]) + int(fields[_STIME]) if fields else None
-
-
-def _percent(before: _Reading | None, after: _Reading | None) -> float:
-    if before is None or after is None or after.time_ns <= before.time_ns:
-        return 0.0
-    return 100 * (after.ticks - before.ticks) / _TICKS_PER_S / ((after.time_ns - before.time_ns) / 1e9)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from samplers.machine.cpu import CpuMeter
-from samplers.machine.gauges import core_frequencies, device_frequencies, temperatures
-from samplers.machine.running_figure import Running
+from samplers.machine.gauges import Running, core_frequencies, device_frequencies, temperatures
 from samplers.machine.throttling import Throttling
 from samplers.npu.file_source import first_readable
-from samplers.npu.load import NPU_LOAD
+from samplers.npu.rknpu import NPU_LOAD
 from samplers.readings import CpuUse, Frequency, Machine, NpuLoad, Temperature
 
 __all__ = ["MachineWatch"]
@@ -19,7 +18,7 @@ class MachineWatch:
     """Reads the machine about once a second; its memory does not grow with the readings."""
 
     def __init__(self, pid: int, root: Path = Path("/")) -> None:
-        """Take the measured process, and the tree in which proc/ and sys/ stand; find what can be read here."""
+        """Take the measured process, and the tree that has proc/ and sys/; look for what can be read here."""
         self._root = root
         self._cpu = CpuMeter(pid, root)
         self._temperatures = temperatures(root)
@@ -37,11 +36,15 @@ class MachineWatch:
         for gauge in (*self._temperatures, *self._frequencies):
             gauge.read()
         self._throttling.read()
-        self._read_npu()
+        loads = self._npu_load.read(self._root) if self._npu_load else None
+        for core, percent in enumerate(loads or ()):
+            if core == len(self._npu_percents):
+                self._npu_percents.append(Running())
+            self._npu_percents[core].add(percent)
 
     def cpu(self) -> CpuUse:
         """Return the use of the CPUs from the first reading to the last."""
-        return CpuUse(tuple(self._cpu.cores_percent), self._cpu.process_percent, self._cpu.harness_percent)
+        return self._cpu.use()
 
     def machine(self) -> Machine:
         """Return what was read of temperatures, frequencies, the NPU's load and throttling."""
@@ -54,10 +57,3 @@ class MachineWatch:
             npu_load_percent=tuple(loads) or None,
             throttled=self._throttling.report(),
         )
-
-    def _read_npu(self) -> None:
-        percents = self._npu_load.read(self._root) if self._npu_load else None
-        for core, percent in enumerate(percents or ()):
-            if core == len(self._npu_percents):
-                self._npu_percents.append(Running())
-            self._npu_percents[core].add(percent)

@@ -11,12 +11,12 @@ from samplers.npu.rknpu import SRAM, Sram
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from samplers.readings import NpuMemory
 
-__all__ = ["NpuSources", "find_npu_sources", "read_npu"]
+__all__ = ["NpuSources", "find_npu_sources"]
 
 
 @dataclass(frozen=True)
 class NpuSources:
-    """The files to read, found once for a session; None: there is none."""
+    """The files to read, looked for once in a session; None: there is none."""
 
     root: Path
     system_dmabuf: FileSource[int] | None
@@ -44,12 +44,7 @@ class NpuSources:
 
 
 def find_npu_sources(root: Path = Path("/")) -> NpuSources:
-    """Try every source once, and keep the cheapest of those that say the same."""
+    """Try every source once, and keep the cheapest of those that have the same figure."""
     return NpuSources(
         root, first_readable(SYSTEM_DMABUF, root), first_readable(RK_DMA_HEAP, root), first_readable(SRAM, root)
     )
-
-
-def read_npu(pid: int, root: Path = Path("/")) -> NpuMemory:
-    """Return one reading from sources that are found anew; raise ProcessLookupError where the process has gone."""
-    return find_npu_sources(root).read(pid)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from samplers.npu.file_source import directory, read_at
+from samplers.files import directory, read_at
 
 __all__ = ["UNKNOWN_EXPORTER", "DmaBuf", "process_dmabufs"]
 
@@ -34,24 +34,24 @@ class DmaBuf:
 
 
 def process_dmabufs(pid: int, root: Path = Path("/")) -> list[DmaBuf] | None:
-    """Return each dma-buf of the process once.
+    """Return the dma-bufs of the process, one with several descriptors or mappings once.
 
-    None where this user may not see them, or the kernel does not say their sizes. Raise ProcessLookupError where the
+    None where this user may not see them, or the kernel does not show their sizes. Raise ProcessLookupError where the
     process has gone, also where it was not waited for yet.
     """
     folder = root / "proc" / str(pid)
     try:
-        found = {buffer.inode: buffer for buffer in _mapped(folder)}
-        found.update((buffer.inode, buffer) for buffer in _held(folder))
+        buffers = {buffer.inode: buffer for buffer in _mapped(folder)}
+        buffers.update((buffer.inode, buffer) for buffer in _held(folder))
     except (FileNotFoundError, ProcessLookupError):
         raise ProcessLookupError(f"process {pid} has gone") from None
     except (OSError, ValueError):
         return None
-    return list(found.values())
+    return list(buffers.values())
 
 
 def _held(folder: Path) -> Iterator[DmaBuf]:
-    """Yield the dma-buf of each descriptor; a buffer with two descriptors comes twice."""
+    """Yield the dma-bufs behind descriptors; a buffer with two descriptors comes twice."""
     with directory(folder / "fd") as links, directory(folder / "fdinfo") as infos, os.scandir(links) as entries:
         for entry in entries:
             try:
@@ -62,7 +62,7 @@ def _held(folder: Path) -> Iterator[DmaBuf]:
 
 
 def _dmabuf(name: str, links: int, info: dict[str, str]) -> DmaBuf:
-    """Return the dma-buf of one descriptor; raise ValueError where the kernel does not say its size."""
+    """Return the dma-buf of one descriptor; raise ValueError where the kernel does not show its size."""
     if "size" not in info:
         raise ValueError("fdinfo without a size: the kernel is older than 5.3")
     size_bytes = int(info["size"])

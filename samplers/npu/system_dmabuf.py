@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 
 from messages import Message
-from samplers.npu.file_source import FileSource, directory, read_at, read_text
+from samplers.files import directory, read_at, read_text
+from samplers.npu.file_source import FileSource
 
 __all__ = ["RK_DMA_HEAP", "SYSTEM_DMABUF"]
 
@@ -22,12 +23,12 @@ _HEAP_TOTAL = re.compile(r"^Total : 0x([0-9a-f]{1,16}) \(\d+ KiB\)\s*\Z", re.MUL
 
 def _rk_dmabuf_bytes(path: Path) -> int | None:
     """Return the counter that Rockchip's kernel keeps; no buffer is visited."""
-    found = _RK_DMABUF_TOTAL.fullmatch(read_text(path) or "")
-    return int(found[1]) * 1024 if found else None
+    total = _RK_DMABUF_TOTAL.fullmatch(read_text(path) or "")
+    return int(total[1]) * 1024 if total else None
 
 
 def _buffers_bytes(path: Path) -> int | None:
-    """Return the sum of /sys/kernel/dmabuf/buffers/INODE/size (drivers/dma-buf/dma-buf-sysfs-stats.c): a file each."""
+    """Return the sum of /sys/kernel/dmabuf/buffers/INODE/size (drivers/dma-buf/dma-buf-sysfs-stats.c)."""
     try:
         with directory(path) as folder, os.scandir(folder) as buffers:
             return sum(_buffer_bytes(buffer.name, folder) for buffer in buffers)
@@ -47,14 +48,14 @@ def _buffer_bytes(inode: str, folder: int) -> int:
 
 def _bufinfo_bytes(path: Path) -> int | None:
     """Return the total that the kernel sums up while it locks and describes each buffer."""
-    found = _BUFINFO_TOTAL.search(read_text(path) or "")
-    return int(found[1]) if found else None
+    total = _BUFINFO_TOTAL.search(read_text(path) or "")
+    return int(total[1]) if total else None
 
 
 def _heap_bytes(path: Path) -> int | None:
     """Return what all heaps have given out, as dma-bufs and to drivers."""
-    found = _HEAP_TOTAL.search(read_text(path) or "")
-    return int(found[1], 16) if found else None
+    total = _HEAP_TOTAL.search(read_text(path) or "")
+    return int(total[1], 16) if total else None
 
 
 #: All dma-bufs of the system: a counter; without root and locks; with both.

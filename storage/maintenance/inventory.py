@@ -1,17 +1,25 @@
-"""Everything that is in the storage of one board: its runs with their traces, damaged files, traces of no run."""
+"""Everything that is in the storage of one board: its runs with their traces, damaged files, traces of no run.
+
+Only these files are ever removed: regular ones, with names that this project gives. No link is followed to them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from storage.maintenance.own_files import RUN_ID, own_files, own_folders
 from storage.run_file import UNFINISHED_NAME, BadFile, StoredRun, read_storage
 from storage.runs import Run, run_of
 from storage.trace import TRACE_NAME, TRACES
 
 __all__ = ["Inventory", "Leftover", "RunFiles", "take_inventory"]
+
+#: Names of the traces' folders: the id of a session, the start of a UUID in hexadecimal digits; or of a recording, its
+#: moment and the process that recorded.
+_RUN_ID = re.compile(r"[0-9a-f]{12}|\d{8}_\d{6}-\d+")
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,8 @@ class RunFiles:
     size_bytes: int
     #: Seconds since 1970.
     changed_at_s: float
+    #: Whether its file, or the folder of it, is a link.
+    is_linked: bool
     #: Of each repeat that has one, relative to the storage.
     traces: tuple[str, ...]
 
@@ -56,41 +66,45 @@ class Inventory:
 def take_inventory(storage: Path) -> Inventory:
     """Read the storage; files that are not ours are passed over."""
     # The traces first: of a run that is stored meanwhile they are too new to go.
-    traces = _stored_traces(storage)
+    traces: dict[str, Leftover] = {}
+    for folder in _own_paths(storage / TRACES, _RUN_ID):
+        of_run = list(_own_files(folder, TRACE_NAME))
+        newest_s = max((trace.changed_at_s for trace in of_run), default=0.0)
+        for trace in of_run:
+            traces[trace.path.relative_to(storage).as_posix()] = replace(trace, changed_at_s=newest_s)
     runs: list[RunFiles] = []
     bad_files: list[BadFile] = []
     for file in read_storage(storage):
         if isinstance(file, BadFile):
             bad_files.append(file)
-        else:
-            status = file.path.stat()
-            runs.append(RunFiles(run_of(file), status.st_size, status.st_mtime, tuple(_traces(file))))
+            continue
+        status = file.path.stat()
+        is_linked = file.path.is_symlink() or file.path.parent.is_symlink()
+        runs.append(RunFiles(run_of(file), status.st_size, status.st_mtime, is_linked, tuple(_traces_of(file))))
     runs.sort(key=lambda stored: stored.run.recorded_at)
-    return Inventory(runs, bad_files, traces, list(_leftovers(own_files(storage, UNFINISHED_NAME))))
+    return Inventory(runs, bad_files, traces, list(_own_files(storage, UNFINISHED_NAME)))
 
 
-def _traces(file: StoredRun) -> Iterator[str]:
+def _traces_of(file: StoredRun) -> Iterator[str]:
     for result in file.results:
         yield from (repeat.trace for repeat in result.info.repeats if repeat.trace)
     for program in file.programs:
         yield from (repeat.trace for repeat in program.repeats if repeat.trace)
 
 
-def _stored_traces(storage: Path) -> dict[str, Leftover]:
-    """Return every trace, changed when the last one was written into its folder."""
-    traces: dict[str, Leftover] = {}
-    for folder in own_folders(storage / TRACES, RUN_ID):
-        files = list(_leftovers(own_files(folder, TRACE_NAME)))
-        newest_s = max((file.changed_at_s for file in files), default=0.0)
-        for file in files:
-            traces[file.path.relative_to(storage).as_posix()] = replace(file, changed_at_s=newest_s)
-    return traces
-
-
-def _leftovers(paths: Iterable[Path]) -> Iterator[Leftover]:
-    for path in paths:
+def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[Leftover]:
+    """Yield the regular files with such names in the folder, by name."""
+    for path in _own_paths(folder, name):
         try:
             status = path.lstat()
         except FileNotFoundError:  # finished, and renamed, meanwhile
             continue
-        yield Leftover(path, status.st_size, status.st_mtime)
+        if stat.S_ISREG(status.st_mode):
+            yield Leftover(path, status.st_size, status.st_mtime)
+
+
+def _own_paths(folder: Path, name: re.Pattern[str]) -> list[Path]:
+    """Return the paths with such names in the folder, in order; none where the folder is a link, or is not there."""
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))

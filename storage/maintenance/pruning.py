@@ -1,16 +1,15 @@
-"""What goes when old runs are removed: chosen first, without an effect, then removed."""
+"""What goes when old runs are removed: it is decided first, without an effect, then removed."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from storage.maintenance.inventory import Inventory, Leftover, RunFiles
-from storage.maintenance.own_files import is_regular
 
-__all__ = ["Old", "Pruning", "before", "choose", "keep_newest", "remove"]
+__all__ = ["Pruning", "plan_pruning", "remove", "runs_before"]
 
 #: What belongs to no run, and a run that is not finished, may be of a session that is still measuring; after a day
 #: without a change it is not.
@@ -19,10 +18,10 @@ _LEFT_AFTER_S = 24 * 60 * 60
 
 @dataclass
 class Pruning:
-    """What goes, and what was chosen and stays."""
+    """What goes, and what of the old stays."""
 
     runs: list[RunFiles] = field(default_factory=list)
-    #: Of these runs, also of repeats that they do not tell of.
+    #: Of these runs, also of repeats that they do not name.
     traces: list[Leftover] = field(default_factory=list)
     #: Traces that belong to no run, and files that were never finished.
     leftovers: list[Leftover] = field(default_factory=list)
@@ -42,42 +41,31 @@ class Pruning:
         return files + sum(run.size_bytes for run in self.runs)
 
 
-#: Chooses the old ones of the runs, which are in the order of time.
-Old = Callable[[Sequence[RunFiles]], Sequence[RunFiles]]
+def runs_before(runs: Sequence[RunFiles], when: datetime.datetime) -> list[RunFiles]:
+    """Return the runs that were recorded before this time."""
+    old = []
+    for stored in runs:
+        recorded_at = datetime.datetime.fromisoformat(stored.run.recorded_at)
+        if (recorded_at if recorded_at.tzinfo else recorded_at.replace(tzinfo=datetime.timezone.utc)) < when:
+            old.append(stored)
+    return old
 
 
-def keep_newest(count: int) -> Old:
-    """Return the choice of all runs but so many."""
-    return lambda runs: runs[: max(0, len(runs) - count)]
+def plan_pruning(inventory: Inventory, old: Sequence[RunFiles], with_named: bool, now_s: float) -> Pruning:
+    """Return what goes of these old runs, and what belongs to no run; `now_s` are seconds since 1970.
 
-
-def before(when: datetime.datetime) -> Old:
-    """Return the choice of the runs that were recorded before this time."""
-    return lambda runs: [stored for stored in runs if _recorded_at(stored) < when]
-
-
-def choose(inventory: Inventory, old: Old, with_named: bool, now_s: float) -> Pruning:
-    """Return what goes; `now_s` are seconds since 1970."""
+    All traces in a run's folder are its own, also those of plans that were passed over, which it does not name.
+    """
     pruning = Pruning()
-    for stored in old(inventory.runs):
+    for stored in old:
         if stored.run.is_named and not with_named:
             pruning.named.append(stored)
         elif not stored.run.is_finished and now_s - stored.changed_at_s <= _LEFT_AFTER_S:
             pruning.growing.append(stored)
-        elif not is_regular(stored.run.path):
+        elif stored.is_linked:
             pruning.linked.append(stored)
         else:
             pruning.runs.append(stored)
-    _choose_traces(pruning, inventory, now_s)
-    pruning.leftovers += [file for file in inventory.unfinished if now_s - file.changed_at_s > _LEFT_AFTER_S]
-    return pruning
-
-
-def _choose_traces(pruning: Pruning, inventory: Inventory, now_s: float) -> None:
-    """Add the traces of the runs that go, and those of no run.
-
-    All in a run's folder are its own, also those of plans that were passed over, which it does not tell of.
-    """
     going = {stored.run.path for stored in pruning.runs}
     staying = {name for stored in inventory.runs if stored.run.path not in going for name in stored.traces}
     gone = {name for stored in pruning.runs for name in stored.traces} - staying
@@ -87,23 +75,21 @@ def _choose_traces(pruning: Pruning, inventory: Inventory, now_s: float) -> None
             pruning.traces.append(trace)
         elif name not in staying and now_s - trace.changed_at_s > _LEFT_AFTER_S:
             (pruning.unclear if inventory.bad_files else pruning.leftovers).append(trace)
+    pruning.leftovers += [file for file in inventory.unfinished if now_s - file.changed_at_s > _LEFT_AFTER_S]
+    return pruning
 
 
 def remove(pruning: Pruning) -> None:
-    """Remove what was chosen: runs before their traces, so that none is ever left without them."""
+    """Remove what goes: runs before their traces, so that no run is ever left without them."""
     for stored in pruning.runs:
         stored.run.path.unlink(missing_ok=True)
-    for file in (*pruning.traces, *pruning.leftovers):
-        file.path.unlink(missing_ok=True)
-    for folder in {file.path.parent for file in (*pruning.traces, *pruning.leftovers)}:
+    beside = [file.path for file in (*pruning.traces, *pruning.leftovers)]
+    for path in beside:
+        path.unlink(missing_ok=True)
+    for folder in {path.parent for path in beside}:
         with contextlib.suppress(OSError):  # there are others in it
             folder.rmdir()
 
 
 def _folder(name: str) -> str:
     return name.rpartition("/")[0]
-
-
-def _recorded_at(stored: RunFiles) -> datetime.datetime:
-    when = datetime.datetime.fromisoformat(stored.run.recorded_at)
-    return when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)

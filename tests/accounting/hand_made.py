@@ -1,4 +1,4 @@
-"""Plans, barriers and ledgers written by hand: one barrier every 100 ns, so that a time says which step it is in."""
+"""Plans, barriers and ledgers written by hand: one barrier every 100 ns, so that a time belongs to a step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support import barrier
 
 PAGE = 4096
 
-#: What the library says of every context: weights, internal memory, and both with register commands and task list.
+#: What the library reports of every context: weights, internal memory, and both with register commands and task list.
 ACCOUNT = {"weights_bytes": 8 * PAGE, "internal_bytes": 3 * PAGE, "dma_bytes": 14 * PAGE}
 
 #: The driver's flag of a buffer that the driver itself reads: a task list.
@@ -34,7 +34,7 @@ def make_barriers(
     allocations: Mapping[Step, Sequence[Allocation]] | None = None,
     io: int = 0,
 ) -> list[BarrierReading]:
-    """Return the barriers of a whole walk; `accounts` by context, `allocations` by the step that tells them.
+    """Return the barriers of a whole walk; `accounts` by context, `allocations` by the step that has them.
 
     `io` is what the library's totals grow by with the first inference.
     """
@@ -64,7 +64,7 @@ def during(barriers: Sequence[BarrierReading], phase: str, context: int | None =
 
 
 def make_buffer(number: int, size: int, born_ns: int, **fields: Any) -> Buffer:
-    """Return a buffer of so many bytes, in whole pages; asked for was the size itself."""
+    """Return a buffer of so many bytes, in whole pages; the requested size is the size itself."""
     whole = -(-size // PAGE) * PAGE
     common: dict[str, Any] = {"asked_bytes": size, "size_bytes": whole, "flags": 3, "source": "rknpu"}
     return Buffer(number=number, born_ns=born_ns, **{**common, **fields})

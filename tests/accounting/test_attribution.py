@@ -52,11 +52,11 @@ def test_a_buffer_belongs_to_the_context_whose_step_it_was_made_in() -> None:
     assert [part[1] for part in _parts(plan, make_ledger(*buffers))] == [step.context for step in steps]
 
 
-@pytest.mark.parametrize("place", [Step("imported"), Step("steady")])
-def test_a_buffer_of_no_context(place: Step) -> None:
+@pytest.mark.parametrize("step", [Step("imported"), Step("steady")])
+def test_a_buffer_of_no_context(step: Step) -> None:
     """What the runtime makes on import, or while all run, belongs to none of them."""
     barriers = make_barriers(_LOADS)
-    assert _parts(_LOADS, make_ledger(make_buffer(1, PAGE, during(barriers, *place)))) == [(1, None, "other", 1)]
+    assert _parts(_LOADS, make_ledger(make_buffer(1, PAGE, during(barriers, *step)))) == [(1, None, "other", 1)]
 
 
 def test_only_what_lives_is_attributed() -> None:
@@ -71,23 +71,29 @@ def test_only_what_lives_is_attributed() -> None:
 # Which component
 
 
-def test_the_three_buffers_of_an_init() -> None:
-    """Task list by the driver's flag, internal memory by its size, the rest is weights and register commands."""
+def test_the_buffers_of_an_init() -> None:
+    """Task list by the driver's flag, internal memory by its size, the rest is weights and register commands.
+
+    Where internal memory has no buffer of its own, as with librknnmrt, it is beside the weights.
+    """
     made = during(make_barriers(_LOADS), "context", 1)
-    ledger = make_ledger(
-        make_buffer(1, 100, made, flags=3 | KERNEL_MAPPING),
-        make_buffer(2, 10 * PAGE, made),
-        make_buffer(3, ACCOUNT["internal_bytes"], made),
-    )
-    assert _parts(_LOADS, ledger) == [
+    tasks = make_buffer(1, 100, made, flags=3 | KERNEL_MAPPING)
+    large = make_buffer(2, 12 * PAGE, made)
+    internal = make_buffer(3, ACCOUNT["internal_bytes"], made)
+    assert _parts(_LOADS, make_ledger(tasks, large, internal)) == [
         (1, 1, "task_list", 1),
         (2, 1, "weights", 8),
-        (2, 1, "register_commands", 2),
+        (2, 1, "register_commands", 4),
         (3, 1, "internal", 3),
+    ]
+    assert _parts(_LOADS, make_ledger(large)) == [
+        (2, 1, "weights", 8),
+        (2, 1, "internal", 3),
+        (2, 1, "register_commands", 1),
     ]
 
 
-def test_submits_tell_what_sizes_do_not() -> None:
+def test_submits_decide_what_sizes_do_not() -> None:
     """A task list without the flag, and register commands beside weights, are known by what a run does with them."""
     made = during(make_barriers(_LOADS), "context", 0)
     ledger = make_ledger(
@@ -119,7 +125,7 @@ def test_weights_stand_apart_where_a_run_reads_them_elsewhere() -> None:
 @pytest.mark.parametrize("walked", [True, False])
 @pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
 def test_shared_weights_count_once(mechanism: str, walked: bool) -> None:
-    """The library says the weights of a dup and a slave again; they are in the source's buffer, and only there."""
+    """The library reports the weights of a dup and a slave again; they are in the source's buffer, and only there."""
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
     barriers = make_barriers(plan)
     source, further = (during(barriers, "context", index) for index in (0, 1))
@@ -150,8 +156,8 @@ def test_what_the_first_inference_makes_is_input_and_output() -> None:
     ("kind", "component"), [("weights", "weights"), ("internal", "internal"), ("input", "io"), ("output", "io")]
 )
 @pytest.mark.parametrize("flags", [3, KERNEL_MAPPING])
-def test_what_the_adapter_allocated_is_what_it_says(kind: str, component: str, flags: int) -> None:
-    """By its inode, whatever its size and flags; it is told at any later barrier."""
+def test_what_the_adapter_allocated(kind: str, component: str, flags: int) -> None:
+    """Its component is the adapter's, by its inode, whatever its size and flags, from any later barrier."""
     plan = make_plan(Context(0, 0, outside=(WEIGHTS, INTERNAL)))
     made = during(make_barriers(plan), "context", 0)
     allocation = Allocation(kind, 10 * PAGE, 77)
@@ -161,7 +167,7 @@ def test_what_the_adapter_allocated_is_what_it_says(kind: str, component: str, f
 
 
 def test_a_buffer_without_an_inode_is_not_the_adapters() -> None:
-    """Memory that has no file descriptor says inode 0, and so does a buffer that never had one: no match."""
+    """Memory without a file descriptor has inode 0, and so has a buffer that never had one: no match."""
     made = during(make_barriers(_LOADS), "context", 0)
     allocation = Allocation("input", PAGE, 0)
     parts = _parts(_LOADS, make_ledger(make_buffer(1, PAGE, made)), allocations={Step("context", 0): [allocation]})
@@ -169,24 +175,19 @@ def test_a_buffer_without_an_inode_is_not_the_adapters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "component"),
-    [(3 * PAGE - 100, "internal"), (4 * PAGE, "register_commands"), (2 * PAGE, "register_commands")],
+    ("size", "internal", "component"),
+    [
+        (3 * PAGE - 100, 3 * PAGE - 100, "internal"),
+        (4 * PAGE, 3 * PAGE - 100, "register_commands"),
+        (2 * PAGE, 3 * PAGE - 100, "register_commands"),
+        (100, 0, "register_commands"),
+    ],
 )
-def test_internal_memory_is_told_by_its_size(size: int, component: str) -> None:
-    """It is the library's, rounded up to a page and no further."""
-    made = during(make_barriers(_LOADS), "context", 0)
-    account = {**ACCOUNT, "internal_bytes": 3 * PAGE - 100}
-    ((_, _, found, _),) = _parts(_LOADS, make_ledger(make_buffer(1, size, made)), accounts={0: account})
-    assert found == component
-
-
-def test_a_model_without_internal_memory() -> None:
-    """An account of zero bytes matches no buffer."""
-    made = during(make_barriers(_LOADS), "context", 0)
-    account = {**ACCOUNT, "internal_bytes": 0}
-    assert _parts(_LOADS, make_ledger(make_buffer(1, 100, made)), accounts={0: account}) == [
-        (1, 0, "register_commands", 1)
-    ]
+def test_internal_memory_is_recognised_by_its_size(size: int, internal: int, component: str) -> None:
+    """It is the library's, rounded up to a page and no further; an account of zero bytes matches no buffer."""
+    ledger = make_ledger(make_buffer(1, size, during(make_barriers(_LOADS), "context", 0)))
+    ((_, _, name, _),) = _parts(_LOADS, ledger, accounts={0: {**ACCOUNT, "internal_bytes": internal}})
+    assert name == component
 
 
 def test_parts_keep_every_byte() -> None:

@@ -10,8 +10,8 @@ from accounting.ledger import Ledger, Read, Submit, read_ledger
 from tests.accounting.hand_made import PAGE, make_buffer, make_ledger
 
 
-def _create(number: int, at_ns: int, asked: int = 5000) -> dict[str, Any]:
-    sizes = {"asked_bytes": asked, "bytes": -(-asked // PAGE) * PAGE, "sram_bytes": 0}
+def _create(number: int, at_ns: int, requested: int = 5000) -> dict[str, Any]:
+    sizes = {"asked_bytes": requested, "bytes": -(-requested // PAGE) * PAGE, "sram_bytes": 0}
     return {"event": "create", "at_ns": at_ns, "buffer": number, **sizes, "flags": 11, "source": "rknpu", "thread": 7}
 
 
@@ -26,21 +26,17 @@ def _write(path: Path, *events: dict[str, Any], end: str = "\n") -> Path:
 
 def test_a_buffer_lives_from_its_birth_to_its_death(tmp_path: Path) -> None:
     """At its birth it is there, at its death it is gone; without a death it stays."""
-    path = _write(tmp_path / "ledger", _create(1, at_ns=10), _create(2, at_ns=20, asked=PAGE), _destroy(1, at_ns=30))
+    path = _write(
+        tmp_path / "ledger", _create(1, at_ns=10), _create(2, at_ns=20, requested=PAGE), _destroy(1, at_ns=30)
+    )
     ledger = read_ledger(path)
-    assert [ledger.live_bytes(at_ns) for at_ns in (9, 10, 20, 29, 30, 99)] == [
-        0,
-        2 * PAGE,
-        3 * PAGE,
-        3 * PAGE,
-        PAGE,
-        PAGE,
-    ]
+    pages = [ledger.live_bytes(at_ns) / PAGE for at_ns in (9, 10, 20, 29, 30, 99)]
+    assert pages == [0, 2, 3, 3, 1, 1]
     assert [buffer.number for buffer in ledger.live(25)] == [1, 2]
 
 
-def test_all_that_is_said_of_a_buffer_is_kept(tmp_path: Path) -> None:
-    """What was asked for, what it takes in whole pages, flags, source, and the inode that is known later."""
+def test_all_facts_of_a_buffer_are_kept(tmp_path: Path) -> None:
+    """The requested size, what it takes in whole pages, flags, source, and the inode that is known later."""
     inode = {"event": "inode", "at_ns": 11, "buffer": 1, "inode": 4242}
     ledger = read_ledger(_write(tmp_path / "ledger", _create(1, at_ns=10), inode, _create(2, at_ns=12)))
     buffer = ledger.buffers[1]
@@ -63,24 +59,22 @@ def test_the_timeline_and_its_peak() -> None:
 
 
 def test_submits_are_read_with_all_their_reads(tmp_path: Path) -> None:
-    """Fields that nobody needs here are passed over."""
-    read = {"register": "0x1110", "buffer": 2, "state": "dead", "count": 3, "lowest": 0, "highest": 64}
-    event = {"event": "submit", "at_ns": 50, "thread": 7, "task_buffer": 1, "registers": [2, 3], "reads": [read]}
+    """Also of an address where no buffer was, with the buffer that ends last before it, and how far away."""
+    known = {"register": "0x1110", "buffer": 2, "state": "dead", "count": 3, "lowest": 0, "highest": 64}
+    unknown = {**known, "buffer": 0, "state": "unknown"}
+    reads = [known, unknown, {**unknown, "after": 2, "past_end": PAGE}]
+    event = {"event": "submit", "at_ns": 50, "thread": 7, "task_buffer": 1, "registers": [2, 3], "reads": reads}
     ledger = read_ledger(_write(tmp_path / "ledger", _create(1, at_ns=10), event))
-    assert ledger.submits == (Submit(50, 1, (2, 3), (Read("0x1110", 2, "dead", 3),)),)
-
-
-def test_an_unknown_address_has_the_buffer_before_it(tmp_path: Path) -> None:
-    """Where no buffer was at an address, the ledger says which one ends last before it, and how far away."""
-    read = {"register": "0x1070", "buffer": 0, "state": "unknown", "count": 3, "lowest": 9 * PAGE, "highest": 9 * PAGE}
-    event = {"event": "submit", "at_ns": 50, "thread": 7, "task_buffer": 1, "registers": [2]}
-    reads = [read, {**read, "after": 2, "past_end": PAGE}]
-    ledger = read_ledger(_write(tmp_path / "ledger", {**event, "reads": reads}))
-    assert ledger.submits[0].reads == (Read("0x1070", 0, "unknown", 3), Read("0x1070", 0, "unknown", 3, 2, PAGE))
+    expected = (
+        Read("0x1110", 2, "dead", 3),
+        Read("0x1110", 0, "unknown", 3),
+        Read("0x1110", 0, "unknown", 3, 2, PAGE),
+    )
+    assert ledger.submits == (Submit(50, 1, (2, 3), expected),)
 
 
 def test_other_events_make_no_buffer(tmp_path: Path) -> None:
-    """An import is a further name of a buffer; a start says the mode; what was refused is kept once."""
+    """An import is a further name of a buffer; a start has the mode; what was refused is kept once."""
     refused = {"event": "refused", "at_ns": 4, "call": "open", "path": "/dev/dri/card0"}
     path = _write(
         tmp_path / "ledger",

@@ -1,4 +1,4 @@
-"""The account by the runtime's own words, where there is no ledger."""
+"""The account that the runtime itself reports, where there is no ledger."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ import pytest
 
 from accounting.account import Account, account_of_runtime
 from accounting.sizes import ContextMemory
-from scenarios.plan import (
-    DUP,
-    INPUT,
-    INTERNAL,
-    SHARED_CONTEXT,
-    SHARED_WEIGHTS,
-    WEIGHTS,
-    Context,
-    Plan,
-    Step,
-)
+from scenarios.plan import DUP, INPUT, INTERNAL, SHARED_CONTEXT, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
 from targets.barriers import Allocation
-from tests.accounting.hand_made import ACCOUNT, PAGE, make_barriers, make_plan, steady_of
+from tests.accounting.hand_made import ACCOUNT, PAGE, make_barriers, make_plan
 
 _TOTAL = ACCOUNT["dma_bytes"]
 
@@ -36,7 +26,7 @@ def _pages(account: Account, component: str) -> list[float]:
 
 
 def test_loaded_contexts() -> None:
-    """Weights and internal memory, and the rest of the total as other; what is not told apart is not told."""
+    """Weights and internal memory, and the rest of the total as other; what has no figure of its own is None."""
     account = _account(make_plan(Context(0, 0), Context(0, 0)))
     row = ContextMemory(weights_bytes=8 * PAGE, internal_bytes=3 * PAGE, other_bytes=3 * PAGE, io_bytes=0)
     assert account.contexts == (row, row)
@@ -54,9 +44,9 @@ def test_input_and_output_that_the_library_copies() -> None:
 
 def test_input_and_output_in_place() -> None:
     """The library does not count what it is given; the adapter does."""
-    told = [Allocation("input", 5 * PAGE, 1), Allocation("output", PAGE, 2)]
+    allocations = [Allocation("input", 5 * PAGE, 1), Allocation("output", PAGE, 2)]
     plan = make_plan(Context(0, 0, zero_copy=(INPUT,)), Context(0, 0))
-    account = _account(plan, allocations={Step("first_inference", 0): told})
+    account = _account(plan, allocations={Step("first_inference", 0): allocations})
     assert _pages(account, "io") == [6, 0]
     assert account.total_bytes == 2 * _TOTAL + 6 * PAGE
 
@@ -74,7 +64,7 @@ def test_a_dups_weights_are_never_summed_again(dups: int) -> None:
 
 
 def test_a_slaves_weights_are_its_masters() -> None:
-    """It says its full weights, which are not in its total."""
+    """It reports its full weights, which are not in its total."""
     plan = make_plan(Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0))
     account = _account(plan, accounts={1: {**ACCOUNT, "dma_bytes": 5 * PAGE}})
     assert (_pages(account, "weights"), _pages(account, "internal")) == ([8, 0], [3, 3])
@@ -84,27 +74,24 @@ def test_a_slaves_weights_are_its_masters() -> None:
 
 def test_weights_and_internal_memory_from_outside() -> None:
     """They are in no total of the library's, which is then all rest."""
-    told = [
-        Allocation("weights", 8 * PAGE, 1),
-        Allocation("internal", 3 * PAGE, 2),
-    ]
+    allocations = [Allocation("weights", 8 * PAGE, 1), Allocation("internal", 3 * PAGE, 2)]
     plan = make_plan(Context(0, 0, outside=(WEIGHTS, INTERNAL)))
     account = _account(
         plan,
         accounts={0: {**ACCOUNT, "dma_bytes": 3 * PAGE}},
-        allocations={Step("context", 0): told, Step("first_inference", 0): told},
+        allocations={Step("context", 0): allocations, Step("first_inference", 0): allocations},
     )
-    assert [_pages(account, each) for each in ("weights", "internal", "other")] == [[8], [3], [3]]
+    assert [_pages(account, component) for component in ("weights", "internal", "other")] == [[8], [3], [3]]
     assert account.total_bytes == _TOTAL
 
 
 def test_internal_memory_of_a_group_counts_once() -> None:
-    """It is as large as was allocated, and stands with the first context; the rest of each context is told in full."""
+    """It is as large as was allocated, and belongs to the first context; the rest of each context is in full."""
     contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0, 1)]
     plan = make_plan(*contexts, cores=2)
-    told = {Step("first_inference", first): [Allocation("internal", 9 * PAGE, first)] for first in (0, 1)}
+    allocations = {Step("first_inference", first): [Allocation("internal", 9 * PAGE, first)] for first in (0, 1)}
     without = {**ACCOUNT, "dma_bytes": _TOTAL - 3 * PAGE}
-    account = _account(plan, accounts=dict.fromkeys(range(4), without), allocations=told)
+    account = _account(plan, accounts=dict.fromkeys(range(4), without), allocations=allocations)
     assert _pages(account, "internal") == [9, 9, 0, 0]
     assert _pages(account, "other") == [3] * 4
     assert account.total_bytes == 4 * _TOTAL - 4 * 3 * PAGE + 2 * 9 * PAGE
@@ -115,13 +102,13 @@ def test_dups_in_one_internal_memory() -> None:
     plan = make_plan(Context(0, 0, internal=0), Context(0, 0, DUP, 0, internal=0))
     source = {**ACCOUNT, "dma_bytes": 11 * PAGE}
     dup = {**ACCOUNT, "dma_bytes": 13 * PAGE}
-    told = {Step("first_inference", 0): [Allocation("internal", 3 * PAGE, 1)]}
-    account = _account(plan, accounts={0: source, 1: dup}, allocations=told)
+    allocations = {Step("first_inference", 0): [Allocation("internal", 3 * PAGE, 1)]}
+    account = _account(plan, accounts={0: source, 1: dup}, allocations=allocations)
     assert account.total_bytes == (8 + 3 + 3 + 2) * PAGE
 
 
 def test_a_shared_context_adds_nothing() -> None:
-    """It is its source, run from another thread: its words are its source's."""
+    """It is its source, run from another thread: it reports what its source reports."""
     account = _account(make_plan(Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0)), io=PAGE)
     assert account.total_bytes == _TOTAL + PAGE
     assert account.contexts[1].total_bytes == 0
@@ -133,15 +120,7 @@ def test_a_total_that_is_less_than_its_parts() -> None:
     assert _pages(account, "other") == _pages(account, "io") == [0]
 
 
-def test_a_runtime_without_words() -> None:
+def test_a_runtime_without_an_account() -> None:
     """One context without an account is enough: a sum over the others would be too small."""
     plan = make_plan(Context(0, 0), Context(0, 0))
     assert account_of_runtime(plan, make_barriers(plan, accounts={1: {}})) is None
-
-
-def test_a_process_that_did_not_get_through() -> None:
-    """Before the end of the steady phase there is nothing to compare."""
-    plan = make_plan(Context(0, 0))
-    barriers = make_barriers(plan)
-    before = steady_of(barriers)
-    assert account_of_runtime(plan, barriers[:before]) is None

@@ -1,4 +1,4 @@
-"""What runs really read, against what the plan says."""
+"""What runs really read, compared with the plan."""
 
 from __future__ import annotations
 
@@ -44,10 +44,8 @@ def _findings(plan: Plan, *submits: Submit) -> list[Finding]:
 def _shared(plan: Plan, *submits: Submit) -> list[tuple[int, int, tuple[int, ...]]]:
     barriers, ledger = make_barriers(plan), _ledger(plan, *submits)
     steady = barriers[steady_of(barriers)]
-    return [
-        (each.buffer, each.owner, each.readers)
-        for each in shared_parts(attribute(plan, barriers, ledger, steady.at_ns), barriers, ledger)
-    ]
+    parts = attribute(plan, barriers, ledger, steady.at_ns)
+    return [(shared.buffer, shared.owner, shared.readers) for shared in shared_parts(parts, barriers, ledger)]
 
 
 # Reads
@@ -61,12 +59,8 @@ def test_own_memory_is_no_finding() -> None:
 
 
 def test_freed_memory() -> None:
-    """A read of a buffer that was given back names the buffer, its owner of then, and how many addresses."""
+    """A read of a buffer that was given back names the buffer, its owner of then, also itself, and the addresses."""
     assert _findings(_LOADS, make_submit(11, 12, weights_in(2, "dead", 4))) == [Finding("reads_freed", 1, 2, 0, 4)]
-
-
-def test_own_freed_memory_is_freed_memory_too() -> None:
-    """It was the context's own, and is not any more."""
     assert _findings(_LOADS, make_submit(1, 2, tensors_in(3, "dead"))) == [Finding("reads_freed", 0, 3, 0, 7)]
 
 
@@ -83,7 +77,7 @@ def test_addresses_of_no_buffer() -> None:
     assert set(WRONG_READS) == {"reads_freed", "reads_foreign"}
 
 
-def test_addresses_past_an_end_stand_with_the_buffer_before_them() -> None:
+def test_addresses_past_an_end_belong_to_the_buffer_before_them() -> None:
     """They name that buffer, its owner, and the least distance from its end."""
     reads = [Read(register, 0, "unknown", 3, 12, past) for register, past in (("0x1070", 2 * PAGE), ("0x4020", PAGE))]
     assert _findings(_LOADS, make_submit(1, 2, *reads)) == [Finding("reads_unknown", 0, 12, 1, 6, PAGE)]
@@ -104,7 +98,7 @@ def test_one_finding_for_all_reads_of_a_buffer() -> None:
 
 
 def test_a_run_of_nobody_is_not_judged() -> None:
-    """A task list that belongs to no context says nothing of any."""
+    """A task list that belongs to no context is no finding of any."""
     assert _findings(_LOADS, make_submit(99, 2, weights_in(2, "dead"))) == []
 
 
@@ -113,7 +107,7 @@ def test_a_run_of_nobody_is_not_judged() -> None:
 
 @pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
 def test_a_source_lends_its_weights(mechanism: str) -> None:
-    """Reading the source's weights is what the mechanism is for, and is told as shared."""
+    """Reading the source's weights is what the mechanism is for, and is shared memory."""
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
     runs = [make_submit(1, 2, weights_in(2)), make_submit(11, 12, weights_in(2))]
     assert _findings(plan, *runs) == []
@@ -152,7 +146,7 @@ def test_dups_in_one_internal_memory() -> None:
 
 @pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
 def test_weights_that_should_be_shared_and_are_not(mechanism: str) -> None:
-    """A dup or a slave that reads weights of its own saves nothing; that is told of the context and its source."""
+    """A dup or a slave that reads weights of its own saves nothing; that is a finding of the context and its source."""
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
     assert _findings(plan, make_submit(11, 12, weights_in(12))) == [Finding("not_shared", 1, None, 0, 0)]
     # Tensors of the source are not its weights.
@@ -164,7 +158,7 @@ def test_what_did_not_run_is_not_blamed() -> None:
     assert _findings(_DUPS, make_submit(1, 2, weights_in(2))) == []
 
 
-def test_readers_of_a_buffer_are_told_once_and_in_order() -> None:
+def test_readers_of_a_buffer_are_distinct_and_in_order() -> None:
     """However often, and in whichever order they ran; reads of freed memory are no sharing."""
     runs = [
         make_submit(21, 22, weights_in(2), tensors_in(2)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import select
@@ -20,15 +21,17 @@ from storage.program import Program
 from storage.run_file import StoredRun, read_storage
 from storage.runs import run_of
 from storage.trace import ProgramTrace, read_trace
-from tests.support import CHECKOUT, Reusebench
+from tests.support import CHECKOUT, TIME_LIMIT_S, Reusebench
 
 _MIB = 2**20
 _RECORD = (sys.executable, "-m", "commands", "record")
-_LIMIT_S = 60
 
+#: Marks its phases in the file.
 _PHASES = """
 import os, time
-mark = {mark}
+def mark(name):
+    with open(os.environ["REUSEBENCH_PHASES"], "a") as file:
+        print(name, file=file)
 time.sleep(0.5)
 mark("load")
 held = bytearray(24 << 20)
@@ -41,8 +44,6 @@ time.sleep(0.1)
 mark("end")
 time.sleep(0.6)
 """
-_TO_FILE = "lambda name: open(os.environ['REUSEBENCH_PHASES'], 'a').write(name + chr(10))"
-_TO_DESCRIPTOR = "lambda name: os.write(int(os.environ['REUSEBENCH_MARKER']), name.encode() + b'\\n')"
 #: Leaves a process behind that has left the session, and ends before it.
 _DAEMON = """
 import os, time
@@ -55,10 +56,12 @@ if not os.fork():
 os.wait()
 raise SystemExit(3)
 """
-#: Both workers hold their memory from the mark `steady` to the mark `end`, however busy the machine is.
-_WORKERS = """
+#: Both workers hold their memory from the mark `steady` to the mark `end`, however busy the machine is. It marks them
+#: through the descriptor.
+_WORKERS = r"""
 import os, time
-mark = {mark}
+def mark(name):
+    os.write(int(os.environ["REUSEBENCH_MARKER"]), name.encode() + b"\n")
 ready, filled = os.pipe()
 end, ending = os.pipe()
 for size in (8, 24):
@@ -79,7 +82,7 @@ os.wait()
 """
 #: Shorter than anything that samples sees.
 _SPIKE = "import time; time.sleep(0.4); held = bytearray(64 << 20); del held; time.sleep(0.3)"
-_PASSED = "import sys; print(sys.stdin.read().upper()); print('told', file=sys.stderr)"
+_PASSED = "import sys; print(sys.stdin.read().upper()); print('warned', file=sys.stderr)"
 
 
 @dataclass(frozen=True)
@@ -115,21 +118,17 @@ def _runs(storage: Path) -> list[StoredRun]:
     return [file for file in files if isinstance(file, StoredRun)]
 
 
-#: Each is recorded once for all tests, side by side.
+#: All are recorded once for all tests, side by side.
 _COMMANDS: dict[str, Sequence[str]] = {
-    "file": ("--phases", "{folder}/marks", "--", sys.executable, "-c", _PHASES.format(mark=_TO_FILE)),
-    "descriptor": ("--marker", "4", "--", sys.executable, "-c", _PHASES.format(mark=_TO_DESCRIPTOR)),
-    "workers": (
-        *("--name", "two workers", "--marker", "4"),
-        *("--", sys.executable, "-c", _WORKERS.format(mark=_TO_DESCRIPTOR)),
-    ),
+    "marks": ("--phases", "{folder}/marks", "--", sys.executable, "-c", _PHASES),
+    "workers": ("--name", "two workers", "--marker", "4", "--", sys.executable, "-c", _WORKERS),
     "daemon": ("--", sys.executable, "-c", _DAEMON),
     "spike": ("--", sys.executable, "-c", _SPIKE),
-    "passed": ("--name", "a/b c", "--repeats", "2", "--", sys.executable, "-c", _PASSED),
+    "passed": ("--name", "a/b c", "--project", "{folder}", "--repeats", "2", "--", sys.executable, "-c", _PASSED),
     "killed": ("--repeats", "3", "--", "sh", "-c", "sleep 0.2; kill -9 $$"),
     "short": ("--", "sh", "-c", ":"),
-    "own --": ("--", "sh", "-c", 'exit "$2"', "sh", "--", "4"),
-    "npu": ("--", "sleep", "0.5"),
+    "lost": ("--", "sh", "-c", 'rm -r "$0"; touch "$0"', "{folder}/storage"),
+    "npu": ("--", "sh", "-c", 'sleep 0.5; exit "$2"', "sh", "--", "4"),
 }
 #: Records on a machine with an NPU.
 _NPU = "import recorder.task, commands; recorder.task.has_npu = lambda: True; commands.main()"
@@ -139,14 +138,14 @@ _ON_NPU = (sys.executable, "-c", _NPU, "record")
 def record(folder: Path, *arguments: str, command: Sequence[str] = _RECORD) -> Done:
     """Record with a storage in the folder."""
     storage = folder / "storage"
-    words = [word.format(folder=folder) if word.startswith("{folder}") else word for word in arguments]
+    words = [word.replace("{folder}", str(folder)) for word in arguments]
     done = subprocess.run(
         [*command, "--storage", str(storage), *words],
         cwd=CHECKOUT,
         input="in",
         capture_output=True,
         text=True,
-        timeout=_LIMIT_S,
+        timeout=TIME_LIMIT_S,
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr, storage)
@@ -156,17 +155,19 @@ def record(folder: Path, *arguments: str, command: Sequence[str] = _RECORD) -> D
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     """Return every recording of _COMMANDS by its name."""
     pending = {}
-    with ThreadPoolExecutor(5) as pool:
+    with ThreadPoolExecutor(len(_COMMANDS)) as pool:
         for name, words in _COMMANDS.items():
             command = _ON_NPU if name == "npu" else _RECORD
             pending[name] = pool.submit(record, tmp_path_factory.mktemp("record"), *words, command=command)
         return {name: future.result() for name, future in pending.items()}
 
 
-@pytest.mark.parametrize("way", ["file", "descriptor"])
-def test_marked_phases_have_figures_of_their_own(way: str, recorded: dict[str, Done]) -> None:
-    """What the program holds in a phase is in that phase; one that comes again is the same phase."""
-    done = recorded[way]
+def test_marked_phases_have_figures_of_their_own(recorded: dict[str, Done]) -> None:
+    """What the program holds in a phase is in that phase; one that comes again is the same phase.
+
+    In the trace readings of RSS and PSS are beside the phases, in time since the start.
+    """
+    done = recorded["marks"]
     assert done.code == 0, done.err
     assert [phase.name for phase in done.program.phases] == ["start", "load", "steady", "end"]
     own = done.values("application_uss")
@@ -176,11 +177,17 @@ def test_marked_phases_have_figures_of_their_own(way: str, recorded: dict[str, D
     durations_ns = {phase.name: phase.durations_ns[0] or 0 for phase in done.program.phases}
     assert sum(durations_ns.values()) == done.program.repeats[0].duration_ns
     assert durations_ns["load"] >= 0.35e9
+    trace = done.trace()
+    assert [phase.name for phase in trace.phases] == ["start", "load", "steady", "load", "end"]
+    for series in (trace.timeline, trace.pss, trace.system):
+        assert series.times_ns == sorted(series.times_ns)
+        assert 0 <= series.times_ns[0] <= series.times_ns[-1] <= trace.phases[-1].end_ns
+    assert max(trace.timeline.rss_bytes) >= max(trace.pss.pss_bytes) >= 24 * _MIB
 
 
 def test_a_run_is_in_the_storage_as_any_other(recorded: dict[str, Done]) -> None:
-    """Comparisons and histories find each phase as a configuration, with values and the board."""
-    (stored,) = _runs(recorded["descriptor"].storage)
+    """To comparisons and histories each phase is a configuration, with values and the board."""
+    (stored,) = _runs(recorded["marks"].storage)
     run = run_of(stored)
     assert (run.number, run.is_named) == (1, False)
     assert [measured.configuration.detail for measured in run.measured] == ["start", "load", "steady", "end"]
@@ -189,16 +196,6 @@ def test_a_run_is_in_the_storage_as_any_other(recorded: dict[str, Done]) -> None
     assert {"application_memory", "application_peak_rss", "process_peak_rss", "system_memory"} <= set(steady.values)
     assert stored.machine.reusebench.memory_sources
     assert stored.machine.python_version
-
-
-def test_the_trace_has_the_timeline(recorded: dict[str, Done]) -> None:
-    """Readings of RSS and PSS stand with the phases, in time since the start."""
-    trace = recorded["file"].trace()
-    assert [phase.name for phase in trace.phases] == ["start", "load", "steady", "load", "end"]
-    for series in (trace.timeline, trace.pss, trace.system):
-        assert series.times_ns == sorted(series.times_ns)
-        assert 0 <= series.times_ns[0] <= series.times_ns[-1] <= trace.phases[-1].end_ns
-    assert max(trace.timeline.rss_bytes) >= max(trace.pss.pss_bytes) >= 24 * _MIB
 
 
 def test_all_processes_count(recorded: dict[str, Done]) -> None:
@@ -236,11 +233,12 @@ def test_input_and_output_are_the_programs(recorded: dict[str, Done]) -> None:
     """Standard output has nothing of ours; the first of two repeats has read all of the input."""
     done = recorded["passed"]
     assert (done.code, done.out) == (0, "IN\n\n")
-    assert done.err.startswith("told\ntold\na/b c: exit code 0, 2 repeats\nphase ")
+    assert done.err.startswith("warned\nwarned\na/b c: exit code 0, 2 repeats\nphase ")
     assert "The report: reusebench report --storage" in done.err
     assert (done.program.name, len(done.program.repeats)) == ("a/b c", 2)
     assert {len(phase.memory.application_rss_bytes) for phase in done.program.phases} == {2}
     assert done.trace(0) != done.trace(1)
+    assert _runs(done.storage)[0].commit.id is None  # of --project, which is no checkout
 
 
 def test_a_failure_is_a_result_and_ends_the_repeats(recorded: dict[str, Done]) -> None:
@@ -259,15 +257,11 @@ def test_a_program_that_is_over_at_once(recorded: dict[str, Done]) -> None:
     assert (phase.name, phase.memory.npu_memory_bytes) == ("run", (None,))
 
 
-def test_a_command_has_dashes_of_its_own(recorded: dict[str, Done]) -> None:
-    """Only the first -- is ours."""
-    assert recorded["own --"].code == 4
-    assert recorded["own --"].program.command[-2:] == ("--", "4")
-
-
 def test_npu_memory_is_read_where_there_is_an_npu(recorded: dict[str, Done]) -> None:
-    """A program that holds no buffer has none of it; elsewhere it is not known."""
-    assert recorded["npu"].values("npu_memory") == {"run": 0}
+    """A program that holds no buffer has none of it; elsewhere it is not known. Only the first -- is ours."""
+    done = recorded["npu"]
+    assert done.values("npu_memory") == {"run": 0}
+    assert (done.code, done.program.command[-2:]) == (4, ("--", "4"))
 
 
 @pytest.mark.parametrize(
@@ -290,10 +284,10 @@ def test_npu_memory_is_read_where_there_is_an_npu(recorded: dict[str, Done]) -> 
         (("--name", " ", "--", "true"), 2, "' ' is not valid; valid: printable characters"),
     ],
 )
-def test_a_mistake_is_said_and_nothing_is_stored(
+def test_nothing_is_stored_of_a_mistake(
     arguments: Sequence[str], code: int, sentence: str, tmp_path: Path, reusebench: Reusebench
 ) -> None:
-    """One sentence says what was wrong and what to do; the exit codes of what cannot be started are the shell's."""
+    """One sentence has what was wrong and what to do; the exit codes of what cannot be started are the shell's."""
     done = reusebench("record", "--storage", tmp_path / "storage", *arguments)
     assert (done.exit_code, done.out) == (code, "")
     (line,) = (line for line in done.err.splitlines() if line.startswith("Error: "))
@@ -301,14 +295,21 @@ def test_a_mistake_is_said_and_nothing_is_stored(
     assert not list(tmp_path.glob("storage/*/*.json"))
 
 
-def test_a_storage_that_cannot_be_written_is_said_first(tmp_path: Path, reusebench: Reusebench) -> None:
-    """The program is not started, so nothing is measured in vain."""
+def test_a_storage_that_cannot_be_written(recorded: dict[str, Done], tmp_path: Path, reusebench: Reusebench) -> None:
+    """The program is not started, so nothing is measured in vain; one that is lost meanwhile is a failure too."""
     (tmp_path / "file").touch()
     started = tmp_path / "started"
     done = reusebench("record", "--storage", tmp_path / "file", "--", "touch", started)
     assert done.exit_code == 2
     assert "--storage DIR" in done.err
     assert not started.exists()
+    assert recorded["lost"].code == 2
+    assert "cannot store in" in recorded["lost"].err
+
+
+def _has_pending_interrupt(pid: int) -> bool:
+    pending = Path(f"/proc/{pid}/status").read_text().partition("ShdPnd:")[2].split()[0]
+    return bool(int(pending, 16) >> (signal.SIGINT - 1) & 1)
 
 
 def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Program]:
@@ -319,17 +320,21 @@ def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Pro
         os.execv(sys.executable, [*_RECORD, "--storage", str(storage), *arguments])
     printed = b""
     for count in range(1, presses + 1):
-        # The program says that it is there, and that it has noticed a press.
+        # The program prints that it is there, and that it has noticed a press.
         while printed.count(b"program is there") < count:
-            assert select.select([terminal], [], [], _LIMIT_S)[0], printed
+            assert select.select([terminal], [], [], TIME_LIMIT_S)[0], printed
             printed += os.read(terminal, 1024)
+        while _has_pending_interrupt(pid):  # the kernel makes one of two
+            time.sleep(0.01)
         os.write(terminal, b"\x03")
-    while select.select([terminal], [], [], _LIMIT_S)[0]:
+    while select.select([terminal], [], [], TIME_LIMIT_S)[0]:
         try:
             if not os.read(terminal, 1024):
                 break
-        except OSError:  # how a terminal says that nobody is left
+        except OSError:  # nobody has the terminal open any more
             break
+    else:
+        os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     os.close(terminal)
     (run,) = _runs(storage)
@@ -358,9 +363,18 @@ def test_sigterm_is_passed_on(tmp_path: Path) -> None:
         assert recorder.stdout is not None
         recorder.stdout.readline()
         recorder.terminate()
-        assert recorder.wait(_LIMIT_S) == 128 + signal.SIGTERM
+        assert recorder.wait(TIME_LIMIT_S) == 128 + signal.SIGTERM
     (run,) = _runs(tmp_path)
     assert run.programs[0].outcome == "ok"
+
+
+def _open_files(pid: int) -> list[str]:
+    """Return the paths that the process has open now."""
+    paths = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            paths.append(str(descriptor.readlink()))
+    return paths
 
 
 def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
@@ -372,15 +386,13 @@ def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
         command = [*_RECORD, "--pid", str(process.pid), "--storage", str(tmp_path)]
         marks = tmp_path / "marks"
         with subprocess.Popen([*command, "--phases", str(marks)], cwd=CHECKOUT, stderr=subprocess.DEVNULL) as recorder:
-            while not marks.exists():
+            while f"/proc/{process.pid}/statm" not in _open_files(recorder.pid):
                 assert recorder.poll() is None
                 time.sleep(0.01)
-            # The recorder watches idle memory first.
-            time.sleep(0.6)
             marks.write_text("waiting\n")
-            time.sleep(0.4)
+            time.sleep(0.2)  # in which it reads
             process.communicate(b"\n")
-            assert recorder.wait(_LIMIT_S) == 0
+            assert recorder.wait(TIME_LIMIT_S) == 0
     (run,) = _runs(tmp_path)
     (program,) = run.programs
     assert (program.attached, program.outcome) == (True, "ok")
@@ -389,16 +401,3 @@ def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
     assert [phase.name for phase in program.phases][-1] == "waiting"
     for phase in program.phases:
         assert (phase.memory.process_peak_rss_bytes[0] or 0) < 64 * _MIB
-
-
-def test_the_commit_is_that_of_the_users_project(tmp_path: Path) -> None:
-    """Outside a checkout there is none."""
-    project = tmp_path / "project"
-    project.mkdir()
-    record(tmp_path, "--project", str(project), "--", "true")
-    identity = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    for command in ("git init -q", "git commit -q --allow-empty -m first"):
-        subprocess.run(command.split(), cwd=project, env={**os.environ, **identity}, check=True)
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=project, capture_output=True, text=True, check=True)
-    done = record(tmp_path, "--project", str(project), "--", "true")
-    assert [run.commit.id for run in _runs(done.storage)] == [None, head.stdout.strip()]

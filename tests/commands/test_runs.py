@@ -131,8 +131,12 @@ def test_several_boards(tmp_path: Path, words: _Words) -> None:
 
 
 def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -> None:
-    """Every file that goes is named by a dry run that removes none; a run with a name stays without --named."""
+    """Every file that goes is named by a dry run that removes none; a run that a user gave a name to goes on request.
+
+    Traces of a run that it does not name are in its folder: they are of plans that were passed over.
+    """
     _left_trace(storage, _id(0xB), "001", 9)
+    passed_over = _left_trace(storage, _id(1), "000-lean-1", 0)
     before = _files(storage)
     dry = words("prune", "--keep", "2", "--dry-run")
     assert _files(storage) == before
@@ -140,10 +144,11 @@ def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -
     printed = words("prune", "--keep", "2")
     assert printed == dry.replace("would be removed", "removed")
     gone = before - _files(storage)
+    assert passed_over in gone
     assert gone == {Path(line.split()[-1]) for line in dry.splitlines()} & before
-    assert (_numbers(storage), _owners(storage), len(gone)) == ([2, 3, 4], {_id(2), _id(3), _id(4)}, 5)
+    assert (_numbers(storage), _owners(storage), len(gone)) == ([2, 3, 4], {_id(2), _id(3), _id(4)}, 6)
     assert "2026-01-01 10:00  " in printed
-    assert "1 run with 3 traces\n1 file that no run has, a day old or more\n" in printed
+    assert "1 run with 4 traces\n1 file that no run has, a day old or more\n" in printed
     assert "kept for the name: 1 run (main); --named removes named runs too" in printed
     assert printed.endswith(f"{sum(sizes[path] for path in gone) / 2**20:.2f} MiB removed\n")
     words("prune", "--keep", "2", "--named")
@@ -167,7 +172,7 @@ def test_runs_before_a_date(storage: Path, words: _Words, date: str, left: list[
 
 
 def test_unfinished_runs_go_a_day_after_their_last_change(storage: Path, words: _Words) -> None:
-    """Until then a session may still write them: they stay with their traces, and are counted."""
+    """Until then a session may still write them: they stay with their traces, with a note."""
     young, old = _run(storage, 5, finished=False), _age(_run(storage, 6, finished=False), 1.1)
     printed = words("prune", "--keep", "0")
     assert "kept: 1 run that may still be measured" in printed
@@ -267,23 +272,26 @@ def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) ->
     elsewhere = tmp_path / "elsewhere"
     trace = _left_trace(elsewhere, _id(0xB), "001", 9)
     other_run = _run(elsewhere, 9)
+    unfinished = storage / ".0007.unfinished"
+    unfinished.symlink_to(trace)
+    os.utime(unfinished, (0, 0), follow_symlinks=False)
     (storage / "traces" / _id(0xB)).symlink_to(trace.parent)
     inside = _left_trace(storage, _id(0xC), "001", 9)
     linked = inside.with_name("002.json.gz")
     linked.symlink_to(trace)
+    os.utime(linked, (0, 0), follow_symlinks=False)
     (storage / "python").symlink_to(other_run.parent)
     first = _path(storage, 1)
     first.rename(tmp_path / "moved.json")
     first.symlink_to(tmp_path / "moved.json")
     assert "kept: 2 runs behind links, which are not followed" in words("prune", "--keep", "0", "--named")
     assert not inside.exists()
-    assert linked.is_symlink()
-    assert first.is_symlink()
+    assert all(path.is_symlink() for path in (linked, first, unfinished))
     assert all(path.exists() for path in (trace, other_run, tmp_path / "moved.json"))
 
 
 def test_a_linked_folder_of_traces(storage: Path, words: _Words, tmp_path: Path) -> None:
-    """What stands in it is not the storage's own."""
+    """What it leads to is not the storage's own."""
     (storage / "traces").rename(tmp_path / "traces")
     (storage / "traces").symlink_to(tmp_path / "traces")
     traces = _files(tmp_path / "traces")
@@ -293,7 +301,7 @@ def test_a_linked_folder_of_traces(storage: Path, words: _Words, tmp_path: Path)
 
 
 def test_a_path_in_a_file_does_not_lead_out_of_the_storage(storage: Path, words: _Words, tmp_path: Path) -> None:
-    """Only what stands in the folder of traces is removed, whatever path a stored file has."""
+    """Only what is in the folder of traces is removed, whatever path a stored file has."""
     outside = tmp_path / "outside.json.gz"
     outside.touch()
     first = _path(storage, 1)

@@ -9,8 +9,8 @@ from recorder.pace import Pace
 _MS = 10**6
 
 
-def taken_until(end_ns: int, pace: Pace, cost_ns: int) -> list[int]:
-    """Return when readings of that cost are taken if the pace is asked every millisecond."""
+def _taken_until(end_ns: int, pace: Pace, cost_ns: int) -> list[int]:
+    """Return when readings of that cost are taken if the pace is used every millisecond."""
     times = []
     for now_ns in range(0, end_ns, _MS):
         if pace.is_due(now_ns):
@@ -22,7 +22,7 @@ def taken_until(end_ns: int, pace: Pace, cost_ns: int) -> list[int]:
 def test_readings_are_often_at_first_and_then_seldom() -> None:
     """The gaps double up to the longest, where readings cost next to nothing."""
     pace = Pace(5 * _MS, 100 * _MS, 0.01, 0.02)
-    times = taken_until(1000 * _MS, pace, cost_ns=1)
+    times = _taken_until(1000 * _MS, pace, cost_ns=1)
     gaps = [later - earlier for earlier, later in zip(times, times[1:])]
     assert gaps == sorted(gaps)
     assert gaps[0] < 10 * _MS
@@ -33,7 +33,7 @@ def test_readings_keep_within_their_share() -> None:
     """However much a reading costs, all of them together take no more than the share of the time."""
     for cost_ns in (20_000, 300_000, 6_000_000):
         end_ns = 60_000 * _MS
-        times = taken_until(end_ns, Pace(5 * _MS, 500 * _MS, 0.002, 0.005), cost_ns)
+        times = _taken_until(end_ns, Pace(5 * _MS, 500 * _MS, 0.002, 0.005), cost_ns)
         # The first is taken before anything is known of its cost.
         assert (len(times) - 1) * cost_ns <= 0.005 * end_ns
         late = [time_ns for time_ns in times if time_ns > end_ns / 2]
@@ -44,7 +44,7 @@ def test_readings_keep_within_their_share() -> None:
 def test_a_new_phase_is_read_often_again_within_the_share() -> None:
     """A restart brings the next reading forward, but not before the last one is paid for, or a quarter second old."""
     pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
-    taken_until(5000 * _MS, pace, cost_ns=1000)
+    _taken_until(5000 * _MS, pace, cost_ns=1000)
     pace.restart(5000 * _MS)
     assert pace.is_due(5005 * _MS)
     pace.taken(5010 * _MS, _MS)

@@ -1,10 +1,12 @@
-"""Figures of phases, from readings that were chosen."""
+"""Figures of phases and what is stored of them, from readings that the test sets."""
 
 from __future__ import annotations
 
 import random
 import signal
 import statistics
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,7 @@ from recorder.phases import Stretch
 from recorder.process_tree import SeenProcess
 from recorder.program import Ending
 from recorder.recording import Readings, Recording
-from recorder.stored_form import outcome_of, stored_phases, stored_recording, trace_of
+from recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
 from samplers.system import Idle
 
 _IDLE_BYTES = 1000
@@ -49,7 +51,7 @@ def test_a_typical_value_is_one_of_time_and_not_of_readings() -> None:
 
 
 def test_evenly_spaced_readings_give_the_median() -> None:
-    """Where every reading stands for the same time, it is the median that everybody knows."""
+    """Where every reading has the same time, it is the usual median."""
     chance = random.Random(3)
     for count in (1, 3, 9):
         values = [chance.randrange(10**6) for _ in range(count)]
@@ -59,18 +61,11 @@ def test_evenly_spaced_readings_give_the_median() -> None:
 
 
 def test_a_reading_at_a_mark_counts_on_both_sides() -> None:
-    """It ends one phase and begins the next, so that neither is without figures."""
-    made = recording(pss=readings((40, 7)))
-    assert memory_of(made, "load", "application_memory") == 7
-    assert memory_of(made, "steady", "application_memory") == 7
-
-
-def test_no_reading_is_no_figure() -> None:
-    """A phase that was too short says so, and not zero."""
-    made = recording(pss=readings((90, 7)))
-    assert memory_of(made, "load", "application_memory") is None
-    assert phase_figures(made)["load"].pss_readings == 0
-    assert memory_of(made, "steady", "application_memory") == 7
+    """It ends one phase and begins the next, so that neither is without figures; no reading is None, and not zero."""
+    made = recording(pss=readings((40, 7)), uss=readings((90, 5)))
+    assert [memory_of(made, phase, "application_memory") for phase in ("load", "steady")] == [7, 7]
+    assert [memory_of(made, phase, "application_uss") for phase in ("load", "steady")] == [None, 5]
+    assert [phase.pss_readings for phase in phase_figures(made).values()] == [1, 1]
 
 
 def test_stretches_of_one_name_are_one_phase() -> None:
@@ -91,17 +86,12 @@ def test_a_peak_is_of_its_phase() -> None:
         peaks=readings((40, 12)),
     )
     assert memory_of(made, "load", "process_peak_rss") == 12
+    assert memory_of(made, "load", "application_peak_rss") == 12  # the sum was at least what one process had
     assert memory_of(made, "steady", "process_peak_rss") == 25
     assert memory_of(made, "steady", "application_peak_rss") == 30
 
 
-def test_the_sum_was_at_least_what_one_process_had() -> None:
-    """A spike that only the kernel saw is in the peak of the sum too."""
-    made = recording(rss=readings((10, 5)), largest=readings((10, 5)), peaks=readings((20, 100)))
-    assert memory_of(made, "load", "application_peak_rss") == 100
-
-
-def test_system_memory_stands_beside_that_before_the_start() -> None:
+def test_system_memory_over_idle() -> None:
     """It may be less: other programs end too."""
     made = recording(system=readings((20, 1500), (60, 900)))
     assert memory_of(made, "load", "system_memory") == 1500
@@ -134,7 +124,7 @@ def test_what_became_of_a_program(ending: Ending, ended_by: int | None, killed: 
 def test_a_result_names_the_largest_processes_and_the_trace_all() -> None:
     """A build has thousands of processes: the result stays small."""
     made = recording(processes=[SeenProcess(pid, "cc", 10, 20, peak_rss_bytes=pid) for pid in range(1, 1001)])
-    stored = stored_recording(made, "traces/x")
+    stored = stored_repeat(made, "traces/x")
     assert (stored.process_count, stored.trace) == (1000, "traces/x")
     assert [process.pid for process in stored.processes[:2]] == [1000, 999]
     assert len(stored.processes) < 100
@@ -160,12 +150,24 @@ def test_a_program_has_a_value_for_each_repeat() -> None:
     assert [phase.pss_readings for phase in phases] == [(1, 1), (1, 0), (0, 0)]
 
 
+def test_the_commit_is_that_of_the_project(tmp_path: Path) -> None:
+    """Outside a checkout there is none; the working folder is as it was."""
+    before = Path.cwd()
+    assert run_document(tmp_path)["commit_info"] == {}
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.com"]
+    for arguments in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *arguments], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    assert run_document(tmp_path)["commit_info"]["id"] == head
+    assert Path.cwd() == before
+
+
 def test_an_interval_holds_the_median() -> None:
     """That of the overhead's benchmark holds the true median in 95 of 100 samples of any shape, and is narrow."""
     chance, held, widths = random.Random(4), 0, []
     for _ in range(2000):
-        found = median_interval([chance.expovariate(1) for _ in range(40)])
-        held += found.low <= 0.6931 <= found.high
-        widths.append(found.high - found.low)
+        interval = median_interval([chance.expovariate(1) for _ in range(40)])
+        held += interval.low <= 0.6931 <= interval.high
+        widths.append(interval.high - interval.low)
     assert 0.94 <= held / 2000 <= 0.99
     assert statistics.median(widths) < 1

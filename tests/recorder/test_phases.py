@@ -5,12 +5,25 @@ from __future__ import annotations
 import os
 import random
 import select
+import sys
 from pathlib import Path
 
 import pytest
 
-from recorder.marks import FileMarks, Marks, PipeMarks
-from recorder.phases import FURTHER, MOST_PHASES, START, WHOLE, Lines, PhaseLog, Stretch, phase_name
+from recorder.phases import (
+    FURTHER,
+    MOST_PHASES,
+    START,
+    WHOLE,
+    FileMarks,
+    Lines,
+    Marks,
+    PhaseLog,
+    PipeMarks,
+    Stretch,
+    phase_name,
+)
+from tests.support import TIME_LIMIT_S
 
 
 @pytest.mark.parametrize(
@@ -35,12 +48,12 @@ def test_lines_come_in_any_pieces() -> None:
     """Where a write is torn apart the lines are the same; what has no newline is none yet."""
     text, chance = b"load\n\nsteady state\nend\nnot yet", random.Random(2)
     for _ in range(50):
-        lines, found, left = Lines(), [], text
-        while left:
+        lines, complete, rest = Lines(), [], text
+        while rest:
             size = chance.randint(1, 9)
-            found += lines.feed(left[:size])
-            left = left[size:]
-        assert found == [b"load", b"", b"steady state", b"end"]
+            complete += lines.feed(rest[:size])
+            rest = rest[size:]
+        assert complete == [b"load", b"", b"steady state", b"end"]
 
 
 def test_a_line_without_end_takes_no_memory() -> None:
@@ -53,30 +66,21 @@ def test_a_line_without_end_takes_no_memory() -> None:
     assert load == b"load"
 
 
-def test_without_marks_there_is_one_phase() -> None:
-    """It has a name of its own."""
-    assert PhaseLog(5).end(9) == [Stretch(WHOLE, 5, 9)]
-
-
 def test_marks_part_the_time() -> None:
-    """Each moment is in one phase; the time before the first mark is one too, and a phase may come again."""
+    """Each moment is in one phase, also before the first mark, and a phase may come again; without marks there is one.
+
+    The phase that is marked already goes on, and an empty line is no mark.
+    """
+    assert PhaseLog(5).end(9) == [Stretch(WHOLE, 5, 9)]
     log = PhaseLog(0)
-    assert [log.mark(name, at) for name, at in (("load", 10), ("run", 20), ("load", 30))] == [True] * 3
+    marks = [("load", 10), ("load", 15), ("run", 20), ("", 25), ("load", 30)]
+    assert [log.mark(name, at_ns) for name, at_ns in marks] == [True, False, True, False, True]
     assert log.end(40) == [
         Stretch(START, 0, 10),
         Stretch("load", 10, 20),
         Stretch("run", 20, 30),
         Stretch("load", 30, 40),
     ]
-
-
-def test_a_mark_that_changes_nothing() -> None:
-    """The phase that is marked already goes on, and an empty line is no mark."""
-    log = PhaseLog(0)
-    log.mark("load", 10)
-    assert not log.mark("load", 20)
-    assert not log.mark("", 30)
-    assert log.end(40) == [Stretch(START, 0, 10), Stretch("load", 10, 40)]
 
 
 def test_names_are_bounded() -> None:
@@ -90,7 +94,7 @@ def test_names_are_bounded() -> None:
 
 
 def test_a_file_is_emptied_and_read_as_it_grows(tmp_path: Path) -> None:
-    """What stood in it before is no mark; the program is told where it is, wherever it works."""
+    """What was in it before is no mark; the program gets its full path, wherever it works."""
     path = tmp_path / "phases"
     path.write_text("old\n")
     marks = FileMarks(path)
@@ -101,8 +105,8 @@ def test_a_file_is_emptied_and_read_as_it_grows(tmp_path: Path) -> None:
         for text, names in (("lo", []), ("ad\nsteady\nen", ["load", "steady"]), ("d\n", ["end"])):
             file.write(text)
             file.flush()
-            # Who waits for a mark is woken by it, and once.
-            assert select.select([marks.descriptor], [], [], 10)[0]
+            # A select wakes with the mark, and once.
+            assert select.select([marks.descriptor], [], [], TIME_LIMIT_S)[0]
             assert marks.read() == names
             assert not select.select([marks.descriptor], [], [], 0)[0]
     path.write_text("x\n")  # as `echo x > FILE` writes it, which a script's author may take for >>
@@ -110,23 +114,24 @@ def test_a_file_is_emptied_and_read_as_it_grows(tmp_path: Path) -> None:
     marks.close()
 
 
-@pytest.mark.parametrize("number", [3, 4, 5, 60])
-def test_a_descriptor_has_the_number_that_was_asked_for(number: int) -> None:
+def test_a_descriptor_has_the_number_of_the_option() -> None:
     """The program writes to that number, also where descriptors of ours are in the way; the pipe ends with it."""
-    marks = PipeMarks(number)
-    assert marks.environment == {"REUSEBENCH_MARKER": str(number)}
-    script = f'echo "$REUSEBENCH_MARKER" >&{number}; echo two >&{number}; printf unfinished >&{number}'
-    if number > 9:  # shells know one digit
-        script = f'exec 9>/proc/self/fd/{number}; echo "$REUSEBENCH_MARKER" >&9; echo two >&9'
-    pid = os.posix_spawnp("sh", ["sh", "-c", script], {**os.environ, **marks.environment}, file_actions=marks.actions)
-    marks.started()
-    assert os.waitpid(pid, 0)[1] == 0
-    assert marks.read() == [str(number), "two"]
-    assert marks.descriptor is None
-    marks.close()
+    free = os.dup(0)
+    os.close(free)
+    for number in (3, *range(free, free + 4)):
+        marks = PipeMarks(number)
+        assert marks.environment == {"REUSEBENCH_MARKER": str(number)}
+        script = f"import os; os.write({number}, os.environ['REUSEBENCH_MARKER'].encode() + b'\\ntwo\\nunfinished')"
+        command = [sys.executable, "-S", "-c", script]
+        pid = os.posix_spawn(sys.executable, command, {**os.environ, **marks.environment}, file_actions=marks.actions)
+        marks.started()
+        assert os.waitpid(pid, 0)[1] == 0
+        assert marks.read() == [str(number), "two"]
+        assert marks.descriptor is None
+        marks.close()
 
 
 def test_no_marks_are_none() -> None:
-    """Where they were not asked for there is nothing to read, and nothing for the program."""
+    """Without one of the options there is nothing to read, and nothing for the program."""
     marks = Marks()
     assert (marks.read(), marks.environment, marks.actions, marks.descriptor) == ([], {}, [], None)

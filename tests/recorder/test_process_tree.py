@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from recorder import process_tree as tree
+from recorder import process_tree
 from recorder.process_tree import ProcessTree
 from samplers.npu.process_dmabuf import DmaBuf
 from samplers.process import read_process, read_shares
 
 _MIB = 2**20
-#: Forks so many processes in a thread of its own, each with 8 MiB, and says so when all are there.
+#: Forks so many processes in a thread of its own, each with 8 MiB, and writes a dot for it.
 _WORKERS = """
 import os, sys, threading, time
 def make():
@@ -32,83 +32,65 @@ time.sleep(60)
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def workers() -> Iterator[subprocess.Popen[bytes]]:
     """Return a process whose second thread has made three."""
     process = subprocess.Popen(
         [sys.executable, "-c", _WORKERS, "3"], stdout=subprocess.PIPE, start_new_session=True, bufsize=0
     )
     assert process.stdout is not None
-    said = b""
-    while len(said) < 3:
-        said += process.stdout.read(1)
+    assert [process.stdout.read(1) for _ in range(3)] == [b"."] * 3
     yield process
     os.killpg(process.pid, 9)
     process.communicate()
 
 
 @pytest.mark.parametrize("way", ["the kernel's lists", "each process's parent"])
-def test_all_processes_are_found(way: str, workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_processes_are_there(way: str, workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Children of any thread are of the program, also on kernels that do not list children."""
     if way == "each process's parent":
-        monkeypatch.setattr(tree, "_listed_children", lambda _: pytest.fail("not listed here"))
-        monkeypatch.setattr(tree, "_lists_children", lambda: False)
-    found = ProcessTree(workers.pid, 0, with_root=True)
-    assert len(found.live) == 4
-    assert workers.pid in [seen.pid for seen in found.live]
+        monkeypatch.setattr(process_tree, "_listed_children", lambda _: pytest.fail("not listed here"))
+        monkeypatch.setattr(process_tree, "_lists_children", lambda: False)
+    tree = ProcessTree(workers.pid, 0, with_root=True)
+    assert len(tree.live) == 4
+    assert workers.pid in [seen.pid for seen in tree.live]
     assert len(ProcessTree(workers.pid, 0, with_root=False).live) == 3
-    found.close()
+    tree.close()
 
 
 def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> None:
     """RSS counts shared pages in each process, PSS once; each worker's own memory is in all of them."""
-    found = ProcessTree(workers.pid, 0, with_root=True)
-    whole, largest = found.sample(1)
-    single = [read_process(seen.pid) for seen in found.live]
-    assert whole == pytest.approx(sum(each.rss_bytes for each in single), rel=0.05)
-    assert largest == pytest.approx(max(each.rss_bytes for each in single), rel=0.05)
-    shares = found.read_shares()
+    tree = ProcessTree(workers.pid, 0, with_root=True)
+    whole, largest = tree.sample(1)
+    single = [read_process(seen.pid) for seen in tree.live]
+    assert whole == pytest.approx(sum(memory.rss_bytes for memory in single), rel=0.05)
+    assert largest == pytest.approx(max(memory.rss_bytes for memory in single), rel=0.05)
+    shares = tree.read_shares()
     assert shares is not None
-    assert shares.pss_bytes == pytest.approx(sum(each.pss_bytes for each in single), rel=0.05)
+    assert shares.pss_bytes == pytest.approx(sum(memory.pss_bytes for memory in single), rel=0.05)
     assert 3 * 8 * _MIB <= shares.uss_bytes <= shares.pss_bytes <= whole
-    assert {seen.name for seen in found.live} == {Path(f"/proc/{workers.pid}/comm").read_text().strip()}
-    found.close()
+    assert {seen.name for seen in tree.live} == {Path(f"/proc/{workers.pid}/comm").read_text().strip()}
+    tree.close()
 
 
-def test_high_water_marks_tell_what_has_risen(workers: subprocess.Popen[bytes]) -> None:
-    """They are of the whole life of a process; what was before is passed over where it is asked for."""
-    found = ProcessTree(workers.pid, 0, with_root=True)
-    peak = found.read_peaks()
+def test_high_water_marks_that_have_risen(workers: subprocess.Popen[bytes]) -> None:
+    """They are of the whole life of a process; those of before the recording can be passed over."""
+    tree = ProcessTree(workers.pid, 0, with_root=True)
+    peak = tree.read_peaks()
     assert peak >= 8 * _MIB
-    assert peak == max(seen.peak_rss_bytes for seen in found.live)
-    assert found.read_peaks() == 0
-    found.close()
+    assert peak == max(seen.peak_rss_bytes for seen in tree.live)
+    assert tree.read_peaks() == 0
+    tree.close()
     later = ProcessTree(workers.pid, 0, with_root=True)
     later.forget_peaks()
     assert later.read_peaks() == 0
     later.close()
 
 
-def test_a_process_that_ends_is_left_out(workers: subprocess.Popen[bytes]) -> None:
-    """What was seen of it stays; nobody has waited for it, and it is not found anew."""
-    found = ProcessTree(workers.pid, 0, with_root=True)
-    before, _ = found.sample(1)
-    gone = max(seen.pid for seen in found.live)
-    os.kill(gone, 9)
-    while (after := found.sample(2)[0]) == before or len(found.live) == 4:
-        time.sleep(0.01)
-    found.discover(3)
-    assert len(found.live) == 3
-    assert len(found.seen) == 4
-    assert after <= before - 8 * _MIB
-    assert gone not in [seen.pid for seen in found.live]
-    found.close()
-
-
 def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """A buffer that several processes hold is there once; who cannot be read, or has ended, is left out."""
-    found = ProcessTree(workers.pid, 0, with_root=True)
-    first, second, third, fourth = (seen.pid for seen in found.live)
+    tree = ProcessTree(workers.pid, 0, with_root=True)
+    first, second, third, fourth = (seen.pid for seen in tree.live)
     of_each = {
         first: [DmaBuf(1, 100, "drm"), DmaBuf(2, 10, "drm")],
         second: [DmaBuf(1, 100, "drm"), DmaBuf(3, 1, "system")],
@@ -120,30 +102,46 @@ def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pyt
             raise ProcessLookupError(pid)
         return of_each[pid]
 
-    monkeypatch.setattr(tree, "process_dmabufs", read)
-    assert found.read_dmabufs() == 111
+    monkeypatch.setattr(process_tree, "process_dmabufs", read)
+    assert tree.read_dmabufs() == 111
     of_each.update({first: None, second: None})
-    assert found.read_dmabufs() is None
-    found.close()
+    assert tree.read_dmabufs() is None
+    tree.close()
 
 
 def test_a_process_that_is_not_ours(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PSS may not be read the process is marked, and counts in RSS alone."""
-    found = ProcessTree(workers.pid, 0, with_root=True)
-    whole = found.read_shares()
+    tree = ProcessTree(workers.pid, 0, with_root=True)
+    whole = tree.read_shares()
 
     def refuse(pid: int) -> tuple[int, int]:
         if pid == workers.pid:
             raise PermissionError(pid)
         return read_shares(pid)
 
-    monkeypatch.setattr(tree, "read_shares", refuse)
-    rest = found.read_shares()
+    monkeypatch.setattr(process_tree, "read_shares", refuse)
+    rest = tree.read_shares()
     assert whole is not None
     assert rest is not None
     assert rest.pss_bytes < whole.pss_bytes
-    assert [seen.pid for seen in found.live if not seen.pss_readable] == [workers.pid]
-    monkeypatch.setattr(tree, "read_shares", lambda _: refuse(workers.pid))
-    assert found.read_shares() is None
-    assert found.sample(1)[0] > 0
-    found.close()
+    assert [seen.pid for seen in tree.live if not seen.pss_readable] == [workers.pid]
+    monkeypatch.setattr(process_tree, "read_shares", lambda _: refuse(workers.pid))
+    assert tree.read_shares() is None
+    assert tree.sample(1)[0] > 0
+    tree.close()
+
+
+def test_a_process_that_ends_is_left_out(workers: subprocess.Popen[bytes]) -> None:
+    """What was seen of it stays; nobody has waited for it, and it is not added again."""
+    tree = ProcessTree(workers.pid, 0, with_root=True)
+    before, _ = tree.sample(1)
+    gone = max(seen.pid for seen in tree.live)
+    os.kill(gone, 9)
+    while (after := tree.sample(2)[0]) == before or len(tree.live) == 4:
+        time.sleep(0.01)
+    tree.discover(3)
+    assert len(tree.live) == 3
+    assert len(tree.seen) == 4
+    assert after <= before - 8 * _MIB
+    assert gone not in [seen.pid for seen in tree.live]
+    tree.close()

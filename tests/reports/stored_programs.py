@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from storage.program import PROGRAM_SCHEMA, Phase, PhaseMemory, Process, Program, Recording
+from storage.program import PROGRAM_SCHEMA, Phase, PhaseMemory, Process, Program, ProgramRepeat
 from storage.run_file import PROGRAMS, Commit
 from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace, write_trace
 from tests.reports.stored import MACHINE, MIB
@@ -76,7 +76,7 @@ def write_programs(
     return path
 
 
-def _recording(repeat: Repeat) -> Recording:
+def _recording(repeat: Repeat) -> ProgramRepeat:
     duration_ns = len(repeat.phases) * _S
     process = Process(
         pid=4321,
@@ -86,7 +86,7 @@ def _recording(repeat: Repeat) -> Recording:
         last_seen_ns=duration_ns,
         pss_readable=True,
     )
-    return Recording(
+    return ProgramRepeat(
         started_at="2026-01-02T03:04:05+00:00",
         duration_ns=duration_ns,
         exit_code=repeat.exit_code,

@@ -1,4 +1,4 @@
-"""What the system and the NPU driver say of their memory, and which of them is read."""
+"""NPU memory of the system and of the driver: the sources, and which of them is read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from samplers import environment as environment_module
-from samplers.environment import environment
-from samplers.npu import find_npu_sources, has_npu, read_npu, rknpu_driver_version
+from samplers.npu import find_npu_sources, has_npu, rknpu_driver_version
 from samplers.npu.file_source import FileSource
-from samplers.npu.rknpu import SRAM
+from samplers.npu.rknpu import SRAM, Sram
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from samplers.readings import NpuMemory
 from samplers.sources import memory_sources
@@ -49,6 +47,7 @@ def board(tmp_path: Path) -> Board:
 @pytest.mark.parametrize(
     ("name", "source", "expected"),
     [
+        ("rk3588", _SRAM_OF_DEBUGFS, Sram(956 * 1024, 21 * 4096)),
         ("rk3588", _RK_DMABUF, _RK3588_BYTES),
         ("rk3588", _BUFINFO, _RK3588_BYTES),
         ("mainline", _BUFFERS, _MAINLINE_BYTES),
@@ -59,16 +58,9 @@ def board(tmp_path: Path) -> Board:
         ("rk3588", _HEAP, None),
     ],
 )
-def test_each_source_in_bytes(name: str, source: FileSource[int], expected: int | None) -> None:
+def test_each_source_in_bytes(name: str, source: FileSource[object], expected: object) -> None:
     """Each file gives the total that its kernel writes; a file that is not there gives None, and not 0."""
     assert source.read(_FIXTURES / name) == expected
-
-
-def test_sram() -> None:
-    """The driver's bitmap ends with the figures."""
-    sram = _SRAM_OF_DEBUGFS.read(_FIXTURES / "rk3588")
-    assert sram is not None
-    assert (sram.total_bytes, sram.used_bytes) == (956 * 1024, 21 * 4096)
 
 
 @pytest.mark.parametrize("source", [_RK_DMABUF, _BUFINFO, _HEAP, _SRAM_OF_PROC])
@@ -95,30 +87,29 @@ def test_what_the_kernel_does_not_write_is_not_read(tmp_path: Path, source: File
     assert source.read(tmp_path) is None
 
 
-def test_a_system_without_buffers(tmp_path: Path) -> None:
-    """An empty folder of buffers is 0 bytes."""
-    (tmp_path / "sys/kernel/dmabuf/buffers").mkdir(parents=True)
-    assert _BUFFERS.read(tmp_path) == 0
-
-
-def test_a_buffer_that_is_freed_while_they_are_listed(board: Board) -> None:
-    """It counts nothing."""
+def test_buffers_that_the_kernel_lists(board: Board) -> None:
+    """One without a size is no figure: the others' sum would pass for all. One that is freed meanwhile is 0 bytes."""
     root = board("mainline")
-    (root / "sys/kernel/dmabuf/buffers/117/size").unlink()
+    size = root / "sys/kernel/dmabuf/buffers/117/size"
+    for text in ("", "many\n"):
+        size.write_text(text)
+        assert _BUFFERS.read(root) is None
+    size.unlink()
     assert _BUFFERS.read(root) == 2 * 8294400
-
-
-@pytest.mark.parametrize("text", ["", "many\n"])
-def test_a_buffer_without_a_size(board: Board, text: str) -> None:
-    """A sum of the others would pass for all."""
-    root = board("mainline")
-    (root / "sys/kernel/dmabuf/buffers/117/size").write_text(text)
+    size.mkdir()  # unreadable, though it is there
     assert _BUFFERS.read(root) is None
+    shutil.rmtree(size.parents[1])
+    size.parents[1].mkdir()
+    assert _BUFFERS.read(root) == 0
+
+
+def _read(root: Path, pid: int = os.getpid()) -> NpuMemory:
+    return find_npu_sources(root).read(pid)
 
 
 def test_a_reading_of_a_board_with_an_iommu(board: Board) -> None:
     """Process, system and SRAM; Rockchip's heaps are not on such a board."""
-    assert read_npu(os.getpid(), board("rk3588")) == NpuMemory(
+    assert _read(board("rk3588")) == NpuMemory(
         process_dmabuf_bytes=0,
         process_dmabuf_count=0,
         process_dmabuf_bytes_by_exporter={},
@@ -131,13 +122,13 @@ def test_a_reading_of_a_board_with_an_iommu(board: Board) -> None:
 
 
 def test_a_reading_of_a_process(board: Board) -> None:
-    """Its buffers are counted, and told apart by who made them."""
+    """Its buffers are counted, and distinguished by who made them; of one that has gone the reading raises."""
     root = board("rk3588")
     links = root / "proc/4321/fd"
     links.mkdir()
     for number in "4567":
         (links / number).symlink_to("/dmabuf:")
-    memory = read_npu(4321, root)
+    memory = _read(root, 4321)
     assert memory.process_dmabuf_count == 4
     assert memory.process_dmabuf_bytes == 20480 + 7667712 + 3133440 + 0x140000
     assert memory.process_dmabuf_bytes_by_exporter == {
@@ -145,24 +136,26 @@ def test_a_reading_of_a_process(board: Board) -> None:
         "system-uncached": 3133440,
         "unknown": 0x140000,
     }
+    with pytest.raises(ProcessLookupError, match="2147483647"):
+        _read(root, 2147483647)
 
 
 def test_a_reading_of_a_board_without_an_iommu(board: Board) -> None:
     """The heap's total is there, and buffers of other kinds are unknown."""
-    memory = read_npu(os.getpid(), board("rv1106"))
+    memory = _read(board("rv1106"))
     assert memory.rk_dma_heap_bytes == _RV1106_HEAP_BYTES
     assert (memory.system_dmabuf_bytes, memory.system_dmabuf_source, memory.sram_total_bytes) == (None, None, None)
 
 
 def test_the_cheapest_source_is_used(board: Board) -> None:
-    """Of several that say the same the first that can be read, and the reading says which."""
+    """Of several with the same figure the first that can be read; its path is in the reading."""
     root = board("rk3588")
     shutil.copytree(_FIXTURES / "mainline/sys/kernel/dmabuf", root / "sys/kernel/dmabuf")
     used = []
     for gone in ("proc/rk_dmabuf", "sys/kernel/dmabuf", "sys/kernel/debug"):
-        used.append(read_npu(os.getpid(), root).system_dmabuf_source)
+        used.append(_read(root).system_dmabuf_source)
         shutil.rmtree(root / gone)
-    assert [*used, read_npu(os.getpid(), root).system_dmabuf_source] == [
+    assert [*used, _read(root).system_dmabuf_source] == [
         "/proc/rk_dmabuf/size",
         "/sys/kernel/dmabuf/buffers",
         "/sys/kernel/debug/dma_buf/bufinfo",
@@ -182,38 +175,35 @@ def test_sources_are_found_once(board: Board) -> None:
     assert (later.system_dmabuf_bytes, later.system_dmabuf_source, later.sram_used_bytes) == (None, None, None)
 
 
-def test_a_process_that_has_gone(board: Board) -> None:
-    """The reading raises, as that of its other memory does."""
-    with pytest.raises(ProcessLookupError, match="2147483647"):
-        read_npu(2147483647, board("rk3588"))
-
-
 def test_a_process_that_may_not_be_seen(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     """The figures of the system stay."""
     monkeypatch.setattr("samplers.npu.memory.process_dmabufs", lambda *_: None)
-    memory = read_npu(os.getpid(), board("rk3588"))
-    assert memory.process_dmabuf_bytes is None
-    assert memory.process_dmabuf_count is None
+    memory = _read(board("rk3588"))
+    assert (memory.process_dmabuf_bytes, memory.process_dmabuf_count) == (None, None)
     assert memory.process_dmabuf_bytes_by_exporter is None
     assert memory.system_dmabuf_bytes == _RK3588_BYTES
 
 
 def test_this_machine() -> None:
     """Whatever this kernel has, a reading of this process never fails, and its buffers are some of the system's."""
-    memory = read_npu(os.getpid())
+    memory = _read(Path("/"))
     assert memory.process_dmabuf_bytes is not None
     if memory.system_dmabuf_bytes is not None:
         assert memory.system_dmabuf_bytes >= memory.process_dmabuf_bytes
 
 
-@pytest.mark.parametrize(("name", "version"), [("rk3588", "0.9.8"), ("rv1106", "0.9.2"), ("mainline", None)])
-def test_the_drivers_version(name: str, version: str | None) -> None:
-    """The number alone, from whichever node there is."""
+@pytest.mark.parametrize(
+    ("name", "version", "is_rockchips"),
+    [("rk3588", "0.9.8", True), ("rv1106", "0.9.2", True), ("mainline", None, False)],
+)
+def test_the_driver(name: str, version: str | None, is_rockchips: bool) -> None:
+    """The version's number alone, from whichever node there is; a laptop has none of what Rockchip's kernels have."""
     assert rknpu_driver_version(_FIXTURES / name) == version
+    assert has_npu(_FIXTURES / name) is is_rockchips
 
 
 @pytest.mark.parametrize("text", ["DRIVER_MAJOR.DRIVER_MINOR.DRIVER_PATCHLEVEL\n", "", "v1\n"])
-def test_a_module_that_does_not_say_its_version(board: Board, text: str) -> None:
+def test_a_module_without_its_version(board: Board, text: str) -> None:
     """The driver's own node is read then; without it the version is unknown."""
     root = board("rk3588")
     (root / "sys/module/rknpu/version").write_text(text)
@@ -227,12 +217,6 @@ def test_the_npu_is_not_powered_on() -> None:
     folder = Path(find_npu_sources.__code__.co_filename).parent
     nodes = {node for path in folder.glob("*.py") for node in re.findall(r'/rknpu/(\w+)"', path.read_text())}
     assert nodes == {"version", "mm", "load"}
-
-
-@pytest.mark.parametrize(("name", "expected"), [("rk3588", True), ("rv1106", True), ("mainline", False)])
-def test_a_board_is_told_from_a_laptop(name: str, expected: bool) -> None:
-    """By what only Rockchip's kernels have, readable or not."""
-    assert has_npu(_FIXTURES / name) is expected
 
 
 def _npu_rows(root: Path) -> list[tuple[str, bool, str]]:
@@ -256,7 +240,7 @@ def test_the_sources_of_a_board(board: Board) -> None:
     assert _npu_rows(board("mainline")) == []
 
 
-def test_what_needs_root_is_said(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_needs_root(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is refused is named before one that the kernel lacks: that is what the user can change."""
     root = board("rv1106")
     opens = os.open
@@ -277,20 +261,10 @@ def test_what_needs_root_is_said(board: Board, monkeypatch: pytest.MonkeyPatch) 
     assert "refused to root too" in _npu_rows(root)[1][2]
 
 
-def test_a_process_that_is_not_shown_is_said(board: Board) -> None:
-    """The row says what is missed."""
+def test_a_process_that_is_not_shown(board: Board) -> None:
+    """The remark has what is missed."""
     root = board("rk3588")
     (root / "proc" / str(os.getpid()) / "maps").write_text("x-y rw-s 0 0 0 /dmabuf:\n")
     _, readable, remark = _npu_rows(root)[0]
     assert not readable
     assert "not shown to this user" in remark
-
-
-def test_the_environment_names_board_and_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device tree's list as a list, the most specific name first, and the NPU driver's version."""
-    texts = {"/proc/device-tree/compatible": "radxa,rock-5b\0rockchip,rk3588"}
-    monkeypatch.setattr(environment_module, "_read", texts.get)
-    monkeypatch.setattr(environment_module, "rknpu_driver_version", lambda: "0.9.8")
-    found = environment("board")
-    assert found.board_compatible == ("radxa,rock-5b", "rockchip,rk3588")
-    assert found.npu_driver_version == "0.9.8"

@@ -8,8 +8,6 @@ import mmap
 import os
 import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest
 
 from samplers.npu import process_dmabuf
 from samplers.npu.process_dmabuf import UNKNOWN_EXPORTER, DmaBuf, process_dmabufs
+from tests.samplers.child import Child
 
 _FIXTURES = Path(__file__).with_name("npu_fixtures")
 _MIB = 1 << 20
@@ -47,9 +46,9 @@ def rk3588(tmp_path: Path) -> Path:
 
 def test_each_buffer_counts_once(rk3588: Path) -> None:
     """Two descriptors, or a descriptor and a mapping, of one buffer are one; other files are none."""
-    found = process_dmabufs(4321, rk3588)
-    assert found is not None
-    assert sorted(found, key=lambda buffer: buffer.inode) == [
+    buffers = process_dmabufs(4321, rk3588)
+    assert buffers is not None
+    assert sorted(buffers, key=lambda buffer: buffer.inode) == [
         DmaBuf(1188, 3133440, "system-uncached"),
         DmaBuf(1190, 0x140000, UNKNOWN_EXPORTER),
         DmaBuf(1201, 20480, "drm"),
@@ -61,13 +60,13 @@ def test_a_mapping_keeps_a_buffer(rk3588: Path) -> None:
     """A buffer whose descriptors are all closed still takes memory: as much as is mapped, in however many pieces."""
     shutil.rmtree(rk3588 / "proc/4321/fd")
     (rk3588 / "proc/4321/fd").mkdir()
-    found = process_dmabufs(4321, rk3588)
-    assert found is not None
-    assert {buffer.inode: buffer.size_bytes for buffer in found} == {1188: 0x2FD000, 1190: 0x140000}
+    buffers = process_dmabufs(4321, rk3588)
+    assert buffers is not None
+    assert {buffer.inode: buffer.size_bytes for buffer in buffers} == {1188: 0x2FD000, 1190: 0x140000}
 
 
 def test_before_linux_5_14_the_link_has_the_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where fdinfo lacks the inode, the file behind the link is asked."""
+    """Where fdinfo lacks the inode, it is that of the file behind the link."""
     root = board("rv1106", tmp_path)
     monkeypatch.setattr(process_dmabuf, "_inode", lambda name, _: {"4": 14, "5": 15, "6": 14}[name])
     assert process_dmabufs(812, root) == [
@@ -77,29 +76,31 @@ def test_before_linux_5_14_the_link_has_the_inode(tmp_path: Path, monkeypatch: p
 
 
 def test_a_name_cannot_pose_as_a_size(rk3588: Path) -> None:
-    """Programs name buffers as they like, also with line ends in the name."""
+    """Programs name buffers as they like, also with line ends in the name; one that is closed meanwhile is left out."""
     info = rk3588 / "proc/4321/fdinfo/6"
     info.write_text(info.read_text().replace("camera0", "x\nsize:\t1\nino:\t1201"))
-    found = process_dmabufs(4321, rk3588)
-    assert found is not None
-    assert DmaBuf(1188, 3133440, "system-uncached") in found
-    assert len(found) == 4
-
-
-def test_a_descriptor_that_was_closed_meanwhile(rk3588: Path) -> None:
-    """It is left out."""
-    (rk3588 / "proc/4321/fdinfo/4").unlink()
-    found = process_dmabufs(4321, rk3588)
-    assert found is not None
-    assert 1201 not in {buffer.inode for buffer in found}
+    info.with_name("4").unlink()
+    buffers = process_dmabufs(4321, rk3588)
+    assert buffers is not None
+    assert DmaBuf(1188, 3133440, "system-uncached") in buffers
+    assert {buffer.inode for buffer in buffers} == {1188, 1190, 1202}
 
 
 @pytest.mark.parametrize(
-    "text", ["", "pos:\t0\nflags:\t02\nmnt_id:\t9\n", "size:\tmany\nino:\t3\n", "\0\xff", "size\n"]
+    ("name", "text"),
+    [
+        ("fdinfo/5", ""),
+        ("fdinfo/5", "pos:\t0\nflags:\t02\nmnt_id:\t9\n"),  # kernels before 5.3
+        ("fdinfo/5", "size:\tmany\nino:\t3\n"),
+        ("fdinfo/5", "\0\xff"),
+        ("fdinfo/5", "size\n"),
+        ("maps", "zz-10 rw-s 0 00:0b 5 /dmabuf:\n"),
+        ("maps", "00-10 rw-s 0 00:0b x /dmabuf:\n"),
+    ],
 )
-def test_sizes_that_the_kernel_does_not_say(rk3588: Path, text: str) -> None:
+def test_what_the_kernel_does_not_show_is_not_guessed(rk3588: Path, name: str, text: str) -> None:
     """A part of the buffers would pass for all: there is no figure then."""
-    (rk3588 / "proc/4321/fdinfo/5").write_text(text)
+    (rk3588 / "proc/4321" / name).write_text(text)
     assert process_dmabufs(4321, rk3588) is None
 
 
@@ -108,13 +109,6 @@ def test_kernels_before_5_3(rk3588: Path) -> None:
     link = rk3588 / "proc/4321/fd/8"
     link.unlink()
     link.symlink_to("anon_inode:dmabuf")
-    assert process_dmabufs(4321, rk3588) is None
-
-
-@pytest.mark.parametrize("line", ["zz-10 rw-s 0 00:0b 5 /dmabuf:", "00-10 rw-s 0 00:0b x /dmabuf:"])
-def test_mappings_in_another_format(rk3588: Path, line: str) -> None:
-    """They are not guessed at."""
-    (rk3588 / "proc/4321/maps").write_text(line + "\n")
     assert process_dmabufs(4321, rk3588) is None
 
 
@@ -137,24 +131,13 @@ def test_a_process_of_somebody_else() -> None:
     assert process_dmabufs(1) is None
 
 
-def test_a_process_that_has_gone() -> None:
-    """Waited for or not, and never there: each raises, as a full reading of its memory does."""
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(ProcessLookupError):
-        process_dmabufs(child.pid)
-    child.wait()
-    with pytest.raises(ProcessLookupError, match=str(child.pid)):
-        process_dmabufs(child.pid)
-
-
-def test_a_process_without_buffers() -> None:
-    """It holds none: that is an empty list, and not None."""
-    child = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
-    assert child.stdout is not None
-    child.stdout.readline()
+def test_a_process_of_this_machine(child: Child) -> None:
+    """Without buffers the list is empty, and not None; when it has gone, waited for or not, the reading raises."""
     assert process_dmabufs(child.pid) == []
-    child.communicate(b"\n")
+    for end in (child.kill, child.reap):
+        end()
+        with pytest.raises(ProcessLookupError, match=str(child.pid)):
+            process_dmabufs(child.pid)
 
 
 def _from_heap(size: int) -> int:
@@ -190,7 +173,7 @@ def test_a_buffer_of_this_kernel(real: int) -> None:
     """A real one is seen with its size, once with two descriptors, by its mapping alone, and not when it is gone."""
     inode = os.fstat(real).st_ino
     held = process_dmabufs(os.getpid()) or []
-    (buffer,) = (each for each in held if each.inode == inode)
+    (buffer,) = (buffer for buffer in held if buffer.inode == inode)
     assert buffer.size_bytes == 3 * _MIB
     assert buffer.exporter in {"system", "udmabuf"}
     twin = os.dup(real)
@@ -200,7 +183,7 @@ def test_a_buffer_of_this_kernel(real: int) -> None:
     os.close(real)
     assert DmaBuf(inode, 3 * _MIB, UNKNOWN_EXPORTER) in (process_dmabufs(os.getpid()) or [])
     _LIBC.munmap(address, 3 * _MIB)
-    assert inode not in {each.inode for each in process_dmabufs(os.getpid()) or []}
+    assert inode not in {buffer.inode for buffer in process_dmabufs(os.getpid()) or []}
 
 
 def _map(descriptor: int, size: int) -> ctypes.c_void_p:

@@ -1,14 +1,10 @@
-"""Memory of one process, read from real processes that do what the test says."""
+"""Memory of one process, read from real processes."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -16,79 +12,8 @@ import pytest
 from samplers import process as process_module
 from samplers.process import ResidentCounter, read_process, reset_peak, rollup_readable
 from samplers.readings import ProcessMemory
-
-_MIB = 1 << 20
-#: What a child takes in the tests: far above all that moves by itself.
-_SIZE = 48 * _MIB
-
-_CHILD = """
-import mmap, os, sys
-PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-held = []
-def touch(memory):
-    for position in range(0, len(memory), 4096):
-        memory[position]
-    return memory
-def write(memory):
-    for position in range(0, len(memory), 4096):
-        memory[position] = 1
-    return memory
-def map_file(path):
-    with open(path, "rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-for line in sys.stdin:
-    exec(line)
-    print("done", flush=True)
-"""
-
-
-class Child:
-    """A process that runs one line of Python at a time and stands still in between."""
-
-    def __init__(self) -> None:
-        self._popen = subprocess.Popen(
-            [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.pid = self._popen.pid
-        self.run("pass")
-
-    def run(self, line: str) -> None:
-        """Run the line and return when it is done."""
-        assert self._popen.stdin is not None
-        assert self._popen.stdout is not None
-        self._popen.stdin.write(line + "\n")
-        self._popen.stdin.flush()
-        assert self._popen.stdout.readline() == "done\n"
-
-    def kill(self) -> None:
-        """End the process, and leave it to be waited for."""
-        self._popen.kill()
-        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-
-    def reap(self) -> None:
-        """End the process and wait for it."""
-        self._popen.kill()
-        self._popen.communicate()
-
-
-@pytest.fixture
-def make_child() -> Iterator[Callable[[], Child]]:
-    """Return a function that starts a child; all are ended with the test."""
-    children: list[Child] = []
-
-    def make() -> Child:
-        children.append(Child())
-        return children[-1]
-
-    yield make
-    for child in children:
-        child.reap()
-
-
-@pytest.fixture
-def child(make_child: Callable[[], Child]) -> Child:
-    """Return a child that stands still."""
-    return make_child()
+from tests.samplers.child import SIZE, Child
+from tests.support import TIME_LIMIT_S
 
 
 @pytest.fixture
@@ -103,25 +28,20 @@ def _growth(child: Child, line: str) -> Callable[[str], float]:
     before = read_process(child.pid)
     child.run(line)
     after = read_process(child.pid)
-    return lambda field: (getattr(after, field) - getattr(before, field)) / _SIZE
-
-
-def _settled(child: Child) -> tuple[ProcessMemory, Any]:
-    """Return two equal readings in a row, and psutil's in between: other processes share pages, and come and go."""
-    process = psutil.Process(child.pid)
-    for _ in range(50):
-        before, between, after = read_process(child.pid), process.memory_full_info(), read_process(child.pid)
-        if before == after:
-            return after, between
-        time.sleep(0.01)
-    raise AssertionError("a process that stands still never read the same twice")
+    return lambda field: (getattr(after, field) - getattr(before, field)) / SIZE
 
 
 def test_a_standing_process_reads_as_psutil_reads_it(child: Child) -> None:
     """Nothing of it moves; RSS, PSS, USS and swap are psutil's, and the counts of files and threads too."""
-    ours, theirs = _settled(child)
+    process = psutil.Process(child.pid)
+    end_s = time.monotonic() + TIME_LIMIT_S
+    while True:  # other processes share pages, and come and go
+        before, theirs, ours = read_process(child.pid), process.memory_full_info(), read_process(child.pid)
+        if before == ours:
+            break
+        assert time.monotonic() < end_s, "a process that stands still was never read the same twice"
     assert (ours.uss_bytes, ours.swap_bytes) == (theirs.uss, theirs.swap)
-    # Another process that comes or goes between the two readings takes or leaves its share of common pages.
+    # Another process that comes and goes between the two readings takes its share of common pages.
     assert ours.pss_bytes == pytest.approx(theirs.pss, rel=0.01)
     # The kernel's RSS counter lags behind the pages by some per CPU; smaps_rollup counts the pages.
     assert ours.rss_bytes == pytest.approx(theirs.rss, rel=0.05)
@@ -134,85 +54,87 @@ def test_the_parts_are_parts_of_the_whole(child: Child) -> None:
     """The three parts of PSS sum to PSS, and USS <= PSS <= RSS."""
     memory = read_process(child.pid)
     assert memory.uss_bytes <= memory.pss_bytes <= memory.rss_bytes
-    assert memory.pss_anon_bytes is not None
-    assert memory.pss_file_bytes is not None
-    assert memory.pss_shmem_bytes is not None
-    parts = memory.pss_anon_bytes + memory.pss_file_bytes + memory.pss_shmem_bytes
-    assert parts == pytest.approx(memory.pss_bytes, abs=16 * 1024)
-    assert memory.rss_anon_bytes is not None
-    assert memory.rss_file_bytes is not None
-    assert memory.rss_shmem_bytes is not None
+    parts = [memory.pss_anon_bytes, memory.pss_file_bytes, memory.pss_shmem_bytes]
+    assert sum(size for size in parts if size is not None) == pytest.approx(memory.pss_bytes, abs=16 * 1024)
+    assert None not in (*parts, memory.rss_anon_bytes, memory.rss_file_bytes, memory.rss_shmem_bytes)
 
 
 @pytest.mark.usefixtures("kernel_with_parts")
 def test_anonymous_memory_counts_when_it_is_touched(child: Child) -> None:
-    """Mapping costs nothing; touching raises RSS, PSS, USS and the anonymous parts by the size, and no other part."""
-    mapped = _growth(child, f"held.append(mmap.mmap(-1, {_SIZE}, flags=PRIVATE))")
+    """Mapping costs nothing; touching raises RSS, PSS, USS and the anonymous parts by the size, and no other part.
+
+    The cheap counter follows.
+    """
+    counter = ResidentCounter(child.pid)
+    mapped = _growth(child, f"held.append(mmap.mmap(-1, {SIZE}, flags=PRIVATE))")
     assert mapped("pss_bytes") < 0.05
+    before_bytes = counter.read_bytes() or 0
     touched = _growth(child, "write(held[0])")
     for field in ("rss_bytes", "pss_bytes", "uss_bytes", "pss_anon_bytes", "rss_anon_bytes"):
         assert touched(field) == pytest.approx(1, abs=0.05), field
     for field in ("pss_file_bytes", "pss_shmem_bytes", "rss_file_bytes", "rss_shmem_bytes"):
         assert abs(touched(field)) < 0.05, field
+    # The kernel's per-CPU counters may be off by some pages.
+    after_bytes = counter.read_bytes() or 0
+    counter.close()
+    assert (after_bytes - before_bytes) / SIZE == pytest.approx(1, abs=0.05)
+    assert after_bytes == pytest.approx(read_process(child.pid).rss_bytes, rel=0.05)
 
 
 @pytest.mark.usefixtures("kernel_with_parts")
 def test_shared_memory_is_a_part_of_its_own(child: Child) -> None:
     """Buffers of devices are such pages: they count as shmem, neither as anonymous nor as a file."""
-    touched = _growth(child, f"held.append(write(mmap.mmap(-1, {_SIZE})))")
+    touched = _growth(child, f"held.append(write(mmap.mmap(-1, {SIZE})))")
     for field in ("pss_bytes", "pss_shmem_bytes", "rss_shmem_bytes"):
         assert touched(field) == pytest.approx(1, abs=0.05), field
     assert abs(touched("pss_anon_bytes")) < 0.05
 
 
 @pytest.mark.usefixtures("kernel_with_parts")
-def test_a_mapped_file_is_shared_between_processes(make_child: Callable[[], Child], tmp_path: Path) -> None:
-    """One process that maps a file has all of it in its PSS, two have half of it each, and RSS counts it twice."""
+def test_a_mapped_file_is_shared_between_processes(child: Child, second_child: Child, tmp_path: Path) -> None:
+    """One process that maps a file has all of it in its PSS, two have half of it each, and RSS counts it twice.
+
+    Why PSS is the application's memory: RSS also counts a second mapping of the same weights in one process again.
+    """
     path = tmp_path / "weights.bin"
-    path.write_bytes(os.urandom(_SIZE))
-    first, second = make_child(), make_child()
+    path.write_bytes(bytes(SIZE))
     line = f"held.append(touch(map_file({str(path)!r})))"
-    before = read_process(first.pid)
-    alone = _growth(first, line)
+    before = read_process(child.pid)
+    alone = _growth(child, line)
     # On a memory file system a file's pages are shared memory.
     assert alone("pss_file_bytes") + alone("pss_shmem_bytes") == pytest.approx(1, abs=0.05)
     assert alone("uss_bytes") == pytest.approx(1, abs=0.05)
-    shared = _growth(second, line)
-    assert shared("pss_bytes") == pytest.approx(0.5, abs=0.05)
-    assert shared("rss_bytes") == pytest.approx(1, abs=0.05)
-    after = read_process(first.pid)
-    assert (after.pss_bytes - before.pss_bytes) / _SIZE == pytest.approx(0.5, abs=0.05)
-    assert (after.uss_bytes - before.uss_bytes) / _SIZE < 0.05
-
-
-def test_a_file_mapped_twice_in_one_process_counts_once_in_pss(child: Child, tmp_path: Path) -> None:
-    """Why PSS is the application's memory: RSS counts the second mapping of the same weights again."""
-    path = tmp_path / "weights.bin"
-    path.write_bytes(os.urandom(_SIZE))
-    line = f"held.append(touch(map_file({str(path)!r})))"
-    child.run(line)
     again = _growth(child, line)
     assert again("rss_bytes") == pytest.approx(1, abs=0.05)
     assert again("pss_bytes") < 0.05
+    child.run("held.pop()")
+    shared = _growth(second_child, line)
+    assert shared("pss_bytes") == pytest.approx(0.5, abs=0.05)
+    assert shared("rss_bytes") == pytest.approx(1, abs=0.05)
+    after = read_process(child.pid)
+    assert (after.pss_bytes - before.pss_bytes) / SIZE == pytest.approx(0.5, abs=0.05)
+    assert (after.uss_bytes - before.uss_bytes) / SIZE < 0.05
 
 
 def test_the_peak_is_of_the_phase(child: Child) -> None:
     """A spike that is over before anybody could sample it is in the peak, and is not in that of the next phase."""
     if not reset_peak(child.pid):
         pytest.skip("this kernel does not let VmHWM be reset")
-    spike = _growth(child, f"memory = write(mmap.mmap(-1, {_SIZE}, flags=PRIVATE)); memory.close()")
+    spike = _growth(child, f"memory = write(mmap.mmap(-1, {SIZE}, flags=PRIVATE)); memory.close()")
     assert abs(spike("rss_bytes")) < 0.1
     assert spike("peak_rss_bytes") == pytest.approx(1, abs=0.1)
     assert reset_peak(child.pid)
     quiet = read_process(child.pid)
     assert quiet.peak_rss_bytes is not None
-    assert quiet.peak_rss_bytes < quiet.rss_bytes + 0.1 * _SIZE
+    assert quiet.peak_rss_bytes < quiet.rss_bytes + 0.1 * SIZE
 
 
 def test_without_smaps_rollup_psutil_reads(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     """The totals are the same from an older kernel's smaps; only the parts of PSS are missing."""
-    whole = read_process(child.pid)
-    _hide(monkeypatch, "smaps_rollup")
+    whole, read = read_process(child.pid), process_module._read_sizes
+    monkeypatch.setattr(
+        process_module, "_read_sizes", lambda pid, name: {} if name == "smaps_rollup" else read(pid, name)
+    )
     without = read_process(child.pid)
     assert not rollup_readable(child.pid)
     assert without.pss_bytes == pytest.approx(whole.pss_bytes, rel=0.2)
@@ -231,25 +153,13 @@ def test_an_old_kernel_has_no_parts(child: Child, monkeypatch: pytest.MonkeyPatc
     read = Path.read_text
     monkeypatch.setattr(Path, "read_text", lambda self, *a, **k: texts.get(self.name) or read(self, *a, **k))
     memory = read_process(child.pid)
-    assert memory == ProcessMemory(
-        rss_bytes=2000 * 1024,
-        pss_bytes=1500 * 1024,
-        uss_bytes=1000 * 1024,
-        swap_bytes=0,
-        pss_anon_bytes=None,
-        pss_file_bytes=None,
-        pss_shmem_bytes=None,
-        rss_anon_bytes=None,
-        rss_file_bytes=None,
-        rss_shmem_bytes=None,
-        peak_rss_bytes=None,
-        fd_count=memory.fd_count,
-        thread_count=1,
-    )
+    known = {"rss_bytes": 2000 * 1024, "pss_bytes": 1500 * 1024, "uss_bytes": 1000 * 1024, "swap_bytes": 0}
+    counts = {"fd_count": memory.fd_count, "thread_count": 1}
+    assert memory == ProcessMemory(**{**dict.fromkeys(ProcessMemory.__struct_fields__), **known, **counts})  # type: ignore[arg-type]
 
 
 def test_a_peak_that_cannot_be_reset(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that refuses is told from one that does it."""
+    """A kernel that refuses is no error."""
 
     def refuse(self: Path, text: str) -> int:
         assert (self.name, text) == ("clear_refs", "5")
@@ -261,29 +171,10 @@ def test_a_peak_that_cannot_be_reset(child: Child, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("end", [Child.kill, Child.reap])
 def test_a_process_that_has_gone(child: Child, end: Callable[[Child], None]) -> None:
-    """Waited for or not, a full reading raises and a cheap one says None."""
+    """Waited for or not, a full reading raises and a cheap one is None."""
     counter = ResidentCounter(child.pid)
     end(child)
     with pytest.raises(ProcessLookupError):
         read_process(child.pid)
     assert counter.read_bytes() is None
     counter.close()
-
-
-def test_the_cheap_counter_follows_rss(child: Child) -> None:
-    """It agrees with the full reading within what the kernel's per-CPU counters may be off."""
-    counter = ResidentCounter(child.pid)
-    before = counter.read_bytes()
-    child.run(f"held.append(write(mmap.mmap(-1, {_SIZE}, flags=PRIVATE)))")
-    after = counter.read_bytes()
-    counter.close()
-    assert before is not None
-    assert after is not None
-    assert (after - before) / _SIZE == pytest.approx(1, abs=0.05)
-    assert after == pytest.approx(read_process(child.pid).rss_bytes, rel=0.05)
-
-
-def _hide(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Let every file of this name in /proc be unreadable for our own reader."""
-    read = process_module._read_sizes
-    monkeypatch.setattr(process_module, "_read_sizes", lambda pid, file: {} if file == name else read(pid, file))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from samplers import environment as environment_module
 from samplers import system
 from samplers.environment import environment
-from samplers.procfs import parse_sizes
+from samplers.files import parse_sizes
 from samplers.readings import Environment, SystemMemory
 from samplers.system import observe_idle, oom_kills, read_system
 
@@ -35,15 +36,11 @@ CmaFree:           61232 kB
 """
 
 
-def _meminfo(folder: Path, text: str) -> Path:
-    path = folder / "meminfo"
-    path.write_text(text)
-    return path
-
-
 def test_a_board_with_cma(tmp_path: Path) -> None:
-    """Each figure is the line of its name, in bytes."""
-    memory = read_system(_meminfo(tmp_path, _BOARD))
+    """Each figure is the line of its name, in bytes; what the kernel does not have is None, and not 0."""
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text(_BOARD)
+    memory = read_system(meminfo)
     assert memory == SystemMemory(
         total_bytes=3936932 * 1024,
         free_bytes=194920 * 1024,
@@ -56,12 +53,8 @@ def test_a_board_with_cma(tmp_path: Path) -> None:
         cma_free_bytes=61232 * 1024,
     )
     assert memory.used_bytes == (3936932 - 2213456) * 1024
-
-
-def test_a_machine_without_cma(tmp_path: Path) -> None:
-    """What the kernel does not have is None, and not 0."""
-    text = "".join(line for line in _BOARD.splitlines(keepends=True) if not line.startswith("Cma"))
-    memory = read_system(_meminfo(tmp_path, text))
+    meminfo.write_text(_BOARD[: _BOARD.index("CmaTotal")])
+    memory = read_system(meminfo)
     assert (memory.cma_total_bytes, memory.cma_free_bytes) == (None, None)
 
 
@@ -78,37 +71,30 @@ def test_sizes_are_the_lines_with_a_unit() -> None:
     assert parse_sizes(text) == {"Rss": 12 * 1024}
 
 
-class Clock:
-    """A machine in which time passes only by sleeping, and memory is what the test says."""
+@pytest.mark.parametrize(
+    ("used", "after", "noise_bytes", "cpu_percent"),
+    [
+        ([5000] * 7, (1, 0, 1, 100, 1, 0, 0), 0, 0),
+        ([5000, 5100, 4800, 5000, 5300, 5000, 9999], (1.2, 0.1, 1.1, 101, 1.5, 0.05, 0.05), 250, 25),
+    ],
+)
+def test_noise_is_half_the_range(
+    monkeypatch: pytest.MonkeyPatch, used: list[int], after: tuple[float, ...], noise_bytes: int, cpu_percent: float
+) -> None:
+    """System figures are given +- this, so the range is halved; work of others is its share of all CPUs' time.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, used: list[int], cpu: list[tuple[float, ...]]) -> None:
-        self._now, self._used, self._cpu = 0.0, iter(used), iter(cpu)
-        times = namedtuple("times", "user nice system idle iowait irq softirq")
-        monkeypatch.setattr(system, "time", SimpleNamespace(monotonic=lambda: self._now, sleep=self._sleep))
-        monkeypatch.setattr(system, "psutil", SimpleNamespace(cpu_times=lambda: times(*next(self._cpu))))
-        monkeypatch.setattr(system, "used_bytes", lambda: next(self._used))
-
-    def _sleep(self, seconds: float) -> None:
-        self._now += seconds
-
-
-_STILL = (1.0, 0, 1, 100, 1, 0, 0)
-
-
-def test_noise_of_a_machine_that_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Constant memory and clocks that stand give zeros."""
-    Clock(monkeypatch, used=[5000] * 100, cpu=[_STILL, _STILL])
-    idle = observe_idle(0.1)
-    assert (idle.memory_noise_bytes, idle.cpu_percent) == (0, 0)
-
-
-def test_noise_is_half_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    """System figures are given +- this, so the range is halved; work of others is its share of all CPUs' time."""
-    readings = [5000, 5100, 4800, 5000, 5300, 5000, 9999]
-    Clock(monkeypatch, used=readings, cpu=[_STILL, (1.2, 0.1, 1.1, 101, 1.5, 0.05, 0.05)])
+    Time passes only by sleeping. Constant memory and clocks that stand give zeros.
+    """
+    now_s = [0.0]
+    times = namedtuple("times", "user nice system idle iowait irq softirq")
+    cpu_times = iter((times(1, 0, 1, 100, 1, 0, 0), times(*after)))
+    clock = SimpleNamespace(monotonic=lambda: now_s[0], sleep=lambda seconds: now_s.append(now_s.pop() + seconds))
+    monkeypatch.setattr(system, "time", clock)
+    monkeypatch.setattr(system, "psutil", SimpleNamespace(cpu_times=lambda: next(cpu_times)))
+    monkeypatch.setattr(system, "used_bytes", iter(used).__next__)
     idle = observe_idle(0.099)
-    assert idle.memory_noise_bytes == (5300 - 4800) // 2
-    assert idle.cpu_percent == pytest.approx(100 * 0.5 / 2.0)
+    assert idle.memory_noise_bytes == noise_bytes
+    assert idle.cpu_percent == pytest.approx(cpu_percent)
 
 
 def test_noise_of_this_machine() -> None:
@@ -122,41 +108,57 @@ def test_the_environment_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """It survives JSON, has the machine's sizes, and only the variables that bear on memory or speed."""
     monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
     monkeypatch.setenv("SECRET_TOKEN", "mine")
-    found = environment("board")
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Environment) == found
-    assert found.memory_total_bytes == read_system().total_bytes
-    assert found.usable_cpus >= 1
-    assert found.variables["MALLOC_ARENA_MAX"] == "2"
-    assert "SECRET_TOKEN" not in found.variables
+    facts = environment("board")
+    assert msgspec.json.decode(msgspec.json.encode(facts), type=Environment) == facts
+    assert facts.memory_total_bytes == read_system().total_bytes
+    assert facts.usable_cpus >= 1
+    assert facts.variables["MALLOC_ARENA_MAX"] == "2"
+    assert "SECRET_TOKEN" not in facts.variables
 
 
-def test_what_a_machine_does_not_say_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A laptop has no device tree, a container no governor."""
-    monkeypatch.setattr(environment_module, "_read", lambda _: None)
-    found = environment("board")
-    missing = found.board_model, found.cpu_governor, found.cpu_max_khz, found.overcommit_memory
-    assert (*missing, found.transparent_hugepages, found.board_compatible) == (None,) * 6
-    assert found.swaps == 0
+_FACTS = {
+    "board_model": ("/proc/device-tree/model", "Radxa ROCK 5B\0", "Radxa ROCK 5B", None),
+    "board_compatible": (
+        "/proc/device-tree/compatible",
+        "radxa,rock-5b\0rockchip,rk3588\0",
+        ("radxa,rock-5b", "rockchip,rk3588"),
+        None,
+    ),
+    "transparent_hugepages": (
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "always [madvise] never\n",
+        "madvise",
+        None,
+    ),
+    "swaps": ("/proc/swaps", "Filename\tType\n/dev/zram0 partition\n/swap file\n", 2, 0),
+    "overcommit_memory": ("/proc/sys/vm/overcommit_memory", "1\n", "1", None),
+    "cpu_governor": ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n", "performance", None),
+}
 
 
-def test_texts_of_a_board(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device tree's zero byte is cut off, the choice is the word in brackets, and swap areas are counted."""
-    texts = {
-        "/proc/device-tree/model": "Radxa ROCK 5B\0",
-        "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
-        "/proc/swaps": "Filename\tType\n/dev/zram0 partition\n/swap file\n",
-        "/proc/sys/vm/overcommit_memory": "1\n",
-    }
+@pytest.mark.parametrize("is_board", [True, False])
+def test_facts_of_a_board(monkeypatch: pytest.MonkeyPatch, is_board: bool) -> None:
+    """The device tree's words, the driver's version, the word in brackets; None on a laptop or in a container."""
+    texts = {path: text for path, text, _, _ in _FACTS.values()}
     read = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda self, *a, **k: texts.get(str(self)) or read(self, *a, **k))
-    found = environment("board")
-    assert found.board_model == "Radxa ROCK 5B"
-    assert found.transparent_hugepages == "madvise"
-    assert (found.swaps, found.overcommit_memory) == (2, "1")
+
+    def read_text(path: Path, *arguments: Any, **options: Any) -> str:
+        if str(path) not in texts:
+            return read(path, *arguments, **options)
+        if not is_board:
+            raise FileNotFoundError
+        return texts[str(path)]
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(environment_module, "rknpu_driver_version", lambda: "0.9.8")
+    facts = environment("board")
+    expected = {name: board if is_board else other for name, (_, _, board, other) in _FACTS.items()}
+    assert {name: getattr(facts, name) for name in _FACTS} == expected
+    assert facts.npu_driver_version == "0.9.8"
 
 
 def test_processes_that_were_killed_for_memory_are_counted(tmp_path: Path) -> None:
-    """A kernel that does not count them says nothing, and this machine's count never falls."""
+    """A kernel that does not count them gives 0, and this machine's count never falls."""
     vmstat = tmp_path / "vmstat"
     vmstat.write_text("nr_free_pages 12\noom_kill 3\n")
     assert oom_kills(vmstat) == 3

@@ -32,7 +32,7 @@ def test_a_share_of_a_negative_figure_allows_something() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("application_memory", "no colon"),
         ("memory:2%", "there is no metric 'memory'; valid: application_memory"),
@@ -44,9 +44,9 @@ def test_a_share_of_a_negative_figure_allows_something() -> None:
         ("throughput:5MiB", "valid: %"),
     ],
 )
-def test_what_is_no_limit(text: str, said: str) -> None:
+def test_what_is_no_limit(text: str, message: str) -> None:
     """A limit that cannot be read is refused with what is wrong and how one is written."""
     with pytest.raises(LimitInvalid) as error:
         parse_limit(text)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "METRIC:PERCENT%+AMOUNT" in str(error.value)

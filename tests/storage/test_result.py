@@ -1,4 +1,4 @@
-"""The form of a result: each figure says what it is in, and where it is defined."""
+"""The form of a result: figures have a unit and a definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support import CHECKOUT
 
 
 def test_sizes_and_times_have_units_in_their_names() -> None:
-    """Every figure says what it is in."""
+    """Every figure of memory and speed has one."""
     for name in Memory.__struct_fields__ + Speed.__struct_fields__:
         assert name.endswith(("_bytes", "_ns", "_per_s", "_percent")), name
 

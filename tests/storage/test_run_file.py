@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
-import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from multiprocessing.process import BaseProcess
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,7 +18,6 @@ import msgspec
 import pytest
 from pytest_benchmark.utils import get_machine_id
 
-from messages import Message
 from storage import run_file
 from storage.result import Result
 from storage.run_file import (
@@ -35,8 +34,6 @@ from storage.run_file import (
 from tests.reports.stored import FAILED, changed, even, result, write_run
 from tests.reports.stored_programs import Repeat, program
 
-_FORK = multiprocessing.get_context("fork")
-_TIME_LIMIT_S = 60
 _PYTHON = "Linux-CPython-3.11-64bit"
 
 
@@ -82,6 +79,7 @@ def _files_beside_runs(storage: Path) -> list[Path]:
 
 def test_a_storage_is_read_in_the_order_of_its_numbers(tmp_path: Path, info: Result, content: bytes) -> None:
     """Results with latencies have their statistics, others none; runs of two Pythons are both read, past 9999 too."""
+    assert list(read_storage(tmp_path)) == list(read_storage(tmp_path / "missing")) == []
     failed = changed(info, outcome="crashed", failure=FAILED)
     write_run(tmp_path, [info, failed], 2)
     _put(tmp_path, "10000_x.json", content)
@@ -95,11 +93,6 @@ def test_a_storage_is_read_in_the_order_of_its_numbers(tmp_path: Path, info: Res
     assert run.is_finished
 
 
-def test_there_is_nothing_in_an_empty_storage(tmp_path: Path) -> None:
-    """Nor in one that does not exist."""
-    assert list(read_storage(tmp_path)) == list(read_storage(tmp_path / "missing")) == []
-
-
 @pytest.mark.parametrize("extra", [{}, {"schema": 7}, [], {"schema": "theirs-1"}])
 def test_results_of_others_are_passed_over(tmp_path: Path, document: dict[str, Any], extra: Any) -> None:
     """A storage may hold what other benchmarks have saved: neither a result nor a mistake."""
@@ -110,14 +103,14 @@ def test_results_of_others_are_passed_over(tmp_path: Path, document: dict[str, A
     assert [stored.info.scenario for stored in run.results] == ["no_reuse"]
 
 
-def _with(*place: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
-    """Return what sets the value at the place in a document, or in its result, whose schema is looked at first."""
+def _with(*keys: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what sets the value under these keys of a document."""
 
     def change(document: dict[str, Any]) -> None:
         inner: Any = document
-        for key in place[:-1]:
+        for key in keys[:-1]:
             inner = inner[key]
-        inner[place[-1]] = value
+        inner[keys[-1]] = value
 
     return change
 
@@ -148,7 +141,7 @@ _PROGRAM = msgspec.to_builtins(program("pipeline", [Repeat({"run": 10})]))
 def test_a_run_of_another_form_is_a_bad_file(
     tmp_path: Path, document: dict[str, Any], change: Callable[[dict[str, Any]], None], code: str, words: str
 ) -> None:
-    """The reason has its code and names the place and what is wrong with it."""
+    """The reason has its code, where it is in the file, and what is wrong with it."""
     change(document)
     path = _put(tmp_path, "0001_x.json", document)
     (file,) = read_storage(tmp_path)
@@ -168,39 +161,36 @@ def test_a_run_of_another_form_is_a_bad_file(
         (b'{"machine_info": ' + b"[" * 100_000, "file_damaged"),
         (b"[]", "file_invalid"),
         (b'{"name": "package"}', "file_invalid"),
+        (None, "file_unreadable"),
     ],
-    ids=range(6),
+    ids=range(7),
 )
-def test_what_is_no_run_is_a_bad_file(tmp_path: Path, content: bytes, code: str) -> None:
-    """Whatever the bytes are."""
-    _put(tmp_path, "0001_x.json", content)
+def test_what_is_no_run_is_a_bad_file(tmp_path: Path, content: bytes | None, code: str) -> None:
+    """Whatever the bytes are; of what cannot be opened, as a folder, the system's own words are kept."""
+    path = _put(tmp_path, "0001_x.json", content or b"")
+    if content is None:
+        path.unlink()
+        path.mkdir()
     (file,) = read_storage(tmp_path)
     assert isinstance(file, BadFile)
     assert file.reason.code == code
-
-
-def test_a_file_that_cannot_be_opened_is_a_bad_file(tmp_path: Path) -> None:
-    """The system's own words are kept."""
-    (tmp_path / _PYTHON / "0001_x.json").mkdir(parents=True)
-    (file,) = read_storage(tmp_path)
-    assert isinstance(file, BadFile)
-    assert file.reason == Message("file_unreadable", {"error": "Is a directory"})
+    assert content is not None or file.reason.values == {"error": "Is a directory"}
 
 
 def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> None:
     """Wherever it ends, or is zeros, that file alone is lost, and it is named; those before and after it are read."""
     ends = [round(len(content) * part / 20) for part in range(20)] + [1, len(content) - 1]
-    zeros = [content[:end] + bytes(len(content) - end) for end in ends]
-    piece = content[:4096] + bytes(512) + content[4608:]
-    for name in ("0001_a.json", "0003_c.json"):
-        _put(tmp_path, name, content)
-    for damaged in (*(content[:end] for end in ends), *zeros, piece):
-        _put(tmp_path, "0002_b.json", damaged)
-        first, bad, last = read_storage(tmp_path)
-        assert isinstance(first, StoredRun)
-        assert isinstance(bad, BadFile)
-        assert isinstance(last, StoredRun)
-        assert bad.reason.code == "file_damaged"
+    damaged = [content[:4096] + bytes(512) + content[4608:]]
+    for end in ends:
+        damaged += [content[:end], content[:end] + bytes(len(content) - end)]
+    _put(tmp_path, "0001_a.json", content)
+    _put(tmp_path, f"{len(damaged) + 2:04}_c.json", content)
+    for number, cut in enumerate(damaged, start=2):
+        _put(tmp_path, f"{number:04}_b.json", cut)
+    first, *bad_files, last = read_storage(tmp_path)
+    assert isinstance(first, StoredRun)
+    assert isinstance(last, StoredRun)
+    assert [isinstance(file, BadFile) and file.reason.code for file in bad_files] == ["file_damaged"] * len(damaged)
 
 
 # Writing
@@ -253,27 +243,31 @@ def test_a_run_that_grows_is_one_file(tmp_path: Path, document: dict[str, Any]) 
     ]
 
 
-def _start(work: Callable[..., None], *arguments: Any) -> BaseProcess:
-    process = _FORK.Process(target=work, args=arguments)
-    process.start()
-    return process
-
-
-def _save_many(storage: Path, name: str, count: int, document: dict[str, Any]) -> None:
-    for _ in range(count):
-        save_run(storage, {**document, "writer": name}, name)
+def _fork(work: Callable[[], object]) -> int:
+    """Do the work in a process of its own and return its id; it ends with 0 where nothing was raised."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        work()
+        os._exit(0)
+    finally:
+        os._exit(1)
 
 
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path, document: dict[str, Any]) -> None:
     """Every run is there, under a number of its own, whether the names are the same or not."""
     names = ["same", "same", "other", "third"]
-    writers = [_start(_save_many, tmp_path, name, 12, document) for name in names]
-    for writer in writers:
-        writer.join(_TIME_LIMIT_S)
-    assert [writer.exitcode for writer in writers] == [0] * 4
+
+    def save_many(name: str) -> None:
+        for _ in range(12):
+            save_run(tmp_path, {**document, "writer": name}, name)
+
+    writers = [_fork(partial(save_many, name)) for name in names]
+    assert [os.waitpid(pid, 0)[1] for pid in writers] == [0] * 4
     assert [run_number(run.path) for run in _runs(tmp_path)] == list(range(1, 49))
-    written = [json.loads(path.read_bytes())["writer"] for path in tmp_path.glob("*/*.json")]
-    assert {name: written.count(name) for name in names} == {"same": 24, "other": 12, "third": 12}
+    written = Counter(json.loads(path.read_bytes())["writer"] for path in tmp_path.glob("*/*.json"))
+    assert written == {"same": 24, "other": 12, "third": 12}
     assert _files_beside_runs(tmp_path) == []
 
 
@@ -281,7 +275,7 @@ def test_a_number_that_another_writer_has_just_used(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the look at the storage and the claim another one may begin and end."""
-    looks: Iterator[set[int]] = iter([set()])
+    looks = iter([set[int]()])
     look = run_file._numbers
     save_run(tmp_path, document, "first")
     monkeypatch.setattr(run_file, "_numbers", lambda storage: next(looks, look(storage)))
@@ -302,27 +296,29 @@ def _write_and_die(writer: RunWriter, document: dict[str, Any], line: int) -> No
 
     sys.settrace(trace)
     writer.write(document)
-    os._exit(0)
 
 
-def test_a_session_that_is_killed_while_it_writes(tmp_path: Path, document: dict[str, Any]) -> None:
-    """At whatever line: the run is as it was or as it is, the same file, and the next writer has the next number."""
-    (first,) = document["benchmarks"]
-    further = {**document, "benchmarks": [first, first]}
+@pytest.mark.parametrize("is_there", [False, True], ids=["first write", "later write"])
+def test_a_session_that_is_killed_while_it_writes(
+    tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """At whatever line: the run is as it was or as it is, and the next writer has a number that no other has."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # the kernel keeps what a killed process wrote
+    further = {**document, "benchmarks": document["benchmarks"] * 2}
+    before, after = [(1, False)] * is_there, [(2, True)]
     states = []
     for line in range(1000):
         storage = tmp_path / str(line)
         writer = RunWriter(storage, "mine")
-        writer.write(document, finished=False)
-        process = _start(_write_and_die, writer, further, line)
-        process.join(_TIME_LIMIT_S)
-        (run,) = _runs(storage)
-        states.append((len(run.results), run.is_finished))
-        assert save_run(storage, document, "next").name == "0002_next.json"
-        if process.exitcode == 0:
+        if is_there:
+            writer.write(document, finished=False)
+        status = os.waitpid(_fork(partial(_write_and_die, writer, further, line)), 0)[1]
+        states.append([(len(run.results), run.is_finished) for run in _runs(storage)])
+        save_run(storage, document, "next")
+        assert len({run_number(path) for path in storage.glob("*/*.json")}) == len(states[-1]) + 1
+        if status == 0:
             break
-        assert process.exitcode == -signal.SIGKILL
-    before, after = (1, False), (2, True)
+        assert os.WTERMSIG(status) == signal.SIGKILL
     assert states == [before] * states.count(before) + [after] * states.count(after)
     assert min(states.count(before), states.count(after)) > 5
 
@@ -349,22 +345,33 @@ def test_a_disk_that_is_full(
 def test_a_run_is_on_the_disk_before_its_name_is(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Content, then name, then folder; a file system that cannot synchronise folders has the run all the same."""
-    calls = []
+    """Content, name, folders, also above new ones; a file system that cannot synchronise folders has it all the same.
+
+    A power cut loses what was not synchronised: content without a name, or a name without content.
+    """
+    synchronised: list[object] = []
     rename = Path.rename
 
     def fsync(descriptor: int) -> None:
         path = Path(f"/proc/self/fd/{descriptor}").resolve()
-        calls.append("folder" if path.is_dir() else "content")
-        if path.is_dir():
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        if not path.is_dir():
+            synchronised.append(path.read_bytes())
+            return
+        synchronised.append(path)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
     def renamed(source: Path, target: Path) -> Path:
-        calls.append("name")
+        synchronised.append("name")
         return rename(source, target)
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "rename", renamed)
-    path = save_run(tmp_path, document, "mine")
+    storage = tmp_path / "new" / "board"
+    writer = RunWriter(storage, "mine")
+    path = writer.write(document)
+    content = path.read_bytes()
+    assert synchronised == [content, "name", path.parent, storage, storage.parent, tmp_path]
+    synchronised.clear()
+    writer.write(document)
+    assert synchronised == [content, "name", path.parent, storage]
     assert isinstance(read_run_file(path), StoredRun)
-    assert calls == ["content", "name", "folder", "folder"]

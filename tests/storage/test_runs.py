@@ -56,7 +56,7 @@ def _conditions(storage: Path, *infos: Result) -> list[dict[str, str | None]]:
 
 
 def test_where_the_video_is_makes_no_other_plan(tmp_path: Path) -> None:
-    """Runs of the same video in other places are compared; at another pace they are told apart."""
+    """Runs of the same video in other folders are compared; at another pace they are not."""
     schedules: list[Streams] = [
         SCHEDULE,
         replace(SCHEDULE, video=replace(VIDEO, path="/b.mp4")),
@@ -78,7 +78,7 @@ def test_plans_of_before_are_the_same_plans(tmp_path: Path) -> None:
     assert _measured(old)[0].conditions == _measured(path)[0].conditions
 
 
-def test_each_condition_tells_runs_apart(tmp_path: Path) -> None:
+def test_each_condition_makes_another_series(tmp_path: Path) -> None:
     """Another chip, runtime, driver, Python or model makes another series; the models' names and files do not."""
     info = result(tmp_path, "no_reuse", even(3))
     others = {
@@ -121,7 +121,7 @@ def test_a_run_has_the_name_and_number_of_its_file(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_among_the_runs(tmp_path: Path) -> None:
-    """Named, so that a command can say what it leaves out."""
+    """So a command can name what it leaves out."""
     good = write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
     good.with_name("0002_cut.json").write_text("{")
     run, bad = read_runs(tmp_path)
@@ -131,7 +131,7 @@ def test_damaged_files_are_among_the_runs(tmp_path: Path) -> None:
 
 
 def test_a_named_file_without_results_of_ours(tmp_path: Path) -> None:
-    """In a storage it is passed over; a user who names it hears why there is nothing."""
+    """In a storage it is passed over; a user who names it gets the reason."""
     path = write_run(tmp_path, [])
     bad = read_run(path)
     assert isinstance(bad, BadFile)

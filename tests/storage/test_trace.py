@@ -51,7 +51,7 @@ def test_a_lost_or_damaged_trace(tmp_path: Path, damage: Callable[[bytes], bytes
 
 
 def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
-    """The measurement goes on; what is missing is said, and readers have none."""
+    """The measurement goes on with a warning, and readers have no trace."""
     (tmp_path / TRACES).touch()
     with pytest.warns(UserWarning, match=r"one\.json\.gz cannot be written .*: reports have no timeline of it"):
         relative = write_trace(tmp_path, "run", "one", _TRACE)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ from tests.support import TIME_LIMIT_S
 _PID = 4321
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
-#: A program whose main thread rests: the second one does not, where it is told so.
+#: A program whose main thread rests; its argument decides whether a second one does not.
 _THREADED = """
 import sys, threading, time
 def spin():
@@ -32,7 +32,7 @@ time.sleep(60)
 
 
 class _Clock:
-    """A machine whose counters and time go as they are told."""
+    """A machine whose counters and time the test sets."""
 
     def __init__(self, root: Path) -> None:
         self._proc = root / "proc"
@@ -87,7 +87,7 @@ def test_means_are_over_all(clock: _Clock) -> None:
 
 @pytest.mark.parametrize("back", [("0 0 0 3 0 0 0", "40 0 0 63 0 0 0"), ("520 0 0 780 0 0 0", "560 0 0 840 0 0 0")])
 def test_a_core_that_goes_offline_and_comes_back(clock: _Clock, back: tuple[str, str]) -> None:
-    """Its mean is that of its time online, whether its counters begin again or go on; others keep their places."""
+    """Its mean is that of its time online, whether its counters begin again or go on; others keep their numbers."""
     clock.read(0, {0: "0 0 0 0 0 0 0", 1: "500 0 0 500 0 0 0", 2: "0 0 0 0 0 0 0"})
     clock.read(1, {0: "0 0 0 100 0 0 0", 1: "520 0 0 580 0 0 0", 2: "100 0 0 0 0 0 0"})
     clock.read(2, {0: "0 0 0 200 0 0 0", 2: "200 0 0 0 0 0 0"})
@@ -120,32 +120,23 @@ def test_one_reading_is_no_interval(clock: _Clock) -> None:
     assert clock.watch.cpu() == CpuUse((), 0, 0)
 
 
-@pytest.fixture
-def process() -> Iterator[Callable[[str], int]]:
-    """Return a function that starts the program and returns its process."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(how: str) -> int:
-        child = subprocess.Popen([sys.executable, "-c", _THREADED, how], stdout=subprocess.PIPE, text=True)
-        started.append(child)
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        return child.pid
-
-    yield start
-    for child in started:
-        child.kill()
-        child.communicate()
-
-
-def test_a_busy_thread_on_this_machine(process: Callable[[str], int]) -> None:
+def test_a_busy_thread_on_this_machine() -> None:
     """It counts for its process, beside one that rests, and for a core; no core is over 100 %."""
-    busy, idle = (MachineWatch(process(how)) for how in ("busy", "idle"))
-    end_s = time.monotonic() + TIME_LIMIT_S
-    while not (busy.cpu().process_percent and any(busy.cpu().cores_percent)) and time.monotonic() < end_s:
-        busy.read()
-        idle.read()
-        time.sleep(0.05)
+    with ExitStack() as children:
+        watches = []
+        for how in ("busy", "idle"):
+            child = subprocess.Popen([sys.executable, "-c", _THREADED, how], stdout=subprocess.PIPE, text=True)
+            children.enter_context(child)
+            children.callback(child.kill)
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            watches.append(MachineWatch(child.pid))
+        busy, idle = watches
+        end_s = time.monotonic() + TIME_LIMIT_S
+        while not (busy.cpu().process_percent and any(busy.cpu().cores_percent)) and time.monotonic() < end_s:
+            busy.read()
+            idle.read()
+            time.sleep(0.05)
     use = busy.cpu()
     assert use.process_percent > 2 * idle.cpu().process_percent
     assert use.harness_percent >= 0

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from samplers.machine.watch import MachineWatch
-from samplers.npu.load import NPU_LOAD
+from samplers.npu.rknpu import NPU_LOAD
 from samplers.readings import CpuUse, Machine, NpuLoad, Temperature, Throttle
 from samplers.sources import machine_sources
 
@@ -154,13 +154,13 @@ def test_throttled_is_the_share_of_readings(machine: Callable[[str], _Machine]) 
     ],
 )
 def test_which_cooling_devices_slow_the_machine(tmp_path: Path, kind: str, slows: bool) -> None:
-    """Those of what computes; where only others are, the machine says nothing of throttling."""
+    """Those of what computes; where only others are, throttling is unknown."""
     device = f"{_THERMAL}/cooling_device0"
     board = _Machine(tmp_path, {f"{device}/type": kind, f"{device}/cur_state": "1"}).read(now={})
     assert board.throttled == ((Throttle(kind, "cooling_device", 100),) if slows else None)
 
 
-def test_a_raspberry_pi_says_what_its_firmware_does_now(machine: Callable[[str], _Machine], tmp_path: Path) -> None:
+def test_a_raspberry_pi_reports_what_its_firmware_does_now(machine: Callable[[str], _Machine], tmp_path: Path) -> None:
     """The low bits are the present, what happened since boot is not of this run; a Pi 5 has the address in the name."""
     board = machine("raspberry_pi")
     assert board.read(before={}).throttled == ()
@@ -175,7 +175,7 @@ def test_a_raspberry_pi_says_what_its_firmware_does_now(machine: Callable[[str],
 
 
 def test_a_pc_counts_its_throttling_since_boot(machine: Callable[[str], _Machine]) -> None:
-    """What counts is growth from one reading to the next, on any core: the first reading says nothing."""
+    """What counts is growth from one reading to the next, on any core: the first reading is the base."""
     pc = machine("pc")
     count = f"{_CPU}/cpu1/thermal_throttle/package_throttle_count"
     assert pc.read(first={}, second={}).throttled == ()
@@ -184,8 +184,8 @@ def test_a_pc_counts_its_throttling_since_boot(machine: Callable[[str], _Machine
     )
 
 
-def test_what_is_of_one_type_is_told_apart(machine: Callable[[str], _Machine]) -> None:
-    """By the kernel's number."""
+def test_devices_of_one_type(machine: Callable[[str], _Machine]) -> None:
+    """Their names have the kernel's number."""
     pc = machine("pc").read(hot={f"{_THERMAL}/cooling_device1/cur_state": "2"})
     names = [zone.name for zone in pc.temperatures]
     assert names == ["acpitz (thermal_zone0)", "acpitz (thermal_zone1)", "x86_pkg_temp"]
@@ -193,14 +193,14 @@ def test_what_is_of_one_type_is_told_apart(machine: Callable[[str], _Machine]) -
 
 
 def test_a_container_that_shows_nothing(machine: Callable[[str], _Machine]) -> None:
-    """Nothing is read then, and nothing is said of NPU load and throttling rather than none."""
+    """Nothing is read then: NPU load and throttling are unknown rather than none."""
     container = machine("container")
     assert container.read(first={}, second={}) == Machine((), (), None, None)
     assert container.watch.cpu() == CpuUse((), 0, 0)
 
 
 @pytest.mark.parametrize("text", ["", "<unknown>", "-274000"])
-def test_a_reading_that_says_nothing_is_left_out(machine: Callable[[str], _Machine], text: str) -> None:
+def test_a_reading_without_a_figure_is_left_out(machine: Callable[[str], _Machine], text: str) -> None:
     """The figures are those of the other readings."""
     zones = {f"{_THERMAL}/thermal_zone{number}/temp": text for number in (0, 6)}
     assert machine("rk3588").read(good={}, bad=zones).temperatures[0].last_celsius == 45.307
@@ -240,7 +240,7 @@ def test_the_driver_s_load(tmp_path: Path, source: Any, text: str, cores: list[f
     assert source.read(tmp_path) == cores
 
 
-def test_devfreq_does_not_tell_the_load_of_the_npu(machine: Callable[[str], _Machine]) -> None:
+def test_devfreq_does_not_have_the_load_of_the_npu(machine: Callable[[str], _Machine]) -> None:
     """Rockchip's driver fills nothing in there: without its own node there is no figure, and not 100 %."""
     board = machine("rk3588")
     (board.root / _NPU_LOAD).unlink()
@@ -248,10 +248,10 @@ def test_devfreq_does_not_tell_the_load_of_the_npu(machine: Callable[[str], _Mac
 
 
 def test_memory_does_not_grow_with_readings(machine: Callable[[str], _Machine]) -> None:
-    """A thousand readings are kept in what ten take."""
+    """Two hundred readings are kept in what ten take."""
     watch = machine("rk3588").watch
     sizes = []
-    for readings in (10, 990):
+    for readings in (10, 190):
         for _ in range(readings):
             watch.read()
         sizes.append(len(pickle.dumps(watch)))
@@ -259,7 +259,7 @@ def test_memory_does_not_grow_with_readings(machine: Callable[[str], _Machine]) 
 
 
 def test_the_sources_of_a_machine(machine: Callable[[str], _Machine]) -> None:
-    """Each says whether it can be read; NPU load is asked for only where there is an NPU."""
+    """Whether each can be read; NPU load is tried only where there is an NPU."""
     readable = {name: [source.readable for source in machine_sources(machine(name).root)] for name in _BOARDS}
     assert readable == {
         "rk3588": [True, True, True, True, True],
