@@ -618,7 +618,7 @@ _NO_LIBRARY = """
 from runtimes.rknn import library
 library._FOLDERS = ()
 from runtimes.base import AdapterError
-from runtimes.rknn import open_runtime
+from runtimes.rknn.adapter import open_runtime
 try:
     open_runtime()
 except AdapterError as error:
@@ -640,10 +640,7 @@ import json, sys
 from runtimes.base import AdapterError
 from runtimes.rknn.binding import Binding
 binding = Binding(sys.argv[1])
-content = b"9000 5000 1 "
-import ctypes
-buffer = ctypes.create_string_buffer(content)
-context = binding.init(ctypes.addressof(buffer), len(content), 0, None)
+context = binding.init(bytearray(b"9000 5000 1 "), 0, None)
 found = []
 for _ in range(2):
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from runtimes.base import AdapterError
 from runtimes.rknn import library
-from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library, usual_places
+from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library, usual_paths
 
 _MACHINES = {"armhf": 40, "aarch64": 183, "x86_64": 62}
 _VERSION = b"librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)"
@@ -121,14 +121,14 @@ def test_the_environment_comes_first(places: tuple[Path, Path], monkeypatch: pyt
     assert find_library() == str(places[0] / "librknnrt.so")
 
 
-def test_usual_places_are_searched_in_order(places: tuple[Path, Path]) -> None:
+def test_usual_paths_are_searched_in_order(places: tuple[Path, Path]) -> None:
     """Folder by folder, in each the full runtime before the mini one."""
     assert find_library() is None
     order = [folder / name for folder in reversed(places) for name in ("librknnmrt.so", "librknnrt.so")]
     for path in order:
         _write(path, _elf("armhf"))
         assert find_library() == str(path)
-    assert list(usual_places()) == list(map(str, reversed(order)))
+    assert list(usual_paths()) == list(map(str, reversed(order)))
 
 
 def test_only_a_library_that_can_be_loaded_is_found(places: tuple[Path, Path]) -> None:
@@ -157,4 +157,4 @@ def test_the_interpreter_decides_and_not_the_kernel(
 def test_the_places_of_boards() -> None:
     """Debian's and Buildroot's folders, and those of the camera images, are among them."""
     for place in ("/usr/lib/librknnrt.so", "/usr/lib/aarch64-linux-gnu/librknnrt.so", "/oem/usr/lib/librknnmrt.so"):
-        assert place in usual_places()
+        assert place in usual_paths()
