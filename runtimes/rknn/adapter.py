@@ -163,7 +163,7 @@ class Rknn(Runtime):
             self._binding.set_internal_mem(context.handle, memory)
 
     def _flags(self, memory: Memory) -> int:
-        """Return the flags of allocation; the mini runtime ignores 0x200 and overwrites other memory, and needs 0x10."""
+        """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory and so needs 0x10."""
         internal_outside = memory.internal is not None or "internal" in memory.outside
         if "weights" in memory.outside or (self._mini and internal_outside):
             return FLAG_MEM_ALLOC_OUTSIDE
