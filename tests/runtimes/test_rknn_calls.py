@@ -472,7 +472,7 @@ def test_frames_are_written_with_room_behind_rows(
         ),
     ],
 )
-def test_a_code_is_reported_with_call_and_name(full: Double, environment: dict[str, str], words: str) -> None:
+def test_a_code_is_reported_with_call_and_name(full: Double, environment: dict[str, Any], words: str) -> None:
     """And with the library's own lines, if it wrote any: the sentence has what to search for."""
     assert full.walk(_PLAIN, **environment).failure() == ("failed", "first_inference", 0, words)
 
@@ -511,7 +511,7 @@ def test_memory_that_is_not_given(full: Double, call: str) -> None:
 
 
 @pytest.mark.parametrize("environment", [{"DOUBLE_LEAVES": "1"}, {}])
-def test_a_failed_init(full: Double, environment: dict[str, str]) -> None:
+def test_a_failed_init(full: Double, environment: dict[str, Any]) -> None:
     """What it leaves behind is destroyed; where it leaves nothing, nothing is."""
     walked = full.walk(_PLAIN, DOUBLE_FAIL="rknn_init=-6", **environment)
     assert walked.failure()[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID)"

@@ -33,7 +33,7 @@ def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple
     library.free.argtypes = [ctypes.c_void_p]
 
     def in_use() -> int:
-        heap.look()
+        heap.read()
         found = heap.take_lowest()
         assert found is not None
         return found
@@ -50,11 +50,11 @@ def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple
 def test_the_lowest_of_several_looks_is_kept(heap: Heap) -> None:
     """And forgotten when it was taken."""
     held = bytearray(8 * _MIB)
-    heap.look()
+    heap.read()
     high = heap.take_lowest()
-    heap.look()
+    heap.read()
     del held
-    heap.look()
+    heap.read()
     low = heap.take_lowest()
     assert high is not None
     assert low is not None
@@ -66,5 +66,5 @@ def test_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without such a call nothing is said."""
     monkeypatch.setattr(heap_module, "_mallinfo", lambda: None)
     heap = Heap()
-    heap.look()
+    heap.read()
     assert heap.take_lowest() is None
