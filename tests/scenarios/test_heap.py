@@ -34,9 +34,9 @@ def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple
 
     def in_use() -> int:
         heap.read()
-        found = heap.take_lowest()
-        assert found is not None
-        return found
+        size_bytes = heap.take_lowest()
+        assert size_bytes is not None
+        return size_bytes
 
     before = in_use()
     addresses = [library.malloc(size) for _ in range(count)]
@@ -47,7 +47,7 @@ def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple
     assert abs(in_use() - before) < size * count / 10
 
 
-def test_the_lowest_of_several_looks_is_kept(heap: Heap) -> None:
+def test_the_lowest_of_several_readings_is_kept(heap: Heap) -> None:
     """And forgotten when it was taken."""
     held = bytearray(8 * _MIB)
     heap.read()
@@ -63,7 +63,7 @@ def test_the_lowest_of_several_looks_is_kept(heap: Heap) -> None:
 
 
 def test_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without such a call nothing is said."""
+    """Without such a call there is no reading."""
     monkeypatch.setattr(heap_module, "_mallinfo", lambda: None)
     heap = Heap()
     heap.read()
