@@ -53,7 +53,8 @@ def test_the_queue_is_bounded_for_each_stream() -> None:
     for _ in range(3):
         pool.done(inbox)
     assert _numbers(inbox) == [0, 1, 3]
-    assert pool.offer(_frame(5, 0))
+    # To the context, which is free, and to the queue, which has room again.
+    assert [pool.offer(_frame(number)) for number in (5, 6, 7)] == [True, True, False]
 
 
 def test_draining_waits_for_the_last_frame() -> None:
@@ -95,14 +96,17 @@ def test_a_frame_that_is_not_to_be_dropped_waits_for_room() -> None:
 
 
 @pytest.mark.parametrize("busy", [True, False])
-def test_after_a_failure_nobody_waits(busy: bool) -> None:
+def test_after_a_failure_no_thread_waits(busy: bool) -> None:
     """Draining does not wait for the context that failed, and the others end, also one that was at work."""
     pool = Pool(queue=5)
     failed, other = pool.add(), pool.add()
     for number in range(2 if busy else 1):
         assert pool.offer(_frame(number))
     pool.fail()
-    pool.drain()
+    drained = threading.Thread(target=pool.drain, daemon=True)
+    drained.start()
+    drained.join(TIME_LIMIT_S)
+    assert not drained.is_alive()
     assert not pool.offer(_frame(9))
     assert not pool.offer(_frame(9), waits=True)
     if busy:
