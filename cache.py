@@ -1,4 +1,4 @@
-"""The user's cache: files that can be made again, each whole or not at all, and the processes that make them.
+"""The user's cache: files that can be made again, written whole or not at all, and the processes that make them.
 
 Standard library only: the harness asks for such files, and a harness that imported numpy, onnx or PyAV would map
 libraries that the measured process maps too, which lowers the PSS of that process.
@@ -34,7 +34,7 @@ UNFINISHED = ".unfinished"
 
 
 class CacheError(Exception):
-    """A file cannot be made or written; the sentence says why, and what to do next."""
+    """A file cannot be made or written; the message has the reason and what to do next."""
 
 
 def cache_root() -> Path:
@@ -42,13 +42,13 @@ def cache_root() -> Path:
 
     It may not exist yet. A relative $XDG_CACHE_HOME is ignored, as the XDG base directory specification asks.
     """
-    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "reusebench"
+    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (folder if folder.is_absolute() else Path.home() / ".cache") / "reusebench"
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Lend a temporary path to write to, in the same folder; at the end it replaces path in one step.
+    """Yield a temporary path to write to, in the same folder; at the end it replaces path in one step.
 
     Nobody ever sees half a file, not even after a power cut; if the writing fails, path stays as it was.
     Every OSError inside becomes a CacheError.
@@ -75,7 +75,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of the folder that path is in; the kernel lets go of it when the process ends, however it ends."""
+    """Hold the lock of the folder that path is in; the kernel releases it when the process ends, however it ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = (path.parent / ".lock").open("w")
@@ -87,12 +87,12 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def run_in_another_process(module: str, *arguments: str) -> None:
-    """Run a module of the project with this Python; raise CacheError with its last words if it fails."""
+    """Run a module of the project with this Python; raise CacheError with the last line of its errors if it fails."""
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     if done.returncode:
-        last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
-        raise CacheError(f"`{' '.join(command)}` failed ({end_of(done.returncode)}): {last_words}")
+        last_line = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+        raise CacheError(f"`{' '.join(command)}` failed ({end_of(done.returncode)}): {last_line}")
 
 
 def end_of(return_code: int) -> str:

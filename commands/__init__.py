@@ -23,7 +23,7 @@ from reports.errors import ReportError
 from runtimes.base import AdapterError
 from storage.errors import StorageError
 from targets.errors import TargetError
-from video.errors import VideoError
+from video import VideoError
 
 __all__ = ["COMMANDS", "main"]
 

@@ -1,7 +1,7 @@
-"""What is stored about an event is a code with values; the words for it, in each language, are in `LANGUAGE.json`.
+"""Events are stored as a code with values; their texts, in each language, are in `LANGUAGE.json`.
 
-Messages are made in the measured process too: standard library only, Python 3.8, and no file is read before words are
-asked for.
+Messages are made in the measured process too: standard library only, Python 3.8, and no file is read before a message
+is put into words.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ ENGLISH = "en"
 #: English first; the keys of each language's file are the codes of all messages.
 LANGUAGES = (ENGLISH, "zh-CN")
 
-#: What a text has a field for.
+#: Of one field of a text.
 Value = Union["Message", str, int, float]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 #: {name}, as re.escape leaves it.
 _ESCAPED_FIELD = re.compile(r"\\\{(\w+)\\\}")
-#: Codes whose words come from elsewhere: no sentence is recognised by them.
+#: Codes whose words come from a library or another version: no sentence is recognised by them.
 _VERBATIM = ("exception", "text")
 
 
@@ -42,7 +42,7 @@ class Message:
 
 
 def words(message: Message, language: str = ENGLISH) -> str:
-    """Return the message in a language of LANGUAGES; its code and values where it is of another version."""
+    """Return the message in a language of LANGUAGES; its code and values if it is of another version."""
     values: Dict[str, Value] = {}
     for name, value in message.values.items():
         values[name] = words(value, language) if isinstance(value, Message) else value
@@ -54,7 +54,7 @@ def words(message: Message, language: str = ENGLISH) -> str:
 
 
 def read_sentence(sentence: str) -> Message:
-    """Return the message of an English sentence, as version 0.1.0 stored them; `text` where it is none of ours."""
+    """Return the message of an English sentence, as version 0.1.0 stored them; one of code `text` for any other."""
     for pattern, code in _patterns():
         match = pattern.fullmatch(sentence)
         if match:

@@ -21,18 +21,18 @@ __all__ = ["RUNTIMES", "RuntimeEntry", "UnknownRuntime", "available", "find_runt
 
 @dataclass(frozen=True)
 class RuntimeEntry:
-    """Where a runtime's adapter is and what it stands on."""
+    """A runtime: its adapter, and what is known without importing it."""
 
     name: str
     #: Module of this package that defines `open_runtime() -> Runtime`.
     adapter: str
-    #: The Python module that it stands on; None: Rockchip's library, which is no Python's own.
+    #: The Python module that it needs; None: Rockchip's library, which is no Python module.
     module: Optional[str]
     #: What to do when it is missing.
     install: str
-    #: What infers: "cpu" or "npu".
+    #: That infers: "cpu" or "npu".
     device: str
-    #: How the names of its model files end.
+    #: Of the names of its model files.
     suffix: str
     #: Whether models are prepared, in a process of their own, before their weights can be shared or given.
     prepares: bool = False
@@ -41,7 +41,7 @@ class RuntimeEntry:
 RUNTIMES: Tuple[RuntimeEntry, ...] = (
     RuntimeEntry(
         "onnxruntime",
-        "runtimes.onnxruntime",
+        "runtimes.onnxruntime.adapter",
         "onnxruntime",
         "pip install onnxruntime",
         device="cpu",
@@ -50,7 +50,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
     ),
     RuntimeEntry(
         "megengine_lite",
-        "runtimes.megengine_lite",
+        "runtimes.megengine_lite.adapter",
         "megenginelite",
         "make bench-megengine, or reusebench models install megengine (it needs a Python 3.8 to 3.10)",
         device="cpu",
@@ -58,7 +58,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
     ),
     RuntimeEntry(
         "rknn",
-        "runtimes.rknn",
+        "runtimes.rknn.adapter",
         None,
         "give Rockchip's library with --rknn-library FILE (docs/rknn.md)",
         device="npu",

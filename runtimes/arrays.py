@@ -29,7 +29,7 @@ def noise(shape: Sequence[int], dtype: Any) -> Any:
 
 
 def as_buffer(output: Any) -> memoryview:
-    """Return the bytes of an output without a copy; of one that is no array of numbers, those of its words."""
+    """Return the bytes of an output without a copy; of one that is no array of numbers, those of its repr."""
     if isinstance(output, np.ndarray) and output.dtype != object:
         return np.ascontiguousarray(output).data
     return memoryview(repr(output).encode())
@@ -39,24 +39,18 @@ def image_in(inputs: Iterable[Any]) -> ImageInput:
     """Return the first of these arrays that is a picture, or its first picture; raise NotSupported if none is."""
     shapes = []
     for array in inputs:
-        layout = _layout(array.shape)
-        if layout:
-            return _image(array[0], layout)
+        if array.ndim == 4 and (array.shape[1] in _CHANNELS or array.shape[3] in _CHANNELS):
+            break
         shapes.append("x".join(map(str, array.shape)))
-    raise NotSupported("no_picture_input", shapes=", ".join(shapes))
-
-
-def _layout(shape: Sequence[int]) -> str:
-    """Return "nchw" or "nhwc", or nothing where it is no picture."""
-    if len(shape) != 4:
-        return ""
-    return "nchw" if shape[1] in _CHANNELS else "nhwc" if shape[3] in _CHANNELS else ""
-
-
-def _image(picture: Any, layout: str) -> ImageInput:
-    planes = layout == "nchw"
-    channels, height, width = picture.shape if planes else (picture.shape[2], *picture.shape[:2])
-    pitch = width * picture.itemsize * (1 if planes else channels)
+    else:
+        raise NotSupported("no_picture_input", shapes=", ".join(shapes))
+    picture = array[0]
+    if array.shape[1] in _CHANNELS:
+        layout, (channels, height, width) = "nchw", picture.shape
+        pitch = width * picture.itemsize
+    else:
+        layout, (height, width, channels) = "nhwc", picture.shape
+        pitch = width * channels * picture.itemsize
     return ImageInput(picture.data.cast("B"), width, height, channels, layout, picture.dtype.name, pitch)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -46,9 +47,9 @@ class Memory:
     internal: Optional[int] = None
     #: What the application allocates for this context: "weights", "internal".
     outside: Tuple[str, ...] = ()
-    #: Who gives that memory: "create_mem", "dma_heap", "physical", "mmz".
+    #: That gives this memory: "create_mem", "dma_heap", "physical", "mmz".
     allocator: str = "create_mem"
-    #: Which tensors are used where they are in place of being copied: "input", "output".
+    #: The tensors that are used in place and not copied: "input", "output".
     zero_copy: Tuple[str, ...] = ()
     #: Whether input and output stay in the memory of the device that infers.
     device_io: bool = False
@@ -59,12 +60,12 @@ class Memory:
 
 
 class Allocation(NamedTuple):
-    """Memory that the adapter allocated in the application's place, for the account."""
+    """Memory that the adapter allocated for the application, for the account."""
 
     #: "weights", "internal", "input" or "output".
     kind: str
     asked_bytes: int
-    #: Of the buffer behind it, by which other sources know it; 0 where it has none.
+    #: Of the buffer behind it, which other sources name too; 0 where it has none.
     inode: int
 
 
@@ -89,7 +90,7 @@ class ImageInput(NamedTuple):
     layout: str
     #: As numpy calls it: "float32", "uint8".
     type: str
-    #: From one row to the next, of a plane or of the picture; larger than a row where the device wants it so.
+    #: From one row to the next, of a plane or of the picture; larger than a row where the device needs it so.
     pitch_bytes: int
 
 
@@ -98,11 +99,18 @@ class Context(ABC):
 
     @abstractmethod
     def infer(self) -> None:
-        """Run one inference; the clock of the measurement stands around this call."""
+        """Run one inference; the measurement times this call."""
 
     @abstractmethod
     def outputs(self) -> Sequence[memoryview]:
         """Return each output of the last inference, in the model's order, C-contiguous and without a copy."""
+
+    def checksum(self) -> int:
+        """Return the CRC-32 of all outputs, which zlib gives without OpenSSL in the measured process."""
+        value = 0
+        for output in self.outputs():
+            value = zlib.crc32(output, value)
+        return value
 
     @abstractmethod
     def destroy(self) -> None:
@@ -116,7 +124,7 @@ class Context(ABC):
         """
 
     def image_input(self) -> ImageInput:
-        """Return the memory of the first input that is a picture; what is written there the next inference reads.
+        """Return the memory of the first input that is a picture, from which the next inference reads.
 
         To be called after the first inference, since some runtimes make their tensors no sooner. Valid until destroy().
         """
@@ -127,7 +135,7 @@ class Context(ABC):
         return {}
 
     def allocations(self) -> List[Allocation]:
-        """Return what the adapter has allocated for this context in the application's place."""
+        """Return what the adapter has allocated for this context as the application would."""
         return []
 
 
@@ -142,8 +150,8 @@ class Runtime(ABC):
     def prepare(self, model: str, digest: str, folder: str) -> Optional[str]:
         """Make what sharing or giving weights needs of a model beforehand, in a process of its own; return its path.
 
-        It goes into the folder, which nobody else uses; the digest tells the models in it apart. None when the
-        runtime needs nothing.
+        It goes into the folder, which nobody else uses, under the model's digest. None when the runtime needs
+        nothing.
         """
         return None
 
@@ -158,7 +166,7 @@ class Runtime(ABC):
     def share_weights(self, model: str, source: Context, memory: Memory) -> Context:
         """Return a context of the model, another resolution of that of source, over the weights of source.
 
-        `model` is the prepared file, or the one without weights, where there is such a one.
+        `model` is the prepared file, or the one without weights, if there is one.
         """
         raise NotSupported("no_shared_weights", runtime=type(self).__name__)
 

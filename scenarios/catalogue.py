@@ -1,8 +1,9 @@
-"""The list of scenarios: each a pure function from Parameters to a Plan."""
+"""The list of scenarios, which are pure functions from Parameters to a Plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from scenarios.plan import (
@@ -53,17 +54,12 @@ MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K)
 
 
 class TooFewModels(InvalidPlan):
-    """The scenario is about so many models of its set, and the set has no more than these."""
-
-    def __init__(self, wanted: int, given: int) -> None:
-        super().__init__(
-            f"it is about the first {wanted} resolutions and there are {given}: the scenario of all of them has these"
-        )
+    """The scenario is about so many models of its set, and the set has no more."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What the user chose; every scenario makes its plan from these alone."""
+    """The user's options; every scenario makes its plan from these alone."""
 
     runtime: str
     #: Of the scenario's set. Models of streams are used in turn when there are fewer than streams.
@@ -106,29 +102,48 @@ class Scenario:
     has_streams: bool = False
 
 
-def _no_reuse(parameters: Parameters) -> Layout:
-    """Each stream has its own model; every context is loaded."""
-    return _one_model_per_stream(parameters, reuse=LOAD)
+def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> List[Context]:
+    """Return contexts of one model, one for each entry of streams: the first is loaded, the others reuse it."""
+    contexts = [Context(streams[0], model)]
+    for stream in streams[1:]:
+        contexts.append(Context(stream, model, reuse, None if reuse == LOAD else first))
+    return contexts
 
 
-def _partial_dup(parameters: Parameters) -> Layout:
-    """Each stream has its own model; its contexts 2..C duplicate its first."""
-    return _one_model_per_stream(parameters, reuse=DUP)
+def _one_model_per_stream(parameters: Parameters, reuse: str) -> Layout:
+    """Each stream has its own model; the first of its contexts is loaded, the others reuse it."""
+    of_streams = [parameters.models[stream % len(parameters.models)] for stream in range(parameters.streams)]
+    models = tuple(dict.fromkeys(of_streams))
+    contexts: List[Context] = []
+    for stream, model in enumerate(of_streams):
+        contexts += _group(len(contexts), [stream] * parameters.contexts, models.index(model), reuse)
+    return Layout(models, tuple(contexts))
 
 
-def _no_reuse_one_model(parameters: Parameters) -> Layout:
-    """One model serves all streams; every context is loaded."""
-    return _one_model(parameters, reuse=LOAD)
+def _one_model(parameters: Parameters, reuse: str) -> Layout:
+    """One model serves all streams; the very first context is loaded, the others reuse it."""
+    streams = [stream for stream in range(parameters.streams) for _ in range(parameters.contexts)]
+    return Layout(parameters.models[:1], tuple(_group(0, streams, 0, reuse)))
 
 
-def _full_dup(parameters: Parameters) -> Layout:
-    """One model serves all streams; every context duplicates the first."""
-    return _one_model(parameters, reuse=DUP)
+def _all_with(layout: Layout, **changes: Any) -> Layout:
+    return replace(layout, contexts=tuple(replace(context, **changes) for context in layout.contexts))
 
 
-def _shared_context(parameters: Parameters) -> Layout:
-    """One context serves all streams from as many threads as there would be contexts."""
-    return _one_model(parameters, reuse=SHARED_CONTEXT)
+def _internal_per_core(layout: Layout, cores: int) -> Layout:
+    """Bind the contexts to the cores in turn; those of one core share one internal memory."""
+    bound = []
+    for index, context in enumerate(layout.contexts):
+        bound.append(replace(context, core=index % cores, internal=index % cores))
+    return replace(layout, contexts=tuple(bound))
+
+
+_no_reuse = partial(_one_model_per_stream, reuse=LOAD)
+_partial_dup = partial(_one_model_per_stream, reuse=DUP)
+_no_reuse_one_model = partial(_one_model, reuse=LOAD)
+_full_dup = partial(_one_model, reuse=DUP)
+#: One context serves all streams from as many threads as there would be contexts.
+_shared_context = partial(_one_model, reuse=SHARED_CONTEXT)
 
 
 def _full_dup_internal_reuse(parameters: Parameters) -> Layout:
@@ -157,11 +172,13 @@ def _resolutions(count: Optional[int] = None) -> _LayOut:
     """Each of the first `count` resolutions of the network, or of all, has one context with weights of its own."""
 
     def lay_out(parameters: Parameters) -> Layout:
-        models = parameters.models[:count]
-        if count is not None and len(parameters.models) <= count:
-            raise TooFewModels(count, len(parameters.models))
-        contexts = [Context(stream=0, model=index) for index in range(len(models))]
-        return Layout(models, tuple(contexts))
+        models, given = parameters.models[:count], len(parameters.models)
+        if count is not None and given <= count:
+            raise TooFewModels(
+                f"it is about the first {count} resolutions and there are {given}: "
+                "the scenario of all of them has these"
+            )
+        return Layout(models, tuple(Context(stream=0, model=index) for index in range(len(models))))
 
     return lay_out
 
@@ -310,7 +327,7 @@ QUESTIONS: Dict[str, Tuple[str, ...]] = {
     "lean": ("plain",),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
 }
-#: What stored scenarios answer that this version does not know.
+#: Of stored scenarios that this version does not know.
 OTHER_QUESTION = "other"
 
 
@@ -338,59 +355,21 @@ def find_scenario(name: str) -> Scenario:
 def build_plans(name: str, parameters: Parameters) -> List[Plan]:
     """Return the plans of the named scenario: the first that the runtime has all mechanisms for is measured.
 
-    Raises TooFewModels where the scenario has nothing to say of these models.
+    Raises TooFewModels where the scenario has no further models than another one.
     """
     scenario = find_scenario(name)
-    return [_plan(scenario, lay_out(parameters), parameters) for lay_out in scenario.lay_outs]
-
-
-def _plan(scenario: Scenario, layout: Layout, parameters: Parameters) -> Plan:
-    return Plan(
-        scenario=scenario.name,
-        baseline=scenario.baseline,
-        runtime=parameters.runtime,
-        models=layout.models,
-        contexts=layout.contexts,
-        cores=parameters.cores,
-        rounds=parameters.rounds,
-        schedule=parameters.schedule if scenario.has_streams else None,
-    )
-
-
-def _one_model_per_stream(parameters: Parameters, reuse: str) -> Layout:
-    in_turn = [parameters.models[stream % len(parameters.models)] for stream in range(parameters.streams)]
-    models = _distinct(in_turn)
-    position: Dict[Model, int] = {model: index for index, model in enumerate(models)}
-    contexts: List[Context] = []
-    for stream, model in enumerate(in_turn):
-        contexts += _group(len(contexts), [stream] * parameters.contexts, position[model], reuse)
-    return Layout(models, tuple(contexts))
-
-
-def _one_model(parameters: Parameters, reuse: str) -> Layout:
-    streams = [stream for stream in range(parameters.streams) for _ in range(parameters.contexts)]
-    return Layout(parameters.models[:1], tuple(_group(0, streams, 0, reuse)))
-
-
-def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> List[Context]:
-    """Return contexts of one model, one for each entry of streams: the first is loaded, the others reuse it."""
-    contexts = [Context(streams[0], model)]
-    for stream in streams[1:]:
-        source = None if reuse == LOAD else first
-        contexts.append(Context(stream, model, reuse, source))
-    return contexts
-
-
-def _internal_per_core(layout: Layout, cores: int) -> Layout:
-    """Bind the contexts to the cores in turn; those of one core share one internal memory."""
-    numbers = [index % cores for index in range(len(layout.contexts))]
-    bound = [replace(context, core=core, internal=core) for context, core in zip(layout.contexts, numbers)]
-    return replace(layout, contexts=tuple(bound))
-
-
-def _all_with(layout: Layout, **changes: Any) -> Layout:
-    return replace(layout, contexts=tuple(replace(context, **changes) for context in layout.contexts))
-
-
-def _distinct(models: Sequence[Model]) -> Tuple[Model, ...]:
-    return tuple(dict.fromkeys(models))
+    plans = []
+    for lay_out in scenario.lay_outs:
+        layout = lay_out(parameters)
+        plan = Plan(
+            scenario=scenario.name,
+            baseline=scenario.baseline,
+            runtime=parameters.runtime,
+            models=layout.models,
+            contexts=layout.contexts,
+            cores=parameters.cores,
+            rounds=parameters.rounds,
+            schedule=parameters.schedule if scenario.has_streams else None,
+        )
+        plans.append(plan)
+    return plans

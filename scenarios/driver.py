@@ -2,8 +2,8 @@
 
 Run as `python -m scenarios.driver`. It reads one JSON line from standard input, the command, and writes
 one JSON line per barrier to standard output. At a barrier nothing runs: it waits until the harness has
-read what it wants and writes `go`. Instead of `go` the harness may write `trim`: the process hands its free heap back
-to the kernel (malloc_trim) and stops at one more barrier, so that this state can be read too. While streams run it
+read the memory and writes `go`. Instead of `go` the harness may write `trim`: the process returns its free heap to
+the kernel (malloc_trim) and stops at one more barrier, so that this state can be read too. While streams run it
 writes a line `frames` every second, and the harness may write `stop` to end them.
 
 What is imported here is weighed with the runtime: standard library only, and little of it. Python 3.8.
@@ -23,7 +23,6 @@ from typing import Any, Callable, Dict, List, Optional, TextIO
 from messages import Message, Value
 from runtimes import open_runtime
 from runtimes.base import AdapterError, Context, Memory, NotSupported, Runtime
-from scenarios.outputs import checksum
 from scenarios.plan import DUP, SHARED_WEIGHTS, Plan, Step
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
@@ -54,7 +53,7 @@ class Channel:
         self._messages.flush()
 
     def barrier(self, step: Step, data: Dict[str, Any]) -> None:
-        """Say which step has ended and wait for `go`."""
+        """Write which step has ended and wait for `go`."""
         self.send("barrier", phase=step.phase, context=step.context, data=data)
         while True:
             command = self.command()
@@ -64,13 +63,13 @@ class Channel:
                 self.send("barrier", phase="trimmed", context=None, data={"trimmed": _trim_heap()})
 
     def stopped_within(self, seconds: float) -> bool:
-        """Wait so long, or until the harness writes `stop`; whether it did."""
+        """Wait so long, or until the harness writes `stop`; return whether it did."""
         readable, _, _ = select.select([self._commands], [], [], seconds)
         return bool(readable) and self.command() == "stop"
 
 
 class Walk:
-    """A plan being walked: each step returns what its barrier tells the harness."""
+    """A plan being walked: each step returns the data of its barrier."""
 
     def __init__(self, plan: Plan, runtime: Runtime, channel: Channel) -> None:
         self._plan = plan
@@ -91,7 +90,7 @@ class Walk:
         }
 
     def take(self, step: Step) -> Dict[str, Any]:
-        """Do one step."""
+        """Take one step."""
         do = self._steps[step.phase]
         return do() if step.context is None else do(step.context)
 
@@ -120,16 +119,17 @@ class Walk:
         return make(source, memory)
 
     def _share_internal(self, first: int) -> Dict[str, Any]:
-        members = next(each for each in self._plan.internal_memories().values() if each[0] == first)
-        self._runtime.share_internal([self._contexts[index] for index in members])
+        for members in self._plan.internal_memories().values():
+            if members[0] == first:
+                self._runtime.share_internal([self._contexts[index] for index in members])
         return {"allocations": _account(self._contexts[first])["allocations"]}
 
     def _first_inference(self, index: int) -> Dict[str, Any]:
         context, worker = self._contexts[index], self._workers[index]
         worker.start(lambda: _warm_up(context))
         latency_ns = worker.finish()
-        copies = context.copies()._asdict()
-        return {"latency_ns": latency_ns, "digest": _digest(context), "copies": copies, **_account(context)}
+        digest, copies = f"{context.checksum():08x}", context.copies()._asdict()
+        return {"latency_ns": latency_ns, "digest": digest, "copies": copies, **_account(context)}
 
     def _open_decoders(self) -> Dict[str, Any]:
         from scenarios.pipeline import open_decoders  # weighs nothing in plans without streams
@@ -147,18 +147,21 @@ class Walk:
         from scenarios.pipeline import Pipeline  # weighs nothing in plans without streams
 
         pipeline = Pipeline(self._plan, self._contexts, self._workers, self._decoders)
-        return pipeline.run(lambda told: self._channel.send("frames", **told), self._channel.stopped_within)
+        return pipeline.run(lambda progress: self._channel.send("frames", **progress), self._channel.stopped_within)
 
     def _rounds(self) -> Dict[str, Any]:
-        gates = _gates(self._plan)
-        tasks = [_rounds(context, gate, self._plan.rounds) for context, gate in zip(self._contexts, gates)]
+        any_core, of_core = Gate(self._plan.cores), [Gate(1) for _ in range(self._plan.cores)]
+        tasks = []
+        for context, spec in zip(self._contexts, self._plan.contexts):
+            gate = any_core if spec.core is None else of_core[spec.core]
+            tasks.append(_rounds(context, gate, self._plan.rounds))
         started = time.monotonic_ns()
         latencies = run_on_all(self._workers, tasks)
         elapsed_ns = time.monotonic_ns() - started
         return {
             "elapsed_ns": elapsed_ns,
-            "latencies_ns": [each.tolist() for each in latencies],
-            "digests": [_digest(context) for context in self._contexts],
+            "latencies_ns": [of_context.tolist() for of_context in latencies],
+            "digests": [f"{context.checksum():08x}" for context in self._contexts],
         }
 
     def _destroy_last(self, index: int) -> Dict[str, Any]:
@@ -169,54 +172,41 @@ class Walk:
 
 def main() -> int:
     """Serve one command from the harness and return the exit code."""
-    channel = _open_channel()
+    # The harness's pipe is kept apart from what a runtime prints: standard output becomes standard error.
+    messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    channel = Channel(sys.stdin, messages)
     command = json.loads(channel.command())
     step = Step("prepare" if command["command"] == "prepare" else "imported")
     try:
         runtime = open_runtime(command["runtime"])
         if command["command"] == "prepare":
-            channel.send("prepared", models=_prepare(runtime, command))
+            prepared: Dict[str, Optional[str]] = {}
+            for model in command["models"]:
+                digest = model["digest"]
+                prepared[digest] = runtime.prepare(model["path"], digest, command["folder"])
+            channel.send("prepared", models=prepared)
             return 0
         plan = Plan.from_json(command["plan"])
         walk = Walk(plan, runtime, channel)
         for step in plan.steps():
             channel.barrier(step, walk.take(step))
-    except Exception as error:  # every failure of the runtime is a result, and is told to the harness
+    except Exception as error:  # every failure of the runtime is a result
         message = asdict(_message(error))
         channel.send("failure", phase=step.phase, context=step.context, kind=_kind(error), message=message)
         return 1
     return 0
 
 
-def _open_channel() -> Channel:
-    """Keep the harness's pipes apart from what a runtime prints: its standard output becomes standard error."""
-    messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return Channel(sys.stdin, messages)
-
-
-def _prepare(runtime: Runtime, command: Dict[str, Any]) -> Dict[str, Optional[str]]:
-    """Return, by digest, what the runtime made of each model."""
-    folder = command["folder"]
-    return {each["digest"]: runtime.prepare(each["path"], each["digest"], folder) for each in command["models"]}
-
-
 def _memory(spec: ContextSpec, cores: int) -> Memory:
-    """Return what the runtime needs to know of the context; where there is one core there is none to choose."""
+    """Return the runtime's part of the context; on one core there is none to choose."""
     core = spec.core if cores > 1 else None
     return Memory(spec.internal, spec.outside, spec.allocator, spec.zero_copy, spec.device_io, spec.device, core)
 
 
 def _account(context: Context) -> Dict[str, Any]:
-    allocations = [each._asdict() for each in context.allocations()]
+    allocations = [allocation._asdict() for allocation in context.allocations()]
     return {"account": context.account(), "allocations": allocations}
-
-
-def _gates(plan: Plan) -> List[Gate]:
-    """Return the gate of each context: that of its core, or one for all cores where contexts are not bound to one."""
-    any_core = Gate(plan.cores)
-    of_core = [Gate(1) for _ in range(plan.cores)]
-    return [any_core if context.core is None else of_core[context.core] for context in plan.contexts]
 
 
 def _rounds(context: Context, gate: Gate, rounds: int) -> Callable[[], array[int]]:
@@ -249,12 +239,8 @@ def _timed(call: Callable[[], None]) -> int:
     return time.perf_counter_ns() - started
 
 
-def _digest(context: Context) -> str:
-    return f"{checksum(context):08x}"
-
-
 def _trim_heap() -> bool:
-    """Give free heap pages back to the kernel; False where the C library has no malloc_trim."""
+    """Return free heap pages to the kernel; False where the C library has no malloc_trim."""
     import ctypes  # only now: nothing is measured "as allocated" after a trim
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -267,14 +253,14 @@ def _trim_heap() -> bool:
 def _kind(error: Exception) -> str:
     if isinstance(error, NotSupported):
         return "not_supported"
-    words = str(error.args)  # str(error) of an adapter's would read the texts
+    words = str(error.args)  # str(error) of an AdapterError would read the texts
     if isinstance(error, MemoryError) or "bad_alloc" in words or "Failed to allocate memory" in words:
         return "out_of_memory"
     return "failed"
 
 
 def _message(error: Exception) -> Message:
-    """Return what the error says; of one that is not an adapter's its type and text."""
+    """Return the error's message; of one that is no AdapterError its type and text."""
     if isinstance(error, AdapterError):
         message = error.message
     else:

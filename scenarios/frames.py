@@ -1,4 +1,4 @@
-"""What the threads of a pipeline do with frames: when each is due, what became of it, and how long each stage took.
+"""The threads of a pipeline: when a frame is due, whether it was done, dropped or missed, and how long its stages took.
 
 Runs in the measured process: standard library only, Python 3.8.
 """
@@ -12,7 +12,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, ContextManager, Deque, Dict, Optional, Tuple
 
 from runtimes.base import Context
-from scenarios.outputs import checksum
 from scenarios.plan import Streams
 from scenarios.pool import Frame, Pool
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGES", "Checksums", "Clock", "ContextThread", "StreamThread", "Tally"]
 
-#: What a frame goes through, in order. A row of figures is its latency and then the time of each stage, in ns.
+#: Of a frame, in order. A row of figures is its latency and then the time of each stage, in ns.
 #: wait: from when it is due to when its stream begins with it; queue: from decoded to when a context begins with it.
 STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
 
@@ -33,9 +32,9 @@ STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
 _BEGIN_WITHIN_S = 1.0
 #: A stream that is later than this begins again with the newest frame, as a player of a camera's stream does.
 _MOST_BEHIND_NS = 1_000_000_000
-#: A thread that waits for a frame looks this often whether the run is to end.
-_LOOK_S = 0.1
-#: Outputs are compared of so many frames from the start of the clip: what is kept of them does not grow.
+#: How often a thread that waits for a frame checks whether the run is to end.
+_CHECK_S = 0.1
+#: Outputs of so many frames from the start of the clip are compared: what is kept of them does not grow.
 _COMPARED_FRAMES = 300
 
 
@@ -65,7 +64,7 @@ class Clock:
         return int((now_ns - self._begin_ns(stream)) / self._interval_ns)
 
     def _begin_ns(self, stream: int) -> int:
-        """Return when the stream's first frame is due: some intervals after the first stream's and a share."""
+        """Return when the stream's first frame is due: some intervals after the first stream's and a part of one."""
         late = int(stream * self._apart_ns / self._interval_ns) + stream / self._streams
         return self.start_ns + round(late * self._interval_ns)
 
@@ -79,7 +78,7 @@ class Clock:
 
 
 class Tally:
-    """What became of the frames of one stream that count."""
+    """The frames of one stream that count: those done, dropped and missed."""
 
     def __init__(self) -> None:
         self.dropped = 0
@@ -100,7 +99,7 @@ class Tally:
 
 
 class Checksums:
-    """Of the outputs of each frame of the clip, which must be the same whenever it comes again, on whatever context."""
+    """Of the outputs of each frame of the clip, which must be the same in every loop, on whatever context."""
 
     def __init__(self) -> None:
         self._first = array("q", [-1]) * _COMPARED_FRAMES
@@ -115,7 +114,7 @@ class Checksums:
             self.unequal += self._first[number] != value
 
     def known(self) -> Dict[int, int]:
-        """Return the checksum of each frame that came by."""
+        """Return the checksum of each frame that was seen."""
         return {number: value for number, value in enumerate(self._first) if value >= 0}
 
 
@@ -131,12 +130,12 @@ class StreamThread:
         clock: Clock,
         stop: threading.Event,
     ) -> None:
-        """Take no decoder where nothing is decoded, no pool where no context takes frames."""
+        """Take no decoder if nothing is decoded, and no pool if there is no context."""
         self._stream, self._decoder, self._pool = stream, decoder, pool
         self._tally, self._clock, self._stop = tally, clock, stop
 
     def run(self) -> None:
-        """Go on until the end of the schedule, or until it is to stop."""
+        """Run until the end of the schedule, or until it is to stop."""
         number = 0
         while True:
             due_ns = self._await(number)
@@ -151,31 +150,27 @@ class StreamThread:
 
     def _await(self, number: int) -> Optional[int]:
         """Wait until the frame is due and return when that is; None where the run ends before."""
-        due_ns = self._await_time(number) if self._clock.is_paced else time.monotonic_ns()
-        return None if due_ns >= self._clock.end_ns or self._stop.is_set() else due_ns
-
-    def _await_time(self, number: int) -> int:
-        due_ns = self._clock.due_ns(self._stream, number)
+        due_ns = self._clock.due_ns(self._stream, number) if self._clock.is_paced else time.monotonic_ns()
         while due_ns < self._clock.end_ns and not self._stop.is_set():
             left_s = (due_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
-                break
-            time.sleep(min(left_s, _LOOK_S))
-        return due_ns
+                return due_ns
+            time.sleep(min(left_s, _CHECK_S))
+        return None
 
     def _catch_up(self, number: int, now_ns: int) -> int:
         """Pass over the frames until the newest, and return its number."""
         newest = self._clock.newest(self._stream, now_ns)
-        missed = sum(self._clock.counts(self._clock.due_ns(self._stream, each)) for each in range(number, newest))
-        self._tally.missed += missed
+        for missed in range(number, newest):
+            self._tally.missed += self._clock.counts(self._clock.due_ns(self._stream, missed))
         if self._decoder:
             self._decoder.restart()
         return newest
 
     def _hand_over(self, due_ns: int, begun_ns: int) -> None:
         """Decode the next frame and give it to a context; this thread keeps nothing of it."""
-        place, image = self._decoder.next_frame() if self._decoder else (0, None)
-        frame = Frame(self._stream, place, due_ns, begun_ns, time.monotonic_ns(), image)
+        number, image = self._decoder.next_frame() if self._decoder else (0, None)
+        frame = Frame(self._stream, number, due_ns, begun_ns, time.monotonic_ns(), image)
         counts = self._clock.counts(due_ns)
         if self._pool is None:
             if counts:
@@ -195,13 +190,13 @@ class ContextThread:
         gate: ContextManager[None],
         checksums: Checksums,
     ) -> None:
-        """Take no letterbox where frames have no image; the gate stands around each inference."""
+        """Take no letterbox where frames have no image; each inference holds the gate."""
         self._context, self._letterbox, self._pool = context, letterbox, pool
         self._gate, self._checksums = gate, checksums
         self._inbox: SimpleQueue[Optional[Frame]] = pool.add()
 
     def run(self, tallies: Any, clock: Clock) -> None:
-        """Go on until no frame will come; `tallies` has one for each stream."""
+        """Run until no further frame will come; `tallies` has one for each stream."""
         while True:
             frame = self._inbox.get()
             if frame is None:
@@ -220,7 +215,7 @@ class ContextThread:
         with self._gate:
             self._context.infer()
         inferred_ns = time.monotonic_ns()
-        value = checksum(self._context)
+        value = self._context.checksum()
         read_ns = time.monotonic_ns()
         if self._letterbox:
             self._checksums.note(frame.number, value)

@@ -1,4 +1,4 @@
-"""How much of the C library's heap is in use: a leak shows here at once, and in RSS only where no hole takes it in.
+"""How much of the C library's heap is in use: a leak shows here at once, and in RSS only where no hole holds it.
 
 Runs in the measured process: standard library only, Python 3.8. ctypes is imported with it; numpy and Rockchip's
 adapter bring that along.
@@ -28,13 +28,13 @@ class _Mallinfo(ctypes.Structure):
 
 
 class Heap:
-    """The heap of this process, and the least that was in use of it since somebody asked."""
+    """The heap of this process, and the least that was in use of it since the last `take_lowest`."""
 
     def __init__(self) -> None:
         self._call = _mallinfo()
         self._lowest: Optional[int] = None
 
-    def look(self) -> None:
+    def read(self) -> None:
         """Take a reading: bytes that are allocated, in all arenas and in mappings of their own."""
         if self._call is not None:
             info = self._call()

@@ -26,13 +26,13 @@ __all__ = ["Pipeline", "open_decoders"]
 
 #: Decoded with each decoder before anything is measured: more than H.264 lets it hold for reference (16).
 _FIRST_FRAMES = 20
-#: How often the heap is looked at, and every how many looks the harness is told of what was done.
-_LOOK_NS = 100_000_000
-_LOOKS = 10
+#: How often the heap is read, and after how many readings the harness gets the frames that are done.
+_READING_NS = 100_000_000
+_READINGS = 10
 
-#: Takes what was done since it was told last.
-Tell = Callable[[Dict[str, Any]], None]
-#: Waits for so many seconds, or until the harness wants an end, which it then says.
+#: Sends the harness what was done since the last time.
+SendProgress = Callable[[Dict[str, Any]], None]
+#: Waits for so many seconds, or until the harness ends the run; returns whether it did.
 StoppedWithin = Callable[[float], bool]
 
 
@@ -65,18 +65,18 @@ class Pipeline:
         self._heap = Heap()
         self._stop = threading.Event()
 
-    def run(self, tell: Tell, stopped_within: StoppedWithin) -> Dict[str, Any]:
-        """Run for the schedule's duration, or until the harness wants an end; return the barrier's data."""
+    def run(self, send_progress: SendProgress, stopped_within: StoppedWithin) -> Dict[str, Any]:
+        """Run for the schedule's duration, or until the harness ends it; return the barrier's data."""
         clock = Clock(self._schedule)
         self._start_contexts(clock)
         streams = self._start_streams(clock)
-        end_ns = self._watch(clock, tell, stopped_within)
+        end_ns = self._wait(clock, send_progress, stopped_within)
         self._finish(streams)
-        tell(self._told(clock, end_ns))
+        send_progress(self._progress(clock, end_ns))
         return {
             "seconds": clock.measured_s(end_ns),
-            "frame_checksums": [each.known() for each in self._checksums],
-            "unequal_frames": [each.unequal for each in self._checksums],
+            "frame_checksums": [of_model.known() for of_model in self._checksums],
+            "unequal_frames": [of_model.unequal for of_model in self._checksums],
         }
 
     def _start_contexts(self, clock: Clock) -> None:
@@ -84,7 +84,7 @@ class Pipeline:
             letterbox = _letterbox(context) if self._decoders else None
             pool = self._pools[spec.stream or 0]
             thread = ContextThread(context, letterbox, pool, gate, self._checksums[spec.model])
-            worker.start(self._failing_loudly(partial(thread.run, self._tallies, clock)))
+            worker.start(self._ending_all(partial(thread.run, self._tallies, clock)))
 
     def _start_streams(self, clock: Clock) -> List[Worker]:
         workers = [Worker(f"stream-{stream}") for stream in range(self._schedule.count)]
@@ -92,24 +92,24 @@ class Pipeline:
             decoder = self._decoders[stream] if self._decoders else None
             pool = self._pools[stream] if self._contexts else None
             thread = StreamThread(stream, decoder, pool, tally, clock, self._stop)
-            worker.start(self._failing_loudly(thread.run))
+            worker.start(self._ending_all(thread.run))
         return workers
 
-    def _watch(self, clock: Clock, tell: Tell, stopped_within: StoppedWithin) -> int:
-        """Look at the heap and tell what is done, until the end; return when that was."""
-        for look in count(1):
-            next_ns = min(clock.start_ns + look * _LOOK_NS, clock.end_ns)
+    def _wait(self, clock: Clock, send_progress: SendProgress, stopped_within: StoppedWithin) -> int:
+        """Read the heap and send what is done, until the end; return when that was."""
+        for number in count(1):
+            next_ns = min(clock.start_ns + number * _READING_NS, clock.end_ns)
             if stopped_within(max(0.0, (next_ns - time.monotonic_ns()) / 1e9)) or self._stop.is_set():
                 break
             if next_ns == clock.end_ns:
                 return next_ns
-            self._heap.look()
-            if look % _LOOKS == 0:
-                tell(self._told(clock, time.monotonic_ns()))
+            self._heap.read()
+            if number % _READINGS == 0:
+                send_progress(self._progress(clock, time.monotonic_ns()))
         self._stop.set()
         return time.monotonic_ns()
 
-    def _told(self, clock: Clock, now_ns: int) -> Dict[str, Any]:
+    def _progress(self, clock: Clock, now_ns: int) -> Dict[str, Any]:
         return {
             "seconds": clock.measured_s(now_ns),
             "streams": [tally.take() for tally in self._tallies],
@@ -117,7 +117,7 @@ class Pipeline:
         }
 
     def _finish(self, streams: Sequence[Worker]) -> None:
-        """Let the last frames through; the exception of a stream or a context comes out here."""
+        """Let the last frames through; raises the exception of a stream or a context."""
         for worker in streams:
             worker.finish()
             worker.stop()
@@ -126,8 +126,8 @@ class Pipeline:
         for worker in self._workers:
             worker.finish()
 
-    def _failing_loudly(self, task: Callable[[], None]) -> Callable[[], None]:
-        """Return the task; if it fails, everybody else ends too, so that its exception is heard."""
+    def _ending_all(self, task: Callable[[], None]) -> Callable[[], None]:
+        """Return the task, which ends all other threads if it fails, so that `_finish` raises its exception."""
 
         def run() -> None:
             try:

@@ -1,4 +1,4 @@
-"""The Plan: plain data that says which contexts to make, who reuses what from whom, and how they run.
+"""The Plan: plain data of the contexts to make, what they reuse of each other, and how they run.
 
 A Plan crosses the process boundary as JSON, so this module runs in the harness and in the measured
 process: standard library only, Python 3.8.
@@ -45,12 +45,12 @@ SHARED_WEIGHTS = "shared_weights"
 
 _MECHANISMS = (LOAD, DUP, SHARED_CONTEXT, SHARED_WEIGHTS)
 
-#: What the application may allocate in place of the runtime (Context.outside).
+#: What the application may allocate instead of the runtime (Context.outside).
 WEIGHTS, INTERNAL = "weights", "internal"
-#: What may be used where it is in place of being copied (Context.zero_copy).
+#: What may be used in place and not copied (Context.zero_copy).
 INPUT, OUTPUT = "input", "output"
 
-#: Who gives the memory that the application allocates: the runtime's own call, a dma-heap's file descriptor, a
+#: The source of memory that the application allocates: the runtime's own call, a dma-heap's file descriptor, a
 #: physical address, Rockchip's media memory zone.
 CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ = "create_mem", "dma_heap", "physical", "mmz"
 ALLOCATORS = (CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ)
@@ -96,7 +96,7 @@ class Context:
     internal: Optional[int] = None
     #: What the application allocates for this context: WEIGHTS, INTERNAL.
     outside: Tuple[str, ...] = ()
-    #: Who gives the memory that the application allocates.
+    #: The source of memory that the application allocates.
     allocator: str = CREATE_MEM
     #: Which tensors are not copied: INPUT, OUTPUT.
     zero_copy: Tuple[str, ...] = ()
@@ -173,7 +173,7 @@ class Plan:
     cores: int
     #: Timed inferences of each context in the steady phase of a plan without a schedule.
     rounds: int
-    #: None: every context infers as often as `rounds` says.
+    #: None: every context infers `rounds` times.
     schedule: Optional[Streams] = None
 
     def __post_init__(self) -> None:

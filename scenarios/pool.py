@@ -16,19 +16,19 @@ class Frame:
     __slots__ = ("_image", "begun_ns", "decoded_ns", "due_ns", "number", "stream")
 
     def __init__(self, stream: int, number: int, due_ns: int, begun_ns: int, decoded_ns: int, image: Any) -> None:
-        """Take its place in the clip from 0, when its stream began with it, and what the decoder gave, if anything."""
+        """Take its number in the clip from 0, when its stream began with it, and the decoder's image, if any."""
         self.stream, self.number = stream, number
         self.due_ns, self.begun_ns, self.decoded_ns = due_ns, begun_ns, decoded_ns
         self._image = image
 
     def take_image(self) -> Any:
-        """Return what the decoder gave, which goes back to it when the caller lets go: 3 MiB of a 1080p frame."""
+        """Return the decoder's image, whose memory (3 MiB at 1080p) the decoder reuses once the caller drops it."""
         image, self._image = self._image, None
         return image
 
 
 class Pool:
-    """Hands each frame to the context that has been free for longest, so that they take frames in turn."""
+    """Gives each frame to the context that has been free for longest, so that they take frames in turn."""
 
     def __init__(self, queue: int) -> None:
         """Let at most so many frames of each stream wait for a context."""
@@ -41,34 +41,34 @@ class Pool:
         self._is_closed = False
 
     def add(self) -> SimpleQueue[Optional[Frame]]:
-        """Return the inbox of a further context, which is free; None in it means that no frame will come."""
+        """Return the inbox of a further context, which is free; None in it means that no further frame will come."""
         inbox: SimpleQueue[Optional[Frame]] = SimpleQueue()
         with self._changed:
             self._idle.append(inbox)
         return inbox
 
     def offer(self, frame: Frame, waits: bool = False) -> bool:
-        """Hand the frame over, or have it wait in the queue; False where it is dropped, as there is no room for it.
+        """Give the frame to a context, or queue it; False where it is dropped, as the queue is full.
 
-        With `waits` the caller waits for room in place of dropping the frame.
+        With `waits` the caller waits for a free context or an entry of the queue, and nothing is dropped.
         """
         with self._changed:
             if waits:
-                self._changed.wait_for(lambda: self._is_closed or self._idle or self._has_room(frame.stream))
+                self._changed.wait_for(lambda: self._is_closed or self._idle or self._fits(frame.stream))
             if self._is_closed:
                 return False
             if self._idle:
                 self._working += 1
                 self._idle.popleft().put(frame)
                 return True
-            if not self._has_room(frame.stream):
+            if not self._fits(frame.stream):
                 return False
             self._waiting.append(frame)
             self._waiting_of[frame.stream] = self._waiting_of.get(frame.stream, 0) + 1
             return True
 
     def done(self, inbox: SimpleQueue[Optional[Frame]]) -> None:
-        """Take it that the context is done with its frame: it gets the next one that waits, or is free."""
+        """Give the context, which is done with its frame, the next one that waits; without one it is free."""
         with self._changed:
             if self._is_closed:
                 inbox.put(None)
@@ -90,12 +90,12 @@ class Pool:
             self._changed.notify_all()
 
     def drain(self) -> None:
-        """Wait until every frame that was taken is done, and tell the free contexts that no other will come."""
+        """Wait until every frame that was taken is done, and put None into the inboxes."""
         with self._changed:
             self._changed.wait_for(lambda: not self._working)
             self._is_closed = True
             for inbox in self._idle:
                 inbox.put(None)
 
-    def _has_room(self, stream: int) -> bool:
+    def _fits(self, stream: int) -> bool:
         return self._waiting_of.get(stream, 0) < self._queue

@@ -11,14 +11,14 @@ __all__ = ["Gate", "Worker", "run_on_all"]
 
 
 class Gate:
-    """A semaphore that is fair: who waits longest enters first.
+    """A semaphore that is fair: the thread that waits longest enters first.
 
     threading.Semaphore lets a thread that leaves enter again before the ones that wait, so that the last
     contexts of a run would infer alone and throughput would be understated.
     """
 
-    def __init__(self, places: int) -> None:
-        self._free = places
+    def __init__(self, capacity: int) -> None:
+        self._free = capacity
         self._lock = threading.Lock()
         self._waiting: Deque[threading.Lock] = deque()
 
@@ -41,7 +41,7 @@ class Gate:
 
 
 class Worker:
-    """A thread that runs one task at a time; the task's exception comes out of `finish`."""
+    """A thread that runs one task at a time; `finish` raises the task's exception."""
 
     def __init__(self, name: str) -> None:
         self._tasks: SimpleQueue[Optional[Callable[[], Any]]] = SimpleQueue()
@@ -50,7 +50,7 @@ class Worker:
         self._thread.start()
 
     def start(self, task: Callable[[], Any]) -> None:
-        """Hand the worker a task."""
+        """Give the worker a task."""
         self._tasks.put(task)
 
     def finish(self) -> Any:
@@ -73,7 +73,7 @@ class Worker:
             outcome: Tuple[Any, Optional[BaseException]]
             try:
                 outcome = (task(), None)
-            except BaseException as error:  # it belongs to whoever waits in finish()
+            except BaseException as error:  # it is raised by finish()
                 outcome = (None, error)
             # Nothing may keep the task's objects (a context to be destroyed) alive while the worker waits.
             task = None

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
 import pytest
 
-from cache import CacheError, cache_root, run_in_another_process, written_whole
+from cache import CacheError, cache_root, locked, run_in_another_process, written_whole
 
 
 def test_the_cache_root_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """$XDG_CACHE_HOME is used if it is absolute, and ~/.cache otherwise."""
-    assert cache_root() == tmp_path / "cache" / "reusebench"
     monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_root() == tmp_path / "reusebench"
     for unset in ("", "relative/folder"):
         monkeypatch.setenv("XDG_CACHE_HOME", unset)
         assert cache_root() == Path("/home/somebody/.cache/reusebench")
@@ -35,7 +37,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match=r"model\.onnx: No space left on device; choose a folder"):
         _write_half(path)
     assert path.read_bytes() == b"old"
-    assert [each.name for each in tmp_path.iterdir()] == ["model.onnx"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
@@ -47,9 +49,26 @@ def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_killed_build_is_reported_with_its_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that the kernel killed, as it does when memory runs out, names the signal."""
-    (tmp_path / "killed.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
+    """Another one cannot have the lock meanwhile, and can afterwards."""
+    path = tmp_path / "models" / ".lock"
+    with locked(tmp_path / "models" / "a.onnx"), path.open() as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with path.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        # As the kernel does when memory runs out.
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"\(killed by SIGKILL\): it printed nothing"),
+        ("import sys; sys.exit('first\\nlast')", r"\(exit code 1\): last$"),
+    ],
+)
+def test_a_failed_build_is_reported(code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its exit code or signal, and with the last line of its errors."""
+    (tmp_path / "failing.py").write_text(code)
     monkeypatch.setattr("cache._CHECKOUT", tmp_path)
-    with pytest.raises(CacheError, match=r"-m killed` failed \(killed by SIGKILL\): it printed nothing"):
-        run_in_another_process("killed")
+    with pytest.raises(CacheError, match=f"-m failing` failed {words}"):
+        run_in_another_process("failing")

@@ -70,7 +70,7 @@ _ONLY = {
     ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.frames", "scenarios.plan"},
     ("video", "runtimes"): {"runtimes.base"},
     ("scenarios", "video"): {"video.decoder", "video.letterbox"},
-    ("harness", "video"): {"video.probe", "video.clip", "video.errors"},
+    ("harness", "video"): {"video.VideoError", "video.clip", "video.describe"},
 }
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.

@@ -1,6 +1,6 @@
 """The default clip, made from code once and kept in the user's cache.
 
-Standard library only: the harness asks for it here, and it is made in a process of its own.
+Standard library only: the harness imports this, and the clip is made in a process of its own.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cache import UNFINISHED, CacheError, cache_root, locked, run_in_another_process
-from video.errors import VideoError
+from video import VideoError
 
 __all__ = ["Clip", "ensure_clip"]
 
 #: Part of the name: raise it when the content changes, so that everybody gets the new one. 1: the first.
 _REVISION = 1
-#: What 4:2:0 and H.264's levels take.
+#: Sides in pixels that 4:2:0 and H.264's levels allow.
 _SMALLEST, _LARGEST = 16, 4096
 _MOST_FPS, _MOST_SECONDS = 240, 600
 
@@ -46,12 +46,12 @@ class Clip:
 
     @property
     def frames(self) -> int:
-        """How many it has."""
+        """Number of frames."""
         return round(self.seconds * self.fps)
 
     @property
     def file_name(self) -> str:
-        """What it is called in the cache."""
+        """Name in the cache."""
         return f"clip-{self.width}x{self.height}-{self.fps}fps-{self.seconds:g}s-v{_REVISION}.mp4"
 
 
@@ -64,19 +64,15 @@ def ensure_clip(clip: Clip = Clip()) -> Path:
     try:
         if not path.exists():
             with locked(path):
-                # Whoever held the lock before may have made it.
+                # Another process may have made it while it held the lock.
                 if not path.exists():
-                    _make(clip, path)
+                    for leftover in path.parent.glob(f".*{UNFINISHED}"):
+                        leftover.unlink()
+                    form = ["--size", f"{clip.width}x{clip.height}", "--fps", str(clip.fps)]
+                    form += ["--seconds", str(clip.seconds), "--output", str(path)]
+                    run_in_another_process("commands", "models", "clip", *form)
     except CacheError as error:
         raise VideoError(
             f"the default video could not be made: {error}. Or give a video of your own with --video FILE"
         ) from None
     return path
-
-
-def _make(clip: Clip, path: Path) -> None:
-    for leftover in path.parent.glob(f".*{UNFINISHED}"):
-        leftover.unlink()
-    size = f"{clip.width}x{clip.height}"
-    form = ["--size", size, "--fps", str(clip.fps), "--seconds", str(clip.seconds)]
-    run_in_another_process("commands", "models", "clip", "--output", str(path), *form)

@@ -17,8 +17,8 @@ class Decoder:
     """One stream of frames, without an end: after the last frame of the clip comes its first. Not for two threads.
 
     It decodes in the thread that calls, as one context infers with one core: FFmpeg's own threads would take cores
-    that the plan does not know of, and each of them holds a further frame. A packet that is damaged is passed over, as
-    recordings of cameras have them; what it held is missing, and the next frame has the next index.
+    that the plan does not know of, and each of them holds a further frame. A damaged packet is passed over, as
+    recordings of cameras have them; its frames are missing, and the next frame has the next index.
     """
 
     def __init__(self, path: str) -> None:
@@ -44,14 +44,14 @@ class Decoder:
         return self._index, frame
 
     def restart(self) -> None:
-        """Go on with the first frame of the clip."""
+        """Continue with the first frame of the clip."""
         if self._index >= 0:
             self._to_start()
         self._frames = self._decoded()
         self._index = -1
 
     def close(self) -> None:
-        """Let go of the file and of the memory of the decoder; frames that were given stay valid."""
+        """Release the file and the memory of the decoder; frames that were returned stay valid."""
         self._frames = iter(())
         self._container.close()
 
@@ -59,7 +59,11 @@ class Decoder:
         """Yield the frames from here to the end of the clip, or to where its file is cut off."""
         try:
             for packet in self._container.demux(self._stream):
-                yield from _decode(packet)
+                try:
+                    frames = packet.decode()
+                except InvalidDataError:
+                    continue
+                yield from frames
         except (InvalidDataError, EOFError):
             return
         except FFmpegError as error:
@@ -82,10 +86,10 @@ class Decoder:
         gc.collect()
 
     def _checked_first(self, frame: Any) -> Any:
-        """Return the first frame of the clip: containers without an index may seek to another one and say nothing."""
+        """Return the first frame of the clip: containers without an index may silently seek to another one."""
         if self._first_pts is None:
             self._first_pts = frame.pts
-            # Without times nobody could tell where a seek went.
+            # Without times it cannot be known where a seek went.
             self._seeks = frame.pts is not None
         elif self._seeks and frame.pts != self._first_pts:
             self._seeks = False
@@ -100,7 +104,7 @@ class Decoder:
 def describe(path: str) -> Dict[str, Any]:
     """Return codec, width and height in pixels, fps, and the number of frames of a video of which a frame was decoded.
 
-    fps and frames are 0 where the file does not say.
+    fps and frames are 0 if they are not in the file.
     """
     decoder = Decoder(path)
     try:
@@ -144,10 +148,3 @@ def _video_stream(container: Any, path: str) -> Any:
 
 def _words(error: FFmpegError) -> str:
     return error.strerror or str(error)
-
-
-def _decode(packet: Any) -> Any:
-    try:
-        return packet.decode()
-    except InvalidDataError:
-        return ()

@@ -1,20 +1,48 @@
-"""What a video is, as the Python that will measure sees it: `python -m video.describe FILE` prints a line of JSON.
+"""What a video is, as the Python that will measure decodes it: `python -m video.describe FILE` prints a line of JSON.
 
-Runs in that Python, which may be 3.8, for video.probe.
+Standard library only, Python 3.8: the harness imports this, and runs it with the Python that measures.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from pathlib import Path
+from typing import Any, Dict
 
-from runtimes.base import AdapterError
+from video import VideoError
 
-__all__ = ["main"]
+__all__ = ["describe_with", "main"]
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+#: Opening a file reads its index and a few frames; a far disk may be slow.
+_TIME_LIMIT_S = 120
+
+
+def describe_with(interpreter: str, path: Path) -> Dict[str, Any]:
+    """Return codec, width and height in pixels, fps and frames (0: not in the file) of a video.
+
+    A frame of it was decoded with the PyAV of that interpreter. Raises VideoError.
+    """
+    command = [interpreter, "-m", "video.describe", str(path.absolute())]
+    try:
+        done = subprocess.run(
+            command, cwd=_CHECKOUT, capture_output=True, text=True, errors="replace", check=False, timeout=_TIME_LIMIT_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VideoError(f"{path} cannot be read with {interpreter}: {error}") from None
+    if done.returncode:
+        last_line = done.stderr.strip().rpartition("\n")[2]
+        raise VideoError(last_line or f"{interpreter} ended with {done.returncode} while it read {path}")
+    description: Dict[str, Any] = json.loads(done.stdout)
+    return description
 
 
 def main(path: str) -> int:
     """Print the description; return 0, or 2 after a sentence on standard error where it cannot be decoded here."""
+    from runtimes.base import AdapterError
+
     try:
         from video.decoder import describe
 

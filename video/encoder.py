@@ -11,8 +11,8 @@ import av
 from av.error import FFmpegError
 
 from cache import CacheError, written_whole
+from video import VideoError
 from video.clip import Clip
-from video.errors import VideoError
 
 __all__ = ["write_clip"]
 
@@ -99,7 +99,7 @@ class _Scene:
     """One plane of the pictures: a window that sways over a texture, and pieces of the texture that cross it."""
 
     def __init__(self, clip: Clip, scale: int, seed: int, levels: bytes) -> None:
-        """Take how many pixels of the picture a sample of the plane covers, each way, and what the values become."""
+        """Take how many pixels of the picture a sample of the plane covers, each way, and a table of its 256 levels."""
         self._width, self._height, self._scale = clip.width // scale, clip.height // scale, scale
         self._pitch = self._width + _MARGIN
         self._texture = _texture(self._pitch, self._height + _MARGIN, seed, levels)
@@ -123,7 +123,7 @@ class _Scene:
 
 
 def _there_and_back(position: int, most: int) -> int:
-    """Return where something is that moves on between 0 and most and turns at both."""
+    """Return the position, from 0 to most, of something that turns at both ends."""
     return most - abs(position % (2 * most) - most) if most else 0
 
 
@@ -152,7 +152,7 @@ def _noise(size: int, numbers: random.Random, bits: int) -> int:
 
 
 def _put(plane: Any, samples: bytes | bytearray, width: int) -> None:
-    """Write rows into a plane, which may have room behind each."""
+    """Write rows into a plane, which may have padding behind each."""
     behind = bytes(plane.line_size - width)
     rows = memoryview(samples)
     padded = (part for start in range(0, len(samples), width) for part in (rows[start : start + width], behind))

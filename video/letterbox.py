@@ -38,12 +38,12 @@ _TYPES = {
     "float32": _Type(4, struct.pack("=f", _GREY / 255), "gbrpf32le", "grayf32le"),
     "uint8": _Type(1, bytes((_GREY,)), "gbrp", "gray"),
 }
-#: PyAV scales with threads on all cores from 17 on, unless told otherwise; before, it has none.
+#: PyAV scales with threads on all cores by default from 17 on; before, it has none.
 _ONE_THREAD = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
 
 
-class _Place(NamedTuple):
-    """Where the picture is in the input, in pixels."""
+class _Area(NamedTuple):
+    """Of the picture in the input, in pixels."""
 
     left: int
     top: int
@@ -68,7 +68,7 @@ class Letterbox:
         #: Keeps what it works out for one size of frame.
         self._reformatter = VideoReformatter()
         self._source = (0, 0)
-        self._place = _Place(0, 0, 0, 0)
+        self._area = _Area(0, 0, 0, 0)
 
     def fill(self, frame: Any) -> None:
         """Write the frame (av.VideoFrame) into the input; borders are written only where frames change their size."""
@@ -76,17 +76,17 @@ class Letterbox:
             self._fit(frame.width, frame.height)
         picture = self._scaled(frame)
         if self._format == "rgb24":
-            self._put_rows(picture.planes[0], self._place.top, self._image.channels)
+            self._put_rows(picture.planes[0], self._area.top, self._image.channels)
         elif self._image.channels == 1:
-            self._put_rows(picture.planes[0], self._place.top, 1)
+            self._put_rows(picture.planes[0], self._area.top, 1)
         else:
             for channel, index in enumerate(_PLANES_OF_RGB):
                 self._put_plane(picture.planes[index], channel)
 
     def _fit(self, width: int, height: int) -> None:
-        """Place frames of this size, and paint all grey."""
+        """Compute the area of frames of this size, and paint all grey."""
         image = self._image
-        self._place = _place(width, height, image.width, image.height)
+        self._area = _centred(width, height, image.width, image.height)
         self._source = (width, height)
         rows, channels = (image.height * image.channels, 1) if self._in_planes else (image.height, image.channels)
         row = self._type.grey * (image.width * channels)
@@ -95,14 +95,14 @@ class Letterbox:
             image.memory[start : start + len(row)] = row
 
     def _scaled(self, frame: Any) -> Any:
-        """Return the picture in RGB, by the frame's own matrix: PyAV before 17 uses it where another one is asked for.
+        """Return the picture in RGB, by the frame's own matrix: PyAV before 17 uses it where another one is requested.
 
-        Of an RGB picture the matrix that is asked for says nothing.
+        For an RGB picture the requested matrix has no meaning.
         """
         return self._reformatter.reformat(
             frame,
-            self._place.width,
-            self._place.height,
+            self._area.width,
+            self._area.height,
             self._format,
             interpolation=_INTERPOLATION,
             dst_colorspace=Colorspace.ITU601,
@@ -111,15 +111,15 @@ class Letterbox:
 
     def _put_plane(self, plane: Any, channel: int) -> None:
         if self._in_planes:
-            self._put_rows(plane, channel * self._image.height + self._place.top, 1)
+            self._put_rows(plane, channel * self._image.height + self._area.top, 1)
         else:
             self._put_between(plane, channel)
 
     def _put_rows(self, plane: Any, first_row: int, channels: int) -> None:
         """Copy rows whose elements stand as they do in the plane, `channels` of them for each pixel."""
         pixel, memory, pitch = channels * self._type.size_bytes, self._image.memory, self._image.pitch_bytes
-        source, source_pitch, row = memoryview(plane), plane.line_size, self._place.width * pixel
-        start, height = first_row * pitch + self._place.left * pixel, self._place.height
+        source, source_pitch, row = memoryview(plane), plane.line_size, self._area.width * pixel
+        start, height = first_row * pitch + self._area.left * pixel, self._area.height
         if source_pitch == pitch == row:
             row, height = row * height, 1
         for number in range(height):
@@ -127,12 +127,12 @@ class Letterbox:
             memory[to : to + row] = source[of : of + row]
 
     def _put_between(self, plane: Any, channel: int) -> None:
-        """Copy floats to their places in pixels whose channels stand side by side."""
+        """Copy floats into pixels whose channels stand side by side."""
         source, source_pitch = memoryview(plane).cast("f"), plane.line_size // self._type.size_bytes
         target, pitch = self._image.memory.cast("f"), self._image.pitch_bytes // self._type.size_bytes
-        width, channels = self._place.width, self._image.channels
-        start = self._place.top * pitch + self._place.left * channels + channel
-        for number in range(self._place.height):
+        width, channels = self._area.width, self._image.channels
+        start = self._area.top * pitch + self._area.left * channels + channel
+        for number in range(self._area.height):
             to, of = start + number * pitch, number * source_pitch
             target[to : to + width * channels : channels] = source[of : of + width]
 
@@ -143,11 +143,11 @@ def _type_of(image: ImageInput) -> _Type:
     return _TYPES[image.type]
 
 
-def _place(width: int, height: int, target_width: int, target_height: int) -> _Place:
-    """Return where a picture of this size belongs: as large as fits, in the middle."""
+def _centred(width: int, height: int, target_width: int, target_height: int) -> _Area:
+    """Return the area for a picture of this size: as large as fits, in the middle."""
     scale = min(target_width / width, target_height / height)
     scaled_width, scaled_height = (
         min(most, max(1, round(size * scale))) for size, most in ((width, target_width), (height, target_height))
     )
     left, top = (target_width - scaled_width) // 2, (target_height - scaled_height) // 2
-    return _Place(left, top, scaled_width, scaled_height)
+    return _Area(left, top, scaled_width, scaled_height)

@@ -10,9 +10,9 @@ from pathlib import Path
 from harness.errors import NoModels, UserError
 from scenarios.plan import Video
 from targets.base import Target
+from video import VideoError
 from video.clip import ensure_clip
-from video.errors import VideoError
-from video.probe import describe_with
+from video.describe import describe_with
 
 __all__ = ["Videos"]
 

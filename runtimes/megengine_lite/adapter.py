@@ -2,44 +2,34 @@
 
 Each network infers in the thread that calls it (cpu inplace mode), with one core, as one context on an NPU core does.
 
-The rules of order that MegEngine Lite has, and that are kept here: runtime memory is shared before weights are loaded
-or shared, weights only with a network that was loaded itself, and whoever lends either outlives who borrows: a context
-holds the networks that it borrows from, so that contexts may be destroyed in any order.
+MegEngine Lite's rules of order are kept here: runtime memory is shared before weights are loaded or shared, weights
+only with a network that was loaded itself, and a lender of either outlives its borrowers: a context holds the networks
+that it borrows from, so that contexts may be destroyed in any order.
 """
 
 from __future__ import annotations
 
 import gc
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 from weakref import WeakValueDictionary
 
 import megenginelite as lite
 from megenginelite import LiteConfig, LiteDeviceType, LiteGlobal, LiteIO, LiteNetwork, LiteNetworkIO, LiteOptions
 
-from runtimes.base import (
-    AdapterError,
-    Allocation,
-    Context,
-    Copies,
-    ImageInput,
-    Memory,
-    NotSupported,
-    Runtime,
-)
+from runtimes.base import AdapterError, Allocation, Context, Copies, ImageInput, Memory, NotSupported, Runtime
 from runtimes.megengine_lite.tensors import Description, Inputs, Outputs, describe, open_inputs, open_outputs
 
-__all__ = ["MegEngineContext", "MegEngineLite"]
+__all__ = ["MegEngineContext", "MegEngineLite", "open_runtime"]
 
-#: What the loader says of a file of another kind, and of one that is cut short.
+#: In the loader's error for a file of another kind, and for one that is cut short.
 _NO_MODEL = ("invalid model format", "m_offset + size <= m_size")
 
 
-class _Interface:
+class _Interface(NamedTuple):
     """Inputs and outputs of one model."""
 
-    def __init__(self, inputs: Sequence[Tuple[str, Any]], outputs: Sequence[Tuple[str, Any]]) -> None:
-        self.inputs: List[Description] = [describe(name, layout) for name, layout in inputs]
-        self.outputs: List[Description] = [describe(name, layout) for name, layout in outputs]
+    inputs: List[Description]
+    outputs: List[Description]
 
 
 class MegEngineContext(Context):
@@ -73,7 +63,7 @@ class MegEngineContext(Context):
         return self._outputs.views() if self._outputs else []
 
     def image_input(self) -> ImageInput:
-        """Return the application's array, which every inference sends or reads."""
+        """Return the application's array, which every inference copies or reads in place."""
         assert self._inputs is not None
         return self._inputs.image_input()
 
@@ -85,8 +75,8 @@ class MegEngineContext(Context):
 
     def allocations(self) -> List[Allocation]:
         """Return the application's arrays that the network uses."""
-        tensors = [each for each in (self._inputs, self._outputs) if each is not None]
-        return [one for each in tensors for one in each.allocations()]
+        allocations = self._inputs.allocations() if self._inputs else []
+        return allocations + (self._outputs.allocations() if self._outputs else [])
 
     def destroy(self) -> None:
         """Drop the tensors, the network and what it borrowed; the network goes with its last holder.
@@ -111,8 +101,18 @@ class MegEngineLite(Runtime):
     def load(self, model: str, prepared: Optional[str], memory: Memory) -> MegEngineContext:
         """Return a network of the model file."""
         network, lenders = self._new_network(memory, _interface_in(model) if memory.device_io else None)
-        _load(network, model)
-        return MegEngineContext(network, _interface_of(network), memory, lenders)
+        try:
+            network.load(model)
+        except RuntimeError as error:
+            if any(words in str(error) for words in _NO_MODEL):
+                raise AdapterError("megengine_model_unreadable", model=model) from None
+            # After the first line comes a backtrace, which is on standard error as well.
+            raise AdapterError("megengine_load_failed", model=model, error=str(error).splitlines()[0]) from None
+        interface = _Interface(
+            [describe(name, network.get_io_tensor(name).layout) for name in network.get_all_input_name()],
+            [describe(name, network.get_io_tensor(name).layout) for name in network.get_all_output_name()],
+        )
+        return MegEngineContext(network, interface, memory, lenders)
 
     def dup(self, source: Context, memory: Memory) -> MegEngineContext:
         """Return a further network over the weights of source, with runtime memory of its own or of its group."""
@@ -136,10 +136,17 @@ class MegEngineLite(Runtime):
     def _new_network(self, memory: Memory, on_device: Optional[_Interface]) -> Tuple[Any, List[Any]]:
         """Return a network without weights, and those whose runtime memory it uses.
 
-        `on_device` are the tensors that stay there, which must be said before there is a model.
+        `on_device` are the tensors that stay there, which the network must know before it has a model.
         """
         _check_memory(memory)
-        network = LiteNetwork(_config(memory), _network_io(on_device) if on_device else None)
+        options = LiteOptions()
+        options.force_output_use_user_specified_memory = _way("output", memory) == "share"
+        network_io = None
+        if on_device:
+            inputs = [LiteIO(tensor.name, is_host=False) for tensor in on_device.inputs]
+            outputs = [LiteIO(tensor.name, is_host=False) for tensor in on_device.outputs]
+            network_io = LiteNetworkIO(inputs, outputs)
+        network = LiteNetwork(LiteConfig(_device(memory), options), network_io)
         if memory.device is None:
             network.enable_cpu_inplace_mode()
         if memory.internal is None:
@@ -151,8 +158,13 @@ class MegEngineLite(Runtime):
         return network, [first]
 
 
+def open_runtime() -> Runtime:
+    """Return the adapter: for the measured process only."""
+    return MegEngineLite()
+
+
 def _check_memory(memory: Memory) -> None:
-    """Refuse what there is no way to; the core is the schedule's concern alone."""
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
     if "internal" in memory.outside:
         raise NotSupported("megengine_no_allocator")
     if "weights" in memory.outside:
@@ -161,12 +173,6 @@ def _check_memory(memory: Memory) -> None:
         raise NotSupported("megengine_any_array", allocator=memory.allocator)
     if memory.device is not None and not LiteGlobal.get_device_count(LiteDeviceType.LITE_CUDA):
         raise NotSupported("megengine_no_gpu")
-
-
-def _config(memory: Memory) -> Any:
-    options = LiteOptions()
-    options.force_output_use_user_specified_memory = _way("output", memory) == "share"
-    return LiteConfig(_device(memory), options)
 
 
 def _device(memory: Memory) -> LiteDeviceType:
@@ -180,36 +186,13 @@ def _way(tensors: str, memory: Memory) -> str:
     return "share" if tensors in memory.zero_copy else "copy"
 
 
-def _network_io(interface: _Interface) -> Any:
-    inputs, outputs = (
-        [LiteIO(each.name, is_host=False) for each in part] for part in (interface.inputs, interface.outputs)
-    )
-    return LiteNetworkIO(inputs, outputs)
-
-
-def _load(network: Any, model: str) -> None:
-    try:
-        network.load(model)
-    except RuntimeError as error:
-        if any(words in str(error) for words in _NO_MODEL):
-            raise AdapterError("megengine_model_unreadable", model=model) from None
-        # What follows is a backtrace, which stands on standard error as well.
-        raise AdapterError("megengine_load_failed", model=model, error=str(error).splitlines()[0]) from None
-
-
-def _interface_of(network: Any) -> _Interface:
-    """Return the tensors of a loaded network, with the sizes of its model."""
-    return _Interface(
-        [(name, network.get_io_tensor(name).layout) for name in network.get_all_input_name()],
-        [(name, network.get_io_tensor(name).layout) for name in network.get_all_output_name()],
-    )
-
-
 def _interface_in(model: str) -> _Interface:
     """Return the tensors of a model file."""
     try:
-        found = lite.get_model_io_info(model)
+        model_io = lite.get_model_io_info(model)
     except RuntimeError:
         raise AdapterError("megengine_model_unreadable", model=model) from None
-    inputs, outputs = ([(each.name, each.config_layout) for each in part] for part in (found.inputs, found.outputs))
-    return _Interface(inputs, outputs)
+    return _Interface(
+        [describe(tensor.name, tensor.config_layout) for tensor in model_io.inputs],
+        [describe(tensor.name, tensor.config_layout) for tensor in model_io.outputs],
+    )

@@ -1,7 +1,7 @@
 """The adapter of ONNX Runtime, on the CPU or, where it has that provider, on CUDA.
 
 One inference uses one core (intra-op threads 1), as one context on an NPU core does, so results are
-bit-equal between runs and `Plan.cores` says how many cores are busy.
+bit-equal between runs and `Plan.cores` is the number of busy cores.
 
 A dup is a further session over the same mapped weights, and so is a session of another resolution (prepared.py).
 Sessions that share internal memory allocate from one arena of the process. It serves all of them, whatever number
@@ -20,11 +20,11 @@ from runtimes.base import AdapterError, Allocation, Context, Copies, ImageInput,
 from runtimes.onnxruntime.prepared import GivenWeights, prepare, same_weights
 from runtimes.onnxruntime.tensors import Tensors, open_tensors
 
-__all__ = ["OnnxContext", "OnnxRuntime"]
+__all__ = ["OnnxContext", "OnnxRuntime", "open_runtime"]
 
 #: ONNX Runtime's severity scale (OrtLoggingLevel): 3 is error.
 _LOG_ERRORS_ONLY = 3
-#: The arena grows by what is asked for, and not to the next power of two (arena_extend_strategy of OrtArenaCfg).
+#: The arena grows by the requested size, and not to the next power of two (arena_extend_strategy of OrtArenaCfg).
 _SAME_AS_REQUESTED = 1
 _DEFAULT = -1
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -33,15 +33,14 @@ _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 class OnnxContext(Context):
     """A session with an input of its own."""
 
-    def __init__(self, session: Any, model: str, memory: Memory, shared: bool) -> None:
+    def __init__(
+        self, session: Any, model: str, memory: Memory, shared: bool, weights: Optional[GivenWeights] = None
+    ) -> None:
         self.model = model
         #: Whether the session's weights are a mapped file that a dup can map again.
         self.shared = shared
         self._tensors: Optional[Tensors] = open_tensors(session, model, memory)
-        self._weights: Optional[GivenWeights] = None
-
-    def keep(self, weights: GivenWeights) -> None:
-        """Hold the memory that the application gave for as long as the session lives."""
+        #: The memory that the application gave, which must live as long as the session.
         self._weights = weights
 
     @property
@@ -96,13 +95,11 @@ class OnnxRuntime(Runtime):
         if prepared is None:
             return OnnxContext(_open_session(model, options, memory.device), model, memory, shared=False)
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        if "weights" not in memory.outside:
-            return OnnxContext(_open_session(prepared, options, memory.device), prepared, memory, shared=True)
-        weights = GivenWeights(prepared)
-        weights.give_to(options)
-        context = OnnxContext(_open_session(prepared, options, memory.device), prepared, memory, shared=False)
-        context.keep(weights)
-        return context
+        weights = GivenWeights(prepared) if "weights" in memory.outside else None
+        if weights:
+            weights.give_to(options)
+        session = _open_session(prepared, options, memory.device)
+        return OnnxContext(session, prepared, memory, shared=weights is None, weights=weights)
 
     def dup(self, source: Context, memory: Memory) -> OnnxContext:
         """Return a further session that maps the weights which source maps."""
@@ -124,22 +121,25 @@ class OnnxRuntime(Runtime):
         return OnnxContext(source.session, source.model, memory, source.shared)
 
     def _options_of(self, memory: Memory) -> Any:
+        """Return the options of a session; where internal memory is shared, with the arena of the process."""
         options = _options()
-        if memory.internal is not None:
-            self._make_shared_arena()
-            options.add_session_config_entry("session.use_env_allocators", "1")
+        if memory.internal is None:
+            return options
+        if not self._has_shared_arena:
+            cpu = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+            ort.create_and_register_allocator(cpu, ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT))
+            self._has_shared_arena = True
+        options.add_session_config_entry("session.use_env_allocators", "1")
         return options
 
-    def _make_shared_arena(self) -> None:
-        """Give the process an arena of its own, once; it lives as long as the process."""
-        if not self._has_shared_arena:
-            place = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
-            ort.create_and_register_allocator(place, ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT))
-            self._has_shared_arena = True
+
+def open_runtime() -> Runtime:
+    """Return the adapter: for the measured process only."""
+    return OnnxRuntime()
 
 
 def _check_memory(memory: Memory) -> None:
-    """Refuse what there is no way to; the core is the schedule's concern alone."""
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
     if "internal" in memory.outside:
         raise NotSupported("onnx_no_allocator")
     if memory.allocator != "create_mem":

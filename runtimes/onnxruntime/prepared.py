@@ -10,7 +10,7 @@ from __future__ import annotations
 import filecmp
 import json
 import os
-from typing import Any, Callable, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Tuple
 
 import numpy as np
 import onnxruntime as ort
@@ -21,7 +21,7 @@ __all__ = ["GivenWeights", "prepare", "same_weights"]
 
 _MODEL_FILE = "model.onnx"
 _WEIGHTS_FILE = "weights.bin"
-#: Which tensor stands where in the weights; not there where the `onnx` package is not.
+#: The tensors in the weights' file with their offsets; missing where the `onnx` package was.
 _INDEX_FILE = "weights.json"
 #: Smaller tensors stay inside model.onnx, where sharing them would not repay a page.
 _EXTERNAL_FROM_BYTES = 1024
@@ -46,7 +46,11 @@ class GivenWeights:
         if not tensors:
             raise NotSupported("onnx_no_large_weight", size=_EXTERNAL_FROM_BYTES)
         self._memory = np.fromfile(os.path.join(folder, _WEIGHTS_FILE), np.uint8)
-        self._values = {each.name: self._value(each) for each in tensors}
+        self._values = {}
+        for tensor in tensors:
+            piece = self._memory[tensor.offset : tensor.offset + tensor.length]
+            array = piece.view(tensor.dtype).reshape(tensor.shape)
+            self._values[tensor.name] = ort.OrtValue.ortvalue_from_numpy(array)
 
     @property
     def size_bytes(self) -> int:
@@ -54,13 +58,9 @@ class GivenWeights:
         return int(self._memory.nbytes)
 
     def give_to(self, options: Any) -> None:
-        """Have a session of these options use this memory in place of the file."""
+        """Let a session of these options use this memory instead of the file."""
         for name, value in self._values.items():
             options.add_initializer(name, value)
-
-    def _value(self, tensor: _Tensor) -> Any:
-        piece = self._memory[tensor.offset : tensor.offset + tensor.length]
-        return ort.OrtValue.ortvalue_from_numpy(piece.view(tensor.dtype).reshape(tensor.shape))
 
 
 def prepare(model: str, folder: str, optimise: Callable[[str, Any], None], options: Any) -> str:
@@ -81,28 +81,27 @@ def prepare(model: str, folder: str, optimise: Callable[[str, Any], None], optio
     return path
 
 
-def same_weights(one: str, other: str) -> bool:
+def same_weights(*models: str) -> bool:
     """Whether two prepared models map one file."""
-    files = [os.path.join(os.path.dirname(prepared), _WEIGHTS_FILE) for prepared in (one, other)]
+    files = [os.path.join(os.path.dirname(model), _WEIGHTS_FILE) for model in models]
     return all(map(os.path.exists, files)) and os.path.samefile(*files)
 
 
 def _write_index(model: str, folder: str) -> None:
+    """List the tensors of the weights' file, where the `onnx` package is installed."""
     try:
         import onnx
     except ImportError:
         return
-    tensors = onnx.load(model, load_external_data=False).graph.initializer
-    index = [
-        _entry(each, onnx.helper.tensor_dtype_to_np_dtype(each.data_type)) for each in tensors if each.external_data
-    ]
+    index = []
+    for tensor in onnx.load(model, load_external_data=False).graph.initializer:
+        if tensor.external_data:
+            location = {entry.key: entry.value for entry in tensor.external_data}
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).name
+            offset, length = int(location["offset"]), int(location["length"])
+            index.append(_Tensor(tensor.name, dtype, tuple(tensor.dims), offset, length))
     with open(os.path.join(folder, _INDEX_FILE), "w", encoding="utf-8") as file:
         json.dump(index, file)
-
-
-def _entry(tensor: Any, dtype: Any) -> Sequence[Any]:
-    place = {each.key: each.value for each in tensor.external_data}
-    return _Tensor(tensor.name, dtype.name, tuple(tensor.dims), int(place["offset"]), int(place["length"]))
 
 
 def _read_index(folder: str) -> List[_Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, Iterable, List, Sequence
 
 import numpy as np
 import onnxruntime as ort
@@ -31,15 +31,13 @@ class Tensors(ABC):
 
     def __init__(self, session: Any, model: str) -> None:
         self.session = session
-        self._inputs = {each.name: _like(each, Message("input"), model) for each in session.get_inputs()}
+        self._inputs = {tensor.name: _like(tensor, Message("input"), model) for tensor in session.get_inputs()}
+        #: Of the last run, as arrays.
+        self._outputs: List[Any] = []
 
     @abstractmethod
     def run(self) -> None:
         """Run the session once."""
-
-    @abstractmethod
-    def outputs(self) -> Sequence[Any]:
-        """Return the outputs of the last run as arrays."""
 
     @abstractmethod
     def copies(self) -> Copies:
@@ -51,7 +49,7 @@ class Tensors(ABC):
 
     def views(self) -> List[memoryview]:
         """Return the bytes of the outputs of the last run."""
-        return [as_buffer(output) for output in self.outputs()]
+        return [as_buffer(output) for output in self._outputs]
 
     def allocations(self) -> List[Allocation]:
         """Return the memory that the application gave."""
@@ -59,25 +57,20 @@ class Tensors(ABC):
 
 
 class Fed(Tensors):
-    """run(): takes arrays and returns arrays."""
+    """run(): takes arrays and returns arrays, which ONNX Runtime allocates."""
 
     def __init__(self, session: Any, model: str, device: bool) -> None:
         super().__init__(session, model)
         self._device = device
-        self._outputs: List[Any] = []
 
     def run(self) -> None:
-        """Run; ONNX Runtime allocates the outputs."""
+        """Run."""
         self._outputs = self.session.run(None, self._inputs)
-
-    def outputs(self) -> Sequence[Any]:
-        """Return what run() returned."""
-        return self._outputs
 
     def copies(self) -> Copies:
         """Return the outputs where they are arrays of their own; on the host run() reads contiguous inputs in place."""
-        sent = _nbytes(self._inputs.values()) if self._device else 0
-        return Copies(sent, _nbytes(each for each in self._outputs if each.flags.owndata))
+        sent_bytes = sum(array.nbytes for array in self._inputs.values()) if self._device else 0
+        return Copies(sent_bytes, _own_bytes(self._outputs))
 
 
 class Bound(Tensors):
@@ -87,14 +80,14 @@ class Bound(Tensors):
         super().__init__(session, model)
         self._binding = session.io_binding()
         self._input_stays, self._output_stays = "input" in zero_copy, "output" in zero_copy
-        self._outputs: List[Any] = []
         if self._input_stays:
             for name, array in self._inputs.items():
                 self._binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
         if self._output_stays:
-            self._outputs = [_like(each, Message("output"), model) for each in session.get_outputs()]
-            for each, array in zip(session.get_outputs(), self._outputs):
-                self._binding.bind_output(each.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+            for tensor in session.get_outputs():
+                array = _like(tensor, Message("output"), model)
+                self._binding.bind_output(tensor.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+                self._outputs.append(array)
 
     def run(self) -> None:
         """Run; what the application does not keep is bound anew, as run() would."""
@@ -102,38 +95,39 @@ class Bound(Tensors):
             for name, array in self._inputs.items():
                 self._binding.bind_cpu_input(name, array)
         if not self._output_stays:
-            for each in self.session.get_outputs():
-                self._binding.bind_output(each.name, "cpu")
+            for tensor in self.session.get_outputs():
+                self._binding.bind_output(tensor.name, "cpu")
         self.session.run_with_iobinding(self._binding)
         if not self._output_stays:
-            self._outputs = [each.numpy() for each in self._binding.get_outputs()]
-
-    def outputs(self) -> Sequence[Any]:
-        """Return the application's arrays, or those that ONNX Runtime allocated."""
-        return self._outputs
+            self._outputs = [value.numpy() for value in self._binding.get_outputs()]
 
     def copies(self) -> Copies:
         """Return the outputs that came as arrays of their own; inputs are read in place, bound once or anew."""
-        copied = () if self._output_stays else (each for each in self._outputs if each.flags.owndata)
-        return Copies(0, _nbytes(copied))
+        return Copies(0, 0 if self._output_stays else _own_bytes(self._outputs))
 
     def allocations(self) -> List[Allocation]:
         """Return the arrays that are bound for good."""
-        given = [Allocation("input", array.nbytes, 0) for array in self._inputs.values() if self._input_stays]
-        return given + [Allocation("output", array.nbytes, 0) for array in self._outputs if self._output_stays]
+        allocations = []
+        if self._input_stays:
+            allocations += [Allocation("input", array.nbytes, 0) for array in self._inputs.values()]
+        if self._output_stays:
+            allocations += [Allocation("output", array.nbytes, 0) for array in self._outputs]
+        return allocations
 
 
 class OnDevice(Tensors):
-    """I/O binding to the device: the input was sent once, the output is fetched only when somebody asks for it."""
+    """I/O binding to the device: the input was sent once, the output is fetched by views() alone."""
 
     def __init__(self, session: Any, model: str, device: str) -> None:
         super().__init__(session, model)
         self._binding = session.io_binding()
-        self._sent = {name: ort.OrtValue.ortvalue_from_numpy(each, device, 0) for name, each in self._inputs.items()}
-        for name, value in self._sent.items():
-            self._binding.bind_ortvalue_input(name, value)
-        for each in session.get_outputs():
-            self._binding.bind_output(each.name, device, 0)
+        #: Held for as long as the binding names them.
+        self._sent = []
+        for name, array in self._inputs.items():
+            self._sent.append(ort.OrtValue.ortvalue_from_numpy(array, device, 0))
+            self._binding.bind_ortvalue_input(name, self._sent[-1])
+        for tensor in session.get_outputs():
+            self._binding.bind_output(tensor.name, device, 0)
 
     def run(self) -> None:
         """Run, and wait until the device is done."""
@@ -144,9 +138,9 @@ class OnDevice(Tensors):
         """Refuse: what was sent stays there."""
         raise NotSupported("input_on_device")
 
-    def outputs(self) -> Sequence[Any]:
+    def views(self) -> List[memoryview]:
         """Fetch the outputs."""
-        return [each.numpy() for each in self._binding.get_outputs()]
+        return [as_buffer(value.numpy()) for value in self._binding.get_outputs()]
 
     def copies(self) -> Copies:
         """Nothing crosses to the host."""
@@ -154,7 +148,7 @@ class OnDevice(Tensors):
 
 
 def open_tensors(session: Any, model: str, memory: Memory) -> Tensors:
-    """Return what moves the tensors of a session of the model as `memory` says; raise where that is not possible."""
+    """Return what moves the tensors of a session of the model as in `memory`; raise NotSupported where it cannot."""
     if memory.device_io:
         if memory.device is None:
             raise NotSupported("onnx_cpu_device_io")
@@ -172,17 +166,14 @@ def _like(tensor: Any, role: Message, model: str) -> Any:
         raise NotSupported(
             "onnx_tensor_type", role=role, tensor=tensor.name, model=model, type=tensor.type, valid=valid
         )
-    return noise(_fixed_shape(tensor, role, model), dtype)
-
-
-def _fixed_shape(tensor: Any, role: Message, model: str) -> List[int]:
-    """Return the shape with a free batch size set to 1; a free size elsewhere is the user's to fix."""
+    # A free batch size is 1; a free size elsewhere is the user's to fix.
     shape = [1 if position == 0 and not isinstance(size, int) else size for position, size in enumerate(tensor.shape)]
     free = [str(size) for size in shape if not isinstance(size, int)]
     if free:
         raise NotSupported("onnx_free_sizes", role=role, tensor=tensor.name, model=model, sizes=", ".join(free))
-    return shape
+    return noise(shape, dtype)
 
 
-def _nbytes(arrays: Any) -> int:
-    return sum(array.nbytes for array in arrays)
+def _own_bytes(arrays: Iterable[Any]) -> int:
+    """Return the bytes of those arrays that own their memory: what they hold was copied."""
+    return sum(array.nbytes for array in arrays if array.flags.owndata)

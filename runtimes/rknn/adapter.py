@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Callable, Dict, List, Optional, Sequence
+from functools import partial
+from typing import Dict, List, Optional, Sequence
 
 from runtimes.base import AdapterError, Allocation, Context, Copies, ImageInput, Memory, NotSupported, Runtime
-from runtimes.rknn.abi import (
-    FLAG_INTERNAL_ALLOC_OUTSIDE,
-    FLAG_MEM_ALLOC_OUTSIDE,
-    FLAG_SHARE_WEIGHT_MEM,
-)
+from runtimes.rknn.abi import FLAG_INTERNAL_ALLOC_OUTSIDE, FLAG_MEM_ALLOC_OUTSIDE, FLAG_SHARE_WEIGHT_MEM
 from runtimes.rknn.binding import Binding
-from runtimes.rknn.binding import Memory as TensorMemory
 from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
 from runtimes.rknn.memory import Piece, allocate
 from runtimes.rknn.tensors import BoundInputs, BoundOutputs, CopiedInputs, CopiedOutputs, Inputs, Tensors
@@ -26,22 +22,18 @@ _MINI_RUNTIME = "librknnmrt"
 _PRELOAD_VARIABLES = ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER")
 _PRELOAD_SYMBOL = "reusebench_preload"
 
-#: Makes the inputs, or the outputs, of the context of that handle.
-_MakeInputs = Callable[[int], Inputs]
-_MakeOutputs = Callable[[int], Tensors]
-
 
 class RknnRuntimeContext(Context):
     """One rknn_context with its tensors and what was allocated for it outside the library.
 
-    Tensors are made at the first inference: the mini runtime wants them after the internal memory, which may be given
-    when all contexts are there; and the library itself makes its own no sooner.
+    Tensors are made at the first inference: the mini runtime needs them after the internal memory, which may be given
+    when all contexts are made; and the library itself makes its own no sooner.
     """
 
-    def __init__(self, binding: Binding, handle: int, make_input: _MakeInputs, make_output: _MakeOutputs) -> None:
+    def __init__(self, binding: Binding, handle: int, memory: Memory, mini: bool) -> None:
         self.binding = binding
         self.handle = handle
-        self._make_input, self._make_output = make_input, make_output
+        self._memory, self._mini = memory, mini
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
         self._input: Optional[Inputs] = None
@@ -55,26 +47,40 @@ class RknnRuntimeContext(Context):
 
     def infer(self) -> None:
         """Take the input in, run, take the output out."""
-        if self._input is None:
-            self._input = self._make_input(self.handle)
-        if self._output is None:
-            self._output = self._make_output(self.handle)
+        if self._input is None or self._output is None:
+            self._input = self._open_inputs()
+            self._output = self._open_outputs()
         self._input.move()
         self.binding.run(self.handle)
         self._output.move()
+
+    def _open_inputs(self) -> Inputs:
+        copied, count = "input" not in self._memory.zero_copy, self.binding.numbers(self.handle).n_input
+        if copied and not self._mini:
+            return CopiedInputs(self.binding, self.handle, count)
+        allocator = self._memory.allocator
+        return BoundInputs(self.binding, self.handle, count, allocator, native=self._mini, staged=copied)
+
+    def _open_outputs(self) -> Tensors:
+        copied, count = "output" not in self._memory.zero_copy, self.binding.numbers(self.handle).n_output
+        if copied and not self._mini:
+            return CopiedOutputs(self.binding, self.handle, count)
+        allocator = self._memory.allocator
+        return BoundOutputs(self.binding, self.handle, count, allocator, native=self._mini, staged=copied)
 
     def outputs(self) -> Sequence[memoryview]:
         """Return the application's output buffers."""
         return self._output.views() if self._output else []
 
     def image_input(self) -> ImageInput:
-        """Return the application's buffer, or the bound memory; there is none before the first inference."""
+        """Return the application's buffer, or the bound memory; neither exists before the first inference."""
         assert self._input is not None
         return self._input.image_input()
 
     def copies(self) -> Copies:
         """Return what goes between the application's buffers and the library's, or ours for the mini runtime."""
-        return Copies(*(each.copied_bytes() if each else 0 for each in (self._input, self._output)))
+        sides = (self._input, self._output)
+        return Copies(*(tensors.copied_bytes() if tensors else 0 for tensors in sides))
 
     def account(self) -> Dict[str, int]:
         """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the shared weights."""
@@ -87,8 +93,10 @@ class RknnRuntimeContext(Context):
 
     def allocations(self) -> List[Allocation]:
         """Return the outside memory and the bound tensors."""
-        tensors = [each for each in (self._input, self._output) if each is not None]
-        return [*self._allocations, *(one for each in tensors for one in each.allocations())]
+        allocations = list(self._allocations)
+        for tensors in (self._input, self._output):
+            allocations += tensors.allocations() if tensors else []
+        return allocations
 
     def destroy(self) -> None:
         """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
@@ -117,7 +125,7 @@ class Rknn(Runtime):
         """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
         _check_memory(memory)
         content = _read(model)
-        handle = self._binding.init(_address(content), len(content), self._flags(memory), master=None)
+        handle = self._binding.init(content, self._flags(memory), master=None)
         # With weights outside the library reads them from the content only in rknn_set_weight_mem.
         return self._furnish(handle, memory, loaded=True)
 
@@ -136,8 +144,7 @@ class Rknn(Runtime):
         """Return a context of the model over the weights of source, which must outlive it."""
         assert isinstance(source, RknnRuntimeContext)
         content = _read(model)
-        flags = self._flags(memory) | FLAG_SHARE_WEIGHT_MEM
-        handle = self._binding.init(_address(content), len(content), flags, master=source.handle)
+        handle = self._binding.init(content, self._flags(memory) | FLAG_SHARE_WEIGHT_MEM, master=source.handle)
         return self._furnish(handle, memory, loaded=False)
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
@@ -146,29 +153,28 @@ class Rknn(Runtime):
 
     def share_internal(self, contexts: Sequence[Context]) -> None:
         """Allocate the largest internal memory once, for the first context, and set it on all."""
-        members = [each for each in contexts if isinstance(each, RknnRuntimeContext)]
-        sizes = [self._binding.mem_size(each.handle).total_internal_size for each in members]
+        members = [context for context in contexts if isinstance(context, RknnRuntimeContext)]
+        sizes = [self._binding.mem_size(context.handle).total_internal_size for context in members]
         whole = allocate("create_mem", self._binding, members[0].handle, max(sizes))
         members[0].add_piece(whole, "internal")
         for context, size in zip(members, sizes):
             memory = self._binding.create_mem_from_fd(context.handle, whole.fd, whole.address, size)
-            context.add_piece(Piece(memory, _destroyer(self._binding, context.handle, memory)))
+            context.add_piece(Piece(memory, partial(self._binding.destroy_mem, context.handle, memory)))
             self._binding.set_internal_mem(context.handle, memory)
 
     def _flags(self, memory: Memory) -> int:
-        """Return who allocates; the mini runtime ignores 0x200 and overwrites other memory, and needs 0x10."""
+        """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory and so needs 0x10."""
         internal_outside = memory.internal is not None or "internal" in memory.outside
         if "weights" in memory.outside or (self._mini and internal_outside):
             return FLAG_MEM_ALLOC_OUTSIDE
         return FLAG_INTERNAL_ALLOC_OUTSIDE if internal_outside else 0
 
     def _furnish(self, handle: int, memory: Memory, *, loaded: bool) -> RknnRuntimeContext:
-        """Give a new context all that the application owes it."""
-        context = RknnRuntimeContext(
-            self._binding, handle, lambda own: self._input(own, memory), lambda own: self._output(own, memory)
-        )
+        """Return the new context with its core and with the memory that the application gives it."""
+        context = RknnRuntimeContext(self._binding, handle, memory, self._mini)
         try:
-            self._note_driver(handle)
+            if self.driver_version is None:
+                self.driver_version = self._binding.sdk_version(handle).drv_version.decode(errors="replace")
             if memory.core is not None:
                 self._binding.set_core_mask(handle, 1 << memory.core)
             self._give_memory(context, memory, loaded)
@@ -188,36 +194,20 @@ class Rknn(Runtime):
             context.add_piece(piece, "internal")
             self._binding.set_internal_mem(context.handle, piece.memory)
 
-    def _input(self, handle: int, memory: Memory) -> Inputs:
-        copied, count = "input" not in memory.zero_copy, self._binding.numbers(handle).n_input
-        if copied and not self._mini:
-            return CopiedInputs(self._binding, handle, count)
-        return BoundInputs(self._binding, handle, count, memory.allocator, native=self._mini, staged=copied)
-
-    def _output(self, handle: int, memory: Memory) -> Tensors:
-        copied, count = "output" not in memory.zero_copy, self._binding.numbers(handle).n_output
-        if copied and not self._mini:
-            return CopiedOutputs(self._binding, handle, count)
-        return BoundOutputs(self._binding, handle, count, memory.allocator, native=self._mini, staged=copied)
-
-    def _note_driver(self, handle: int) -> None:
-        if self.driver_version is None:
-            self.driver_version = self._binding.sdk_version(handle).drv_version.decode(errors="replace")
-
 
 def open_runtime() -> Runtime:
-    """Load the library that the option, the environment or the usual places give."""
+    """Load the library of the option, of the environment or of the usual folders: for the measured process only."""
     path = find_library()
     if path is None:
         raise AdapterError("rknn_no_library", variable=LIBRARY_VARIABLE)
-    wanted = any(variable in os.environ for variable in _PRELOAD_VARIABLES)
-    if wanted and not hasattr(ctypes.CDLL(None), _PRELOAD_SYMBOL):
+    needs_preload = any(variable in os.environ for variable in _PRELOAD_VARIABLES)
+    if needs_preload and not hasattr(ctypes.CDLL(None), _PRELOAD_SYMBOL):
         raise AdapterError("rknn_preload_missing")
     return Rknn(path)
 
 
 def _check_memory(memory: Memory) -> None:
-    """Refuse what there is no way to, and what would run in memory that nobody allocated."""
+    """Raise NotSupported for what the library cannot do, and for what would run in memory that nobody allocated."""
     if memory.device is not None:
         raise NotSupported("rknn_npu_only", device=memory.device)
     if memory.device_io:
@@ -227,16 +217,8 @@ def _check_memory(memory: Memory) -> None:
         raise NotSupported("rknn_weights_alone_outside")
 
 
-def _destroyer(binding: Binding, handle: int, memory: TensorMemory) -> Callable[[], None]:
-    return lambda: binding.destroy_mem(handle, memory)
-
-
 def _read(model: str) -> bytearray:
     content = bytearray(os.path.getsize(model))
     with open(model, "rb") as file:
         file.readinto(content)
     return content
-
-
-def _address(content: bytearray) -> int:
-    return ctypes.addressof((ctypes.c_char * len(content)).from_buffer(content))

@@ -1,7 +1,7 @@
-"""Rockchip's C API through ctypes: each call checked, by its return code and by what the library prints.
+"""Rockchip's C API through ctypes: every call is checked, by its return code and by what the library prints.
 
-The library says some failures only on its standard error or output, in lines with "E RKNN", and returns 0: such a line
-counts as a failure of the call during which it was written.
+The library reports some failures only on its standard error or output, in lines with "E RKNN", and returns 0: such a
+line counts as a failure of the call during which it was written.
 """
 
 from __future__ import annotations
@@ -67,12 +67,13 @@ class Binding:
         _flush_lines_as_they_come()
         self._library = ctypes.CDLL(path)
 
-    def init(self, address: int, size: int, flags: int, master: Optional[int]) -> int:
-        """Return a context of the model that lies at the address; over the weights of master where one is given."""
+    def init(self, model: bytearray, flags: int, master: Optional[int]) -> int:
+        """Return a context of the model, a file's content; over the weights of master where one is given."""
         context = RknnContext(0)
+        address = ctypes.addressof((ctypes.c_char * len(model)).from_buffer(model))
         extend = None if master is None else byref(InitExtend(ctx=master))
         try:
-            self._call("rknn_init", byref(context), address, size, flags, extend)
+            self._call("rknn_init", byref(context), address, len(model), flags, extend)
         except AdapterError:
             # A failed init may leave memory and a context behind.
             if context.value:
@@ -194,7 +195,7 @@ def _call_failed(call: str, code: int, lines: List[str]) -> AdapterError:
 
 
 def _flush_lines_as_they_come() -> None:
-    """Have the C library write each line of standard output at once: into a file it would keep them back."""
+    """Make the C library write each line of standard output at once: for a file it would buffer them."""
     c_library = ctypes.CDLL(None)
     c_library.setvbuf(c_void_p.in_dll(c_library, "stdout"), c_char_p(None), c_int(_LINE_BUFFERED), ctypes.c_size_t(0))
 

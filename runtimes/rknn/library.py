@@ -1,6 +1,6 @@
-"""Where Rockchip's runtime library is, and what it says of itself: kind, architecture and version, read from the file.
+"""Where Rockchip's runtime library is, and its kind, architecture and version, read from the file.
 
-The harness asks this of a library that it never loads, so nothing here loads one. Python 3.8, standard library.
+The harness reads them of a library that it never loads, so nothing here loads one. Python 3.8, standard library.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import sys
-from typing import BinaryIO, Iterator, NamedTuple, Optional, Tuple
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 from messages import Message
 from runtimes.base import AdapterError
@@ -20,10 +20,10 @@ __all__ = [
     "architecture_of",
     "find_library",
     "read_library",
-    "usual_places",
+    "usual_paths",
 ]
 
-#: Names the library's file, before any usual place.
+#: Names the library's file, before any usual path.
 LIBRARY_VARIABLE = "REUSEBENCH_RKNN_LIBRARY"
 
 #: Full runtime and mini runtime (RV1103, RV1106), as Rockchip's board images and its SDK install them.
@@ -48,7 +48,7 @@ _OVERLAP_BYTES = 128
 
 
 class LibraryFile(NamedTuple):
-    """What a library's file says of itself."""
+    """What is known of a library from its file."""
 
     path: str
     #: "librknnrt" or "librknnmrt", the mini runtime.
@@ -61,37 +61,40 @@ class LibraryFile(NamedTuple):
     full_version: str
 
 
-def usual_places() -> Iterator[str]:
-    """Yield where a board has the library."""
+def usual_paths() -> Iterator[str]:
+    """Yield the paths that the library has on boards."""
     for folder in _FOLDERS:
         for name in _NAMES:
             yield os.path.join(folder, name)
 
 
 def find_library() -> Optional[str]:
-    """Return the file that LIBRARY_VARIABLE names, or that of the usual places which this machine can load."""
-    chosen = os.environ.get(LIBRARY_VARIABLE)
-    if chosen:
-        return chosen
+    """Return the file that LIBRARY_VARIABLE names, or the first of the usual paths which this machine can load."""
+    named = os.environ.get(LIBRARY_VARIABLE)
+    if named:
+        return named
     # Of the interpreter, not of the kernel: 32-bit systems run on 64-bit kernels too.
-    own = architecture_of(sys.executable)
-    return next((path for path in usual_places() if _is_library_for(own, path)), None)
+    architecture = architecture_of(sys.executable)
+    for path in usual_paths():
+        if architecture is not None and os.path.isfile(path) and architecture_of(path) == architecture:
+            return path
+    return None
 
 
 def read_library(path: str) -> LibraryFile:
-    """Return what the file says of itself; raise AdapterError where it is no runtime library of Rockchip's."""
+    """Return what is known of the library; raise AdapterError if the file is no runtime library of Rockchip's."""
     try:
-        found = _find_version(path)
+        kind_and_version = _find_version(path)
     except OSError as error:
         raise AdapterError("rknn_not_a_library", path=path, reason=error.strerror or str(error)) from None
     architecture = architecture_of(path)
     if architecture is None:
         reason = Message("no_shared_library", {"architectures": ", ".join(_MACHINES.values())})
         raise AdapterError("rknn_not_a_library", path=path, reason=reason)
-    if found is None:
+    if kind_and_version is None:
         reason = Message("no_rknn_version", {"architecture": architecture})
         raise AdapterError("rknn_not_a_library", path=path, reason=reason)
-    kind, version = found
+    kind, version = kind_and_version
     return LibraryFile(path, kind, architecture, version.split()[0], version)
 
 
@@ -108,28 +111,14 @@ def architecture_of(path: str) -> Optional[str]:
     return _MACHINES.get(machine)
 
 
-def _is_library_for(architecture: Optional[str], path: str) -> bool:
-    return architecture is not None and os.path.isfile(path) and architecture_of(path) == architecture
-
-
 def _find_version(path: str) -> Optional[Tuple[str, str]]:
     """Search the file piece by piece: it has megabytes, and the measured process would be weighed with them."""
-    found = None
+    match, text = None, b""
     with open(path, "rb") as file:
-        for piece in _pieces(file):
-            match = _VERSION.search(piece)
-            found = match or found
-            # One that ends with the piece may go on in the next, which begins with it.
-            if match and match.end() < len(piece):
+        for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
+            text = text[-_OVERLAP_BYTES:] + piece
+            match = _VERSION.search(text) or match
+            # One that ends with the piece may go on in the next.
+            if match and match.end() < len(text):
                 break
-    return (found.group(1).decode(), found.group(2).decode(errors="replace")) if found else None
-
-
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    last = b""
-    while True:
-        piece = file.read(_PIECE_BYTES)
-        if not piece:
-            return
-        yield last + piece
-        last = piece[-_OVERLAP_BYTES:]
+    return (match.group(1).decode(), match.group(2).decode(errors="replace")) if match else None

@@ -32,17 +32,20 @@ _CHANNELS = (1, 3)
 class Tensors(ABC):
     """All inputs, or all outputs, of one context."""
 
+    #: The application's own side of each tensor; empty where it uses the bound memory itself.
+    _buffers: List[ctypes.Array[ctypes.c_char]]
+
     @abstractmethod
     def move(self) -> None:
         """Take the input in before a run, or the output out after it."""
 
-    @abstractmethod
     def views(self) -> List[memoryview]:
         """Return the application's side of each tensor, without a copy."""
+        return [memoryview(buffer) for buffer in self._buffers]
 
-    @abstractmethod
     def copied_bytes(self) -> int:
-        """Return how many bytes one inference copies."""
+        """Return how many bytes one inference copies: those of the application's own buffers."""
+        return sum(map(len, self._buffers))
 
     def allocations(self) -> List[Allocation]:
         """Return the memory that was allocated for the NPU to reach."""
@@ -66,27 +69,16 @@ class CopiedInputs(Inputs):
 
     def __init__(self, binding: Binding, context: int, count: int) -> None:
         self._binding, self._context = binding, context
-        attributes = [_as_image(binding.attribute(context, QUERY_INPUT_ATTR, index)) for index in range(count)]
-        self._attributes = attributes
-        self._buffers = [_filled(_image_bytes(each)) for each in attributes]
-        self._inputs = (Input * count)(
-            *(
-                Input(index, ctypes.addressof(buffer), len(buffer), 0, each.type, each.fmt)
-                for index, (each, buffer) in enumerate(zip(attributes, self._buffers))
-            )
-        )
+        self._attributes = [_as_image(binding.attribute(context, QUERY_INPUT_ATTR, index)) for index in range(count)]
+        self._buffers = [_filled(_image_bytes(attribute)) for attribute in self._attributes]
+        self._inputs = (Input * count)()
+        for index, (attribute, buffer) in enumerate(zip(self._attributes, self._buffers)):
+            address = ctypes.addressof(buffer)
+            self._inputs[index] = Input(index, address, len(buffer), 0, attribute.type, attribute.fmt)
 
     def move(self) -> None:
-        """Hand the buffers over."""
+        """Pass the buffers to the library."""
         self._binding.inputs_set(self._context, self._inputs)
-
-    def copied_bytes(self) -> int:
-        """Return the size of the buffers."""
-        return sum(map(len, self._buffers))
-
-    def views(self) -> List[memoryview]:
-        """Return the application's buffers."""
-        return [memoryview(buffer) for buffer in self._buffers]
 
     def image_input(self) -> ImageInput:
         """Return the application's buffer."""
@@ -101,24 +93,14 @@ class CopiedOutputs(Tensors):
         self._binding, self._context = binding, context
         sizes = [binding.attribute(context, QUERY_OUTPUT_ATTR, index).size for index in range(count)]
         self._buffers = [ctypes.create_string_buffer(size) for size in sizes]
-        self._outputs = (Output * count)(
-            *(
-                Output(want_float=0, is_prealloc=1, index=index, buf=ctypes.addressof(buffer), size=len(buffer))
-                for index, buffer in enumerate(self._buffers)
-            )
-        )
+        self._outputs = (Output * count)()
+        for index, buffer in enumerate(self._buffers):
+            address = ctypes.addressof(buffer)
+            self._outputs[index] = Output(want_float=0, is_prealloc=1, index=index, buf=address, size=len(buffer))
 
     def move(self) -> None:
         """Have the outputs copied."""
         self._binding.outputs_get(self._context, self._outputs)
-
-    def copied_bytes(self) -> int:
-        """Return the size of the buffers."""
-        return sum(map(len, self._buffers))
-
-    def views(self) -> List[memoryview]:
-        """Return the application's buffers."""
-        return [memoryview(buffer) for buffer in self._buffers]
 
 
 class _Slot(NamedTuple):
@@ -131,8 +113,9 @@ class _Slot(NamedTuple):
     row: int
     pitch: int
 
-    def put(self, source: int) -> None:
-        """Copy the tensor in from the address, where its rows stand close."""
+    def put(self, buffer: ctypes.Array[ctypes.c_char]) -> None:
+        """Copy the tensor in from the buffer, where its rows stand close."""
+        source = ctypes.addressof(buffer)
         for number in range(self.size // self.row):
             ctypes.memmove(self.piece.address + number * self.pitch, source + number * self.row, self.row)
 
@@ -144,41 +127,39 @@ class _Bound(Tensors):
     no call that copies.
     """
 
-    #: What the pieces are called in the account.
+    #: Of the pieces, in the account.
     kind: str
 
     def __init__(
         self, binding: Binding, context: int, attributes: Sequence[TensorAttr], allocator: str, staged: bool
     ) -> None:
         self._binding, self._context = binding, context
-        self._bound: List[_Slot] = []
-        self._staging: List[ctypes.Array[ctypes.c_char]] = []
+        self._attributes = attributes
+        self._slots: List[_Slot] = []
+        self._buffers = []
         for attribute in attributes:
             piece = allocate(allocator, binding, context, max(attribute.size_with_stride, attribute.size))
             # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or not.
-            self._bound.append(_slot(piece, attribute))
+            slot = _slot(piece, attribute)
+            self._slots.append(slot)
             binding.set_io_mem(context, piece.memory, attribute)
             if staged:
-                self._staging.append(ctypes.create_string_buffer(self._bound[-1].size))
+                self._buffers.append(_filled(slot.size))
 
     def views(self) -> List[memoryview]:
-        """Return the application's buffers: its own where there are any, else the bound memory."""
-        if self._staging:
-            return [memoryview(buffer) for buffer in self._staging]
-        return [memoryview((ctypes.c_char * slot.size).from_address(slot.piece.address)) for slot in self._bound]
-
-    def copied_bytes(self) -> int:
-        """Return what goes to and from the application's own buffers; nothing where it has none."""
-        return sum(map(len, self._staging))
+        """Return the application's buffers if there are any, else the bound memory."""
+        if self._buffers:
+            return super().views()
+        return [memoryview((ctypes.c_char * slot.size).from_address(slot.piece.address)) for slot in self._slots]
 
     def allocations(self) -> List[Allocation]:
         """Return the bound memory."""
-        return [slot.piece.allocation(self.kind) for slot in self._bound]
+        return [slot.piece.allocation(self.kind) for slot in self._slots]
 
     def release(self) -> None:
         """Give the bound memory back."""
-        while self._bound:
-            self._bound.pop().piece.release()
+        while self._slots:
+            self._slots.pop().piece.release()
 
 
 class BoundInputs(_Bound, Inputs):
@@ -192,15 +173,11 @@ class BoundInputs(_Bound, Inputs):
         command = QUERY_NATIVE_INPUT_ATTR if native else QUERY_INPUT_ATTR
         attributes = [_as_image(binding.attribute(context, command, index)) for index in range(count)]
         super().__init__(binding, context, attributes, allocator, staged)
-        self._attributes = attributes
-        #: Whether somebody writes into the bound memory between inferences.
+        #: Whether the application writes into the bound memory between inferences.
         self._is_written = False
-        for buffer in self._staging:
-            _fill(memoryview(buffer))
-        if not self._staging:
-            for slot in self._bound:
-                pixels = _filled(slot.size)
-                slot.put(ctypes.addressof(pixels))
+        if not staged:
+            for slot in self._slots:
+                slot.put(_filled(slot.size))
         self._to_device()
 
     def move(self) -> None:
@@ -208,25 +185,25 @@ class BoundInputs(_Bound, Inputs):
 
         What the CPU wrote meanwhile must leave its caches. An input that stays as it is needs no such call.
         """
-        for buffer, slot in zip(self._staging, self._bound):
-            slot.put(ctypes.addressof(buffer))
-        if self._staging or self._is_written:
+        for buffer, slot in zip(self._buffers, self._slots):
+            slot.put(buffer)
+        if self._buffers or self._is_written:
             self._to_device()
 
     def image_input(self) -> ImageInput:
-        """Return the application's buffer where it has one, else the bound memory, with what the NPU wants of rows."""
+        """Return the application's buffer where it has one, else the bound memory with the pitch that the NPU needs."""
         number = _first_image(self._attributes)
         attribute = self._attributes[number]
-        if self._staging:
-            return _image(memoryview(self._staging[number]), attribute)
+        if self._buffers:
+            return _image(memoryview(self._buffers[number]), attribute)
         self._is_written = True
-        slot = self._bound[number]
-        rows = (slot.size // slot.row - 1) * slot.pitch + slot.row
-        memory = memoryview((ctypes.c_char * rows).from_address(slot.piece.address))
+        slot = self._slots[number]
+        rows_bytes = (slot.size // slot.row - 1) * slot.pitch + slot.row
+        memory = memoryview((ctypes.c_char * rows_bytes).from_address(slot.piece.address))
         return _image(memory, attribute, slot.pitch if slot.row != slot.size else None)
 
     def _to_device(self) -> None:
-        for slot in self._bound:
+        for slot in self._slots:
             self._binding.mem_sync(self._context, slot.piece.memory, SYNC_TO_DEVICE)
 
 
@@ -244,14 +221,14 @@ class BoundOutputs(_Bound):
 
     def move(self) -> None:
         """Make the output visible to the CPU, and copy it out where the application has a buffer."""
-        for slot in self._bound:
+        for slot in self._slots:
             self._binding.mem_sync(self._context, slot.piece.memory, SYNC_FROM_DEVICE)
-        for buffer, slot in zip(self._staging, self._bound):
+        for buffer, slot in zip(self._buffers, self._slots):
             ctypes.memmove(buffer, slot.piece.address, slot.size)
 
 
 def _slot(piece: Piece, attribute: TensorAttr) -> _Slot:
-    """Return where the tensor is in the piece: the NPU may want more room for a row of pixels than they need."""
+    """Return the tensor's layout in the piece: the NPU may need more room for a row of pixels than they have."""
     size = _image_bytes(attribute)
     if attribute.type != TYPE_UINT8 or attribute.w_stride <= attribute.dims[2]:
         return _Slot(piece, size, size, size)
@@ -259,7 +236,7 @@ def _slot(piece: Piece, attribute: TensorAttr) -> _Slot:
 
 
 def _as_image(attribute: TensorAttr) -> TensorAttr:
-    """Ask for pixels, 8 bits each in rows, where the input is an image; else leave the model's own type."""
+    """Make an image's attribute that of 8-bit pixels in rows, in which the library takes it; leave others' own type."""
     if attribute.n_dims == _IMAGE_DIMENSIONS:
         attribute.type, attribute.fmt = TYPE_UINT8, FORMAT_NHWC
     return attribute
@@ -271,28 +248,25 @@ def _image_bytes(attribute: TensorAttr) -> int:
 
 def _first_image(attributes: Sequence[TensorAttr]) -> int:
     """Return the number of the first input that is a picture."""
-    for number, each in enumerate(attributes):
-        if each.n_dims == _IMAGE_DIMENSIONS and each.dims[3] in _CHANNELS:
+    shapes = []
+    for number, attribute in enumerate(attributes):
+        if attribute.n_dims == _IMAGE_DIMENSIONS and attribute.dims[3] in _CHANNELS:
             return number
-    shapes = ", ".join("x".join(str(each.dims[axis]) for axis in range(each.n_dims)) for each in attributes)
-    raise NotSupported("rknn_no_picture_input", shapes=shapes)
+        shapes.append("x".join(map(str, attribute.dims[: attribute.n_dims])))
+    raise NotSupported("rknn_no_picture_input", shapes=", ".join(shapes))
 
 
 def _image(memory: memoryview, attribute: TensorAttr, pitch: Optional[int] = None) -> ImageInput:
-    """Return the first picture in the memory; its rows stand close unless a pitch says how far apart they are."""
+    """Return the first picture in the memory; without a pitch its rows stand close."""
     _, height, width, channels = attribute.dims[:_IMAGE_DIMENSIONS]
     return ImageInput(memory.cast("B"), width, height, channels, "nhwc", "uint8", pitch or width * channels)
 
 
 def _filled(size: int) -> ctypes.Array[ctypes.c_char]:
+    """Return a new buffer of so many bytes with the fixed noise in it."""
     buffer = ctypes.create_string_buffer(size)
-    _fill(memoryview(buffer))
-    return buffer
-
-
-def _fill(view: memoryview) -> None:
-    """Repeat the fixed noise pattern over the buffer."""
-    pattern, target = input_pattern(), view.cast("B")
-    for start in range(0, len(target), len(pattern)):
+    pattern, target = input_pattern(), memoryview(buffer).cast("B")
+    for start in range(0, size, len(pattern)):
         piece = target[start : start + len(pattern)]
         piece[:] = pattern[: len(piece)]
+    return buffer

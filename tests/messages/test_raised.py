@@ -35,7 +35,7 @@ def _text(node: ast.AST | None) -> str | None:
 
 
 def _made() -> Iterator[tuple[str, str, set[str | None]]]:
-    """Yield where a message is made, its code and the names of its values, wherever the code stands there."""
+    """Yield the line that makes a message, its code and the names of its values."""
     for file, tree in _TREES.items():
         for call in ast.walk(tree):
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _CALLS):
@@ -55,7 +55,7 @@ def test_every_message_that_is_made_has_its_text() -> None:
     made = list(_made())
     assert len(made) > 60
     texts = TEXTS[ENGLISH]
-    assert [(place, code) for place, code, names in made if code not in texts or names != fields(texts[code])] == []
+    assert [(line, code) for line, code, names in made if code not in texts or names != fields(texts[code])] == []
 
 
 def test_no_text_is_unused() -> None:
@@ -120,9 +120,6 @@ def test_what_is_wrong_with_a_file_is_read(code: str, tmp_path: Path) -> None:
     bad_file = read_run(path)
     assert isinstance(bad_file, BadFile)
     assert bad_file.reason.code == code
-    assert read_sentence(str(bad_file)).values["reason"] == _as_read(bad_file.reason)
-
-
-def _as_read(message: Message) -> Message:
-    """Return the message with its values as a sentence has them."""
-    return Message(message.code, {name: str(value) for name, value in message.values.items()})
+    # A sentence has its values as texts.
+    reason = Message(code, {name: str(value) for name, value in bad_file.reason.values.items()})
+    assert read_sentence(str(bad_file)).values["reason"] == reason

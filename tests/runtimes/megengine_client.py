@@ -1,6 +1,7 @@
 """Drives MegEngine Lite's adapter in its own environment: the program behind test_megengine_adapter.py.
 
-Run as a module with the name of a case and the paths of models; it prints what the case returns, as JSON.
+Run as a module with the paths of a model, of another resolution of it, and of a damaged one; it prints what the
+functions here return, by their names, as a line of JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from runtimes.base import AdapterError, Context, Memory, Runtime
 _WAYS = ((), ("input",), ("output",), ("input", "output"))
 
 
-def same_outputs(runtime: Runtime, model: str, _: str) -> List[Any]:
+def same_outputs(runtime: Runtime, model: str) -> List[Any]:
     """Return the memory of each context whose outputs are not those of a plain load, and how many were compared."""
     expected = _output(runtime.load(model, None, Memory()))
     memories = [Memory(internal=internal, zero_copy=way) for internal, way in itertools.product((None, 0), _WAYS)]
@@ -37,11 +38,8 @@ def resolutions(runtime: Runtime, model: str, other: str) -> List[bool]:
     """Return whether another resolution over the first one's weights gives the outputs of its own load; and others."""
     source = runtime.load(model, None, Memory())
     expected = _output(runtime.load(other, None, Memory()))
-    found = []
-    for memory in (Memory(), Memory(zero_copy=("input", "output")), Memory(device_io=True)):
-        sharing = runtime.share_weights(other, source, memory)
-        found.append(_output(sharing) == expected != _output(source))
-    return found
+    memories = (Memory(), Memory(zero_copy=("input", "output")), Memory(device_io=True))
+    return [_output(runtime.share_weights(other, source, memory)) == expected != _output(source) for memory in memories]
 
 
 def orders(runtime: Runtime, model: str, other: str) -> int:
@@ -61,29 +59,29 @@ def orders(runtime: Runtime, model: str, other: str) -> int:
     return differed
 
 
-def in_place(runtime: Runtime, model: str, _: str) -> Dict[str, Any]:
+def in_place(runtime: Runtime, model: str) -> Dict[str, Any]:
     """Return whether an inference writes into the application's array again, and what was copied and given."""
     context = runtime.load(model, None, Memory(zero_copy=("input", "output")))
     expected, address = _output(context), _address(context)
     ctypes.memset(address, 0, len(expected))
     again = _output(context)
-    given = {each.kind: each.asked_bytes for each in context.allocations()}
+    given = {allocation.kind: allocation.asked_bytes for allocation in context.allocations()}
     return {"again": again == expected, "moved": _address(context) != address, "given": given, **_copies(context)}
 
 
-def copies(runtime: Runtime, model: str, _: str) -> List[Any]:
+def copies(runtime: Runtime, model: str) -> List[Any]:
     """Return what one inference copies, each way to move tensors."""
     memories = [*(Memory(zero_copy=way) for way in _WAYS), Memory(device_io=True)]
     return [list(_copies(runtime.load(model, None, memory)).values()) for memory in memories]
 
 
-def frames(runtime: Runtime, model: str, _: str) -> Dict[str, Any]:
+def frames(runtime: Runtime, model: str) -> Dict[str, Any]:
     """Return the form of the input, and how many outputs differ between ways to move it and between pictures in it."""
     from av import VideoFrame
 
     from video.letterbox import Letterbox
 
-    found, form = [], []
+    outputs_by_way, form = [], []
     for way in _WAYS:
         context = runtime.load(model, None, Memory(zero_copy=way))
         outputs = [_output(context)]
@@ -95,25 +93,25 @@ def frames(runtime: Runtime, model: str, _: str) -> Dict[str, Any]:
             picture.planes[0].update(bytes((value,)) * picture.planes[0].buffer_size)
             letterbox.fill(picture)
             outputs.append(_output(context))
-        found.append(outputs)
+        outputs_by_way.append(outputs)
     device = runtime.load(model, None, Memory(device_io=True))
     return {
         "form": form,
-        "ways": len({tuple(outputs) for outputs in found}),
-        "pictures": len(set(found[0])),
-        "again": found[0][1] == found[0][3],
+        "ways": len({tuple(outputs) for outputs in outputs_by_way}),
+        "pictures": len(set(outputs_by_way[0])),
+        "again": outputs_by_way[0][1] == outputs_by_way[0][3],
         "device": _words(device.image_input),
     }
 
 
 def refusals(runtime: Runtime, model: str, damaged: str) -> List[str]:
     """Return the words of each refusal, and of two damaged files."""
-    memories = [
+    memories = (
         Memory(outside=("internal",)),
         Memory(outside=("weights",)),
         Memory(allocator="mmz"),
         Memory(device="cuda"),
-    ]
+    )
     attempts: List[Any] = [lambda memory=memory: runtime.load(model, None, memory) for memory in memories]
     source = runtime.load(model, None, Memory())
     attempts.append(lambda: runtime.shared_context(source, Memory()))
@@ -122,19 +120,18 @@ def refusals(runtime: Runtime, model: str, damaged: str) -> List[str]:
     return [_words(attempt) for attempt in attempts]
 
 
-def freed(runtime: Runtime, model: str, _: str) -> bool:
+def freed(runtime: Runtime, model: str) -> bool:
     """Return whether a destroyed network is gone, with the bytes of its model, without a collection of ours."""
+    gc.collect()
     context: Any = runtime.load(model, None, Memory())
     network = weakref.ref(context.network)
     context.infer()
     gc.disable()
     size = len(context.network.model_bytes)
     context.destroy()
-    return network() is None and not any(_is_buffer(each, size) for each in gc.get_objects())
-
-
-def _is_buffer(found: Any, size: int) -> bool:
-    return isinstance(found, ctypes.Array) and ctypes.sizeof(found) == size
+    gc.enable()
+    arrays = [item for item in gc.get_objects() if isinstance(item, ctypes.Array)]
+    return network() is None and size not in map(ctypes.sizeof, arrays)
 
 
 def _output(context: Context) -> bytes:
@@ -160,10 +157,16 @@ def _words(attempt: Any) -> str:
     return "no refusal"
 
 
-_CASES = {
-    case.__name__: case for case in (same_outputs, resolutions, orders, in_place, copies, frames, refusals, freed)
-}
+def main(model: str, other: str, damaged: str) -> Dict[str, Any]:
+    runtime = open_runtime("megengine_lite")
+    results: Dict[str, Any] = {
+        function.__name__: function(runtime, model) for function in (freed, same_outputs, in_place, copies, frames)
+    }
+    results["resolutions"] = resolutions(runtime, model, other)
+    results["orders"] = orders(runtime, model, other)
+    results["refusals"] = refusals(runtime, model, damaged)
+    return results
 
 
 if __name__ == "__main__":
-    print(json.dumps(_CASES[sys.argv[1]](open_runtime("megengine_lite"), *sys.argv[2:])))
+    print(json.dumps(main(*sys.argv[1:])))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -21,21 +22,15 @@ from targets.base import THIS_INTERPRETER
 from targets.measured_process import prepare_models
 from targets.outcome import Failure
 from tests.support import TIME_LIMIT_S, make_plan, walk
+from video.letterbox import Letterbox
 
 _WITHOUT_CUDA = pytest.mark.skipif(
     "CUDAExecutionProvider" in ort.get_available_providers(), reason="this ONNX Runtime has CUDA"
 )
 
-_TYPES = {
-    "float": onnx.TensorProto.FLOAT,
-    "float16": onnx.TensorProto.FLOAT16,
-    "double": onnx.TensorProto.DOUBLE,
-    "uint8": onnx.TensorProto.UINT8,
-    "int8": onnx.TensorProto.INT8,
-    "int32": onnx.TensorProto.INT32,
-    "int64": onnx.TensorProto.INT64,
-    "bool": onnx.TensorProto.BOOL,
-}
+_FLOAT, _UINT8 = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8
+#: The ways to move tensors.
+_WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "output"))
 
 
 @pytest.fixture(scope="module")
@@ -44,42 +39,43 @@ def runtime() -> Runtime:
     return open_runtime("onnxruntime")
 
 
-def _identity(folder: Path, element: int, shape: list[Any]) -> Path:
-    """Return a model that gives its input back: what an adapter feeds is what it reads."""
-    ends = [onnx.helper.make_tensor_value_info(name, element, shape) for name in ("given", "taken")]
-    node = onnx.helper.make_node("Identity", ["given"], ["taken"])
-    graph = onnx.helper.make_graph([node], "identity", ends[:1], ends[1:])
+def _identity(folder: Path, element: int, *shapes: Sequence[Any]) -> str:
+    """Return a model that gives its inputs back: what an adapter feeds is what it reads."""
+    inputs, outputs = [], []
+    for index, shape in enumerate(shapes):
+        inputs.append(onnx.helper.make_tensor_value_info(f"input{index}", element, shape))
+        outputs.append(onnx.helper.make_tensor_value_info(f"output{index}", element, shape))
+    nodes = [onnx.helper.make_node("Identity", [one.name], [other.name]) for one, other in zip(inputs, outputs)]
+    graph = onnx.helper.make_graph(nodes, "identity", inputs, outputs)
     # The oldest IR and operator set that serve: an old runtime reads them too.
     model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
     path = folder / "identity.onnx"
     onnx.save(model, str(path))
-    return path
+    return str(path)
 
 
-def _output(context: Context) -> bytes:
+def _outputs(context: Context) -> list[bytes]:
     context.infer()
-    return b"".join(bytes(output) for output in context.outputs())
+    return [bytes(output) for output in context.outputs()]
 
 
-def _prepare(runtime: Runtime, model: Path, folder: Path) -> str:
-    prepared = runtime.prepare(str(model), f"digest-of-{model.stem}", str(folder))
+def _prepare(runtime: Runtime, model: Path | str, folder: Path) -> str:
+    digest = f"digest-of-{Path(model).stem}"
+    prepared = runtime.prepare(str(model), digest, str(folder))
     assert prepared is not None
+    assert digest in prepared, "models of one name would be one"
     return prepared
 
 
-def _address(context: Context) -> int:
-    return int(np.frombuffer(context.outputs()[0], np.uint8).ctypes.data)
-
-
-def test_every_mechanism_gives_the_same_outputs(runtime: Runtime, mobile_model: Path, tmp_path: Path) -> None:
+def test_outputs_are_the_same_whatever_is_shared(runtime: Runtime, mobile_model: Path, tmp_path: Path) -> None:
     """Whatever is shared or given, and however tensors move, outputs are those of a plain load bit for bit."""
     plain = runtime.load(str(mobile_model), None, Memory())
-    expected = _output(plain)
-    assert len(expected) == 1000 * 4
-    assert len(set(expected)) > 100, "outputs that are all alike would prove nothing"
+    expected = _outputs(plain)
+    assert len(expected[0]) == 1000 * 4
+    assert len(set(expected[0])) > 100, "outputs that are all alike would prove nothing"
     prepared = _prepare(runtime, mobile_model, tmp_path)
-    ways = itertools.product((None, 0), ((), ("input",), ("output",), ("input", "output")))
-    for memory in (Memory(internal=internal, zero_copy=zero_copy) for internal, zero_copy in ways):
+    for internal, zero_copy in itertools.product((None, 0), _WAYS):
+        memory = Memory(internal=internal, zero_copy=zero_copy)
         source = runtime.load(str(mobile_model), prepared, memory)
         contexts = [
             source,
@@ -89,8 +85,8 @@ def test_every_mechanism_gives_the_same_outputs(runtime: Runtime, mobile_model: 
             runtime.load(str(mobile_model), None, memory),
             runtime.load(str(mobile_model), prepared, replace(memory, outside=("weights",))),
         ]
-        assert [_output(context) == expected for context in contexts] == [True] * 6, memory
-    assert _output(runtime.shared_context(plain, Memory())) == expected
+        assert [_outputs(context) == expected for context in contexts] == [True] * 6, memory
+    assert _outputs(runtime.shared_context(plain, Memory())) == expected
 
 
 def test_another_resolution_over_the_same_weights(
@@ -100,43 +96,40 @@ def test_another_resolution_over_the_same_weights(
     first, second = (_prepare(runtime, model, tmp_path) for model in tiny_resolutions)
     assert Path(first).with_name("weights.bin").samefile(Path(second).with_name("weights.bin"))
     source = runtime.load(str(tiny_resolutions[0]), first, Memory())
-    sharing = runtime.share_weights(second, source, Memory())
-    assert _output(sharing) == _output(runtime.load(str(tiny_resolutions[1]), None, Memory()))
-    assert _output(sharing) != _output(source)
+    sharing = _outputs(runtime.share_weights(second, source, Memory()))
+    assert sharing == _outputs(runtime.load(str(tiny_resolutions[1]), None, Memory())) != _outputs(source)
 
 
 def test_weights_of_different_networks_are_not_shared(
     runtime: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Models of equal layers and different weights are kept apart and refused, and nothing is computed of both."""
+    """Models of equal layers and different weights have other outputs, are prepared apart, by digest, and refused."""
     first, second = (_prepare(runtime, model, tmp_path) for model in tiny_models)
     assert not Path(first).with_name("weights.bin").samefile(Path(second).with_name("weights.bin"))
+    contexts = [runtime.load(prepared, prepared, Memory()) for prepared in (first, second)]
+    assert _outputs(contexts[0]) != _outputs(contexts[1])
     with pytest.raises(NotSupported, match="both must be one network"):
-        runtime.share_weights(second, runtime.load(first, first, Memory()), Memory())
+        runtime.share_weights(second, contexts[0], Memory())
 
 
 def test_tensors_in_place_stay_where_they_are(runtime: Runtime, tiny_model: Path) -> None:
     """Every inference leaves its output in the array that the application gave, and nothing is copied."""
     context = runtime.load(str(tiny_model), None, Memory(zero_copy=("input", "output")))
-    context.infer()
-    address, expected = _address(context), bytes(context.outputs()[0])
-    for view in context.outputs():
-        np.frombuffer(view, np.uint8)[:] = 0
-    context.infer()
-    assert _address(context) == address
-    assert bytes(context.outputs()[0]) == expected
+    expected = _outputs(context)
+    array = np.frombuffer(context.outputs()[0], np.uint8)
+    array[:] = 0
+    assert _outputs(context) == [bytes(array)] == expected
     assert context.copies() == Copies(0, 0)
-    sizes = {each.kind: each.asked_bytes for each in context.allocations()}
+    sizes = {allocation.kind: allocation.asked_bytes for allocation in context.allocations()}
     assert sizes == {"input": 3 * 64 * 64 * 4, "output": 100 * 4}
 
 
 def test_what_run_copies(runtime: Runtime, tiny_model: Path) -> None:
     """Inputs are read in place; outputs count where they came as arrays of their own, which depends on the version."""
     context = runtime.load(str(tiny_model), None, Memory())
-    context.infer()
-    array = np.asarray(context.outputs()[0])
+    (output,) = _outputs(context)
     own = ort.InferenceSession(str(tiny_model)).run(None, {"images": np.zeros((1, 3, 64, 64), np.float32)})[0]
-    assert context.copies() == Copies(0, array.nbytes if own.flags.owndata else 0)
+    assert context.copies() == Copies(0, len(output) if own.flags.owndata else 0)
     assert context.allocations() == []
 
 
@@ -148,29 +141,25 @@ def test_weights_that_the_application_gives_live_as_long_as_their_context(
     contexts = [runtime.load(str(tiny_model), prepared, Memory(outside=("weights",))) for _ in range(2)]
     size = Path(prepared).with_name("weights.bin").stat().st_size
     assert [context.allocations()[0] for context in contexts] == [Allocation("weights", size, 0)] * 2
-    before = _output(contexts[0])
+    before = _outputs(contexts[0])
     contexts.pop().destroy()
     gc.collect()
-    assert _output(contexts[0]) == before
+    assert _outputs(contexts[0]) == before
     contexts[0].destroy()
     assert contexts[0].allocations() == []
 
 
-def test_giving_weights_needs_their_names(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
-    """Where `onnx` was missing when the model was prepared the message says what to install; dups need no names."""
+def test_weights_that_cannot_be_given(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
+    """Where `onnx` was missing at preparing, the message has what to install, and dups work; some models have none."""
     prepared = _prepare(runtime, tiny_model, tmp_path)
     Path(prepared).with_name("weights.json").unlink()
     with pytest.raises(NotSupported, match="pip install onnx"):
         runtime.load(str(tiny_model), prepared, Memory(outside=("weights",)))
     source = runtime.load(str(tiny_model), prepared, Memory())
-    assert _output(runtime.dup(source, Memory())) == _output(source)
-
-
-def test_a_model_without_weights_has_none_to_give(runtime: Runtime, tmp_path: Path) -> None:
-    """It is refused with the reason, and not for a file that was never written."""
-    model = _identity(tmp_path, onnx.TensorProto.FLOAT, [1, 5])
+    assert _outputs(runtime.dup(source, Memory())) == _outputs(source)
+    model = _identity(tmp_path, _FLOAT, [1, 5])
     with pytest.raises(NotSupported, match="there is none to give"):
-        runtime.load(str(model), _prepare(runtime, model, tmp_path / "prepared"), Memory(outside=("weights",)))
+        runtime.load(model, _prepare(runtime, model, tmp_path), Memory(outside=("weights",)))
 
 
 @pytest.mark.parametrize(
@@ -184,39 +173,29 @@ def test_a_model_without_weights_has_none_to_give(runtime: Runtime, tmp_path: Pa
         pytest.param(Memory(device="cuda", device_io=True), "onnxruntime-gpu", marks=_WITHOUT_CUDA),
     ],
 )
-def test_what_there_is_no_way_to(runtime: Runtime, tiny_model: Path, memory: Memory, words: str) -> None:
+def test_what_onnx_runtime_cannot_do(runtime: Runtime, tiny_model: Path, memory: Memory, words: str) -> None:
     """It is refused when a context is made, with the reason."""
     with pytest.raises(NotSupported, match=words):
         runtime.load(str(tiny_model), None, memory)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_contexts_may_be_destroyed_in_any_order(
-    runtime: Runtime, tiny_model: Path, tmp_path: Path, order: tuple[int, ...]
-) -> None:
-    """Whoever is left over shared weights and shared internal memory still gives the same outputs."""
+def test_a_dup_needs_a_prepared_source(runtime: Runtime, tiny_model: Path) -> None:
+    """The weights of a plain session cannot be shared, and the adapter does not pretend that they are."""
+    with pytest.raises(NotSupported, match="only between sessions of a prepared model"):
+        runtime.dup(runtime.load(str(tiny_model), None, Memory()), Memory())
+
+
+def test_contexts_may_be_destroyed_in_any_order(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
+    """The contexts that remain over shared weights and shared internal memory still give the same outputs."""
     memory = Memory(internal=0, zero_copy=("output",))
-    source = runtime.load(str(tiny_model), _prepare(runtime, tiny_model, tmp_path), memory)
-    contexts = {0: source, 1: runtime.dup(source, memory), 2: runtime.shared_context(source, memory)}
-    expected = _output(source)
-    for index in order:
-        contexts.pop(index).destroy()
-        assert [_output(context) for context in contexts.values()] == [expected] * len(contexts)
-
-
-def test_other_weights_give_other_outputs(runtime: Runtime, tiny_models: tuple[Path, Path]) -> None:
-    """Outputs depend on the weights, or comparing them would prove nothing."""
-    first, second = (_output(runtime.load(str(path), None, Memory())) for path in tiny_models)
-    assert first != second
-
-
-def test_a_dup_outlives_its_source(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
-    """Destroying the source leaves the dup's weights alone."""
-    source = runtime.load(str(tiny_model), _prepare(runtime, tiny_model, tmp_path), Memory())
-    dup = runtime.dup(source, Memory())
-    before = _output(dup)
-    source.destroy()
-    assert _output(dup) == before
+    prepared = _prepare(runtime, tiny_model, tmp_path)
+    for order in itertools.permutations(range(3)):
+        source = runtime.load(str(tiny_model), prepared, memory)
+        contexts = {0: source, 1: runtime.dup(source, memory), 2: runtime.shared_context(source, memory)}
+        expected = _outputs(source)
+        for index in order:
+            contexts.pop(index).destroy()
+            assert [_outputs(context) for context in contexts.values()] == [expected] * len(contexts), order
 
 
 def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> None:
@@ -231,28 +210,23 @@ def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> Non
     assert session() is None
 
 
-def test_a_dup_needs_a_prepared_source(runtime: Runtime, tiny_model: Path) -> None:
-    """The weights of a plain session cannot be shared, and the adapter does not pretend that they are."""
-    with pytest.raises(NotSupported, match="only between sessions of a prepared model"):
-        runtime.dup(runtime.load(str(tiny_model), None, Memory()), Memory())
+# Inputs
 
 
-@pytest.mark.parametrize("name", _TYPES)
-def test_input_types(runtime: Runtime, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int8", "int32", "int64", "bool"])
+def test_input_types(runtime: Runtime, tmp_path: Path, dtype: str) -> None:
     """Every type of input is filled with noise: floats in 0..1, indices 0 or 1, and the same on every machine."""
-    context = runtime.load(str(_identity(tmp_path, _TYPES[name], [1, 70000])), None, Memory())
-    values = np.frombuffer(_output(context), {"float": "float32", "double": "float64"}.get(name, name))
+    model = _identity(tmp_path, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [1, 70000])
+    values = np.frombuffer(_outputs(runtime.load(model, None, Memory()))[0], dtype)
     assert values.size == 70000
     noise = np.frombuffer(input_pattern(), np.uint8)
-    if name in ("uint8", "int8"):
-        assert np.array_equal(values[: noise.size], noise.view(values.dtype))
+    if dtype in ("uint8", "int8"):
         # The pattern is repeated where the input is longer.
-        assert np.array_equal(values[noise.size :], values[: 70000 - noise.size])
-    elif name in ("int32", "int64", "bool"):
+        assert np.array_equal(values, np.resize(noise.view(dtype), 70000))
+    elif dtype in ("int32", "int64", "bool"):
         assert set(values.tolist()) == {0, 1}
     else:
-        assert values.min() == 0
-        assert values.max() == 1
+        assert (values.min(), values.max()) == (0, 1)
         assert 0.49 < float(values.astype("float64").mean()) < 0.51
 
 
@@ -260,21 +234,20 @@ def test_the_input_pattern_never_changes() -> None:
     """Outputs of two machines, and of two Pythons, are comparable."""
     pattern = input_pattern()
     assert (len(pattern), pattern[:8].hex()) == (65521, "3c5e81b40c5ec68e")
-    counts = np.bincount(np.frombuffer(pattern, np.uint8), minlength=256)
-    assert counts.min() > 0
+    assert np.bincount(np.frombuffer(pattern, np.uint8), minlength=256).min() > 0
 
 
 def test_a_free_batch_size_is_one(runtime: Runtime, tmp_path: Path) -> None:
     """A model exported with a free batch size is measured with one frame at a time."""
-    context = runtime.load(str(_identity(tmp_path, onnx.TensorProto.FLOAT, ["batch", 3, 5])), None, Memory())
-    assert len(_output(context)) == 1 * 3 * 5 * 4
+    context = runtime.load(_identity(tmp_path, _FLOAT, ["batch", 3, 5]), None, Memory())
+    assert len(_outputs(context)[0]) == 1 * 3 * 5 * 4
 
 
 @pytest.mark.parametrize(
     ("element", "shape", "words"),
     [
-        (onnx.TensorProto.FLOAT, [1, 3, "height", None], ["'given'", "height", "make_dynamic_shape_fixed"]),
-        (onnx.TensorProto.STRING, [1], ["'given'", "tensor(string)", "valid: tensor(float), "]),
+        (_FLOAT, [1, 3, "height", None], ["'input0'", "height", "make_dynamic_shape_fixed"]),
+        (onnx.TensorProto.STRING, [1], ["'input0'", "tensor(string)", "valid: tensor(float), "]),
     ],
 )
 def test_what_the_adapter_cannot_feed(
@@ -283,17 +256,8 @@ def test_what_the_adapter_cannot_feed(
     """The message names the input and what to do, or what is valid."""
     model = _identity(tmp_path, element, shape)
     with pytest.raises(NotSupported) as refusal:
-        runtime.load(str(model), None, Memory())
-    assert [word for word in [*words, str(model)] if word not in str(refusal.value)] == []
-
-
-def test_two_versions_of_a_model_are_prepared_apart(
-    runtime: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """The digest decides, not the file's name."""
-    digests = ("0123456789ab" + digit * 52 for digit in "cd")
-    paths = {runtime.prepare(str(model), digest, str(tmp_path)) for model, digest in zip(tiny_models, digests)}
-    assert len(paths) == 2
+        runtime.load(model, None, Memory())
+    assert [word for word in [*words, model] if word not in str(refusal.value)] == []
 
 
 @pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda _: b"GIF89a and so on" * 100])
@@ -307,7 +271,87 @@ def test_a_damaged_model_is_a_failure_with_words(
     plan = make_plan(scenario, damaged, runtime="onnxruntime")
     prepared = prepare_models(THIS_INTERPRETER, plan, tmp_path / "prepared", TIME_LIMIT_S)
     failure = prepared if isinstance(prepared, Failure) else walk(prepared, THIS_INTERPRETER).failure
-    place = ("prepare", None) if scenario == "full_dup" else ("context", 0)
+    step = ("prepare", None) if scenario == "full_dup" else ("context", 0)
     assert failure is not None
-    assert (failure.kind, failure.phase, failure.context) == ("failed", *place)
+    assert (failure.kind, failure.phase, failure.context) == ("failed", *step)
     assert "damaged.onnx" in str(failure.message)
+
+
+# Frames in the input
+
+
+def _frame(seed: int = 0) -> Any:
+    noise = np.random.default_rng(seed).integers(0, 256, (90, 160, 3), dtype=np.uint8)
+    return av.VideoFrame.from_ndarray(noise, format="rgb24")
+
+
+@pytest.mark.parametrize("zero_copy", _WAYS)
+def test_an_inference_reads_the_frame_that_was_written(
+    runtime: Runtime, tiny_model: Path, zero_copy: tuple[str, ...]
+) -> None:
+    """However tensors move the output is that of the same pixels given by hand, frame after frame."""
+    context = runtime.load(str(tiny_model), None, Memory(zero_copy=zero_copy))
+    session = ort.InferenceSession(str(tiny_model), providers=["CPUExecutionProvider"])
+    outputs = [_outputs(context)]
+    image = context.image_input()
+    assert (image.width, image.height, image.channels, image.layout, image.type) == (64, 64, 3, "nchw", "float32")
+    letterbox = Letterbox(image)
+    for seed in (1, 2, 1):
+        letterbox.fill(_frame(seed))
+        outputs.append(_outputs(context))
+        pixels = np.frombuffer(bytes(image.memory), np.float32).reshape(1, 3, 64, 64)
+        assert 0 <= pixels.min() < pixels.max() <= 1
+        expected = session.run(None, {session.get_inputs()[0].name: pixels})[0]
+        assert np.allclose(np.frombuffer(outputs[-1][0], np.float32), expected.ravel(), rtol=1e-4, atol=1e-5)
+    assert outputs[1] == outputs[3]
+    assert len({output for (output,) in outputs}) == 3
+
+
+@pytest.mark.parametrize(
+    ("element", "shape", "layout"),
+    [
+        (_FLOAT, (1, 3, 32, 48), "nchw"),
+        (_UINT8, (1, 32, 48, 3), "nhwc"),
+        (_UINT8, (1, 1, 32, 48), "nchw"),
+        (_FLOAT, (1, 32, 48, 1), "nhwc"),
+    ],
+)
+def test_the_shape_decides_the_layout(
+    runtime: Runtime, tmp_path: Path, element: int, shape: tuple[int, ...], layout: str
+) -> None:
+    """What is written there comes out of a model that gives its input back, byte for byte."""
+    context = runtime.load(_identity(tmp_path, element, shape), None, Memory())
+    image = context.image_input()
+    assert (image.width, image.height, image.layout) == (48, 32, layout)
+    Letterbox(image).fill(_frame())
+    assert _outputs(context) == [bytes(image.memory)]
+
+
+def test_the_first_picture_of_several_inputs_is_written(runtime: Runtime, tmp_path: Path) -> None:
+    """Of a batch its first picture; other inputs keep their noise."""
+    context = runtime.load(_identity(tmp_path, _FLOAT, (1, 7), (2, 3, 16, 16), (1, 3, 8, 8)), None, Memory())
+    before = _outputs(context)
+    image = context.image_input()
+    assert (image.width, len(image.memory)) == (16, 3 * 16 * 16 * 4)
+    Letterbox(image).fill(_frame())
+    after = _outputs(context)
+    half = len(before[1]) // 2
+    assert [one == other for one, other in zip(before, after)] == [True, False, True]
+    assert (before[1][:half] == after[1][:half], before[1][half:] == after[1][half:]) == (False, True)
+
+
+def test_each_context_has_an_input_of_its_own(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
+    """A frame for one is not seen by its dup, nor by a handle on the same session."""
+    source = runtime.load(str(tiny_model), _prepare(runtime, tiny_model, tmp_path), Memory())
+    others = [runtime.dup(source, Memory()), runtime.shared_context(source, Memory())]
+    before = [_outputs(context) for context in others]
+    Letterbox(source.image_input()).fill(_frame())
+    assert _outputs(source) != before[0]
+    assert [_outputs(context) for context in others] == before
+
+
+def test_a_model_without_a_picture_is_refused(runtime: Runtime, tmp_path: Path) -> None:
+    """The sentence has its shapes and what is valid."""
+    context = runtime.load(_identity(tmp_path, _FLOAT, (1, 7), (1, 5, 8, 8)), None, Memory())
+    with pytest.raises(NotSupported, match=r"no input of the model is a picture \(1x7, 1x5x8x8\); valid: 1x3xHxW"):
+        context.image_input()

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes.util
 import dataclasses
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from scenarios.plan import (
     MMZ,
     OUTPUT,
     PHYSICAL,
+    SHARED_CONTEXT,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
@@ -45,9 +47,13 @@ from tests.support import CHECKOUT, walk
 
 _FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
 
-#: Bytes of weights and internal memory of the models, which are texts that the double reads.
-_SIZES = ((9000, 5000), (7000, 12345), (8000, 100))
-_PLAIN = Context(0, 0)
+#: What the double reads of a model: bytes of weights and of internal memory, and the number of inputs.
+_MODELS = ("9000 5000 1 ", "7000 12345 1 ", "8000 100 1 ")
+_PLAIN, _DUP = Context(0, 0), Context(0, 0, DUP, 0)
+#: Three models that run in turn in one internal memory.
+_IN_TURN = tuple(Context(0, model, internal=0, core=0) for model in range(3))
+#: The ways to move tensors.
+_WAYS: tuple[tuple[str, ...], ...] = ((), (INPUT,), (OUTPUT,), (INPUT, OUTPUT))
 #: The last call of a walk that leaves nothing behind.
 _LAST = "rknn_destroy context=1, left: 0 contexts, 0 memories"
 #: What a real board may have: then its own heaps and zone are used.
@@ -57,17 +63,6 @@ _HAS_ZONE = any(ctypes.util.find_library(name) for name in ("mpimmz", "rockit"))
 Compile = Callable[..., Path]
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> tuple[Model, ...]:
-    """Return three models of different sizes, with one input and one output."""
-    found = []
-    for number, (weights, internal) in enumerate(_SIZES):
-        path = tmp_path / f"model-{number}.rknn"
-        path.write_text(f"{weights} {internal} 1 ")
-        found.append(Model(path.stem, str(path), str(number), weightless=str(path)))
-    return tuple(found)
-
-
 @dataclasses.dataclass
 class Walked:
     """A walk on the double, and every call that it saw."""
@@ -75,88 +70,92 @@ class Walked:
     run: Run
     calls: list[str]
 
-    def named(self, name: str, context: int | None = None) -> list[str]:
-        """Return the calls of a function, of one context (the double counts from 1) where that is given."""
-        found = [call for call in self.calls if call.split()[0] == name]
-        return [call for call in found if context is None or f"context={context}" in call.split()]
+    def named(self, name: str) -> list[str]:
+        """Return the calls of a function."""
+        return [call for call in self.calls if call.split()[0] == name]
 
     def values(self, name: str, field: str) -> list[str]:
         """Return one field of each call of a function."""
         return [re.findall(rf"\b{field}=(\S+)", call)[0] for call in self.named(name)]
 
     def names(self, *names: str) -> list[str]:
-        """Return the calls of these functions in order, as name and context."""
+        """Return the calls of these functions in order, as name and first field (the double counts contexts from 1)."""
         return [" ".join(call.split()[:2]).rstrip(",") for call in self.calls if call.split()[0] in names]
+
+    def failure(self) -> tuple[str, str, int | None, str]:
+        """Return kind, phase, context and sentence of the failure that there must be."""
+        failure = self.run.failure
+        assert failure is not None
+        return failure.kind, failure.phase, failure.context, str(failure.message)
 
 
 class Double:
-    """Walks plans on one compiled double."""
+    """Walks plans on one compiled double, each distinct plan once."""
 
-    def __init__(self, library: Path, log: Path, models: tuple[Model, ...]) -> None:
-        self.library, self.log, self.models = library, log, models
+    def __init__(self, library: Path, folder: Path, *contents: str) -> None:
+        self.library = library
+        self._folder = folder
+        self._walks: dict[Any, Walked] = {}
+        self.models: list[Model] = []
+        for number, content in enumerate(contents or _MODELS):
+            path = folder / f"model-{number}.rknn"
+            path.write_text(content)
+            self.models.append(Model(path.stem, str(path), str(number), weightless=str(path)))
 
     def walk(self, *contexts: Context, cores: int = 1, **environment: Any) -> Walked:
-        """Walk a plan of these contexts."""
-        return self.walk_plan(Plan("mine", None, "rknn", self.models, contexts, cores, rounds=2), **environment)
+        """Walk a plan of these contexts; the environment tells the double what to fail."""
+        key = (contexts, cores, *environment.items())
+        if key not in self._walks:
+            log = self._folder / f"calls-{len(self._walks)}"
+            variables = {LIBRARY_VARIABLE: str(self.library), "DOUBLE_LOG": str(log), **environment}
+            plan = Plan("mine", None, "rknn", tuple(self.models), contexts, cores, rounds=2)
+            run = walk(plan, dataclasses.replace(THIS_INTERPRETER, environment=variables))
+            self._walks[key] = Walked(run, log.read_text().splitlines() if log.exists() else [])
+        return self._walks[key]
 
-    def walk_plan(self, plan: Plan, **environment: Any) -> Walked:
-        """Walk a plan; the environment tells the double what to fail."""
-        self.log.unlink(missing_ok=True)
-        variables = {LIBRARY_VARIABLE: str(self.library), "DOUBLE_LOG": str(self.log), **environment}
-        run = walk(plan, dataclasses.replace(THIS_INTERPRETER, environment=variables))
-        return Walked(run, self.log.read_text().splitlines() if self.log.exists() else [])
+    def passes(self, *contexts: Context, **options: Any) -> Walked:
+        """Walk a plan that must end well, with nothing left in the library."""
+        walked = self.walk(*contexts, **options)
+        assert walked.run.failure is None, walked.run.failure
+        assert walked.calls[-1] == _LAST
+        return walked
 
 
-@pytest.fixture
-def full(rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...]) -> Double:
+@pytest.fixture(scope="module")
+def full(rknn_double: Compile, tmp_path_factory: pytest.TempPathFactory) -> Double:
     """Return a double of the full runtime."""
-    return Double(rknn_double(_FULL), tmp_path / "calls", models)
+    return Double(rknn_double(_FULL), tmp_path_factory.mktemp("full"))
 
 
-@pytest.fixture
-def mini(rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...]) -> Double:
+@pytest.fixture(scope="module")
+def mini(rknn_double: Compile, tmp_path_factory: pytest.TempPathFactory) -> Double:
     """Return a double of the mini runtime."""
-    return Double(rknn_double(_MINI), tmp_path / "calls", models)
-
-
-def _failure(walked: Walked) -> tuple[str, str, int | None, str]:
-    failure = walked.run.failure
-    assert failure is not None
-    return failure.kind, failure.phase, failure.context, str(failure.message)
-
-
-def _whole(walked: Walked) -> Walked:
-    """Hold that the walk went well, and that nothing is left in the library."""
-    assert walked.run.failure is None, walked.run.failure
-    assert walked.calls[-1] == _LAST
-    return walked
+    return Double(rknn_double(_MINI), tmp_path_factory.mktemp("mini"))
 
 
 # Order
 
 
-@pytest.mark.parametrize(("version", "cores"), [(_FULL, 1), (_FULL, 3), (_MINI, 1)], ids=["one", "three", "mini"])
-@pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS if not each.is_variant])
-def test_every_scenario_keeps_the_rules(
-    rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...], scenario: str, version: str, cores: int
-) -> None:
-    """It ends without a crash and leaves nothing behind, or says in words what is not supported."""
-    double = Double(rknn_double(version), tmp_path / "calls", models)
-    walked = double.walk_plan(build_plans(scenario, Parameters("rknn", models, 2, 2, cores, rounds=2))[0])
+@pytest.mark.parametrize(("is_mini", "cores"), [(False, 1), (False, 3), (True, 1)], ids=["one", "three", "mini"])
+@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS if not scenario.is_variant])
+def test_every_scenario_keeps_the_rules(full: Double, mini: Double, scenario: str, is_mini: bool, cores: int) -> None:
+    """It ends without a crash and leaves nothing behind, or the message has what is not supported."""
+    double = mini if is_mini else full
+    plan = build_plans(scenario, Parameters("rknn", tuple(double.models), 2, 2, cores, rounds=2))[0]
+    walked = double.walk(*plan.contexts, cores=cores)
     missing = {"shared_context", "external_weights", "device_io", "cuda_copied_io", "cuda_device_io"}
-    missing |= {"partial_dup", "full_dup", "full_dup_internal_reuse", "lean"} if version == _MINI else set()
-    # These are there or not, by the machine.
+    missing |= {"partial_dup", "full_dup", "full_dup_internal_reuse", "lean"} if is_mini else set()
+    # These depend on the machine.
     uncertain = {"external_dma_heap": _HAS_HEAPS, "external_mmz": _HAS_ZONE}
     missing |= {name for name, has in uncertain.items() if not has or walked.run.failure}
     if scenario in missing:
-        kind, phase, _, message = _failure(walked)
+        kind, phase, _, message = walked.failure()
         assert (kind, phase) == ("not_supported", "context"), message
         return
-    _whole(walked)
+    double.passes(*plan.contexts, cores=cores)
     living: dict[str, int] = {}
     for call in walked.calls:
-        name, *fields = call.split()
-        context = fields[0].rstrip(",")
+        name, context = call.replace(",", "").split()[:2]
         if name.startswith("rknn_create_mem"):
             living[context] = living.get(context, 0) + 1
         elif name == "rknn_destroy_mem":
@@ -167,8 +166,7 @@ def test_every_scenario_keeps_the_rules(
 
 def test_contexts_go_in_reverse_order(full: Double) -> None:
     """A slave before its master, a dup before its source, and memory before its context."""
-    shared = Context(0, 1, SHARED_WEIGHTS, 0, zero_copy=(INPUT,))
-    walked = _whole(full.walk(_PLAIN, shared, Context(0, 0, DUP, 0)))
+    walked = full.passes(_PLAIN, Context(0, 1, SHARED_WEIGHTS, 0, zero_copy=(INPUT,)), _DUP)
     assert walked.names("rknn_destroy", "rknn_destroy_mem") == [
         "rknn_destroy context=3",
         "rknn_destroy_mem context=2",
@@ -177,9 +175,13 @@ def test_contexts_go_in_reverse_order(full: Double) -> None:
     ]
 
 
-def test_a_shared_internal_memory_goes_last(full: Double) -> None:
-    """Every context gives back its own name of the memory first; the memory itself goes with its first context."""
-    walked = _whole(full.walk(*[Context(0, model, internal=0, core=0) for model in range(3)]))
+def test_an_internal_memory_is_as_large_as_the_largest_and_goes_last(full: Double) -> None:
+    """One allocation, for the first context, each with a name of it of its own size, which it gives back first."""
+    walked = full.passes(*_IN_TURN)
+    assert walked.named("rknn_create_mem") == ["rknn_create_mem context=1 size=12345"]
+    names = ["context=1 size=5000", "context=2 size=12345", "context=3 size=100"]
+    assert walked.named("rknn_create_mem_from_fd") == [f"rknn_create_mem_from_fd {name} offset=0" for name in names]
+    assert walked.named("rknn_set_internal_mem") == [f"rknn_set_internal_mem {name} flags=1" for name in names]
     memory, context = "rknn_destroy_mem context={}", "rknn_destroy context={}"
     order = [memory.format(3), context.format(3), memory.format(2), context.format(2)]
     order += [memory.format(1), memory.format(1), context.format(1)]
@@ -187,14 +189,36 @@ def test_a_shared_internal_memory_goes_last(full: Double) -> None:
     assert walked.values("rknn_destroy_mem", "size") == ["100", "12345", "5000", "12345"]
 
 
-def test_the_model_is_read_into_memory(full: Double) -> None:
-    """rknn_init is given the content and its size, not the path, which librknnrt 1.6.0 would count twice."""
-    walked = _whole(full.walk(_PLAIN))
-    size = Path(full.models[0].path).stat().st_size
-    assert walked.named("rknn_init") == [f"rknn_init size={size} flags=0x0 master=0"]
+def test_internal_memory_comes_before_tensors(mini: Double) -> None:
+    """The mini runtime takes no tensors as long as the internal memory is missing; the double aborts."""
+    order = [call.split()[0] for call in mini.passes(*_IN_TURN).calls]
+    last_internal = len(order) - 1 - order[::-1].index("rknn_set_internal_mem")
+    assert last_internal < order.index("rknn_set_io_mem")
 
 
-# Flags and sizes
+def test_one_internal_memory_for_dups_of_each_core(full: Double) -> None:
+    """A dup gets the memory of its core like any context, and is made with its source's flags."""
+    contexts = [
+        Context(0, 0, DUP if index else "load", 0 if index else None, index % 2, core=index % 2) for index in range(4)
+    ]
+    walked = full.passes(*contexts, cores=2)
+    assert walked.values("rknn_init", "flags") == ["0x200"]
+    assert walked.values("rknn_dup_context", "source") == ["1"] * 3
+    assert walked.named("rknn_create_mem") == [f"rknn_create_mem context={number} size=5000" for number in (1, 2)]
+    assert walked.values("rknn_set_internal_mem", "context") == ["1", "3", "2", "4"]
+
+
+# Flags, sizes and the library's own figures
+
+
+def test_a_plain_context(full: Double) -> None:
+    """rknn_init gets the file's content: librknnrt 1.6.0 counts a path's model twice. Figures are the library's own."""
+    walked = full.passes(_PLAIN)
+    assert walked.named("rknn_init") == [f"rknn_init size={len(_MODELS[0])} flags=0x0 master=0"]
+    imported, made = (reading.data for reading in walked.run.barriers[:2])
+    assert (imported.runtime_version, imported.driver_version) == ("1.6.0 (double)", None)
+    assert (made.runtime_version, made.driver_version) == ("1.6.0 (double)", "0.9.8")
+    assert made.account == {"weights_bytes": 9000, "internal_bytes": 5000, "dma_bytes": 14000}
 
 
 @pytest.mark.parametrize(
@@ -207,17 +231,24 @@ def test_the_model_is_read_into_memory(full: Double) -> None:
         (Context(0, 0, outside=(WEIGHTS, INTERNAL)), "0x10", "0x10"),
     ],
 )
-def test_flags_say_who_allocates(
+def test_flags_name_who_allocates(
     full: Double, mini: Double, context: Context, full_flags: str, mini_flags: str
 ) -> None:
-    """0x200 for internal memory and 0x10 for weights too; the mini runtime does not heed 0x200 and needs 0x10."""
+    """0x200 for internal memory and 0x10 for weights too; the mini runtime ignores 0x200 and needs 0x10."""
     for double, flags in ((full, full_flags), (mini, mini_flags)):
-        walked = _whole(double.walk(context))
+        walked = double.passes(context)
         assert walked.values("rknn_init", "flags") == [flags]
-        weights = ["9000"] if flags == "0x10" else []
-        assert walked.values("rknn_set_weight_mem", "size") == weights
-        internal = [] if flags == "0x0" else ["5000"]
-        assert walked.values("rknn_set_internal_mem", "size") == internal
+        assert walked.values("rknn_set_weight_mem", "size") == (["9000"] if flags == "0x10" else [])
+        assert walked.values("rknn_set_internal_mem", "size") == ([] if flags == "0x0" else ["5000"])
+
+
+@pytest.mark.parametrize(("internal", "flags"), [(None, "0x20"), (0, "0x220")])
+def test_a_slave_names_its_master(full: Double, internal: int | None, flags: str) -> None:
+    """0x20 beside who allocates, with the master's handle; its weights are not given a second time."""
+    walked = full.passes(Context(0, 0, internal=internal), Context(0, 1, SHARED_WEIGHTS, 0, internal=internal))
+    assert walked.values("rknn_init", "flags")[1] == flags
+    assert walked.values("rknn_init", "master") == ["0", "1"]
+    assert walked.named("rknn_set_weight_mem") == []
 
 
 @pytest.mark.parametrize(
@@ -228,71 +259,22 @@ def test_flags_say_who_allocates(
         (Context(0, 0, device=CUDA), "on its NPU alone, not on cuda"),
     ],
 )
-def test_what_the_library_has_no_way_to(full: Double, mini: Double, context: Context, words: str) -> None:
-    """It is refused before the library is asked: the mini runtime would run in memory that nobody allocated."""
+def test_what_the_library_cannot_do(full: Double, mini: Double, context: Context, words: str) -> None:
+    """It is refused before any call: the mini runtime would run in memory that nobody allocated."""
     for double in (full, mini):
         walked = double.walk(context)
-        kind, _, _, message = _failure(walked)
+        kind, _, _, message = walked.failure()
         assert kind == "not_supported"
         assert words in message
         assert walked.named("rknn_init") == []
 
 
-@pytest.mark.parametrize(
-    ("zero_copy", "copied"),
-    [((), (True, True)), ((INPUT,), (False, True)), ((OUTPUT,), (True, False)), ((INPUT, OUTPUT), (False, False))],
-)
-def test_what_is_copied_is_counted(
-    full: Double, mini: Double, zero_copy: tuple[str, ...], copied: tuple[bool, bool]
-) -> None:
-    """The application's buffers, by the library or by us for the mini runtime; nothing of what is in place."""
-    for double in (full, mini):
-        walked = _whole(double.walk(Context(0, 0, zero_copy=zero_copy)))
-        (copies,) = (reading.data.copies for reading in walked.run.barriers if reading.phase == "first_inference")
-        assert copies is not None
-        assert (copies.input_bytes > 0, copies.output_bytes > 0) == copied
-
-
-@pytest.mark.parametrize(("internal", "flags"), [(None, "0x20"), (0, "0x220")])
-def test_a_slave_names_its_master(full: Double, internal: int | None, flags: str) -> None:
-    """0x20 beside who allocates, with the master's handle; its weights are not given a second time."""
-    contexts = [Context(0, 0, internal=internal), Context(0, 1, SHARED_WEIGHTS, 0, internal=internal)]
-    walked = _whole(full.walk(*contexts))
-    assert walked.values("rknn_init", "flags")[1] == flags
-    assert walked.values("rknn_init", "master") == ["0", "1"]
-    assert walked.named("rknn_set_weight_mem") == []
-
-
-def test_internal_memory_is_as_large_as_the_largest(full: Double) -> None:
-    """One allocation, for the first context; each context is given a name of it with its own size."""
-    walked = _whole(full.walk(*[Context(0, model, internal=0, core=0) for model in range(3)]))
-    assert walked.named("rknn_create_mem") == ["rknn_create_mem context=1 size=12345"]
-    sizes = [internal for _, internal in _SIZES]
-    given = [f"context={number} size={size}" for number, size in enumerate(sizes, start=1)]
-    assert walked.named("rknn_create_mem_from_fd") == [f"rknn_create_mem_from_fd {each} offset=0" for each in given]
-    assert [call.split(" ", 1)[1] for call in walked.named("rknn_set_internal_mem")] == [
-        f"{each} flags=1" for each in given
-    ]
-
-
-def test_one_internal_memory_for_dups_of_each_core(full: Double) -> None:
-    """A dup gets the memory of its core like any context, and is made with its source's flags."""
-    contexts = [
-        Context(0, 0, DUP if index else "load", 0 if index else None, index % 2, core=index % 2) for index in range(4)
-    ]
-    walked = _whole(full.walk(*contexts, cores=2))
-    assert walked.values("rknn_init", "flags") == ["0x200"]
-    assert walked.values("rknn_dup_context", "source") == ["1"] * 3
-    assert walked.named("rknn_create_mem") == [f"rknn_create_mem context={number} size=5000" for number in (1, 2)]
-    assert walked.values("rknn_set_internal_mem", "context") == ["1", "3", "2", "4"]
-
-
 def test_cores_are_masks(full: Double) -> None:
     """Core N is bit N; a context of no core is left to the library, and so is every one where there is one core."""
     bound = [Context(0, 0, core=core) for core in (0, 1, 2)]
-    assert _whole(full.walk(*bound, cores=3)).values("rknn_set_core_mask", "mask") == ["1", "2", "4"]
-    assert _whole(full.walk(_PLAIN, cores=3)).named("rknn_set_core_mask") == []
-    assert _whole(full.walk(bound[0], cores=1)).named("rknn_set_core_mask") == []
+    assert full.passes(*bound, cores=3).values("rknn_set_core_mask", "mask") == ["1", "2", "4"]
+    assert full.passes(_PLAIN, cores=3).named("rknn_set_core_mask") == []
+    assert full.passes(bound[0]).named("rknn_set_core_mask") == []
 
 
 # Who gives the memory
@@ -300,21 +282,17 @@ def test_cores_are_masks(full: Double) -> None:
 
 def test_memory_by_the_runtimes_own_call(full: Double) -> None:
     """Weights, internal memory, input and output are four allocations of the context, as large as the library says."""
-    walked = _whole(full.walk(Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT))))
+    walked = full.passes(Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT)))
     assert walked.values("rknn_create_mem", "size") == ["9000", "5000", "360", "320"]
     allocations = walked.run.barriers[2].data.allocations
-    assert [(allocation.kind, allocation.asked_bytes) for allocation in allocations] == [
-        ("weights", 9000),
-        ("internal", 5000),
-        ("input", 360),
-        ("output", 320),
-    ]
+    sizes = {allocation.kind: allocation.asked_bytes for allocation in allocations}
+    assert sizes == {"weights": 9000, "internal": 5000, "input": 360, "output": 320}
     assert len({allocation.inode for allocation in allocations} - {0}) == 4
 
 
 def test_memory_by_its_physical_address(full: Double) -> None:
     """Each piece is a name by its address for memory that the library made, and goes before it."""
-    walked = _whole(full.walk(Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=PHYSICAL)))
+    walked = full.passes(Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=PHYSICAL))
     for name in ("rknn_create_mem", "rknn_create_mem_from_phys"):
         assert walked.values(name, "size") == ["9000", "5000"]
     assert len(walked.named("rknn_destroy_mem")) == 4
@@ -324,7 +302,7 @@ def test_memory_by_its_physical_address(full: Double) -> None:
 def test_no_dma_heap(full: Double) -> None:
     """It is not supported, with every heap that was tried and why, and the context does not stay."""
     walked = full.walk(Context(0, 0, outside=(INTERNAL,), allocator=DMA_HEAP))
-    kind, phase, context, message = _failure(walked)
+    kind, phase, context, message = walked.failure()
     assert (kind, phase, context) == ("not_supported", "context", 0)
     assert message.startswith("no dma-heap gives 5000 bytes (")
     assert "/dev/dma_heap/system: No such file or directory" in message
@@ -334,7 +312,7 @@ def test_no_dma_heap(full: Double) -> None:
 @pytest.mark.skipif(_HAS_ZONE, reason="this machine has Rockchip's media memory zone")
 def test_no_media_memory_zone(full: Double) -> None:
     """Rockchip's MMZ library is named where it is missing."""
-    kind, _, _, message = _failure(full.walk(Context(0, 0, outside=(INTERNAL,), allocator=MMZ)))
+    kind, _, _, message = full.walk(Context(0, 0, outside=(INTERNAL,), allocator=MMZ)).failure()
     assert kind == "not_supported"
     assert message == (
         "Rockchip's MMZ library (libmpimmz.so or librockit.so) is not here: neither in the loader's path nor beside "
@@ -342,17 +320,18 @@ def test_no_media_memory_zone(full: Double) -> None:
     )
 
 
-def _with_zone(full: Double, folder: Path, **environment: Any) -> Walked:
-    shutil.copy(full.library, folder / "libmpimmz.so")
-    context = Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=MMZ)
-    return full.walk(context, LD_LIBRARY_PATH=str(folder), **environment)
-
-
 def test_memory_by_the_media_memory_zone(full: Double, tmp_path: Path) -> None:
-    """Each piece is a block of the zone; the library's name of it goes before the block."""
-    walked = _whole(_with_zone(full, tmp_path))
+    """Each piece is a block of the zone, which goes after the library's name of it; a zone that is full is reported.
+
+    The name has no flag while it is set, with which librknnrt 1.5.2 and 1.6.0 hang; the double holds that it is back
+    when the struct is to be freed.
+    """
+    shutil.copy(full.library, tmp_path / "libmpimmz.so")
+    context = Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=MMZ)
+    walked = full.passes(context, LD_LIBRARY_PATH=str(tmp_path))
     assert walked.values("RK_MPI_MMZ_Alloc", "size") == ["9000", "5000"]
     assert walked.values("rknn_create_mem_from_fd", "size") == ["9000", "5000"]
+    assert walked.values("rknn_set_internal_mem", "flags") == ["0"]
     assert walked.names("rknn_destroy_mem", "RK_MPI_MMZ_Free", "rknn_destroy") == [
         "rknn_destroy_mem context=1",
         "RK_MPI_MMZ_Free size=5000",
@@ -360,18 +339,7 @@ def test_memory_by_the_media_memory_zone(full: Double, tmp_path: Path) -> None:
         "RK_MPI_MMZ_Free size=9000",
         "rknn_destroy context=1",
     ]
-
-
-def test_foreign_memory_has_no_flag_while_it_is_set(full: Double, tmp_path: Path) -> None:
-    """librknnrt 1.5.2 and 1.6.0 hang where it has; the flag is back when the struct is to be freed."""
-    walked = _whole(_with_zone(full, tmp_path))
-    assert walked.values("rknn_set_internal_mem", "flags") == ["0"]
-    assert len(walked.named("rknn_destroy_mem")) == 2
-
-
-def test_a_zone_that_is_full(full: Double, tmp_path: Path) -> None:
-    """The call, the size and the code are said."""
-    kind, _, _, message = _failure(_with_zone(full, tmp_path, DOUBLE_FAIL="RK_MPI_MMZ_Alloc=-3"))
+    kind, _, _, message = full.walk(context, LD_LIBRARY_PATH=str(tmp_path), DOUBLE_FAIL="RK_MPI_MMZ_Alloc=-3").failure()
     assert (kind, message) == ("not_supported", "RK_MPI_MMZ_Alloc of 9000 bytes returned -3")
 
 
@@ -383,78 +351,130 @@ def test_every_allocator_is_tried_here() -> None:
 # Inputs and outputs
 
 
-@pytest.mark.parametrize(
-    ("zero_copy", "in_place"),
-    [((), 0), ((INPUT,), 1), ((OUTPUT,), 1), ((INPUT, OUTPUT), 2)],
-)
-def test_tensors_of_the_full_runtime(full: Double, zero_copy: tuple[str, ...], in_place: int) -> None:
+@pytest.mark.parametrize("zero_copy", _WAYS)
+def test_tensors_of_the_full_runtime(full: Double, zero_copy: tuple[str, ...]) -> None:
     """What is copied goes through the library's own calls; what is not is bound once, with its stride, and synced."""
-    walked = _whole(full.walk(Context(0, 0, zero_copy=zero_copy)))
+    walked = full.passes(Context(0, 0, zero_copy=zero_copy))
     runs = len(walked.named("rknn_run"))
     assert len(walked.named("rknn_inputs_set")) == (0 if INPUT in zero_copy else runs)
     assert len(walked.named("rknn_outputs_get")) == (0 if OUTPUT in zero_copy else runs)
-    assert len(walked.named("rknn_set_io_mem")) == in_place
+    assert len(walked.named("rknn_set_io_mem")) == len(zero_copy)
     synced = walked.values("rknn_mem_sync", "mode")
     assert synced.count("1") == (1 if INPUT in zero_copy else 0)
     assert synced.count("2") == (runs if OUTPUT in zero_copy else 0)
 
 
-@pytest.mark.parametrize("zero_copy", [(), (INPUT, OUTPUT)])
+@pytest.mark.parametrize("zero_copy", _WAYS)
 def test_tensors_of_the_mini_runtime(mini: Double, zero_copy: tuple[str, ...]) -> None:
     """It has no calls that copy: native tensors are bound, and the adapter copies where the plan says so."""
-    walked = _whole(mini.walk(Context(0, 0, zero_copy=zero_copy)))
+    walked = mini.passes(Context(0, 0, zero_copy=zero_copy))
     assert walked.named("rknn_inputs_set") == walked.named("rknn_outputs_get") == []
     assert walked.values("rknn_set_io_mem", "size") == ["360", "512"]
     assert {"8", "9"} <= set(walked.values("rknn_query", "command"))
-    runs = len(walked.named("rknn_run"))
     # An input that is copied is synced before each run, and once when it is made.
-    assert walked.values("rknn_mem_sync", "mode").count("1") == (1 if zero_copy else 1 + runs)
+    runs = len(walked.named("rknn_run"))
+    assert walked.values("rknn_mem_sync", "mode").count("1") == (1 if INPUT in zero_copy else 1 + runs)
 
 
-def test_internal_memory_before_tensors(mini: Double) -> None:
-    """The mini runtime takes no tensors as long as the internal memory is missing; the double holds it to that."""
-    walked = _whole(mini.walk(*[Context(0, model, internal=0) for model in range(2)]))
-    order = [call.split()[0] for call in walked.calls]
-    last_internal = max(at for at, name in enumerate(order) if name == "rknn_set_internal_mem")
-    assert last_internal < order.index("rknn_set_io_mem")
-
-
-@pytest.mark.parametrize("version", [_FULL, _MINI])
-def test_outputs_are_the_same_copied_or_in_place(
-    rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...], version: str
-) -> None:
-    """Rows are where the NPU looks for them, which may be further apart than they are long; padding is no output."""
-    double = Double(rknn_double(version), tmp_path / "calls", models)
-    walks = [_whole(double.walk(Context(0, 0, zero_copy=each))) for each in ((), (INPUT,), (OUTPUT,), (INPUT, OUTPUT))]
-    readings = [reading for walked in walks for reading in walked.run.barriers]
-    digests = [reading.data.digests for reading in readings if reading.phase == "steady"]
+@pytest.mark.parametrize("name", ["full", "mini"])
+def test_outputs_are_the_same_copied_or_in_place(name: str, request: pytest.FixtureRequest) -> None:
+    """Rows are where the NPU looks for them, however far apart; padding is no output; what is copied is counted."""
+    double: Double = request.getfixturevalue(name)
+    digests = []
+    for way in _WAYS:
+        data = {reading.phase: reading.data for reading in double.passes(Context(0, 0, zero_copy=way)).run.barriers}
+        digests.append(data["steady"].digests)
+        copies = data["first_inference"].copies
+        assert copies is not None
+        assert (copies.input_bytes, copies.output_bytes) == (0 if INPUT in way else 300, 0 if OUTPUT in way else 300)
     assert digests == [digests[0]] * 4
-    if version == _FULL:
-        without_input = zlib.crc32(bytes(300))
-        assert digests[0] != (f"{without_input:08x}",)
+    without_input = f"{zlib.crc32(bytes(300)):08x}"
+    assert digests[0] != (without_input,)
 
 
-def test_several_inputs(full: Double) -> None:
+def test_several_inputs(full: Double, tmp_path: Path) -> None:
     """All inputs of a model go in one call."""
-    Path(full.models[0].path).write_text("9000 5000 3 ")
-    assert set(_whole(full.walk(_PLAIN)).values("rknn_inputs_set", "count")) == {"3"}
-    in_place = _whole(full.walk(Context(0, 0, zero_copy=(INPUT,))))
-    assert len(in_place.named("rknn_set_io_mem")) == 3
+    double = Double(full.library, tmp_path, "9000 5000 3 ")
+    assert set(double.passes(_PLAIN).values("rknn_inputs_set", "count")) == {"3"}
+    assert len(double.passes(Context(0, 0, zero_copy=(INPUT,))).named("rknn_set_io_mem")) == 3
+
+
+#: Writes rows of its own into the input, as a letterbox does, and prints what came out; run on the double.
+_WRITE_FRAMES = """
+import json, sys
+from runtimes import open_runtime
+from runtimes.base import Memory
+context = open_runtime("rknn").load(sys.argv[1], None, Memory(zero_copy=tuple(sys.argv[2:])))
+context.infer()
+image = context.image_input()
+sums = []
+for value in (1, 2, 1):
+    for row in range(image.height):
+        start = row * image.pitch_bytes
+        image.memory[start : start + image.width * 3] = bytes((value + row,)) * (image.width * 3)
+    context.infer()
+    sums.append(bytes(context.outputs()[0])[0])
+print(json.dumps([sums, image[1:], len(image.memory)]))
+context.destroy()
+"""
+
+
+def _sum_of_rows(value: int) -> int:
+    """Return the double's sum over those rows."""
+    total = 0
+    for row in range(10):
+        for _ in range(10 * 3):
+            total = (31 * total + value + row) & 0xFF
+    return total
+
+
+@pytest.mark.parametrize(
+    ("name", "zero_copy", "pitch", "syncs"),
+    [
+        ("full", (), 30, 0),
+        # In place: once when it is bound, then before each run after somebody could have written.
+        ("full", (INPUT,), 36, 1 + 3),
+        ("mini", (INPUT,), 36, 1 + 3),
+        # Staged: at first, then before each run, as ever.
+        ("mini", (), 30, 1 + 4),
+    ],
+)
+def test_frames_are_written_with_room_behind_rows(
+    name: str, zero_copy: tuple[str, ...], pitch: int, syncs: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """8-bit RGB into the application's buffer, or into the bound memory, which is then brought to the device."""
+    double: Double = request.getfixturevalue(name)
+    log = tmp_path / "calls"
+    environment = {**os.environ, LIBRARY_VARIABLE: str(double.library), "DOUBLE_LOG": str(log)}
+    command = [sys.executable, "-c", _WRITE_FRAMES, double.models[0].path, *zero_copy]
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    sums, image, size_bytes = json.loads(done.stdout)
+    assert image == [10, 10, 3, "nhwc", "uint8", pitch]
+    assert size_bytes == 9 * pitch + 30
+    assert sums == [_sum_of_rows(value) for value in (1, 2, 1)]
+    to_device = [line for line in log.read_text().splitlines() if line.startswith("rknn_mem_sync") and "mode=1" in line]
+    assert len(to_device) == syncs
 
 
 # Errors
 
 
-def test_a_code_is_said_with_call_and_name(full: Double) -> None:
-    """The sentence has what to search for."""
-    walked = full.walk(_PLAIN, DOUBLE_FAIL="rknn_run=-10")
-    assert _failure(walked) == ("failed", "first_inference", 0, "rknn_run returned -10 (RKNN_ERR_DEVICE_UNMATCH)")
-
-
-def test_a_code_without_a_name(full: Double) -> None:
-    """A newer library may have further codes."""
-    walked = full.walk(_PLAIN, DOUBLE_FAIL="rknn_run=-99")
-    assert _failure(walked)[3] == "rknn_run returned -99 (an unknown code)"
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"DOUBLE_FAIL": "rknn_run=-10"}, "rknn_run returned -10 (RKNN_ERR_DEVICE_UNMATCH)"),
+        # A newer library may have further codes.
+        ({"DOUBLE_FAIL": "rknn_run=-99"}, "rknn_run returned -99 (an unknown code)"),
+        (
+            {"DOUBLE_FAIL": "rknn_run=-6", "DOUBLE_SAY": "rknn_run=E RKNN: one\nI RKNN: between\nE RKNN: two"},
+            "rknn_run returned -6 (RKNN_ERR_MODEL_INVALID): E RKNN: one | E RKNN: two",
+        ),
+    ],
+)
+def test_a_code_is_reported_with_call_and_name(full: Double, environment: dict[str, Any], words: str) -> None:
+    """And with the library's own lines, if it wrote any: the sentence has what to search for."""
+    assert full.walk(_PLAIN, **environment).failure() == ("failed", "first_inference", 0, words)
 
 
 @pytest.mark.parametrize(
@@ -470,129 +490,94 @@ def test_a_code_without_a_name(full: Double) -> None:
 )
 def test_an_error_line_is_a_failure_whatever_the_code(full: Double, call: str, phase: str) -> None:
     """The library returns 0 and prints "E RKNN" where it has failed: the line is the message, without its colours."""
-    words = "\x1b[1;31mE RKNN: [10:01:02.345] something is wrong\x1b[0m"
-    kind, where, context, message = _failure(full.walk(_PLAIN, DOUBLE_SAY=f"{call}={words}"))
+    line = "\x1b[1;31mE RKNN: [10:01:02.345] something is wrong\x1b[0m"
+    kind, where, context, message = full.walk(_PLAIN, DOUBLE_SAY=f"{call}={line}").failure()
     assert (kind, where, context) == ("failed", phase, 0)
     success = f"{call} returned 0 (RKNN_SUCC, but the library reports an error)"
     assert message == f"{success}: E RKNN: [10:01:02.345] something is wrong"
 
 
-@pytest.mark.parametrize("words", ["W RKNN: a warning", "I RKNN: E RKNN is not the beginning", "model E RKNN"])
-def test_other_lines_are_no_failure(full: Double, words: str) -> None:
-    """Warnings and notices are heard in the last words and no more."""
-    _whole(full.walk(_PLAIN, DOUBLE_SAY=f"rknn_run={words}"))
-
-
-def test_an_error_line_with_a_code(full: Double) -> None:
-    """Both are said; several lines stand one after the other."""
-    walked = full.walk(
-        _PLAIN, DOUBLE_FAIL="rknn_init=-6", DOUBLE_SAY="rknn_init=E RKNN: one\nI RKNN: between\nE RKNN: two"
-    )
-    assert _failure(walked)[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID): E RKNN: one | E RKNN: two"
+@pytest.mark.parametrize("line", ["W RKNN: a warning", "I RKNN: E RKNN is not the beginning", "model E RKNN"])
+def test_other_lines_are_no_failure(full: Double, line: str) -> None:
+    """Warnings and notices go to standard error and no further."""
+    full.passes(_PLAIN, DOUBLE_SAY=f"rknn_run={line}")
 
 
 @pytest.mark.parametrize("call", ["rknn_create_mem", "rknn_create_mem_from_fd"])
 def test_memory_that_is_not_given(full: Double, call: str) -> None:
     """These calls return a pointer and no code; a null pointer is a failure of that call."""
     walked = full.walk(Context(0, 0, internal=0), DOUBLE_FAIL=f"{call}=-4")
-    assert _failure(walked) == ("failed", "internal_memory", 0, f"{call} returned -1 (RKNN_ERR_FAIL)")
+    assert walked.failure() == ("failed", "internal_memory", 0, f"{call} returned -1 (RKNN_ERR_FAIL)")
 
 
-@pytest.mark.parametrize("leaves", [True, False])
-def test_a_failed_init(full: Double, leaves: bool) -> None:
+@pytest.mark.parametrize("environment", [{"DOUBLE_LEAVES": "1"}, {}])
+def test_a_failed_init(full: Double, environment: dict[str, Any]) -> None:
     """What it leaves behind is destroyed; where it leaves nothing, nothing is."""
-    environment: dict[str, Any] = {"DOUBLE_LEAVES": "1"} if leaves else {}
     walked = full.walk(_PLAIN, DOUBLE_FAIL="rknn_init=-6", **environment)
-    assert _failure(walked)[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID)"
-    assert walked.names("rknn_destroy") == (["rknn_destroy context=1"] if leaves else [])
+    assert walked.failure()[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID)"
+    assert walked.names("rknn_destroy") == (["rknn_destroy context=1"] if environment else [])
 
 
 @pytest.mark.parametrize("call", ["rknn_set_core_mask", "rknn_set_weight_mem", "rknn_set_internal_mem"])
 def test_a_context_that_cannot_be_furnished_is_destroyed(full: Double, call: str) -> None:
     """The memory that it has by then goes first."""
-    context = Context(0, 0, outside=(WEIGHTS, INTERNAL), core=1)
-    walked = full.walk(context, cores=2, DOUBLE_FAIL=f"{call}=-5")
-    assert _failure(walked)[3] == f"{call} returned -5 (RKNN_ERR_PARAM_INVALID)"
+    walked = full.walk(Context(0, 0, outside=(WEIGHTS, INTERNAL), core=1), cores=2, DOUBLE_FAIL=f"{call}=-5")
+    assert walked.failure()[3] == f"{call} returned -5 (RKNN_ERR_PARAM_INVALID)"
     assert len(walked.named("rknn_destroy_mem")) == len(walked.named("rknn_create_mem"))
     assert walked.calls[-1] == _LAST
 
 
 def test_a_file_that_is_no_model(full: Double, tmp_path: Path) -> None:
-    """The library's code is all there is to say."""
-    (tmp_path / "model-0.rknn").write_text("no model")
-    assert _failure(full.walk(_PLAIN))[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID)"
-
-
-def test_a_model_that_cannot_be_read(full: Double) -> None:
-    """The system's own words name the file."""
-    Path(full.models[0].path).unlink()
-    kind, phase, _, message = _failure(full.walk(_PLAIN))
+    """The library's code is all there is to say; of one that cannot be read, the system's words with the path."""
+    double = Double(full.library, tmp_path, "no model", "9000 5000 1 ")
+    assert double.walk(_PLAIN).failure()[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID)"
+    Path(double.models[1].path).unlink()
+    kind, phase, _, message = double.walk(Context(0, 1)).failure()
     assert (kind, phase) == ("failed", "context")
-    assert full.models[0].path in message
+    assert double.models[1].path in message
 
 
 # What a library does not have
 
 
-def test_dup_on_the_mini_runtime_is_not_supported(mini: Double) -> None:
-    """It is tried, and the library's own words are the message."""
-    walked = mini.walk(_PLAIN, Context(0, 0, DUP, 0))
-    kind, phase, context, message = _failure(walked)
+def test_dup_on_the_mini_runtime_is_not_supported(mini: Double, full: Double) -> None:
+    """It is tried, and the library's own words are the message; on the full runtime, which has dup, it has failed."""
+    kind, phase, context, message = mini.walk(_PLAIN, _DUP).failure()
     assert (kind, phase, context) == ("not_supported", "context", 1)
     assert message.startswith("rknn_dup_context returned -1 (RKNN_ERR_FAIL): E RKNN: ")
     assert message.endswith("not supported in mini runtime")
-
-
-def test_dup_that_fails_on_the_full_runtime_has_failed(full: Double) -> None:
-    """There the mechanism exists."""
-    walked = full.walk(_PLAIN, Context(0, 0, DUP, 0), DOUBLE_FAIL="rknn_dup_context=-1")
-    assert _failure(walked)[:3] == ("failed", "context", 1)
+    assert full.walk(_PLAIN, _DUP, DOUBLE_FAIL="rknn_dup_context=-1").failure()[:3] == ("failed", "context", 1)
 
 
 @pytest.mark.parametrize(
     ("without", "call", "contexts"),
     [
-        ("DUP", "rknn_dup_context", (_PLAIN, Context(0, 0, DUP, 0))),
+        ("DUP", "rknn_dup_context", (_PLAIN, _DUP)),
         ("CORE_MASK", "rknn_set_core_mask", (Context(0, 0, core=1),)),
     ],
 )
 def test_a_function_that_is_missing_is_not_supported(
-    rknn_double: Compile,
-    tmp_path: Path,
-    models: tuple[Model, ...],
-    without: str,
-    call: str,
-    contexts: Sequence[Context],
+    rknn_double: Compile, tmp_path: Path, without: str, call: str, contexts: tuple[Context, ...]
 ) -> None:
     """An old library has not all of the API; the function is named."""
-    walked = Double(rknn_double(_FULL, without), tmp_path / "calls", models).walk(*contexts, cores=2)
-    kind, phase, _, message = _failure(walked)
+    walked = Double(rknn_double(_FULL, without), tmp_path).walk(*contexts, cores=2)
+    kind, phase, _, message = walked.failure()
     assert (kind, phase, message) == ("not_supported", "context", f"this library has no {call}")
 
 
-def test_a_library_that_syncs_by_itself(rknn_double: Compile, tmp_path: Path, models: tuple[Model, ...]) -> None:
+def test_a_library_that_syncs_by_itself(rknn_double: Compile, tmp_path: Path) -> None:
     """Before 1.6.0 there is no rknn_mem_sync, and no need of it."""
-    double = Double(rknn_double(_FULL, "MEM_SYNC"), tmp_path / "calls", models)
-    _whole(double.walk(Context(0, 0, zero_copy=(INPUT, OUTPUT))))
+    Double(rknn_double(_FULL, "MEM_SYNC"), tmp_path).passes(Context(0, 0, zero_copy=(INPUT, OUTPUT)))
 
 
 def test_a_shared_context_is_not_supported(full: Double) -> None:
-    """Two threads may not run one context: the sentence says what to use."""
-    kind, phase, context, message = _failure(full.walk(_PLAIN, Context(0, 0, "shared_context", 0)))
+    """Two threads may not run one context: the sentence has what to use."""
+    kind, phase, context, message = full.walk(_PLAIN, Context(0, 0, SHARED_CONTEXT, 0)).failure()
     assert (kind, phase, context) == ("not_supported", "context", 1)
     assert "a further thread needs a dup" in message
 
 
-# The library and what it says
-
-
-def test_versions_and_the_account_are_the_librarys(full: Double) -> None:
-    """Runtime and driver as the library says them, and its own sizes of each context."""
-    walked = _whole(full.walk(_PLAIN))
-    imported, made = (reading.data for reading in walked.run.barriers[:2])
-    assert (imported.runtime_version, imported.driver_version) == ("1.6.0 (double)", None)
-    assert (made.runtime_version, made.driver_version) == ("1.6.0 (double)", "0.9.8")
-    assert made.account == {"weights_bytes": 9000, "internal_bytes": 5000, "dma_bytes": 14000}
+# The library and what it prints
 
 
 @pytest.mark.parametrize(
@@ -603,25 +588,23 @@ def test_versions_and_the_account_are_the_librarys(full: Double) -> None:
         (b"\x7fELF" + bytes(14) + b"\x28\x00" + b"librknnrt version: 1.6.0", "cannot be loaded here: "),
     ],
 )
-def test_a_library_that_cannot_be_used(full: Double, tmp_path: Path, content: bytes | None, words: str) -> None:
-    """Missing, foreign, or of another machine: it is said before anything is made."""
-    full.library = tmp_path / "library.so"
+def test_a_library_that_cannot_be_used(tmp_path: Path, content: bytes | None, words: str) -> None:
+    """Missing, foreign, or of another machine: it is reported before anything is made."""
+    library = tmp_path / "library.so"
     if content is not None:
-        full.library.write_bytes(content)
-    kind, phase, _, message = _failure(full.walk(_PLAIN))
+        library.write_bytes(content)
+    kind, phase, _, message = Double(library, tmp_path).walk(_PLAIN).failure()
     assert (kind, phase) == ("failed", "imported")
-    assert str(full.library) in message
+    assert str(library) in message
     assert words in message
 
 
 _NO_LIBRARY = """
-from runtimes.rknn import library
+from runtimes.rknn import adapter, library
 library._FOLDERS = ()
-from runtimes.base import AdapterError
-from runtimes.rknn import open_runtime
 try:
-    open_runtime()
-except AdapterError as error:
+    adapter.open_runtime()
+except adapter.AdapterError as error:
     print(error)
 """
 
@@ -635,51 +618,36 @@ def test_no_library_at_all() -> None:
         assert words in done.stdout
 
 
-_CATCH = """
+_FAIL_TWICE = """
 import json, sys
 from runtimes.base import AdapterError
 from runtimes.rknn.binding import Binding
 binding = Binding(sys.argv[1])
-content = b"9000 5000 1 "
-import ctypes
-buffer = ctypes.create_string_buffer(content)
-context = binding.init(ctypes.addressof(buffer), len(content), 0, None)
-found = []
+context = binding.init(bytearray(b"9000 5000 1 "), 0, None)
+errors = []
 for _ in range(2):
     try:
         binding.run(context)
     except AdapterError as error:
-        found.append([error.message.code, error.message.values])
+        errors.append([error.message.code, error.message.values])
 binding.destroy(context)
-print(json.dumps(found))
+print(json.dumps(errors))
 """
 
 
-_FAILED_RUN = ["rknn_call_failed", {"call": "rknn_run", "code": -7, "name": "RKNN_ERR_CTX_INVALID"}]
-
-
-def _caught(library: Path, stderr: Any, **environment: str) -> list[Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", _CATCH, str(library)],
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    found: list[Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def test_an_error_carries_its_parts(rknn_double: Compile, tmp_path: Path) -> None:
-    """The call, its return code and the code's name; each line belongs to one call alone."""
-    with (tmp_path / "stderr").open("w+") as stderr:
-        found = _caught(rknn_double(_FULL), stderr, DOUBLE_FAIL="rknn_run=-7")
-    assert found == [_FAILED_RUN] * 2
-
-
-def test_standard_error_that_is_no_file(rknn_double: Compile) -> None:
-    """Run by hand, on a terminal or a pipe, lines cannot be looked up: codes still count."""
-    found = _caught(rknn_double(_FULL), subprocess.PIPE, DOUBLE_FAIL="rknn_run=-7", DOUBLE_SAY="rknn_run=E RKNN: no")
-    assert found == [_FAILED_RUN] * 2
+@pytest.mark.parametrize("is_file", [True, False])
+def test_an_error_carries_its_parts(rknn_double: Compile, tmp_path: Path, is_file: bool) -> None:
+    """The call, its code and the code's name; where standard error is no file, lines cannot be read and codes count."""
+    environment = {"DOUBLE_FAIL": "rknn_run=-7", **({} if is_file else {"DOUBLE_SAY": "rknn_run=E RKNN: no"})}
+    with (tmp_path / "stderr").open("w") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", _FAIL_TWICE, str(rknn_double(_FULL))],
+            cwd=CHECKOUT,
+            stdout=subprocess.PIPE,
+            stderr=file if is_file else subprocess.PIPE,
+            text=True,
+            check=True,
+            env=environment,
+        )
+    failed_run = ["rknn_call_failed", {"call": "rknn_run", "code": -7, "name": "RKNN_ERR_CTX_INVALID"}]
+    assert json.loads(done.stdout.splitlines()[-1]) == [failed_run] * 2

@@ -37,6 +37,6 @@ def test_looking_for_a_runtime_does_not_import_it() -> None:
 
 
 def test_every_runtime_has_its_own_kind_of_model() -> None:
-    """A file's name tells whose model it is; the kind of device decides how many contexts run at once."""
+    """A file's name decides whose model it is; the kind of device decides how many contexts run at once."""
     assert len({entry.suffix for entry in RUNTIMES}) == len(RUNTIMES)
     assert {entry.device for entry in RUNTIMES} <= {"cpu", "npu"}

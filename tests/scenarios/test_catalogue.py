@@ -1,4 +1,4 @@
-"""The list of scenarios: which contexts each lays out, and what it is compared with."""
+"""The list of scenarios: their contexts, and the baselines that they are compared with."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,6 @@ from scenarios.catalogue import (
 )
 from scenarios.plan import (
     ALLOCATORS,
-    CREATE_MEM,
     CUDA,
     DUP,
     INPUT,
@@ -39,7 +39,7 @@ from scenarios.plan import (
     Plan,
     Streams,
 )
-from tests.support import make_plan, models_of
+from tests.support import models_of
 
 _A, _B, _C = (Model(name, f"/{name}.onnx", name * 2) for name in "abc")
 _NAMES = [scenario.name for scenario in SCENARIOS]
@@ -50,8 +50,8 @@ _DECODE_ONLY, _PER_CORE = "streams_decode_only", "streams_full_dup_per_core"
 _OF_STREAMS = [scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS]
 #: Those that have one context of each of so many models of their set; None: of all.
 _OF_MODELS = {
-    **{each.name: None for each in SCENARIOS if each.model_set in (IN_TURN, RESOLUTIONS)},
-    **{each.name: 1 for each in SCENARIOS if each.model_set in (FRAMES_1080P, FRAMES_4K)},
+    **{scenario.name: None for scenario in SCENARIOS if scenario.model_set in (IN_TURN, RESOLUTIONS)},
+    **{scenario.name: 1 for scenario in SCENARIOS if scenario.model_set in (FRAMES_1080P, FRAMES_4K)},
     **{f"{name}_{count}": count for name in ("resolutions", "shared_weights") for count in (2, 3)},
 }
 #: Streams, contexts of each, model files, cores.
@@ -63,12 +63,9 @@ def _plan(name: str, models: tuple[Model, ...], streams: int, contexts: int, cor
 
 
 def _shapes(name: str) -> list[tuple[int, int, int, int]]:
-    """Return the parameters that the scenario has something to say of."""
-    return [
-        shape
-        for shape in _SHAPES
-        if shape[2] > (_OF_MODELS.get(name) or 0) or find_scenario(name).model_set != RESOLUTIONS
-    ]
+    """Return the parameters with enough models for the scenario."""
+    needed = (_OF_MODELS.get(name) or 0) if find_scenario(name).model_set == RESOLUTIONS else 0
+    return [shape for shape in _SHAPES if shape[2] > needed]
 
 
 def _plans(name: str) -> Iterator[Plan]:
@@ -81,86 +78,65 @@ def _models_by_stream(plan: Plan) -> list[tuple[int | None, str]]:
     return [(context.stream, plan.models[context.model].digest) for context in plan.contexts]
 
 
-# What each lays out
+def _loads(**memory: Any) -> tuple[Context, ...]:
+    """Return two loaded contexts for each of two streams."""
+    return tuple(Context(stream, 0, **memory) for stream in (0, 0, 1, 1))
 
 
-def test_no_reuse_loads_every_context() -> None:
-    """Each stream has its own model and its contexts in a row."""
-    plan = _plan("no_reuse", (_A, _B), streams=2, contexts=2)
-    assert plan.models == (_A, _B)
-    assert plan.contexts == (Context(0, 0), Context(0, 0), Context(1, 1), Context(1, 1))
+def _reusing(mechanism: str) -> tuple[Context, ...]:
+    """Return the same, where all but the first reuse the first."""
+    return (Context(0, 0), *(Context(stream, 0, mechanism, 0) for stream in (0, 1, 1)))
 
 
-def test_partial_dup_duplicates_within_a_stream() -> None:
-    """The contexts 2..C of a stream duplicate its first, and never another stream's."""
-    plan = _plan("partial_dup", (_A, _B), streams=2, contexts=3)
-    assert plan.models == (_A, _B)
-    assert plan.contexts == (
-        Context(0, 0),
-        Context(0, 0, DUP, 0),
-        Context(0, 0, DUP, 0),
-        Context(1, 1),
-        Context(1, 1, DUP, 3),
-        Context(1, 1, DUP, 3),
-    )
+_DUPS_ON_THREE_CORES = (
+    Context(0, 0, internal=0, core=0),
+    Context(0, 0, DUP, 0, internal=1, core=1),
+    Context(1, 0, DUP, 0, internal=2, core=2),
+    Context(1, 0, DUP, 0, internal=0, core=0),
+)
+_ALL_OUTSIDE: dict[str, Any] = {"outside": (WEIGHTS, INTERNAL), "zero_copy": (INPUT, OUTPUT)}
+
+#: The contexts for 2 streams of 2 contexts, 3 models and 3 cores; a scenario of streams lays out like the one without.
+_LAYOUTS: dict[str, tuple[Context, ...]] = {
+    "no_reuse": (Context(0, 0), Context(0, 0), Context(1, 1), Context(1, 1)),
+    "partial_dup": (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1), Context(1, 1, DUP, 2)),
+    "no_reuse_one_model": _loads(),
+    "full_dup": _reusing(DUP),
+    "shared_context": _reusing(SHARED_CONTEXT),
+    "full_dup_internal_reuse": _DUPS_ON_THREE_CORES,
+    "in_turn": tuple(Context(0, model, core=0) for model in range(3)),
+    "internal_reuse": tuple(Context(0, model, internal=0, core=0) for model in range(3)),
+    "internal_reuse_last_first": tuple(Context(0, model, internal=0, core=0) for model in (2, 1, 0)),
+    "resolutions": tuple(Context(0, model) for model in range(3)),
+    "shared_weights": (Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0), Context(0, 2, SHARED_WEIGHTS, 0)),
+    "runtime_memory": _loads(),
+    "external_weights": _loads(outside=(WEIGHTS,)),
+    "external_internal": _loads(outside=(INTERNAL,)),
+    "external_io": _loads(zero_copy=(INPUT, OUTPUT)),
+    "external_memory": _loads(**_ALL_OUTSIDE),
+    **{f"external_{allocator}": _loads(**_ALL_OUTSIDE, allocator=allocator) for allocator in ALLOCATORS[1:]},
+    "copied_io": _loads(),
+    "zero_copy_input": _loads(zero_copy=(INPUT,)),
+    "zero_copy_output": _loads(zero_copy=(OUTPUT,)),
+    "zero_copy_io": _loads(zero_copy=(INPUT, OUTPUT)),
+    "device_io": _loads(device_io=True),
+    "cuda_copied_io": _loads(device=CUDA),
+    "cuda_device_io": _loads(device_io=True, device=CUDA),
+    "plain": _loads(),
+    "lean": tuple(replace(context, zero_copy=(INPUT, OUTPUT)) for context in _DUPS_ON_THREE_CORES),
+    "streams_decode_only": (),
+    "streams_full_dup_per_core": (Context(None, 0), Context(None, 0, DUP, 0), Context(None, 0, DUP, 0)),
+}
 
 
-@pytest.mark.parametrize(("scenario", "mechanism"), [("full_dup", DUP), ("shared_context", SHARED_CONTEXT)])
-def test_one_context_serves_all(scenario: str, mechanism: str) -> None:
-    """One model; every context of every stream reuses the very first."""
-    plan = _plan(scenario, (_A, _B), streams=2, contexts=2)
-    assert plan.models == (_A,)
-    reuse = [Context(stream, 0, mechanism, 0) for stream in (0, 1, 1)]
-    assert plan.contexts == (Context(0, 0), *reuse)
-
-
-@pytest.mark.parametrize("scenario", ["no_reuse_one_model", "runtime_memory", "copied_io", "plain"])
-def test_one_model_without_reuse(scenario: str) -> None:
-    """One model for all streams, and every context is loaded and left to the runtime."""
-    plan = _plan(scenario, (_A, _B), streams=2, contexts=2)
-    assert plan.models == (_A,)
-    assert plan.contexts == tuple(Context(stream, 0) for stream in (0, 0, 1, 1))
-
-
-def test_full_dup_with_one_internal_memory_per_core() -> None:
-    """The contexts go round the cores, and those of one core share its internal memory."""
-    plan = _plan("full_dup_internal_reuse", (_A, _B), streams=2, contexts=2, cores=3)
-    assert plan.contexts == (
-        Context(0, 0, internal=0, core=0),
-        Context(0, 0, DUP, 0, internal=1, core=1),
-        Context(1, 0, DUP, 0, internal=2, core=2),
-        Context(1, 0, DUP, 0, internal=0, core=0),
-    )
-    assert plan.internal_memories() == {0: [0, 3], 1: [1], 2: [2]}
-
-
-def test_full_dup_with_internal_reuse_is_full_dup_otherwise() -> None:
-    """It differs from full dup in the internal memory and the core alone, so the further saving is the memory's."""
-    for dup, both in zip(_plans("full_dup"), _plans("full_dup_internal_reuse")):
-        assert both.models == dup.models
-        assert tuple(replace(each, internal=None, core=None) for each in both.contexts) == dup.contexts
-
-
-def test_models_that_run_in_turn() -> None:
-    """Each model has one context on the one core; internal reuse gives all of them one internal memory."""
-    plain = _plan("in_turn", (_A, _B, _C), streams=4, contexts=3)
-    assert plain.models == (_A, _B, _C)
-    assert plain.contexts == tuple(Context(0, model, core=0) for model in range(3))
-    reuse = _plan("internal_reuse", (_A, _B, _C), streams=4, contexts=3)
-    assert reuse.contexts == tuple(Context(0, model, internal=0, core=0) for model in range(3))
-    assert reuse.internal_memories() == {0: [0, 1, 2]}
-    last_first = _plan("internal_reuse_last_first", (_A, _B, _C), streams=4, contexts=3)
-    assert last_first.models == reuse.models
-    assert last_first.contexts == tuple(reversed(reuse.contexts))
-
-
-def test_resolutions_share_the_weights_of_the_first() -> None:
-    """Each resolution has one context; the first has the weights, whatever the others' models are called."""
-    plain = _plan("resolutions", (_A, _B, _C), streams=4, contexts=3)
-    assert plain.contexts == tuple(Context(0, model) for model in range(3))
-    shared = _plan("shared_weights", (_A, _B, _C), streams=4, contexts=3)
-    slaves = [Context(0, model, SHARED_WEIGHTS, 0) for model in (1, 2)]
-    assert shared.contexts == (Context(0, 0), *slaves)
+# The further ones, of so many resolutions or of frames, follow below.
+@pytest.mark.parametrize("name", [name for name in _NAMES if not name.endswith(("_2", "_3", "_1080p", "_4k"))])
+def test_layouts(name: str) -> None:
+    """Every context with its model, mechanism and memory; a plan has the models that it uses."""
+    plan = _plan(name, (_A, _B, _C), streams=2, contexts=2, cores=3)
+    assert plan.contexts == _LAYOUTS[name if name in _LAYOUTS else name.replace("streams_", "")]
+    used = 1 + max((context.model for context in plan.contexts), default=2)
+    assert plan.models == (_A, _B, _C)[:used]
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -177,47 +153,6 @@ def test_the_first_of_several_resolutions(count: int) -> None:
             _plan(f"{name}_{count}", models[:count], 4, 3)
 
 
-@pytest.mark.parametrize(
-    ("scenario", "allocator"),
-    [("external_memory", CREATE_MEM), *((f"external_{name}", name) for name in ALLOCATORS[1:])],
-)
-def test_all_memory_from_outside(scenario: str, allocator: str) -> None:
-    """Every context is loaded, and gets weights, internal memory, input and output from the one allocator."""
-    plan = _plan(scenario, (_A, _B), streams=2, contexts=1)
-    outside = Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT), allocator=allocator)
-    assert plan.contexts == (outside, replace(outside, stream=1))
-
-
-def test_internal_memory_from_outside() -> None:
-    """Each context has an internal memory of its own, which the application gives; nothing else differs."""
-    plan = _plan("external_internal", (_A,), streams=1, contexts=2)
-    assert plan.contexts == (Context(0, 0, outside=(INTERNAL,)),) * 2
-
-
-def test_one_kind_of_memory_from_outside() -> None:
-    """Weights alone, and input and output alone; the rest is the runtime's."""
-    weights, tensors = (_plan(f"external_{name}", (_A,), streams=1, contexts=2) for name in ("weights", "io"))
-    assert weights.contexts == (Context(0, 0, outside=(WEIGHTS,)),) * 2
-    assert tensors.contexts == (Context(0, 0, zero_copy=(INPUT, OUTPUT)),) * 2
-
-
-@pytest.mark.parametrize(
-    ("scenario", "tensors"),
-    [("zero_copy_input", (INPUT,)), ("zero_copy_output", (OUTPUT,)), ("zero_copy_io", (INPUT, OUTPUT))],
-)
-def test_tensors_that_are_not_copied(scenario: str, tensors: tuple[str, ...]) -> None:
-    """The scenario's name says which; all the rest is left to the runtime."""
-    plan = _plan(scenario, (_A, _B), streams=1, contexts=2)
-    assert plan.contexts == (Context(0, 0, zero_copy=tensors),) * 2
-
-
-def test_tensors_that_stay_on_the_device() -> None:
-    """On the runtime's own device, and on CUDA, whose baseline copies on CUDA too."""
-    plans = [_plan(name, (_A,), 1, 2) for name in ("device_io", "cuda_device_io", "cuda_copied_io")]
-    contexts = Context(0, 0, device_io=True), Context(0, 0, device_io=True, device=CUDA), Context(0, 0, device=CUDA)
-    assert [plan.contexts for plan in plans] == [(context,) * 2 for context in contexts]
-
-
 @pytest.mark.parametrize("size", ["1080p", "4k"])
 @pytest.mark.parametrize("way", ["copied_io", "zero_copy_input", "zero_copy_output", "zero_copy_io", "device_io"])
 def test_frames_move_as_small_tensors_do(way: str, size: str) -> None:
@@ -226,29 +161,14 @@ def test_frames_move_as_small_tensors_do(way: str, size: str) -> None:
     assert plan.contexts == _plan(way, (_A,), streams=4, contexts=3).contexts[:1]
 
 
-# Lean
-
-
-def test_lean_has_every_mechanism_together() -> None:
-    """Dups, one internal memory for each core, and tensors in place."""
-    lean, dup = (_plan(name, (_A, _B), 2, 2, cores=3) for name in ("lean", "full_dup_internal_reuse"))
-    assert lean.contexts == tuple(replace(context, zero_copy=(INPUT, OUTPUT)) for context in dup.contexts)
-
-
 def test_lean_gives_up_one_mechanism_after_the_other() -> None:
     """The next plan is for a runtime that lacks one of those before: first all three, then two, then one of them."""
-    plans = build_plans("lean", Parameters("onnxruntime", (_A,), 2, 2, 2, 7))
-    have = [_mechanisms(plan) for plan in plans]
-    assert have[0] == {"dup", "internal", "zero_copy"}
-    assert [len(each) for each in have] == [3, 2, 2, 2, 1, 1, 1]
-    assert len(set(map(frozenset, have))) == 7
-
-
-def _mechanisms(plan: Plan) -> set[str]:
-    """Return what the second context of a plan reuses."""
-    context = plan.contexts[1]
-    found = {"dup": context.mechanism == DUP, "internal": context.internal is not None, "zero_copy": context.zero_copy}
-    return {name for name, used in found.items() if used}
+    mechanisms = []
+    for plan in build_plans("lean", Parameters("onnxruntime", (_A,), 2, 2, 2, 7)):
+        second = plan.contexts[1]
+        mechanisms.append((second.mechanism == DUP, second.internal is not None, bool(second.zero_copy)))
+    assert [sum(used) for used in mechanisms] == [3, 2, 2, 2, 1, 1, 1]
+    assert len(set(mechanisms)) == 7
 
 
 # Which models
@@ -286,19 +206,6 @@ def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
 # Streams of frames
 
 
-def test_decoding_alone_has_the_models_of_the_others_and_no_context() -> None:
-    """Its result stands among theirs."""
-    plan = _plan(_DECODE_ONLY, (_A, _B), streams=2, contexts=3)
-    assert (plan.models, plan.contexts) == ((_A, _B), ())
-
-
-def test_one_context_per_core_serves_all_streams() -> None:
-    """There are as many as cores, all of one model, and all but the first are its dups."""
-    plan = _plan(_PER_CORE, (_A, _B), streams=4, contexts=3, cores=3)
-    assert plan.models == (_A,)
-    assert plan.contexts == (Context(None, 0), Context(None, 0, DUP, 0), Context(None, 0, DUP, 0))
-
-
 @pytest.mark.parametrize("name", _WITH_FRAMES)
 def test_contexts_of_streams_are_bound_to_the_cores_in_turn(name: str) -> None:
     """On an NPU every core has as many contexts as any other, give or take one; on a CPU the system chooses."""
@@ -313,8 +220,8 @@ def test_only_scenarios_of_streams_have_the_schedule() -> None:
     """The others run their rounds."""
     schedule = Streams(2, 30.0, 0, 0.0, 1.0, None)
     parameters = Parameters("x", models_of(*range(9)), 2, 1, 2, rounds=1, schedule=schedule)
-    having = {each.name for each in SCENARIOS if build_plans(each.name, parameters)[0].schedule is not None}
-    assert having == set(_WITH_FRAMES)
+    scheduled = [name for name in _NAMES if build_plans(name, parameters)[0].schedule is not None]
+    assert scheduled == _WITH_FRAMES
 
 
 # What holds for all of them
@@ -351,15 +258,6 @@ def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
         assert plain == [Context(0, 0)] * len(plain)
 
 
-@pytest.mark.parametrize("name", _NAMES)
-def test_who_shares_internal_memory_never_runs_at_once(name: str) -> None:
-    """On one core and on many the schedule keeps the members of an internal memory apart."""
-    for plan in _plans(name):
-        for members in plan.internal_memories().values():
-            pairs = list(itertools.combinations(members, 2))
-            assert [pair for pair in pairs if plan.may_run_at_once(*pair)] == []
-
-
 def test_all_cores_are_busy_with_internal_reuse() -> None:
     """Sharing internal memory by core leaves no core idle, or it would be bought with speed."""
     for plan in _plans("full_dup_internal_reuse"):
@@ -374,12 +272,6 @@ def test_a_baseline_stands_before_what_is_compared_with_it() -> None:
     for scenario in SCENARIOS:
         if scenario.baseline:
             assert _NAMES.index(scenario.baseline) < _NAMES.index(scenario.name)
-
-
-@pytest.mark.parametrize("name", _NAMES)
-def test_the_same_parameters_give_the_same_plan(name: str) -> None:
-    """A scenario is a pure function."""
-    assert make_plan(name, *"abcd", streams=3) == make_plan(name, *"abcd", streams=3)
 
 
 def test_an_unknown_scenario() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Optional
 
 import pytest
 
@@ -17,46 +18,66 @@ from targets.measured_process import prepare_models
 from tests.support import CHECKOUT, TIME_LIMIT_S, make_plan, walk
 
 #: Packages that the measured process may hold.
-_ROOMS = {"messages", "runtimes", "scenarios"}
+_PACKAGES = {"messages", "runtimes", "scenarios"}
 
 #: Modules that Python's own start may leave in any process.
 _START = {"__main__", "__mp_main__", "sitecustomize", "usercustomize"}
 
 _WRITE_MODULES = """
 import json, sys
-modules = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
-with open(sys.argv[1], "w") as file:
-    json.dump(modules, file)
+def write_modules():
+    modules = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    with open(sys.argv[1], "w") as file:
+        json.dump(modules, file)
+"""
+
+#: The driver, which writes them before each of its messages.
+_WALK = """
+from scenarios import driver
+class Channel(driver.Channel):
+    def send(self, event, **fields):
+        write_modules()
+        super().send(event, **fields)
+driver.Channel = Channel
+driver.main()
 """
 
 
-def _modules(code: str, output: Path, commands: str = "") -> dict[str, str | None]:
-    """Return {name: file} of the modules of a process that has run the code."""
-    command = [sys.executable, "-c", code + _WRITE_MODULES, str(output)]
-    subprocess.run(command, input=commands, text=True, cwd=CHECKOUT, check=True, capture_output=True)
-    modules: dict[str, str | None] = json.loads(output.read_text())
+#: The files of modules by their names; None: built in.
+Modules = dict[str, Optional[str]]
+
+
+def _modules(code: str, output: Path) -> Modules:
+    """Return the modules of a process that has run the code."""
+    code = f"{_WRITE_MODULES}\n{code}\nwrite_modules()"
+    subprocess.run([sys.executable, "-c", code, str(output)], cwd=CHECKOUT, check=True)
+    modules: Modules = json.loads(output.read_text())
     return modules
 
 
-def _walk(model: Path, folder: Path) -> dict[str, str | None]:
-    """Return the modules of a process that has walked a plan with dups on ONNX Runtime."""
-    plan = prepare_models(THIS_INTERPRETER, make_plan("full_dup", model, runtime="onnxruntime"), folder, TIME_LIMIT_S)
-    assert isinstance(plan, Plan)
-    command = {"command": "run", "runtime": "onnxruntime", "plan": plan.to_json()}
-    commands = json.dumps(command) + "\n" + "go\n" * len(list(plan.steps()))
-    return _modules("from scenarios.driver import main; assert main() == 0", folder / "modules.json", commands)
+def _modules_of_walk(plan: Plan, output: Path) -> Modules:
+    """Return the modules of a process that has walked the plan."""
+    run = walk(plan, Target("modules", (sys.executable, "-c", _WRITE_MODULES + _WALK, str(output))))
+    assert run.failure is None
+    modules: Modules = json.loads(output.read_text())
+    return modules
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Modules:
     """Return the modules of a process that imports numpy and ONNX Runtime and nothing else."""
     return _modules("import numpy, onnxruntime", tmp_path_factory.mktemp("bare") / "modules.json")
 
 
 @pytest.fixture(scope="module")
-def walked(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
-    """Return the modules of a process that has walked a plan without trimming, which may import ctypes."""
-    return _walk(tiny_model, tmp_path_factory.mktemp("walked"))
+def walked(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Modules:
+    """Return the modules of a process that has walked a plan with dups on ONNX Runtime."""
+    folder = tmp_path_factory.mktemp("walked")
+    plan = prepare_models(
+        THIS_INTERPRETER, make_plan("full_dup", tiny_model, runtime="onnxruntime"), folder, TIME_LIMIT_S
+    )
+    assert isinstance(plan, Plan)
+    return _modules_of_walk(plan, folder / "modules.json")
 
 
 def _in_standard_library(name: str, file: str | None) -> bool:
@@ -67,27 +88,23 @@ def _in_standard_library(name: str, file: str | None) -> bool:
     return file is None or (file.startswith(libraries) and "site-packages" not in file)
 
 
-def test_the_measured_process_imports_no_more_than_the_runtime_needs(
-    walked: dict[str, str | None], bare: dict[str, str | None]
-) -> None:
+def test_the_measured_process_imports_no_more_than_the_runtime_needs(walked: Modules, bare: Modules) -> None:
     """Beyond `import numpy, onnxruntime` there are our packages and the standard library, and nothing else."""
     more = {name: file for name, file in walked.items() if name not in bare}
     foreign = {name for name, file in more.items() if not _in_standard_library(name, file)}
-    assert {name.partition(".")[0] for name in foreign} - _START == _ROOMS
-    assert "runtimes.onnxruntime" in foreign
+    assert {name.partition(".")[0] for name in foreign} - _START == _PACKAGES
+    assert "runtimes.onnxruntime.adapter" in foreign
     assert "scenarios.catalogue" not in walked
 
 
-def test_what_the_runtime_itself_needs(bare: dict[str, str | None]) -> None:
+def test_what_the_runtime_itself_needs(bare: Modules) -> None:
     """The comparison above is worth something: none of the harness's packages come with the runtime."""
     tops = {name.partition(".")[0] for name in bare}
     assert not tops & {"psutil", "pytest", "jsonschema", "rich", "models", "samplers", "targets", "storage", "harness"}
 
 
-def test_what_streams_need_weighs_in_plans_of_streams_alone(
-    walked: dict[str, str | None], tiny_model: Path, tmp_path: Path
-) -> None:
-    """There it is PyAV, what that imports, and the room of the video; numpy and the runtime were there before."""
+def test_what_streams_need_weighs_in_plans_of_streams_alone(walked: Modules, tiny_model: Path, tmp_path: Path) -> None:
+    """There it is PyAV, what that imports, and the package of the video; numpy and the runtime were there before."""
     clip = tmp_path / "clip.mp4"
     make = [sys.executable, "-m", "commands", "models", "clip", "--output", str(clip)]
     make += ["--size", "64x48", "--seconds", "0.5"]
@@ -95,7 +112,7 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(
     video = Video("clip", str(clip), "", "h264", 64, 48, 30.0, 15)
     schedule = Streams(count=1, fps=30.0, queue=0, warm_up_s=0.0, duration_s=0.2, video=video)
     plan = make_plan("streams_no_reuse", tiny_model, runtime="onnxruntime", schedule=schedule)
-    streamed = _led({"command": "run", "runtime": "onnxruntime", "plan": plan.to_json()}, tmp_path / "modules.json")
+    streamed = _modules_of_walk(plan, tmp_path / "modules.json")
     new = {name: file for name, file in streamed.items() if name not in walked}
     more = {name: file for name, file in new.items() if file and not _in_standard_library(name, file)}
     # Cython, which PyAV is compiled by, makes modules of other names in its folder, and some without a file.
@@ -103,27 +120,6 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(
     assert whose - _START == {"av", "video", "scenarios"}
     assert {name.partition(".")[2] for name in more if name.startswith("video.")} == {"decoder", "letterbox"}
     assert {"av", "scenarios.pipeline", "scenarios.frames"} & set(walked) == set()
-
-
-def _led(command: dict[str, object], output: Path) -> dict[str, str | None]:
-    """Return the modules of a process that was led through a plan; it may be told to go on only when it waits."""
-    code = f"from scenarios.driver import main; assert main() == 0{_WRITE_MODULES}"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(output)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=CHECKOUT,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        print(json.dumps(command), file=process.stdin, flush=True)
-        for line in process.stdout:
-            if json.loads(line)["event"] == "barrier":
-                print("go", file=process.stdin, flush=True)
-    assert process.returncode == 0
-    modules: dict[str, str | None] = json.loads(output.read_text())
-    return modules
 
 
 #: Each weighs some hundred KiB, and nothing that is measured needs it.
@@ -142,7 +138,7 @@ _HEAVY = {
 }
 
 
-def test_no_heavy_part_of_the_standard_library(walked: dict[str, str | None], bare: dict[str, str | None]) -> None:
+def test_no_heavy_part_of_the_standard_library(walked: Modules, bare: Modules) -> None:
     """Hashing (OpenSSL), foreign functions and the like come into the process only if the runtime brings them."""
     assert _HEAVY & (set(walked) - set(bare)) == set()
 
@@ -153,7 +149,7 @@ def test_rockchips_adapter_needs_the_standard_library_alone(tmp_path: Path) -> N
     bare = _modules("import json, zlib, threading", tmp_path / "bare.json")
     more = {name: file for name, file in modules.items() if name not in bare}
     foreign = {name.partition(".")[0] for name, file in more.items() if not _in_standard_library(name, file)}
-    assert foreign - _START == _ROOMS
+    assert foreign - _START == _PACKAGES
     assert _HEAVY & set(more) == {"ctypes"}
 
 
@@ -164,9 +160,9 @@ import runtimes, tests.scripted_driver
 from scenarios import driver
 
 class Pretended:
-    # Neither package is needed to find out that the adapters' own code runs here.
+    # None of these packages is needed to find out that the adapters' own code runs here.
     def find_spec(self, name, *_):
-        if name.partition(".")[0] in ("numpy", "onnxruntime"):
+        if name.partition(".")[0] in ("numpy", "onnxruntime", "megenginelite"):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
     def create_module(self, spec):
         return MagicMock(__version__="0")
@@ -176,38 +172,19 @@ class Pretended:
 sys.meta_path.insert(0, Pretended())
 for entry in runtimes.RUNTIMES:
     importlib.import_module(entry.adapter)
-import runtimes.rknn.adapter
 runtimes.RUNTIMES = (tests.scripted_driver.ENTRY,)
 sys.exit(driver.main())
 """
 
 
-def _python_3_8() -> str:
-    """Return a Python 3.8 that is found by name and works."""
+@pytest.mark.parametrize("scenario", ["full_dup", "streams_full_dup"])
+def test_walks_on_python_3_8(scenario: str) -> None:
+    """The driver runs on the oldest Python that boards have, also with streams, and adapters can be imported there."""
     python = shutil.which("python3.8")
     if python is None or subprocess.run([python, "-c", "pass"], capture_output=True, check=False).returncode:
         pytest.skip("no python3.8 that works on this machine")
-    return python
-
-
-def test_streams_on_python_3_8() -> None:
-    """Frames are paced and taken there too; what decodes them is tested with the video."""
-    target = Target("3.8", (_python_3_8(), "-c", _ON_3_8))
     schedule = Streams(count=2, fps=50.0, queue=1, warm_up_s=0.0, duration_s=0.3, video=None)
-    run = walk(make_plan("streams_full_dup", "plain", streams=2, schedule=schedule), target)
+    plan = make_plan(scenario, "plain", streams=2, schedule=schedule)
+    run = walk(plan, Target("3.8", (python, "-c", _ON_3_8)))
     assert run.failure is None
     assert (run.barriers[0].data.python_version or "").startswith("3.8.")
-
-
-def test_a_walk_on_python_3_8() -> None:
-    """The driver walks a plan on the oldest Python that boards have, and the adapters can be imported there."""
-    plan = make_plan("full_dup", "plain")
-    command = {"command": "run", "runtime": "scripted", "plan": plan.to_json()}
-    commands = json.dumps(command) + "\n" + "go\n" * len(list(plan.steps()))
-    done = subprocess.run(
-        [_python_3_8(), "-c", _ON_3_8], input=commands, text=True, cwd=CHECKOUT, capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    barriers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(each["phase"], each["context"]) for each in barriers] == list(plan.steps())
-    assert barriers[0]["data"]["python_version"].startswith("3.8.")

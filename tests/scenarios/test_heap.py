@@ -33,10 +33,10 @@ def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple
     library.free.argtypes = [ctypes.c_void_p]
 
     def in_use() -> int:
-        heap.look()
-        found = heap.take_lowest()
-        assert found is not None
-        return found
+        heap.read()
+        size_bytes = heap.take_lowest()
+        assert size_bytes is not None
+        return size_bytes
 
     before = in_use()
     addresses = [library.malloc(size) for _ in range(count)]
@@ -47,14 +47,14 @@ def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple
     assert abs(in_use() - before) < size * count / 10
 
 
-def test_the_lowest_of_several_looks_is_kept(heap: Heap) -> None:
+def test_the_lowest_of_several_readings_is_kept(heap: Heap) -> None:
     """And forgotten when it was taken."""
     held = bytearray(8 * _MIB)
-    heap.look()
+    heap.read()
     high = heap.take_lowest()
-    heap.look()
+    heap.read()
     del held
-    heap.look()
+    heap.read()
     low = heap.take_lowest()
     assert high is not None
     assert low is not None
@@ -63,8 +63,8 @@ def test_the_lowest_of_several_looks_is_kept(heap: Heap) -> None:
 
 
 def test_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without such a call nothing is said."""
+    """Without such a call there is no reading."""
     monkeypatch.setattr(heap_module, "_mallinfo", lambda: None)
     heap = Heap()
-    heap.look()
+    heap.read()
     assert heap.take_lowest() is None

@@ -1,14 +1,14 @@
-"""Plans: JSON both ways, what is refused, and the order of steps."""
+"""Plans: JSON both ways, impossible plans, and the order of steps."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
-from scenarios.catalogue import SCENARIOS
 from scenarios.plan import (
     CUDA,
     DMA_HEAP,
@@ -25,8 +25,9 @@ from scenarios.plan import (
     Model,
     Plan,
     Step,
+    Streams,
+    Video,
 )
-from tests.support import make_plan
 
 _MODELS = (
     Model("a", "/models/a.onnx", "aa", "/cache/a"),
@@ -36,35 +37,38 @@ _MODELS = (
 _IN_TURN = Context(0, 0, internal=7, core=0)
 
 
-def _plan(*contexts: Context, cores: int = 2, rounds: int = 3) -> Plan:
-    return Plan("mine", None, "onnxruntime", _MODELS, contexts, cores, rounds)
+#: 25 frames per second, for two streams of a video.
+_STREAMS = Streams(2, 25.0, 1, 2.0, 10.0, Video("clip", "/clip.mp4", "cc", "h264", 1920, 1080, 30.0, 0))
 
 
-@pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
-def test_json_both_ways_gives_the_same_plan(scenario: str) -> None:
-    """What one process writes another one reads as an equal plan."""
-    plan = make_plan(scenario, *"abcd", streams=3, contexts=2)
-    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+def _plan(*contexts: Context, cores: int = 2, rounds: int = 3, schedule: Streams | None = None) -> Plan:
+    return Plan("mine", None, "onnxruntime", _MODELS, contexts, cores, rounds, schedule)
 
 
-def test_json_keeps_what_a_scenario_leaves_empty() -> None:
-    """A prepared file, a missing one, and a plan without contexts survive."""
-    for plan in (_plan(), _plan(Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1))):
-        assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+def _in_json(plan: Plan) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(json.dumps(plan.to_json()))
+    return data
 
 
-def test_json_keeps_everything_about_memory() -> None:
-    """Internal memory, outside memory with its allocator, tensors in place, device and core survive, as tuples."""
+def test_json_both_ways_gives_the_same_plan() -> None:
+    """What one process writes another one reads as an equal plan: all of its memory as tuples, and its schedule."""
     outside = Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT, OUTPUT), core=1)
     device = Context(0, 0, device_io=True, device=CUDA, core=0)
-    plan = _plan(_IN_TURN, outside, Context(1, 1, SHARED_WEIGHTS, 0, internal=7, core=0), device)
-    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+    plans = (
+        _plan(),
+        _plan(Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1)),
+        _plan(_IN_TURN, outside, Context(1, 1, SHARED_WEIGHTS, 0, internal=7, core=0), device),
+        _plan(Context(None, 0), schedule=_STREAMS),
+        _plan(Context(None, 0), schedule=dataclasses.replace(_STREAMS, video=None)),
+    )
+    for plan in plans:
+        assert Plan.from_json(_in_json(plan)) == plan
 
 
 def test_plans_that_were_stored_before_contexts_had_memory() -> None:
-    """The storage reads them as what they were: everything allocated by the runtime, all copied, on any core."""
+    """The storage reads them as they ran: everything allocated by the runtime, all copied, on any core."""
     contexts = (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1))
-    data = json.loads(json.dumps(_plan(*contexts).to_json()))
+    data = _in_json(_plan(*contexts))
     for context in data["contexts"]:
         for name in ("internal", "outside", "allocator", "zero_copy", "device_io", "device", "core"):
             del context[name]
@@ -101,18 +105,6 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
             ["context 2", "a loaded context", "not a shared_weights"],
         ),
         ([Context(0, 0), Context(0, 1, SHARED_WEIGHTS)], ["context 1", "made before it", "None"]),
-    ],
-)
-def test_an_impossible_plan_is_refused(contexts: list[Context], words: list[str]) -> None:
-    """The message names the context and what would be valid."""
-    with pytest.raises(InvalidPlan) as refusal:
-        _plan(*contexts)
-    assert [word for word in words if word not in str(refusal.value)] == []
-
-
-@pytest.mark.parametrize(
-    ("contexts", "words"),
-    [
         ([Context(0, 0, outside=("registers",))], ["context 0", "outside: 'registers'", "valid: weights, internal"]),
         ([Context(0, 0, zero_copy=("both",))], ["context 0", "zero_copy: 'both'", "valid: input, output"]),
         (
@@ -149,7 +141,7 @@ def test_an_impossible_plan_is_refused(contexts: list[Context], words: list[str]
         ),
     ],
 )
-def test_memory_that_cannot_be_is_refused(contexts: list[Context], words: list[str]) -> None:
+def test_an_impossible_plan_is_refused(contexts: list[Context], words: list[str]) -> None:
     """The message names the context, or both of them, and what would be valid or what to change."""
     with pytest.raises(InvalidPlan) as refusal:
         _plan(*contexts)
@@ -163,9 +155,30 @@ def test_a_plan_that_never_runs_is_refused(cores: int, rounds: int) -> None:
         _plan(Context(0, 0), cores=cores, rounds=rounds)
 
 
+@pytest.mark.parametrize(
+    ("changes", "served", "words"),
+    [
+        ({"count": 0}, None, "a schedule needs a stream and a duration above 0 s"),
+        ({"duration_s": 0.0}, None, "a schedule needs a stream and a duration above 0 s"),
+        ({"fps": -1.0}, None, "must be 0 or more"),
+        ({"queue": -1}, None, "must be 0 or more"),
+        ({"warm_up_s": -1.0}, None, "must be 0 or more"),
+        ({}, (0,), r"serve the streams \[0\]; valid: all of \[0, 1\], or None in every context"),
+        ({}, (0, 1, None), r"serve the streams \[0, 1, None\]"),
+    ],
+)
+def test_an_impossible_schedule_is_refused(
+    changes: dict[str, Any], served: tuple[int | None, ...] | None, words: str
+) -> None:
+    """Contexts serve every stream, each one of them or each all."""
+    contexts = [Context(stream, 0) for stream in served or ()]
+    with pytest.raises(InvalidPlan, match=words):
+        _plan(*contexts, schedule=dataclasses.replace(_STREAMS, **changes))
+
+
 def test_a_plan_from_json_is_checked_too() -> None:
     """The measured process refuses what the harness would refuse."""
-    data = json.loads(json.dumps(_plan(Context(0, 0)).to_json()))
+    data = _in_json(_plan(Context(0, 0)))
     data["contexts"][0]["model"] = 7
     with pytest.raises(InvalidPlan, match="model 7"):
         Plan.from_json(data)
@@ -185,6 +198,8 @@ def test_the_steps_of_a_walk() -> None:
         Step("destroy", 0),
     ]
     assert list(_plan().steps()) == [Step("imported")]
+    phases = ["imported", "decoders", "context", "first_inference", "steady", "decoders_closed", "destroy"]
+    assert [step.phase for step in _plan(Context(None, 0), schedule=_STREAMS).steps()] == phases
 
 
 def test_internal_memory_is_given_between_making_and_running() -> None:
@@ -192,17 +207,20 @@ def test_internal_memory_is_given_between_making_and_running() -> None:
     other = Context(1, 1, internal=3, core=1)
     plan = _plan(Context(0, 0, core=0), _IN_TURN, other, Context(0, 0, DUP, 1, internal=7, core=0))
     assert plan.internal_memories() == {7: [1, 3], 3: [2]}
-    phases = [step.phase for step in plan.steps()]
-    made = [Step("context", index) for index in range(4)]
-    assert list(plan.steps())[1:7] == [*made, Step("internal_memory", 1), Step("internal_memory", 2)]
-    assert phases[7:] == ["first_inference"] * 4 + ["steady"] + ["destroy"] * 4
+    steps = list(plan.steps())
+    assert steps[4:8] == [
+        Step("context", 3),
+        Step("internal_memory", 1),
+        Step("internal_memory", 2),
+        Step("first_inference", 0),
+    ]
 
 
 @pytest.mark.parametrize(
     ("cores", "of_contexts", "at_once"),
     [(1, (None, None), False), (2, (None, None), True), (2, (0, 0), False), (2, (0, 1), True), (1, (0, 0), False)],
 )
-def test_who_may_run_at_once(cores: int, of_contexts: tuple[int | None, int | None], at_once: bool) -> None:
+def test_which_contexts_may_run_at_once(cores: int, of_contexts: tuple[int | None, int | None], at_once: bool) -> None:
     """Contexts of one core run in turn, and everything does where there is one core."""
     plan = _plan(*(Context(0, 0, core=core) for core in of_contexts), cores=cores)
     assert plan.may_run_at_once(0, 1) is at_once
@@ -215,20 +233,7 @@ def test_on_one_core_internal_memory_needs_no_binding() -> None:
     assert plan.internal_memories() == {0: [0, 1]}
 
 
-@pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
-def test_nothing_outlives_its_source(scenario: str) -> None:
-    """Whatever reuses a context is made after it and destroyed before it."""
-    plan = make_plan(scenario, *"abcd", streams=3, contexts=3)
-    made = [step.context for step in plan.steps() if step.phase == "context"]
-    destroyed = [step.context for step in plan.steps() if step.phase == "destroy"]
-    assert made == list(range(len(plan.contexts))) == list(reversed(destroyed))
-    for index, context in enumerate(plan.contexts):
-        if context.source is not None:
-            assert made.index(context.source) < made.index(index)
-            assert destroyed.index(index) < destroyed.index(context.source)
-
-
-def test_who_shares_weights() -> None:
+def test_which_contexts_share_weights() -> None:
     """A dup or another resolution shares weights with its source; a load without them and a shared context do not."""
     plan = _plan(
         Context(0, 0),
@@ -242,15 +247,9 @@ def test_who_shares_weights() -> None:
     assert [plan.shares_weights(index) for index in range(7)] == [True, True, False, False, False, True, True]
 
 
-def test_who_needs_the_prepared_model() -> None:
-    """Whose weights are shared, and whose weights the application gives; nobody else."""
+def test_which_contexts_need_the_prepared_model() -> None:
+    """Those whose weights are shared, and those whose weights the application gives; no others."""
     plan = _plan(
         Context(0, 0), Context(0, 0, DUP, 0), Context(0, 1, outside=(WEIGHTS,)), Context(0, 1, outside=(INTERNAL,))
     )
     assert [plan.needs_prepared(index) for index in range(4)] == [True, True, True, False]
-
-
-def test_a_plan_cannot_be_changed() -> None:
-    """A plan that was checked stays as it was checked."""
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        _plan(Context(0, 0)).rounds = 0  # type: ignore[misc]

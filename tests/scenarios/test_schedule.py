@@ -11,19 +11,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from scenarios.schedule import Gate, Worker, run_on_all
-
-_PATIENCE_S = 30
+from tests.support import TIME_LIMIT_S
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + TIME_LIMIT_S
     while not condition():
-        assert time.monotonic() < until, "waited in vain"
+        assert time.monotonic() < until, "the condition never came true"
         time.sleep(0.001)
-
-
-def _wait_for_queue(gate: Gate, length: int) -> None:
-    _wait_until(lambda: len(gate._waiting) == length)
 
 
 @pytest.fixture
@@ -34,42 +29,41 @@ def worker() -> Iterator[Worker]:
     worker.stop()
 
 
-@pytest.mark.parametrize("places", [1, 2, 3])
-def test_a_gate_lets_in_as_many_as_it_has_places(places: int) -> None:
-    """With more threads than places all places are used, and never one more."""
-    gate, lock = Gate(places), threading.Lock()
-    inside, seen = 0, []
-    full = threading.Barrier(places)
+@pytest.mark.parametrize("capacity", [1, 2, 3])
+def test_a_gate_lets_in_as_many_as_its_capacity(capacity: int) -> None:
+    """As many threads as that meet inside it; with more threads it is never one more."""
+    gate, lock, full = Gate(capacity), threading.Lock(), threading.Barrier(capacity)
+    inside, counts = 0, []
 
-    def visit(index: int) -> None:
+    def visit(meets: bool) -> None:
         nonlocal inside
-        for turn in range(20):
+        for _ in range(20):
             with gate:
                 with lock:
                     inside += 1
-                    seen.append(inside)
-                if turn == 0 and index < places:
-                    # The first visitors wait for each other inside: they can only go on if there is room for all.
-                    full.wait(_PATIENCE_S)
+                    counts.append(inside)
+                if meets:
+                    full.wait(TIME_LIMIT_S)
+                    meets = False
                 time.sleep(0)
                 with lock:
                     inside -= 1
 
-    threads = [threading.Thread(target=visit, args=(index,)) for index in range(places)]
+    threads = [threading.Thread(target=visit, args=(True,)) for _ in range(capacity)]
     for thread in threads:
         thread.start()
-    _wait_until(lambda: full.n_waiting == 0 and len(seen) >= places)
-    threads += [threading.Thread(target=visit, args=(index,)) for index in range(places, places + 5)]
-    for thread in threads[places:]:
+    _wait_until(lambda: len(counts) >= capacity)
+    threads += [threading.Thread(target=visit, args=(False,)) for _ in range(5)]
+    for thread in threads[capacity:]:
         thread.start()
     for thread in threads:
-        thread.join(_PATIENCE_S)
-    assert len(seen) == 20 * (places + 5)
-    assert max(seen) == places
+        thread.join(TIME_LIMIT_S)
+    assert len(counts) == 20 * (capacity + 5)
+    assert max(counts) == capacity
 
 
 def test_a_gate_is_fair() -> None:
-    """Who waits longest enters first, and who leaves cannot overtake those that wait."""
+    """The thread that waits longest enters first, and one that leaves cannot overtake those that wait."""
     gate, order = Gate(1), []
 
     def visit(name: str) -> None:
@@ -80,15 +74,15 @@ def test_a_gate_is_fair() -> None:
     with gate:
         for count, thread in enumerate(threads, start=1):
             thread.start()
-            _wait_for_queue(gate, count)
+            _wait_until(lambda length=count: len(gate._waiting) == length)  # type: ignore[misc]
     visit("the one that left")
     for thread in threads:
-        thread.join(_PATIENCE_S)
+        thread.join(TIME_LIMIT_S)
     assert order == ["a", "b", "c", "d", "the one that left"]
 
 
 def test_a_gate_is_left_also_by_an_exception() -> None:
-    """A failed inference does not keep its place."""
+    """A failed inference does not block others."""
     gate = Gate(1)
     with pytest.raises(ValueError, match="inside"), gate:
         raise ValueError("inside")
@@ -97,17 +91,15 @@ def test_a_gate_is_left_also_by_an_exception() -> None:
 
 
 def test_a_worker_gives_results_in_order(worker: Worker) -> None:
-    """Each start has its finish; every task runs on the worker's thread."""
+    """Every task runs on the worker's thread."""
     worker.start(lambda: threading.current_thread().name)
-    assert worker.finish() == "under test"
-    worker.start(lambda: 1)
     worker.start(lambda: 2)
-    assert (worker.finish(), worker.finish()) == (1, 2)
+    assert (worker.finish(), worker.finish()) == ("under test", 2)
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, MemoryError, SystemExit])
 def test_a_worker_passes_exceptions_on_and_lives(worker: Worker, kind: type[BaseException]) -> None:
-    """The exception of a task comes out of finish, of whatever kind, and the next task runs."""
+    """finish raises the exception of a task, of whatever kind, and the next task runs."""
 
     def task() -> None:
         raise kind("from the task")
@@ -160,7 +152,7 @@ def test_run_on_all_runs_at_once_and_keeps_order() -> None:
 
     def task(index: int) -> Callable[[], int]:
         def run() -> int:
-            meeting.wait(_PATIENCE_S)
+            meeting.wait(TIME_LIMIT_S)
             return index
 
         return run

@@ -39,7 +39,7 @@ def _value(frame: Any) -> int:
 
 @contextmanager
 def _spinner() -> Iterator[list[int]]:
-    """Count in another thread, which goes on only when somebody lets go of the interpreter's lock by himself."""
+    """Count in another thread, which runs only while the interpreter's lock is released by a call."""
     count, stop = [0], threading.Event()
 
     def spin() -> None:
@@ -88,7 +88,7 @@ def test_frames_come_in_order_and_over_again(
     decoder.close()
 
 
-def test_a_seek_that_ends_elsewhere_is_found_out(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seek_that_ends_elsewhere_is_noticed(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the container seeks to another frame than the first, the file is opened again and the loop is whole."""
     decoder = Decoder(str(clip))
     first = [bytes(decoder.next_frame()[1].planes[0]) for _ in range(_FRAMES)]
@@ -137,23 +137,11 @@ def test_loops_do_not_grow_memory(encoded: Callable[..., Path]) -> None:
         decoder.close()
 
 
-def test_decoding_and_scaling_start_no_threads(tmp_path: Path) -> None:
-    """The thread that calls does all the work, whatever number of cores there is."""
+def test_decoding_and_scaling_take_the_thread_that_calls(tmp_path: Path) -> None:
+    """They start none of their own; other threads run meanwhile, or four streams would be one."""
     path = tmp_path / "large.mp4"
     write_clip(Clip(1280, 720, fps=10, seconds=0.5), str(path))
     threads = _threads()
-    decoder = Decoder(str(path))
-    letterbox = Letterbox(ImageInput(memoryview(bytearray(640 * 640 * 3)), 640, 640, 3, "nhwc", "uint8", 640 * 3))
-    for _ in range(10):
-        letterbox.fill(decoder.next_frame()[1])
-    assert _threads() == threads
-    decoder.close()
-
-
-def test_other_threads_go_on_while_a_frame_is_decoded_or_scaled(tmp_path: Path) -> None:
-    """The interpreter's lock is let go of in each, or four streams would be one."""
-    path = tmp_path / "large.mp4"
-    write_clip(Clip(1280, 720, fps=10, seconds=0.5), str(path))
     decoder = Decoder(str(path))
     letterbox = Letterbox(ImageInput(memoryview(bytearray(640 * 640 * 3)), 640, 640, 3, "nchw", "uint8", 640))
     _, frame = decoder.next_frame()
@@ -163,17 +151,18 @@ def test_other_threads_go_on_while_a_frame_is_decoded_or_scaled(tmp_path: Path) 
             for _ in range(40):
                 work()
             assert count[0] - before > 20
+    assert _threads() == threads
     decoder.close()
 
 
-def test_what_a_damaged_packet_held_is_passed_over(clip: Path, tmp_path: Path) -> None:
+def test_damaged_packets_are_passed_over(clip: Path, tmp_path: Path) -> None:
     """The rest is played, with indices without a gap, and the loop goes on."""
     content = bytearray(clip.read_bytes())
     with av.open(str(clip)) as container:
-        places = [packet.pos for packet in container.demux(video=0) if packet.size]
-    for place in places[5:8]:
+        offsets = [packet.pos for packet in container.demux(video=0) if packet.size]
+    for offset in offsets[5:8]:
         # The length of what follows, which is then longer than the packet.
-        content[place : place + 4] = b"\x7f\xff\xff\xff"
+        content[offset : offset + 4] = b"\x7f\xff\xff\xff"
     path = tmp_path / "damaged.mp4"
     path.write_bytes(content)
     decoder = Decoder(str(path))
@@ -210,7 +199,7 @@ def _without_pictures(content: bytes) -> bytes:
         (_without_pictures, "no frame of .* can be decoded"),
     ],
 )
-def test_bad_files_are_said(damage: Callable[[bytes], bytes], words: str, clip: Path, tmp_path: Path) -> None:
+def test_bad_files(damage: Callable[[bytes], bytes], words: str, clip: Path, tmp_path: Path) -> None:
     """Empty, of another kind, cut short, of an unknown codec, without any frame: each has its sentence."""
     path = tmp_path / "bad.mp4"
     path.write_bytes(damage(clip.read_bytes()))
@@ -218,14 +207,12 @@ def test_bad_files_are_said(damage: Callable[[bytes], bytes], words: str, clip: 
         describe(str(path))
 
 
-def test_other_places_are_said(sound: Path, tmp_path: Path) -> None:
+def test_paths_without_a_video(sound: Path, tmp_path: Path) -> None:
     """Nothing there, a folder, sound alone."""
-    with pytest.raises(AdapterError, match="No such file"):
-        describe(str(tmp_path / "absent.mp4"))
-    with pytest.raises(AdapterError, match="Is a directory"):
-        describe(str(tmp_path))
-    with pytest.raises(AdapterError, match="only sound"):
-        describe(str(sound))
+    reasons = {tmp_path / "absent.mp4": "No such file", tmp_path: "Is a directory", sound: "only sound"}
+    for path, reason in reasons.items():
+        with pytest.raises(AdapterError, match=reason):
+            describe(str(path))
 
 
 def test_a_path_is_no_url(clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,14 +88,14 @@ def test_the_input_is_the_scaled_frame_on_grey(
 @pytest.mark.parametrize("size", [(40, 64), (44, 64), (200, 113)])
 def test_equal_frames_give_equal_pixels(layout: str, element: str, channels: int, size: tuple[int, int]) -> None:
     """Whatever the memory held before: outputs of contexts are compared by their digests."""
-    frame, found = _frame(*size, form="yuv420p"), set()
+    frame, pictures = _frame(*size, form="yuv420p"), set()
     for value in range(0, 256, 51):
         dirty = [np.full((96, 64, 64), value, np.uint8) for _ in range(2)]
         del dirty
         image = _input(layout, element, channels)
         Letterbox(image).fill(frame)
-        found.add(bytes(image.memory))
-    assert len(found) == 1
+        pictures.add(bytes(image.memory))
+    assert len(pictures) == 1
 
 
 @pytest.mark.parametrize(("layout", "element"), [("nchw", "float32"), ("nchw", "uint8"), ("nhwc", "uint8")])
@@ -118,8 +118,8 @@ def test_scaling_down_takes_the_mean_of_an_area() -> None:
 
 
 def test_the_colours_are_by_the_matrix_of_the_video() -> None:
-    """A frame that says BT.709, as high definition does, is not taken for BT.601, whatever PyAV's version."""
-    found = []
+    """A frame of BT.709, as high definition is, is not taken for BT.601, whatever PyAV's version."""
+    colours = []
     for matrix in (1, 5):
         frame = av.VideoFrame(64, 64, "yuv420p")
         for plane, value in zip(frame.planes, (100, 90, 200)):
@@ -127,9 +127,9 @@ def test_the_colours_are_by_the_matrix_of_the_video() -> None:
         frame.colorspace = matrix
         image = _input("nhwc", "uint8", 3)
         Letterbox(image).fill(frame)
-        found.append(_pixels(image)[32, 32].tolist())
+        colours.append(_pixels(image)[32, 32].tolist())
     # By the matrices of ITU-R BT.709 and BT.601 for the limited range.
-    assert np.abs(np.array(found) - [[227, 67, 17], [213, 54, 21]]).max() <= 4
+    assert np.abs(np.array(colours) - [[227, 67, 17], [213, 54, 21]]).max() <= 4
 
 
 def test_a_frame_of_another_size_gets_new_borders() -> None:

@@ -12,7 +12,7 @@ from harness.measuring import videos as videos_module
 from harness.measuring.videos import Videos
 from targets.base import THIS_INTERPRETER
 from tests.support import known
-from video.errors import VideoError
+from video import VideoError
 
 _COMPUTES_NOTHING = dataclasses.replace(THIS_INTERPRETER, computes=False)
 _DESCRIBED = {"codec": "h264", "width": 64, "height": 48, "fps": 30.0, "frames": 15}
