@@ -94,7 +94,7 @@ _LIBRARIES = {
     "matplotlib": {"reports"},
     "jinja2": {"reports"},
     "rich": {"commands", "reports"},
-    "tabulate": {"commands", "recorder"},
+    "tabulate": {"commands", "recorder", "reports"},
     "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},

@@ -10,9 +10,8 @@ from typing import Union
 
 from accounting.account import Account
 from reports.base.statistics import Figure, difference
-from reports.results.questions import OTHER, QUESTIONS, question_of
 from reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
-from scenarios.catalogue import SCENARIOS, STREAMS
+from scenarios.catalogue import OTHER_QUESTION, QUESTIONS, SCENARIOS, STREAMS, question_of
 from scenarios.plan import Streams
 from storage.result import Result, StreamsRun
 from storage.run_file import StoredResult, StoredRun
@@ -70,7 +69,7 @@ class Row:
 
     @property
     def question(self) -> str:
-        """The question that the scenario answers, a key of QUESTIONS or OTHER."""
+        """The question that the scenario answers, a key of QUESTIONS or OTHER_QUESTION."""
         return question_of(self.scenario, self.info.baseline)
 
     @property
@@ -217,7 +216,7 @@ class Group:
     @property
     def questions(self) -> dict[str, list[Row]]:
         """The rows by the question that they answer, in the order of QUESTIONS."""
-        questions = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER)}
+        questions = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER_QUESTION)}
         return {name: rows for name, rows in questions.items() if rows}
 
     @property

@@ -12,9 +12,9 @@ from reports.base.statistics import Figure, rounded, rounded_spread
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
 from reports.results.colours import scenario_colour
-from reports.results.questions import OTHER, QUESTIONS
 from reports.results.rows import Group, Row
 from reports.results.savings import LESS, MORE, SAME, Saving
+from scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 SPEED_COLUMNS = (
@@ -38,7 +38,7 @@ SPEED_VERDICTS = (
     _DISTURBED,
 )
 #: Of each question; a scenario has a colour within its question.
-_MARKERS = dict(zip((*QUESTIONS, OTHER), "os^Dv*hP"))
+_MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "os^Dv*hP"))
 #: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed measurement would else leave
 #: no room for the others. Beside a point at an end there is this much room.
 _LOWEST, _HIGHEST, _MARGIN = 50.0, 150.0, 3.0

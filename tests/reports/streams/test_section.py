@@ -17,7 +17,6 @@ from reports.page.opening import opening
 from reports.page.terminal import print_group
 from reports.results.colours import scenario_colour
 from reports.results.published import published_rows
-from reports.results.questions import STREAMS_QUESTION
 from reports.results.rows import Group
 from reports.sections.timeline import timeline_figure
 from reports.streams.frames import Workload, workloads
@@ -296,7 +295,7 @@ def test_each_mode_has_a_colour_of_its_own() -> None:
 def test_the_section_is_whole_in_every_language(written: WrittenReport, language: str) -> None:
     """Its heading, tables, figures and definitions are on the page."""
     html, texts = written.html[language], texts_of(language)
-    text = section(html, STREAMS_QUESTION)
+    text = section(html, "streams")
     for key in ("question_streams", "section_streams_table", "section_streams_over_time", "section_streams_latency"):
         assert texts(key) in text
     for key in texts.starting_with("stream_term_"):
@@ -334,8 +333,8 @@ def test_virtual_boards_and_streams_share_a_page(tmp_path: Path) -> None:
     npu_run(tmp_path)
     published_run(tmp_path, 2, frames=Frames(computes=False), schedule=NOT_DECODED, npu=npu_account)
     (group,) = read_material([tmp_path], None).groups
-    assert list(group.questions)[-1] == STREAMS_QUESTION
-    assert ENGLISH("streams_virtual") in section(page(tmp_path, tmp_path / "out"), STREAMS_QUESTION)
+    assert list(group.questions)[-1] == "streams"
+    assert ENGLISH("streams_virtual") in section(page(tmp_path, tmp_path / "out"), "streams")
 
 
 def printed(group: Group) -> str:
