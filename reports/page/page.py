@@ -84,19 +84,15 @@ def write_report(
 
     It links to the page of the history of this name where that is written beside it.
     """
-    return [
-        write_page(
-            folder,
-            REPORT_PAGE,
-            language,
-            first,
-            "title",
-            finished(figures, language),
-            history=page_name(history, language, first) if history else None,
-            **page_values(material, texts_of(language)),
-        )
-        for language in sorted(LANGUAGES, key=lambda language: language != first)
-    ]
+    languages = sorted(LANGUAGES, key=lambda language: language != first)
+    # All that does not wait for the figures.
+    values = {language: page_values(material, texts_of(language)) for language in languages}
+    paths = []
+    for language in languages:
+        link = page_name(history, language, first) if history else None
+        drawn = finished(figures, language)
+        paths.append(write_page(folder, REPORT_PAGE, language, first, "title", drawn, history=link, **values[language]))
+    return paths
 
 
 def page_values(material: Material, texts: Texts) -> dict[str, Any]:
