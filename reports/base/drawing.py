@@ -279,7 +279,7 @@ def _tick_labels(axis: Axis) -> list[str]:
 
 
 def _add_legend(canvas: Canvas, entries: Sequence[Artist]) -> float:
-    """Add the legend at the top, in as many columns as there is room for, and return its height in pixels."""
+    """Add the legend at the top, in as many columns as fit, and return its height in pixels."""
     around = FONT_PX * (_MARK_EM + _MARK_PAD_EM + _ENTRY_GAP_EM)
     widths = [text_width(str(entry.get_label())) + around for entry in entries]
     count = len(entries)

@@ -168,7 +168,7 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
 
 
 def _drawn_rows(group: Group) -> list[Row]:
-    """Return the rows of the figures of a whole group: lines of more scenarios could not be told apart."""
+    """Return the rows of the figures of a whole group: more lines could not be distinguished."""
     measured = next((rows for rows in group.questions.values() if any(row.measured for row in rows)), [])
     return [row for row in measured if not row.is_variant] or measured
 

@@ -144,7 +144,7 @@ class Row:
 
     @property
     def throughput(self) -> Figure | None:
-        """Inferences per second of all contexts together; streams have frames, as many as were asked for."""
+        """Inferences per second of all contexts together; streams have frames, as many as are due."""
         return Figure.of(self.info.speed.throughput_per_s) if self.measured and not self.schedule else None
 
     def saving(self, memory: str) -> Saving | None:
@@ -168,7 +168,7 @@ class Row:
 
     @property
     def models(self) -> str:
-        """The models' names; files that serve several streams in turn are said to."""
+        """The models' names; with a note where files serve several streams in turn."""
         names = ", ".join(model.name for model in self.info.models)
         note = f" ({self.info.model_files} for {self.info.streams} streams, in turn)"
         return names + note if self.models_in_turn else names
@@ -183,7 +183,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows measured under the same conditions, with one choice of models, in the order of the scenarios."""
+    """Rows measured under the same conditions, with the same models, in the order of the scenarios."""
 
     rows: tuple[Row, ...]
 

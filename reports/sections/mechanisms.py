@@ -50,7 +50,7 @@ MECHANISM_COLUMNS = (
 )
 #: The table has what saves less; a figure with it would be as long as the table.
 _LEAST_PERCENT = 1.0
-#: Pixels of a bar with its room, and between two mechanisms.
+#: Pixels of a bar with the space around it, and between two mechanisms.
 _BAR_PX, _GAP_PX = 17, 12
 
 

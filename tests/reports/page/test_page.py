@@ -52,6 +52,9 @@ def test_languages_show_the_same_numbers(written: WrittenReport) -> None:
         assert numbers[0] == numbers[1], english
         assert not re.search("[\u3400-\u9fff]", english)
     assert len(lines["en"]) == len(lines["zh-CN"]) > 400
+    axes = {language: f">{texts_of(language)('axis_saved_percent')}</text>" for language in LANGUAGES}
+    for language, html in written.html.items():
+        assert [other for other, axis in axes.items() if axis in html] == [language]
 
 
 def test_each_page_leads_to_the_other_language(written: WrittenReport) -> None:
