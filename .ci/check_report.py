@@ -44,21 +44,21 @@ SAVING = {
 def problems(report: Path) -> list[str]:
     """Return what is wrong with the report; nothing when it is right."""
     rows = [row for row in _rows(report, "comparison") if row["outcome"] != "published"]
-    found = [] if (report / "index.html").exists() else ["index.html is missing"]
+    wrong = [f"{page} is missing" for page in ("index.html", "index.zh-CN.html") if not (report / page).exists()]
     expected = {**dict.fromkeys(OK, "ok"), **dict.fromkeys(NOT_SUPPORTED, "not_supported")}
     outcomes = {row["scenario"]: row["outcome"] for row in rows}
     for scenario in sorted(expected.keys() | outcomes.keys()):
         outcome, wanted = outcomes.get(scenario, "missing"), expected.get(scenario, "not to be there")
         if outcome != wanted:
-            found.append(f"{scenario} is {outcome} and should be {wanted}")
+            wrong.append(f"{scenario} is {outcome} and should be {wanted}")
     saving = [row for row in rows if row["scenario"] in SAVING]
-    found += [f"{row['scenario']} saved {row['saved_bytes'] or 'nothing'}" for row in saving if not _positive(row)]
+    wrong += [f"{row['scenario']} saved {row['saved_bytes'] or 'nothing'}" for row in saving if not _positive(row)]
     explained = {row["scenario"] for row in _rows(report, "explanations")}
-    found += [f"{scenario} is not explained" for scenario in sorted(SAVING - explained)]
+    wrong += [f"{scenario} is not explained" for scenario in sorted(SAVING - explained)]
     frames = [row for row in _rows(report, "streams") if row["stream"] == "all"]
-    found += [f"{row['scenario']} did no frame" for row in frames if not int(row["done"])]
-    found += [] if frames else ["no frame of a stream is in the report"]
-    return found + ([] if _rows(report, "claims") else ["no claim was judged"])
+    wrong += [f"{row['scenario']} did no frame" for row in frames if not int(row["done"])]
+    wrong += [] if frames else ["no frame of a stream is in the report"]
+    return wrong + ([] if _rows(report, "claims") else ["no claim was judged"])
 
 
 def _rows(report: Path, table: str) -> list[dict[str, str]]:

@@ -13,6 +13,13 @@ from markupsafe import Markup
 from reports.base.texts import LANGUAGES, texts_of
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
+_ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_TEMPLATES),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
 
 
 def page_name(stem: str, language: str, first: str) -> str:
@@ -27,15 +34,8 @@ def write_page(
 
     The title is a key of the texts, figures are SVG elements.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
     others = [other for other in LANGUAGES if other != language]
-    html = environment.get_template(f"{stem}.html.j2").render(
+    html = _ENVIRONMENT.get_template(f"{stem}.html.j2").render(
         t=texts_of(language),
         title=title,
         language=language,

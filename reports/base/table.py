@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class Table:
     #: A class for each column's look; none where columns are alike.
     looks: Sequence[str] = ()
 
-    @property
+    @cached_property
     def is_number(self) -> list[bool]:
         """Whether each column is of numbers."""
         width = max((len(cells) for _, cells in self.rows), default=len(self.heads))

@@ -1,6 +1,6 @@
 """The judges of claims: each a pure function that says whether what a group measured bears a claim out.
 
-Where nothing can be said, a judge raises CannotBeJudged with the reason.
+Where nothing can be judged, a judge raises CannotBeJudged with the reason.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Changes:
     #: Not compared.
     differing: tuple[Differing, ...]
     unmeasured: tuple[Unmeasured, ...]
-    #: Compared all the same, because the user said so.
+    #: Compared although conditions differ, by --across.
     across: tuple[Differing, ...]
 
 

@@ -15,12 +15,12 @@ class GateResult:
     """What the limits make of a comparison."""
 
     limits: tuple[Limit, ...]
-    #: Worse than allowed, and told from noise.
+    #: Worse than allowed, and more than noise.
     broken: tuple[tuple[Limit, Change], ...]
-    #: Worse than allowed by the figures, but not told from noise: more repeats would tell.
+    #: Worse than allowed by the figures, but it may be noise: more repeats would show it.
     unsure: tuple[tuple[Limit, Change], ...]
     #: How many changes each limit was held against, in their order, and in how many of them a change of the size that
-    #: it allows could not have been told from noise.
+    #: it allows could not have been distinguished from noise.
     held: tuple[int, ...]
     blind: tuple[int, ...]
     #: Configurations that were measured before and cannot be any more.
@@ -40,7 +40,7 @@ class GateResult:
 def check_limits(changes: Changes, limits: Sequence[Limit]) -> GateResult:
     """Hold every limit against every change of its metric.
 
-    A limit is broken where the change is told from noise and worse than allowed. Both must hold: a threshold alone
+    A limit is broken where the change is more than noise and worse than allowed. Both must hold: a threshold alone
     fails builds by chance, significance alone fails them for a page.
     """
     broken: list[tuple[Limit, Change]] = []

@@ -210,7 +210,7 @@ def _verdict_lines(changes: Changes, result: GateResult | None) -> Iterator[str]
         else:
             yield (
                 f"passed {limit.text}: {held} compared; in {blind} of them a change as large as the limit could not "
-                "have been told from noise: more repeats (--repeats) or earlier runs would tell it"
+                "have been distinguished from noise: more repeats (--repeats) or earlier runs would show it"
             )
 
 
@@ -231,7 +231,7 @@ def _remedy(change: Change) -> str:
         return "the machine was busy with other work: measure again"
     if change.difference.error is None:
         return "one repeat shows no spread: measure with --repeats 3 or more"
-    return "too little to be told from noise: more repeats (--repeats), or more runs in the base, would tell"
+    return "too small to be distinguished from noise: more repeats (--repeats), or more runs in the base, would show it"
 
 
 def _record(change: Change) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.colors import to_rgba
+
 from reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of, whiskers
 from reports.base.formatting import MIB, mib
 from reports.base.statistics import Figure
@@ -45,19 +47,19 @@ def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
         end_px += len(own_lanes) * _LANE_PX + _GAP_PX
     canvas = new_canvas(end_px + _AXIS_PX)
     axes = canvas.add_subplot()
-    ends, components = [], set()
+    ends, claims, parts, colours, components = [], [], [], [], set()
     for middle, kind, figure, sizes in lanes:
         end, spread = figure.median / MIB, (figure.spread or 0) / MIB
         if kind == "claim":
-            outline = {"facecolors": "none", "edgecolors": INK, "linewidth": 1, "linestyles": [(0, (3, 2))]}
-            bars(axes, [(0, end)], middle, _BAR_PX, **outline)
-        else:
-            parts = _parts(sizes)
-            colours, alpha = [_COLOURS[name] for name in parts], 1 if kind == "measured" else _PREDICTED_ALPHA
-            bars(axes, list(parts.values()), middle, _BAR_PX, facecolors=colours, alpha=alpha)
-            components |= set(parts)
+            claims.append((0.0, end, middle))
+        for name, (start, length) in _parts(sizes).items():
+            parts.append((start, length, middle))
+            colours.append(to_rgba(_COLOURS[name], None if kind == "measured" else _PREDICTED_ALPHA))
+            components.add(name)
         ends.append((end, middle, spread))
         label(axes, texts(f"lane_{kind}", size=mib(figure, is_npu, spread=False)), end + spread, middle)
+    bars(axes, parts, _BAR_PX, facecolors=colours)
+    bars(axes, claims, _BAR_PX, facecolors="none", edgecolors=INK, linewidth=1, linestyles=[(0, (3, 2))])
     whiskers(axes, ends)
     named_rows(axes, [texts.scenario(row.scenario) for row in shown], middles, end_px)
     longest = max((figure.median + (figure.spread or 0)) / MIB for _, _, figure, _ in lanes)

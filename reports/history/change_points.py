@@ -1,9 +1,9 @@
-"""Where a series changed its level: found by ruptures, with the size, the runs in between, and how sure it is.
+"""Where a series changed its level, by ruptures: with the size, the runs in between, and how sure it is.
 
 The best split of a series into levels has the least sum of squares of the runs' means around them, and a penalty for
 each change point (R. Killick and others, Optimal detection of changepoints with a linear computational cost, 2012; the
 search is KernelCPD of ruptures, whose linear kernel is that cost). The penalty is the square of the quantile that a t
-test of two levels needs, so a change point that is found is one that is significant.
+test of two levels needs, so every change point of the search is significant.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ChangePoint:
     latest: int
     #: Of the two levels; its interval is at CONFIDENCE for this change alone.
     difference: Difference
-    #: In how many of 1 tables of as many series without a change one would be found that is as clear, at most.
+    #: The share of tables of as many series without a change that have one as clear as this, at most.
     p_value: float
 
 

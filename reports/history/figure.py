@@ -17,13 +17,13 @@ from reports.history.series import History, LevelChange, MetricSeries
 _LINE, _LEVEL, _CHANGE, _FAILED, _EVENT = "#0072b2", "#009e73", "#d55e00", "#cc3311", "#808080"
 _BAND_ALPHA = 0.25
 _PANEL_PX, _PANEL_WIDTH_PX = 185, 330
-#: A line of more points looks the same; each point takes room in the page.
+#: A line of more points looks the same; a point makes the page larger.
 _MOST_POINTS = 200
 #: With fewer points each is seen for itself.
 _FEW_POINTS = 60
-#: Shares of a panel: the room above the line for the sizes of changes, and where failed runs stand.
+#: Shares of a panel: the space above the line for the sizes of changes, and below it for failed runs.
 _HEADROOM, _FLOOR = 0.22, 0.06
-#: Digits of a commit's id for which there is room.
+#: Digits of a commit's id that fit below the axis.
 _COMMIT = 7
 
 
@@ -131,7 +131,7 @@ def _stretches(series: MetricSeries) -> Iterator[_Stretch]:
 
 
 def _label_changes(axes: Axes, changes: Sequence[LevelChange], last: int) -> None:
-    """Write the sizes of the changes that there is room for, the largest first; the table has all of them."""
+    """Write the sizes of the changes that fit, the largest first; the table has all of them."""
     taken: list[tuple[float, float]] = []
     for change in sorted(changes, key=lambda change: abs(change.point.difference.change), reverse=True):
         size = metric_number(change.point.difference.change, change.series.metric, sign=True)

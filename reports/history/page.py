@@ -57,7 +57,7 @@ class HistoryPage:
     """The page in every language, whose figures are drawn while something else is done."""
 
     def __init__(self, histories: Sequence[History], most_panels: int = MOST_PANELS) -> None:
-        """Begin to draw as many configurations as there is room for, at least one."""
+        """Begin to draw as many configurations as fit into so many panels, at least one."""
         self._histories, self._most_panels = histories, most_panels
         members: dict[tuple[str, str | None, Configuration], list[History]] = {}
         for history in histories:

@@ -115,7 +115,7 @@ class LevelChange:
 
     @property
     def confidence(self) -> float:
-        """The share of tables without any change in which no change point would be found that is as clear."""
+        """The share of tables without any change that have no change point as clear as this one."""
         return 1 - self.point.p_value
 
 

@@ -21,7 +21,7 @@ _MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Material:
-    """What was found in the storages, and what others have published."""
+    """What the storages hold, and what others have published."""
 
     #: Newest first.
     groups: Sequence[Group]

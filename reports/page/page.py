@@ -19,7 +19,6 @@ from reports.page.opening import opening
 from reports.results.labels import group_id, labels_of
 from reports.results.memory import npu_source
 from reports.results.published import published_breakdown, published_throughput
-from reports.results.questions import COPIES_QUESTION, QUESTIONS, STREAMS_QUESTION
 from reports.results.rows import Group, Row
 from reports.sections.answers import answers, group_warnings, not_supported
 from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
@@ -41,7 +40,7 @@ from reports.sections.tables import (
 )
 from reports.sections.timeline import timeline_figure
 from reports.streams.section import stream_definitions, workload_figures, workload_parts
-from scenarios.catalogue import MODEL_SETS
+from scenarios.catalogue import MODEL_SETS, QUESTIONS
 from storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.
@@ -85,19 +84,15 @@ def write_report(
 
     It links to the page of the history of this name where that is written beside it.
     """
-    return [
-        write_page(
-            folder,
-            REPORT_PAGE,
-            language,
-            first,
-            "title",
-            finished(figures, language),
-            history=page_name(history, language, first) if history else None,
-            **page_values(material, texts_of(language)),
-        )
-        for language in sorted(LANGUAGES, key=lambda language: language != first)
-    ]
+    languages = sorted(LANGUAGES, key=lambda language: language != first)
+    # All that does not wait for the figures.
+    values = {language: page_values(material, texts_of(language)) for language in languages}
+    paths = []
+    for language in languages:
+        link = page_name(history, language, first) if history else None
+        drawn = finished(figures, language)
+        paths.append(write_page(folder, REPORT_PAGE, language, first, "title", drawn, history=link, **values[language]))
+    return paths
 
 
 def page_values(material: Material, texts: Texts) -> dict[str, Any]:
@@ -161,19 +156,19 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
         "npu_contexts": partial(contexts_figure, rows, True, texts),
         "speed": partial(speed_figure, group, texts),
         **workload_figures(group, texts),
-        "copies": partial(copies_figure, questions.get(COPIES_QUESTION, []), texts),
+        "copies": partial(copies_figure, questions.get("io_copies", []), texts),
         "resolutions": partial(resolutions_figure, questions.get("shared_weights", []), texts),
     }
     if group.computes:
         jobs["contexts"] = partial(contexts_figure, rows, False, texts)
     for name, of_question in questions.items():
-        if name != STREAMS_QUESTION:
+        if name != "streams":
             jobs[f"{name}-explanation"] = partial(explanation_figure, of_question, texts)
     return jobs
 
 
 def _drawn_rows(group: Group) -> list[Row]:
-    """Return the rows of the figures of a whole group: lines of more scenarios could not be told apart."""
+    """Return the rows of the figures of a whole group: more lines could not be distinguished."""
     measured = next((rows for rows in group.questions.values() if any(row.measured for row in rows)), [])
     return [row for row in measured if not row.is_variant] or measured
 
@@ -274,11 +269,11 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         if rows is None:
             continue
         part: dict[str, Any] = {"group": group_id(number), "label": label, "not_supported": not_supported(rows, texts)}
-        if name == STREAMS_QUESTION:
+        if name == "streams":
             parts.append({**part, "workloads": workload_parts(group, material.published, texts)})
             continue
         # By the size of the tensors where that is part of the question, else below no heading.
-        by_heading = by_size(rows, texts) if name == COPIES_QUESTION else {"": rows}
+        by_heading = by_size(rows, texts) if name == "io_copies" else {"": rows}
         parts.append(
             {
                 **part,
@@ -289,7 +284,7 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
                 "by_runtime": any(account.source == "runtime" for row in rows for account in row.accounts),
                 "parts": None if group.has_npu_memory else page_kinds_table(rows, texts),
                 "comparison": comparison_table(group, rows, material.published if is_published else (), texts),
-                "copies": copies_table(group, rows, texts) if name == COPIES_QUESTION else None,
+                "copies": copies_table(group, rows, texts) if name == "io_copies" else None,
             }
         )
     return {"id": name, "title": texts(f"question_{name}"), "is_published": is_published, "parts": parts}

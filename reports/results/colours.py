@@ -9,8 +9,7 @@ from __future__ import annotations
 from matplotlib.colors import to_hex, to_rgb
 
 from accounting.sizes import COMPONENTS
-from reports.results.questions import QUESTIONS, scenarios_of
-from scenarios.catalogue import find_scenario
+from scenarios.catalogue import QUESTIONS, find_scenario, scenarios_of
 
 _OF_SCENARIOS = ("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee", "#22cc55", "#bb3344", "#8877ee")
 #: A variant has its scenario's colour, the first of them nearer to black and the second to white.

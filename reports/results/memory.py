@@ -146,7 +146,7 @@ def shared_memories(row: Row) -> list[SharedMemory]:
 
 
 def findings_of(row: Row) -> list[FindingSummary]:
-    """Return what the accounts found, a summary of each kind, in the order of finding."""
+    """Return a summary of each kind of finding of the accounts, in their order."""
     repeats = [account.findings for account in row.accounts]
     summaries = []
     for kind in dict.fromkeys(finding.kind for repeat in repeats for finding in repeat):

@@ -10,9 +10,8 @@ from typing import Union
 
 from accounting.account import Account
 from reports.base.statistics import Figure, difference
-from reports.results.questions import OTHER, QUESTIONS, question_of
 from reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
-from scenarios.catalogue import SCENARIOS, STREAMS
+from scenarios.catalogue import OTHER_QUESTION, QUESTIONS, SCENARIOS, STREAMS, question_of
 from scenarios.plan import Streams
 from storage.result import Result, StreamsRun
 from storage.run_file import StoredResult, StoredRun
@@ -70,7 +69,7 @@ class Row:
 
     @property
     def question(self) -> str:
-        """The question that the scenario answers, a key of QUESTIONS or OTHER."""
+        """The question that the scenario answers, a key of QUESTIONS or OTHER_QUESTION."""
         return question_of(self.scenario, self.info.baseline)
 
     @property
@@ -145,7 +144,7 @@ class Row:
 
     @property
     def throughput(self) -> Figure | None:
-        """Inferences per second of all contexts together; streams have frames, as many as were asked for."""
+        """Inferences per second of all contexts together; streams have frames, as many as are due."""
         return Figure.of(self.info.speed.throughput_per_s) if self.measured and not self.schedule else None
 
     def saving(self, memory: str) -> Saving | None:
@@ -169,7 +168,7 @@ class Row:
 
     @property
     def models(self) -> str:
-        """The models' names; files that serve several streams in turn are said to."""
+        """The models' names; with a note where files serve several streams in turn."""
         names = ", ".join(model.name for model in self.info.models)
         note = f" ({self.info.model_files} for {self.info.streams} streams, in turn)"
         return names + note if self.models_in_turn else names
@@ -184,7 +183,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows measured under the same conditions, with one choice of models, in the order of the scenarios."""
+    """Rows measured under the same conditions, with the same models, in the order of the scenarios."""
 
     rows: tuple[Row, ...]
 
@@ -217,7 +216,7 @@ class Group:
     @property
     def questions(self) -> dict[str, list[Row]]:
         """The rows by the question that they answer, in the order of QUESTIONS."""
-        questions = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER)}
+        questions = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER_QUESTION)}
         return {name: rows for name, rows in questions.items() if rows}
 
     @property

@@ -8,7 +8,6 @@ from reports.base.formatting import EMPTY, counted_mib, mib, mib_spread, millise
 from reports.base.statistics import Figure
 from reports.base.texts import Texts
 from reports.results.memory import FindingSummary, findings_of
-from reports.results.questions import COPIES_QUESTION
 from reports.results.rows import BUSY_PERCENT, Group, Row
 from reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reports.sections.copies import copied
@@ -120,7 +119,7 @@ def _speed(row: Row, texts: Texts) -> str | None:
 def _copies(row: Row, texts: Texts) -> str | None:
     """Return the sentence of copies; None where they were not counted, or the question is not about them."""
     own, baseline = copied(row), copied(row.baseline) if row.baseline else None
-    if own is None or baseline is None or row.question not in (COPIES_QUESTION, "lean"):
+    if own is None or baseline is None or row.question not in ("io_copies", "lean"):
         return None
     values = {"copied": counted_mib(own.total_bytes), "whole": counted_mib(baseline.total_bytes)}
     if own.total_bytes == baseline.total_bytes:

@@ -32,7 +32,7 @@ def failures(group: Group, texts: Texts) -> list[Reason]:
         reason: tuple[str | int | None, ...] = (row.outcome,)
         if failure:
             reason += (str(failure.message),)
-            # Where the runtime said that it lacks the mechanism, and what it had said before, bear on nothing.
+            # Of a mechanism that the runtime lacks, phase and last words explain nothing.
             reason += (failure.phase, failure.context, failure.last_words) if row.supported else ()
         alike.setdefault(reason, []).append(row)
     reasons = []

@@ -50,7 +50,7 @@ MECHANISM_COLUMNS = (
 )
 #: The table has what saves less; a figure with it would be as long as the table.
 _LEAST_PERCENT = 1.0
-#: Pixels of a bar with its room, and between two mechanisms.
+#: Pixels of a bar with the space around it, and between two mechanisms.
 _BAR_PX, _GAP_PX = 17, 12
 
 
@@ -144,11 +144,11 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
             middle = place * block_px + _GAP_PX / 2 + (number + 0.5) * _BAR_PX
             figure = row.main_saving.percent if row and row.main_saving else None
             if figure:
-                bars(axes, [(0, figure.median)], middle, _BAR_PX - 4, facecolors=colour)
                 ends.append((figure.median, middle, figure.spread))
             if row:
                 end = max(0, figure.median + (figure.spread or 0)) if figure else 0
                 label(axes, _saved_in_words(row, texts), end, middle, alpha=1 if figure else 0.7)
+        bars(axes, [(0, end, middle) for end, middle, _ in ends], _BAR_PX - 4, facecolors=colour)
         whiskers(axes, ends)
         extremes += [end for end, _, _ in ends]
     middles = [(place + 0.5) * block_px for place in range(len(shown))]

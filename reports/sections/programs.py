@@ -20,7 +20,7 @@ from storage.trace import ProgramTrace, read_trace
 #: Programs that the page has a timeline of, and processes of each that it names.
 _MOST_PROGRAMS, _MOST_PROCESSES = 6, 8
 _PANEL_PX = 195
-#: Characters of a panel's title for which there is room.
+#: Characters of a panel's title that fit.
 _TITLE = 40
 #: The figures of a phase on the page; the exported table has all.
 _SHOWN = (

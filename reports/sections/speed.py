@@ -12,9 +12,9 @@ from reports.base.statistics import Figure, rounded, rounded_spread
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
 from reports.results.colours import scenario_colour
-from reports.results.questions import OTHER, QUESTIONS
 from reports.results.rows import Group, Row
 from reports.results.savings import LESS, MORE, SAME, Saving
+from scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 SPEED_COLUMNS = (
@@ -38,9 +38,9 @@ SPEED_VERDICTS = (
     _DISTURBED,
 )
 #: Of each question; a scenario has a colour within its question.
-_MARKERS = dict(zip((*QUESTIONS, OTHER), "os^Dv*hP"))
+_MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "os^Dv*hP"))
 #: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed measurement would else leave
-#: no room for the others. Beside a point at an end there is this much room.
+#: no space for the others. Beside a point at an end there is this margin.
 _LOWEST, _HIGHEST, _MARGIN = 50.0, 150.0, 3.0
 
 
@@ -58,7 +58,7 @@ class SpeedComparison:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether there are spreads, by which a difference can be told from chance."""
+        """Whether there are spreads, by which a difference can be distinguished from chance."""
         return self.saving.saved.spread is not None and self.throughput_change_percent.spread is not None
 
     @property
@@ -131,7 +131,7 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
 
 
 def speed_sentences(group: Group, texts: Texts) -> list[str]:
-    """Return which savings cost frames and which are faster, or why that cannot be said."""
+    """Return which savings cost frames and which are faster, or why that is unknown."""
     comparisons = speed_comparisons(group)
     if not comparisons:
         return [texts("speed_of_streams")] if all(row.schedule for row in group.rows) else []

@@ -97,7 +97,7 @@ def comparison_table(group: Group, rows: Sequence[Row], published: Sequence[Publ
 
 
 def details_table(group: Group, texts: Texts) -> Table:
-    """Return the figures that the comparison has no room for."""
+    """Return the figures that are not in the comparison."""
     left_out = {*_comparison_columns(group), *(() if group.computes else ("column_load",))}
     columns = [column for column in _DETAILS if column not in left_out]
     lines = []

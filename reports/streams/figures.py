@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from reports.base.drawing import INK, bars, label, line, named_rows, new_canvas, patch, svg_of, whiskers
@@ -37,23 +36,30 @@ def memory_figure(workload: Workload, texts: Texts) -> str | None:
     canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
     memory, frames = canvas.subplots(1, 2, sharey=True, width_ratios=(5, 3))
     middles = [(place + 0.5) * _ROW_PX for place in range(len(shown))]
-    names = set()
+    sizes: dict[str, list[tuple[float, float, float]]] = {}
+    memory_ends, frames_ends = [], []
     for middle, (row, parts) in zip(middles, shown.items()):
-        end_mib, sizes = 0.0, {}
+        end_mib = 0.0
         for name in _PART_COLOURS:
             part = getattr(parts, name)
             if part:
-                names.add(name)
                 # Of a run that decodes alone inference is nothing, give or take.
-                sizes[name] = (end_mib, max(0.0, part.median / MIB))
-                end_mib += sizes[name][1]
-        bars(memory, list(sizes.values()), middle, _BAR_PX, facecolors=[_PART_COLOURS[name] for name in sizes])
-        whole = row.memory(APPLICATION)
-        _whisker(memory, end_mib, middle, (whole.spread or 0) / MIB if whole else 0, mib(whole, spread=False))
-        kept = all_frames(row)
+                size_mib = max(0.0, part.median / MIB)
+                sizes.setdefault(name, []).append((end_mib, size_mib, middle))
+                end_mib += size_mib
+        whole, kept = row.memory(APPLICATION), all_frames(row)
+        spread_mib = (whole.spread or 0) / MIB if whole else 0.0
+        memory_ends.append((end_mib, middle, spread_mib))
+        label(memory, mib(whole, spread=False), end_mib + spread_mib, middle)
         if kept:
-            bars(frames, [(0, kept.per_s.median)], middle, _BAR_PX, facecolors=_FRAMES_COLOUR)
-            _whisker(frames, kept.per_s.median, middle, kept.per_s.spread or 0, per_second(kept.per_s, spread=False))
+            rate, spread = kept.per_s.median, kept.per_s.spread or 0
+            frames_ends.append((rate, middle, spread))
+            label(frames, per_second(kept.per_s, spread=False), rate + spread, middle)
+    for name, of_name in sizes.items():
+        bars(memory, of_name, _BAR_PX, facecolors=_PART_COLOURS[name])
+    bars(frames, [(0, rate, middle) for rate, middle, _ in frames_ends], _BAR_PX, facecolors=_FRAMES_COLOUR)
+    whiskers(memory, memory_ends)
+    whiskers(frames, frames_ends)
     named_rows(memory, [texts.scenario(row.scenario) for row in shown], middles, len(shown) * _ROW_PX)
     frames.grid(axis="y", visible=False)
     frames.tick_params(labelleft=False)
@@ -64,7 +70,7 @@ def memory_figure(workload: Workload, texts: Texts) -> str | None:
         # Where no frame was done at all there is an axis too.
         axes.set_xlim(0, max(axes.get_xlim()[1], 1))
         axes.set_xlabel(texts(name))
-    legend = [patch(texts(f"streams_part_{name}"), colour) for name, colour in _PART_COLOURS.items() if name in names]
+    legend = [patch(texts(f"streams_part_{name}"), colour) for name, colour in _PART_COLOURS.items() if name in sizes]
     return svg_of(canvas, [*legend, patch(texts("streams_part_frames"), _FRAMES_COLOUR)])
 
 
@@ -134,12 +140,6 @@ def over_time_figure(workload: Workload, texts: Texts) -> str | None:
         axes_of[0].set_ylim((low + high - _LEAST_MIB) / 2, (low + high + _LEAST_MIB) / 2)
     legend = [line(texts("streams_what_memory"), OTHER_COLOUR, linewidth=1.6)]
     return svg_of(canvas, [*legend, *([line(texts("streams_what_heap"), INK, linewidth=0.8)] if has_heap else [])])
-
-
-def _whisker(axes: Axes, end: float, middle: float, spread: float, text: str) -> None:
-    """Draw the spread at the end of a bar, and say how long it is."""
-    whiskers(axes, [(end, middle, spread)])
-    label(axes, text, end + spread, middle)
 
 
 def _series(row: Row) -> Series | None:

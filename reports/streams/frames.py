@@ -72,7 +72,7 @@ class Growth:
     confidence_percent: float
     #: The latest; None for every verdict but grew_then_level.
     level_after_s: float | None
-    #: The smallest growth that every repeat would have told from noise.
+    #: The smallest growth that every repeat would have distinguished from noise.
     resolution: float
 
 

@@ -76,7 +76,7 @@ class Trend:
     high_bytes_per_s: float
     #: One-sided.
     growing_confidence_percent: float
-    #: A steady growth of this size is found at 99 % in four series of five.
+    #: A steady growth of this size is detected at 99 % in four series of five.
     resolution_bytes_per_s: float
 
 

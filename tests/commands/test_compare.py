@@ -174,7 +174,7 @@ def test_forms(compare: Callable[..., Ended]) -> None:
     assert sum(line.startswith("- FAILED application_memory") for line in lines) == 1
     table = [line for line in lines if line.startswith("|")]
     assert [len(line.split("|")) for line in table] == [10] * 4
-    assert table[1].startswith("|:-")
+    assert table[1] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
     assert [line.split()[1] for line in table[2:]] == ["full_dup", "no_reuse"]
 
 

@@ -33,17 +33,18 @@ def rows_of(output: Path, table: str) -> list[dict[str, str]]:
 
 
 def test_change_points_are_printed_newest_first(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
-    """A line for each says figure, size, runs and confidence; the other series are counted; the page is named."""
+    """A line has figure, size, runs and confidence; the other series are counted; the pages are named."""
     done = reusebench("history", "--storage", storage, "--output", tmp_path)
     assert (done.exit_code, done.err) == (0, "")
-    *changes, counted, page = done.out.splitlines()
+    *changes, counted, page, chinese_page = done.out.splitlines()
     assert counted == f"change points: {len(changes)}, in {len(changes)} series; series without any: 12"
     assert page == f"History: {tmp_path / 'history.html'}"
+    assert chinese_page == f"History: {tmp_path / 'history.zh-CN.html'}"
     (line,) = (line for line in changes if " full_dup (4 x 3, model-a): application_memory_trimmed_over_b" in line)
     assert " MiB (+2." in line
     assert "by 0016" in line
     assert line.endswith("; confidence >99.99 %")
-    assert [path.name for path in tmp_path.iterdir()] == ["history.html"]
+    assert {path.name for path in tmp_path.iterdir()} == {"history.html", "history.zh-CN.html"}
 
 
 def test_tables_have_every_run_and_every_change(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:

@@ -12,6 +12,8 @@ from reports.base.texts import texts_of
 from tests.reports.stored import changed, even, full_run, machine, result, write_run
 from tests.support import Reusebench
 
+PAGES = {"index.html", "index.zh-CN.html"}
+
 
 def formats(*names: str) -> list[str]:
     return [word for name in names for word in ("--format", name)]
@@ -28,10 +30,10 @@ def test_report_of_a_storage(tmp_path: Path, reusebench: Reusebench) -> None:
     output = tmp_path / "report"
     done = reusebench("report", "--storage", tmp_path / "storage", "--output", output)
     assert (done.exit_code, done.err) == (0, "")
-    assert {path.name for path in output.iterdir()} == {"index.html", "tables"}
+    assert {path.name for path in output.iterdir()} == {*PAGES, "tables"}
     assert "330.0" in done.out
     place = f"Report: {output / 'index.html'}"
-    assert done.out.index("The answer") < done.out.index("Most is saved by: Full dup") < done.out.index(place)
+    assert done.out.index("The answer") < done.out.index("Saves the most: Full dup") < done.out.index(place)
 
 
 def test_no_results(tmp_path: Path, reusebench: Reusebench) -> None:
@@ -92,10 +94,10 @@ def test_runs_are_chosen_and_stand_each_for_itself(tmp_path: Path, reusebench: R
 @pytest.mark.parametrize(
     ("names", "written"),
     [
-        (["html"], {"index.html"}),
+        (["html"], PAGES),
         (["json"], {"tables"}),
         (["svg"], {"figures"}),
-        (["csv", "svg", "html"], {"index.html", "tables", "figures"}),
+        (["csv", "svg", "html"], {*PAGES, "tables", "figures"}),
     ],
 )
 def test_formats_are_chosen(tmp_path: Path, names: list[str], written: set[str], reusebench: Reusebench) -> None:

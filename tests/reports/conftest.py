@@ -10,8 +10,8 @@ import pytest
 from reports.base.texts import LANGUAGES
 from reports.page.material import Material, read_material
 from reports.page.page import start_figures, write_report
-from reports.results.questions import COPIES_QUESTION, scenarios_of
 from reports.results.rows import Group
+from scenarios.catalogue import scenarios_of
 from tests.reports.stored import even, full_run, groups_of, npu_run, result, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
 from tests.reports.stored_streams import published_run
@@ -82,7 +82,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
     """Return runs of everything: a CPU with copies and streams, a virtual board, an NPU, a program, a damaged file."""
     folder = tmp_path_factory.mktemp("everything")
     full_run(folder)
-    ways = scenarios_of(COPIES_QUESTION)
+    ways = scenarios_of("io_copies")
     write_run(folder, [result(folder, name, even(2 + place % 5, spread=1)) for place, name in enumerate(ways)], 2)
     published_run(folder, 3)
     npu_run(folder, 4)

@@ -15,6 +15,8 @@ from scenarios.catalogue import (
     FRAMES_1080P,
     IN_TURN,
     MODEL_SETS,
+    OTHER_QUESTION,
+    QUESTIONS,
     RESOLUTIONS,
     SCENARIOS,
     STREAMS,
@@ -22,6 +24,8 @@ from scenarios.catalogue import (
     TooFewModels,
     build_plans,
     find_scenario,
+    question_of,
+    scenarios_of,
 )
 from scenarios.plan import (
     ALLOCATORS,
@@ -280,3 +284,11 @@ def test_an_unknown_scenario() -> None:
         find_scenario("half_dup")
     assert "'half_dup'" in str(refusal.value)
     assert all(name in str(refusal.value) for name in _NAMES)
+
+
+def test_every_scenario_answers_a_question() -> None:
+    """No scenario is left over, and a baseline answers the question of those compared with it."""
+    assert [name for question in QUESTIONS for name in scenarios_of(question)] == list(_NAMES)
+    for scenario in SCENARIOS:
+        assert question_of(scenario.name, scenario.baseline) == question_of(scenario.baseline or scenario.name, None)
+    assert question_of("of_tomorrow", "baseline_of_tomorrow") == OTHER_QUESTION

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 
 from reports.base import drawing
-from reports.base.drawing import INK, WIDTH_PX, line, new_canvas, patch, svg_of, write_figures
+from reports.base.drawing import INK, WIDTH_PX, bars, line, new_canvas, patch, svg_of, write_figures
 from reports.base.texts import LANGUAGES, texts_of
 from reports.history.figure import history_figure
 from reports.page import page
@@ -92,7 +92,15 @@ def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
         assert max(heights) - min(heights) > 140
 
 
-# The room of texts
+def test_a_bar_lies_around_the_middle_of_its_row() -> None:
+    """It begins at its start, is as long as its length, and half of its height is on each side of the middle."""
+    axes = new_canvas(200).add_subplot()
+    bars(axes, [(1, 2, 10)], 4)
+    box = axes.collections[0].get_datalim(axes.transData)
+    assert (box.x0, box.x1, box.y0, box.y1) == (1, 3, 8, 12)
+
+
+# The space around texts
 
 
 def crowded(canvas: Canvas) -> Iterator[str]:

@@ -14,14 +14,13 @@ from messages import Message
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.colours import PHASE_COLOURS
 from reports.results.memory import PAGE_KINDS
-from reports.results.questions import OTHER, QUESTIONS
 from reports.results.rows import Group
 from reports.sections.answers import answers
 from reports.sections.contexts import RESOLUTION_LINES
 from reports.sections.failures import failures
 from reports.sections.mechanisms import mechanism_reasons
 from reports.sections.tables import memory_sources_table
-from scenarios.catalogue import MODEL_SETS, SCENARIOS
+from scenarios.catalogue import MODEL_SETS, OTHER_QUESTION, QUESTIONS, SCENARIOS
 from targets.outcome import OUTCOMES
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, group_of, result
 from tests.support import CHECKOUT
@@ -58,7 +57,7 @@ def test_every_scenario_and_outcome_has_words(language: str) -> None:
         assert {f"scenario_{scenario.name}", f"about_{scenario.name}"} <= set(words)
     assert {f"outcome_{outcome}" for outcome in OUTCOMES} <= set(words)
     assert {f"phase_{phase}" for phase in PHASE_COLOURS} <= set(words)
-    assert {f"question_{question}" for question in (*QUESTIONS, OTHER)} <= set(words)
+    assert {f"question_{question}" for question in (*QUESTIONS, OTHER_QUESTION)} <= set(words)
     assert {f"component_{component}" for component in (*COMPONENTS, "total", "peak", "left")} <= set(words)
     assert {f"models_of_{name}" for name in MODEL_SETS} <= set(words)
     assert {f"part_{name}" for name in PAGE_KINDS} <= set(words)

@@ -74,7 +74,7 @@ def test_claim_prediction_and_measurement_stand_beside_each_other(tmp_path: Path
 def test_a_sentence_says_why_the_claim_is_not_reached(tmp_path: Path) -> None:
     """It names what is shared, what each dup still takes of its own, and how far the prediction is off."""
     assert explanation_sentences(npu_rows(tmp_path), ENGLISH) == [
-        "Full dup: 11 of 12 contexts reuse another one, so the claim would be 91.7 %; 55.6 % was measured. "
+        "Full dup: 11 of 12 contexts reuse another one, so it should save 91.7 %; it saves 55.6 %. "
         "Only weights are shared, 72.00 of the baseline's 120.00 MiB. "
         "Each of these contexts still takes 3.94 MiB of its own on average: "
         "internal tensors 2.00; register commands 0.94; task list 0.06; input and output 0.94. "
@@ -92,16 +92,16 @@ def test_what_a_runtime_did_not_share_is_not_said_to_be(tmp_path: Path) -> None:
         result(tmp_path, "full_dup", even(3), npu=lambda plan: replace(own_weights(plan), findings=(finding,))),
     )
     (sentence,) = explanation_sentences(group.rows, ENGLISH)
-    assert "; 0.0 % was measured. The runtime did not share what the plan shares, 72.00 of the baseline's" in sentence
+    assert "; it saves 0.0 %. The runtime did not share what the plan shares, 72.00 of the baseline's" in sentence
     assert "The measured memory is 66.00 MiB more than predicted, 55.0 % of the baseline's." in sentence
 
 
 def test_a_sentence_of_application_memory_names_what_nothing_is_shared_of(tmp_path: Path) -> None:
     """It says what a dup takes against a context of the baseline, and that the import is there once."""
     assert explanation_sentences(application_rows(tmp_path), ENGLISH) == [
-        "Full dup: 11 of 12 contexts reuse another one, so the claim would be 91.7 %; 64.1 % was measured. "
+        "Full dup: 11 of 12 contexts reuse another one, so it should save 91.7 %; it saves 64.1 %. "
         "Each of these contexts still takes 10.3 MiB of its own on average; in the baseline they take 40.0 MiB each. "
-        "The import of the runtime, 30.0 MiB, is there once, whatever is shared. "
+        "The import of the runtime, 30.0 MiB, is needed once, whatever is shared. "
         "Predicted: 64.7 %. The measured memory is 3.0 MiB more than predicted, 0.6 % of the baseline's."
     ]
 
@@ -114,7 +114,7 @@ def test_running_at_the_same_time_is_named_where_it_shows(tmp_path: Path) -> Non
         group = group_of(tmp_path, baseline, with_more_memory(full_dup, more * MIB))
         sentences += explanation_sentences(group.rows, ENGLISH)
     assert "Running at the same time takes 24.0 MiB more." in sentences[0]
-    assert "24.0 MiB of what the contexts took alone are given back." in sentences[1]
+    assert "they give back 24.0 MiB of what they took alone." in sentences[1]
 
 
 def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
         result(tmp_path, "shared_context", even(3), npu=nothing_further),
     )
     assert explanation_sentences(group.rows, ENGLISH) == [
-        "Shared context: 11 of 12 contexts reuse another one, so the claim would be 91.7 %, and it is reached: "
-        "91.7 % was measured. The whole context is shared, 120.00 of the baseline's 120.00 MiB. "
+        "Shared context: 11 of 12 contexts reuse another one, so it should save 91.7 %, and it does: "
+        "91.7 %. The whole context is shared, 120.00 of the baseline's 120.00 MiB. "
         "Predicted: 91.7 %. The prediction is right within 0.01 MiB."
     ]
 

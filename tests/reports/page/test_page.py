@@ -9,7 +9,7 @@ import pytest
 
 from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
-from reports.results.questions import QUESTIONS, STREAMS_QUESTION
+from scenarios.catalogue import QUESTIONS
 from tests.reports.conftest import WrittenReport
 from tests.reports.pages import page, readable, section, sections
 from tests.reports.stored import (
@@ -52,6 +52,9 @@ def test_languages_show_the_same_numbers(written: WrittenReport) -> None:
         assert numbers[0] == numbers[1], english
         assert not re.search("[\u3400-\u9fff]", english)
     assert len(lines["en"]) == len(lines["zh-CN"]) > 400
+    axes = {language: f">{texts_of(language)('axis_saved_percent')}</text>" for language in LANGUAGES}
+    for language, html in written.html.items():
+        assert [other for other, axis in axes.items() if axis in html] == [language]
 
 
 def test_each_page_leads_to_the_other_language(written: WrittenReport) -> None:
@@ -112,7 +115,7 @@ def test_every_question_has_its_parts(npu_storage: Path, written: WrittenReport,
     """Each with what was promised, predicted and measured, and with its figure."""
     text = page(npu_storage, tmp_path)
     for name in QUESTIONS:
-        if name != STREAMS_QUESTION:
+        if name != "streams":
             of_question = section(text, name)
             assert f"<h2>{ENGLISH(f'question_{name}')}</h2>" in of_question
             assert f"<summary>{ENGLISH('section_components')}</summary>" in of_question

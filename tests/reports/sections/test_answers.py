@@ -38,15 +38,15 @@ def test_a_saving_is_said_with_its_whole_and_spread(tmp_path: Path) -> None:
     """The sentence names what is saved, of how much, against what, in both percentages."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=0.25)), result(tmp_path, "full_dup", dup(40, 10))]
     assert answer(tmp_path, *infos).startswith(
-        "Full dup saves 330.0 MiB ±3.0 application memory against No reuse, one model: 68.8 % of the 480.0 MiB that "
-        "stand over a process that only imports the runtime, 64.7 % of the whole process."
+        "Full dup saves 330.0 MiB ±3.0 of application memory compared with No reuse, one model: 68.8 % of the "
+        "480.0 MiB above the do-nothing baseline, 64.7 % of the whole process."
     )
 
 
 def test_a_saving_within_the_spread_is_no_saving(tmp_path: Path) -> None:
     """A difference that is smaller than the spreads of both is not called a saving."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=1)), result(tmp_path, "full_dup", even(39.5))]
-    assert answer(tmp_path, *infos).startswith("Full dup: no measurable saving of memory, 6.0 MiB ±12.0 against")
+    assert answer(tmp_path, *infos).startswith("Full dup: no measurable saving of memory, 6.0 MiB ±12.0 compared with")
 
 
 def test_a_cost_is_said_as_a_cost(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def npu_pair(storage: Path, computes: bool = True, further_mib: float = 1) -> li
 def test_npu_memory_goes_before_application_memory(tmp_path: Path) -> None:
     """Where NPU memory was measured it is the answer, with application memory and speed in short."""
     assert answer(tmp_path, *npu_pair(tmp_path)) == (
-        "Full dup: 66.00 MiB ±0.00 of 120.00 MiB NPU memory saved against No reuse, one model, 55.0 %. "
-        "Application memory over the do-nothing baseline: 22.0 MiB ±0.0 less, 61.1 %. "
-        "No measurable difference in latency: 20.00 ±0.00 ms against 20.00 ±0.00 ms."
+        "Full dup saves 66.00 MiB ±0.00 of the 120.00 MiB of NPU memory of No reuse, one model, 55.0 %. "
+        "Application memory above the do-nothing baseline: 22.0 MiB ±0.0 less, 61.1 %. "
+        "No measurable difference in latency: 20.00 ±0.00 ms and 20.00 ±0.00 ms."
     )
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_said_of_speed_where_nothing_computes(tmp_path: Path) -> None
     """On the virtual board the answer ends with memory."""
     sentence = answer(tmp_path, *npu_pair(tmp_path, computes=False))
     assert "atency" not in sentence
-    assert "NPU memory saved" in sentence
+    assert "of NPU memory of" in sentence
 
 
 def test_application_memory_that_differs_by_nothing_is_no_saving(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_equal_npu_memory_is_said_to_be_equal(tmp_path: Path) -> None:
     """A mechanism that changes nothing takes as much as its baseline; one that takes more is said to."""
     baseline = result(tmp_path, "copied_io", even(3), npu=npu_account)
     same = answer(tmp_path, baseline, result(tmp_path, "zero_copy_io", even(3), npu=npu_account))
-    assert same.startswith("Zero-copy input and output: as much NPU memory as Copied input")
+    assert same.startswith("Zero-copy input and output takes as much NPU memory as Copied input")
     larger = result(tmp_path, "zero_copy_io", even(3), npu=lambda plan: npu_account(plan, total_bytes=130 * 2**20))
     more = answer(tmp_path, baseline, larger)
     assert "10.00 MiB ±0.00 more NPU memory than Copied input and output" in more
@@ -136,7 +136,7 @@ def test_addresses_past_an_end_say_how_far(tmp_path: Path) -> None:
     finding = Finding("reads_unknown", 3, 7, 1, 9, past_end_bytes=3 * 2**19)
     info = result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=(finding,)))
     (warning,) = group_warnings(group_of(tmp_path, info), ENGLISH)
-    assert "The lowest lies 1.50 MiB past the end of the last buffer before it (memory of: 2)" in warning
+    assert "The lowest is 1.50 MiB past the end of the last buffer before it (memory of: 2)" in warning
 
 
 def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
@@ -148,15 +148,15 @@ def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
     write_run(tmp_path / "faster", [faster], 1, "2026-01-01T00:00:00", stats=LatencyStats(0.015))
     write_run(tmp_path / "faster", [baseline], 2, "2026-01-02T00:00:00")
     (sentence,) = answers(groups_of(tmp_path / "faster")[0].rows, ENGLISH)
-    assert " Latency 15.00 ±0.00 ms against 20.00 ±0.00 ms." in sentence
+    assert " Latency: 15.00 ±0.00 ms instead of 20.00 ±0.00 ms." in sentence
 
 
 def test_what_an_inference_copies_is_said(tmp_path: Path) -> None:
     """Where the question is about copies the answer names those of both, also where there are none to avoid."""
     infos = [result(tmp_path, name, even(3)) for name in ("copied_io_1080p", "zero_copy_input_1080p")]
-    assert answer(tmp_path, *infos).endswith("An inference copies 12.00 MiB in place of 36.00 MiB.")
+    assert answer(tmp_path, *infos).endswith("An inference copies 12.00 MiB instead of 36.00 MiB.")
     nothing = [changed(info, copies=(Copies(0, 0),)) for info in infos]
-    assert "Neither copies anything at an inference" in answer(tmp_path, *nothing)
+    assert "Neither copies anything during an inference" in answer(tmp_path, *nothing)
     assert "copies" not in answer(tmp_path, *(changed(info, copies=None) for info in infos))
 
 
@@ -168,7 +168,7 @@ def test_lean_says_what_was_combined(tmp_path: Path) -> None:
     contexts = tuple(replace(context, internal=None) for context in lean.plan.contexts)
     sentence = answer(tmp_path, plain, changed(lean, plan=replace(lean.plan, contexts=contexts)))
     assert "Combined: dup; zero-copy input and output." in sentence
-    assert sentence.endswith("together: one internal memory per core.")
+    assert sentence.endswith("combine them all: one internal memory per core.")
 
 
 def test_what_is_not_supported_is_one_sentence(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from reports.page.opening import opening
 from reports.page.terminal import print_group
 from reports.results.colours import scenario_colour
 from reports.results.published import published_rows
-from reports.results.questions import STREAMS_QUESTION
 from reports.results.rows import Group
 from reports.sections.timeline import timeline_figure
 from reports.streams.frames import Workload, workloads
@@ -112,29 +111,30 @@ def test_published_figures_stand_beside_as_many_streams_alone(tmp_path: Path) ->
 def test_too_slow_a_machine_is_said_to_be(tmp_path: Path) -> None:
     """With what it sustained, that it is not for decoding, and that memory is comparable all the same."""
     said = sustained(tmp_path, {NAMES[0]: 120, NAMES[1]: 40, NAMES[2]: 44})
-    assert said[0].startswith("This machine is too slow for it: of 120 frames a second it sustained 40 to 44.")
+    assert said[0].startswith("This machine is too slow for it: it sustained 40 to 44 of 120 frames a second.")
     assert "Decoding alone kept up" in said[0]
-    assert "comparison of memory holds all the same" in said[1]
+    assert "comparison of memory is still valid" in said[1]
 
 
 def test_some_modes_may_be_too_slow(tmp_path: Path) -> None:
     """Then these are named with what they sustained."""
     said = sustained(tmp_path, {NAMES[1]: 40, NAMES[2]: 120})
-    assert "Not every mode kept up on this machine" in said[0]
+    assert "Not every mode kept up with 120 frames a second on this machine" in said[0]
     assert f"{ENGLISH.scenario(NAMES[1])} 40. The others kept up." in said[0]
 
 
 def test_a_machine_that_cannot_decode_so_many(tmp_path: Path) -> None:
     """Then it is not the inferences."""
     assert (
-        "cannot even decode so many: decoding alone came to 80 " in sustained(tmp_path, {NAMES[0]: 80, NAMES[1]: 40})[0]
+        "cannot even decode that many: decoding alone sustained 80 "
+        in sustained(tmp_path, {NAMES[0]: 80, NAMES[1]: 40})[0]
     )
 
 
 def test_a_machine_that_keeps_up(tmp_path: Path) -> None:
     """One sentence is enough."""
     (said,) = sustained(tmp_path, {NAMES[0]: 120, NAMES[1]: 120})
-    assert said == "Every mode kept up: of 120 frames a second it did 120."
+    assert said == "Every mode kept up: it processed 120 of 120 frames a second."
 
 
 def test_as_fast_as_possible(tmp_path: Path) -> None:
@@ -154,17 +154,17 @@ def test_one_context_per_core_against_several_per_stream(streams_group: Group) -
     """Memory and frames of the two are said in one sentence."""
     sentence = memory_sentences(workload_of(streams_group), ENGLISH)[-1]
     assert sentence.startswith("One context per core (2 in all")
-    assert "takes 100.0 MiB ±0.0 less application memory than full dup with its 12. It did 40" in sentence
+    assert "takes 100.0 MiB ±0.0 less application memory than full dup with its 12. It processed 40" in sentence
 
 
 @pytest.mark.parametrize(
     ("shape", "sentence"),
     [
-        (level, "RSS is level: {name}. A growth of 0.36 MiB/min would have been seen in four runs of five."),
+        (level, "RSS is level: {name}. A growth of 0.36 MiB/min would have been detected in four runs of five."),
         (grown_until(41), "RSS grew, then stayed level: {name} after 41 s."),
         (moving(1.02), "RSS is still growing: {name} by 1.02 MiB/min (0.89 to 1.15, confidence 99.9 %)."),
         (moving(-0.6), "RSS is falling: {name} -0.60 MiB/min (-0.73 to -0.47)."),
-        (noisy, "RSS: whether it grows cannot be said of so short a run: {name}. "),
+        (noisy, "RSS: the run is too short to show whether it grows: {name}. "),
     ],
 )
 def test_memory_over_time_in_words(tmp_path: Path, shape: Shape, sentence: str) -> None:
@@ -240,7 +240,7 @@ def test_a_busy_machine_is_said_to_be(tmp_path: Path) -> None:
     quiet = streams_result(tmp_path, NAMES[2], [Frames()])
     (sentence,) = stream_warnings(stored_workload(tmp_path, busy, quiet), ENGLISH)
     assert "up to 51 % busy" in sentence
-    assert sentence.endswith(f"not to be trusted: {ENGLISH.scenario(NAMES[1])}.")
+    assert sentence.endswith(f"cannot be trusted: {ENGLISH.scenario(NAMES[1])}.")
 
 
 def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_each_mode_has_a_colour_of_its_own() -> None:
 def test_the_section_is_whole_in_every_language(written: WrittenReport, language: str) -> None:
     """Its heading, tables, figures and definitions are on the page."""
     html, texts = written.html[language], texts_of(language)
-    text = section(html, STREAMS_QUESTION)
+    text = section(html, "streams")
     for key in ("question_streams", "section_streams_table", "section_streams_over_time", "section_streams_latency"):
         assert texts(key) in text
     for key in texts.starting_with("stream_term_"):
@@ -314,7 +314,10 @@ def test_a_page_of_streams_alone_says_nothing_of_inferences(
 ) -> None:
     """Neither that a saving costs no speed nor that the machine was busy: what is said is of frames."""
     (sentence,) = opening([streams_group], ["here"], ENGLISH)
-    assert "40.5 to 43.5 of 120 frames a second, and 68.8 % of the memory of inference by Streams, full dup" in sentence
+    assert (
+        "40.5 to 43.5 of 120 frames a second sustained, and Streams, full dup saves 68.8 % of the memory of inference"
+        in sentence
+    )
     assert ENGLISH("speed_of_streams") in section(page(streams_storage, tmp_path), "speed")
 
 
@@ -325,7 +328,7 @@ def test_memory_that_still_grows_opens_the_page(tmp_path: Path, heap: Shape, mem
     """Also of one mode alone, whose saving nobody knows; by the heap where that grows, since RSS may hide a leak."""
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(rss=moving(2.0), heap=heap)]))
     sustained_rate, growing = opening([group], ["here"], ENGLISH)
-    assert sustained_rate.endswith(" frames a second on here.")
+    assert sustained_rate.endswith(" frames a second sustained on here.")
     assert growing.startswith(f"Memory was still growing when streams of video ended, which may be a leak: {memory}")
 
 
@@ -334,8 +337,8 @@ def test_virtual_boards_and_streams_share_a_page(tmp_path: Path) -> None:
     npu_run(tmp_path)
     published_run(tmp_path, 2, frames=Frames(computes=False), schedule=NOT_DECODED, npu=npu_account)
     (group,) = read_material([tmp_path], None).groups
-    assert list(group.questions)[-1] == STREAMS_QUESTION
-    assert ENGLISH("streams_virtual") in section(page(tmp_path, tmp_path / "out"), STREAMS_QUESTION)
+    assert list(group.questions)[-1] == "streams"
+    assert ENGLISH("streams_virtual") in section(page(tmp_path, tmp_path / "out"), "streams")
 
 
 def printed(group: Group) -> str:
