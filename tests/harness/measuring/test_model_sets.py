@@ -215,7 +215,7 @@ def test_a_built_in_model_that_cannot_be_built(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("model_set", MODEL_SETS)
 def test_built_in_models_for_a_chip(model_set: str) -> None:
     """Without a known chip there are none; for one that the toolkit does not know the error lists the valid ones."""
-    with pytest.raises(NoModels, match=r"made for one chip, .*; choose one with --target vboard:CHIP"):
+    with pytest.raises(NoModels, match=r"made for one chip, .*; name one with --target vboard:CHIP"):
         _sets().of("rknn", model_set)
     with pytest.raises(NoModels, match="unknown platform 'rk1'; valid: rk3588, "):
         _sets(chip="rk1").of("rknn", model_set)
