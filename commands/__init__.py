@@ -25,7 +25,7 @@ from storage.errors import StorageError
 from targets.errors import TargetError
 from video import VideoError
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "drop_output", "main"]
 
 
 class Subcommand(NamedTuple):
@@ -61,6 +61,11 @@ _MISTAKES = (
     UserError,
     VideoError,
 )
+
+
+def drop_output() -> None:
+    """Drop what cannot be written to standard output: the interpreter writes it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Reusebench(click.Group):
@@ -105,8 +110,8 @@ class _Reusebench(click.Group):
         except KeyboardInterrupt:
             ctx.exit(128 + signal.SIGINT)
         except BrokenPipeError:
-            # As with `| head`. The interpreter flushes once more when it ends, which would fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # As with `| head`.
+            drop_output()
             ctx.exit(128 + signal.SIGPIPE)
         ctx.exit(exit_code or 0)
 

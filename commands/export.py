@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from commands import drop_output
 from commands.known_runs import KnownRuns, warn
 from commands.options import PATH, metrics, project, storages
 from reports.compare import exports
@@ -52,6 +53,8 @@ def export(
     except BrokenPipeError:
         raise
     except OSError as error:
+        if not output:
+            drop_output()
         destination = output or "standard output"
         raise ReportError(f"cannot write {destination} ({error.strerror}). Name another with --output FILE") from None
     return 1 if missing or known.bad_files else 0
