@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -189,7 +190,7 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
     axes = canvas.add_subplot()
     axes.axvline(100, color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.8)
-    legend = []
+    legend, ends = [], []
     for one in comparisons:
         throughput = 100 + one.throughput_change_percent.median
         shown = min(max(throughput, _LOWEST), _HIGHEST)
@@ -201,19 +202,16 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
             "markeredgecolor": INK,
             "markeredgewidth": 0.6,
         }
-        axes.errorbar(
-            shown,
-            one.saved_percent.median,
-            # At an end, where it does not belong, without that of speed.
-            xerr=one.throughput_change_percent.spread if shown == throughput else None,
-            yerr=one.saved_percent.spread,
-            color=scenario_colour(one.row.scenario),
-            elinewidth=1,
-            capsize=2,
-            **look,
-        )
+        saved = one.saved_percent.median
+        axes.plot(shown, saved, color=scenario_colour(one.row.scenario), **look)
+        # At an end, where it does not belong, without that of speed.
+        faster = one.throughput_change_percent.spread if shown == throughput else None
+        ends.append((shown, saved, faster or math.nan, one.saved_percent.spread or math.nan))
         name = texts.scenario(one.row.scenario)
         legend.append(line(name, scenario_colour(one.row.scenario), linestyle="none", **look))
+    x, y, x_spreads, y_spreads = zip(*ends)
+    # One artist for all, below the points.
+    axes.errorbar(x, y, xerr=x_spreads, yerr=y_spreads, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2, zorder=1.9)
     axes.margins(0.08)
     left, right = axes.get_xlim()
     axes.set_xlim(max(left, _LOWEST - _MARGIN), min(right, _HIGHEST + _MARGIN))

@@ -114,7 +114,7 @@ def test_running_at_the_same_time_is_named_where_it_shows(tmp_path: Path) -> Non
         group = group_of(tmp_path, baseline, with_more_memory(full_dup, more * MIB))
         sentences += explanation_sentences(group.rows, ENGLISH)
     assert "Running at the same time takes 24.0 MiB more." in sentences[0]
-    assert "they give back 24.0 MiB of what they took alone." in sentences[1]
+    assert "24.0 MiB of what the contexts took alone are released." in sentences[1]
 
 
 def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:

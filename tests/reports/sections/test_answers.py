@@ -91,7 +91,7 @@ def npu_pair(storage: Path, computes: bool = True, further_mib: float = 1) -> li
 def test_npu_memory_goes_before_application_memory(tmp_path: Path) -> None:
     """Where NPU memory was measured it is the answer, with application memory and speed in short."""
     assert answer(tmp_path, *npu_pair(tmp_path)) == (
-        "Full dup saves 66.00 MiB ±0.00 of the 120.00 MiB of NPU memory of No reuse, one model, 55.0 %. "
+        "Full dup saves 66.00 MiB ±0.00 of NPU memory against No reuse, one model (120.00 MiB): 55.0 %. "
         "Application memory above the do-nothing baseline: 22.0 MiB ±0.0 less, 61.1 %. "
         "No measurable difference in latency: 20.00 ±0.00 ms and 20.00 ±0.00 ms."
     )
@@ -101,7 +101,7 @@ def test_nothing_is_said_of_speed_where_nothing_computes(tmp_path: Path) -> None
     """On the virtual board the answer ends with memory."""
     sentence = answer(tmp_path, *npu_pair(tmp_path, computes=False))
     assert "atency" not in sentence
-    assert "of NPU memory of" in sentence
+    assert "of NPU memory against" in sentence
 
 
 def test_application_memory_that_differs_by_nothing_is_no_saving(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_addresses_past_an_end_say_how_far(tmp_path: Path) -> None:
     finding = Finding("reads_unknown", 3, 7, 1, 9, past_end_bytes=3 * 2**19)
     info = result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=(finding,)))
     (warning,) = group_warnings(group_of(tmp_path, info), ENGLISH)
-    assert "The lowest is 1.50 MiB past the end of the last buffer before it (memory of: 2)" in warning
+    assert "The lowest address is 1.50 MiB past the end of the last buffer before it (memory of: 2)" in warning
 
 
 def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
