@@ -24,6 +24,8 @@ class RuntimeEntry:
     """A runtime: its adapter, and what is known without importing it."""
 
     name: str
+    #: Its own name, in every language.
+    title: str
     #: Module of this package that defines `open_runtime() -> Runtime`.
     adapter: str
     #: The Python module that it needs; None: Rockchip's library, which is no Python module.
@@ -41,6 +43,7 @@ class RuntimeEntry:
 RUNTIMES: Tuple[RuntimeEntry, ...] = (
     RuntimeEntry(
         "onnxruntime",
+        "ONNX Runtime",
         "runtimes.onnxruntime.adapter",
         "onnxruntime",
         "pip install onnxruntime",
@@ -50,6 +53,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
     ),
     RuntimeEntry(
         "megengine_lite",
+        "MegEngine Lite",
         "runtimes.megengine_lite.adapter",
         "megenginelite",
         "make bench-megengine, or reusebench models install megengine (it needs a Python 3.8 to 3.10)",
@@ -58,6 +62,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
     ),
     RuntimeEntry(
         "rknn",
+        "RKNN",
         "runtimes.rknn.adapter",
         None,
         "give Rockchip's library with --rknn-library FILE (docs/rknn.md)",

@@ -286,6 +286,7 @@ def open_runtime() -> Runtime:
 #: The row that the list of runtimes has in such a process.
 ENTRY = runtimes.RuntimeEntry(
     "scripted",
+    "Scripted",
     "tests.scripted_driver",
     "json",  # which any Python has
     "nothing",

@@ -36,7 +36,7 @@ _PACKAGES: dict[str, set[str]] = {
         "targets",
         "video",
     },
-    "reports": {"accounting", "messages", "samplers", "scenarios", "storage", "targets"},
+    "reports": {"accounting", "messages", "runtimes", "samplers", "scenarios", "storage", "targets"},
     "commands": {
         "cache",
         "harness",
@@ -62,6 +62,7 @@ _ONLY = {
     ("storage", "scenarios"): {"scenarios.plan"},
     ("storage", "targets"): {"targets.barriers", "targets.outcome"},
     ("reports", "accounting"): {"accounting.account", "accounting.sharing", "accounting.sizes"},
+    ("reports", "runtimes"): {"runtimes.RUNTIMES"},
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},
     ("targets", "samplers"): {"samplers.readings"},

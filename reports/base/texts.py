@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from messages import Message, read_sentence, words
+from runtimes import RUNTIMES
 
 _FOLDER = Path(__file__).parent.parent / "texts"
 #: Its texts come first wherever texts are listed, definitions above all.
 _FIRST_FILE = "report.json"
 #: The first is that of what nobody has chosen a language for, exported tables above all.
 LANGUAGES = ("en", "zh-CN")
+_TITLES = {runtime.name: runtime.title for runtime in RUNTIMES}
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Texts:
         return self.joined(map(self.scenario, names))
 
     def runtime(self, name: str) -> str:
-        """Return what a runtime is called; its own name where it has none here yet."""
-        return self.words.get(f"runtime_{name}", name)
+        """Return a runtime's title; of what is none of the project's runtimes, its text or its name."""
+        return _TITLES.get(name) or self.words.get(f"runtime_{name}", name)
 
     def joined(self, names: Iterable[str]) -> str:
         """Return the names as one list."""

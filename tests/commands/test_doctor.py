@@ -17,9 +17,11 @@ from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets import interpreters
 from tests.support import Ended, Reusebench, own_environment
 
-_HERE = RuntimeEntry("here", "tests.scripted_driver", "json", "pip install here", "cpu", ".here")
-_MISSING = RuntimeEntry("missing", "runtimes.missing", "no_such_module", "pip install missing==1", "cpu", ".missing")
-_BROKEN = RuntimeEntry("broken", "no_such_package.adapter", "json", "pip install broken", "npu", ".broken")
+_HERE = RuntimeEntry("here", "Here", "tests.scripted_driver", "json", "pip install here", "cpu", ".here")
+_MISSING = RuntimeEntry(
+    "missing", "Missing", "runtimes.missing", "no_such_module", "pip install missing==1", "cpu", ".missing"
+)
+_BROKEN = RuntimeEntry("broken", "Broken", "no_such_package.adapter", "json", "pip install broken", "npu", ".broken")
 
 
 @pytest.fixture

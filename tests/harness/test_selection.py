@@ -56,7 +56,9 @@ def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
 @pytest.mark.usefixtures("here")
 def test_no_runtime_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is selected; the error of the targets names the Python, another one as the user wrote it."""
-    monkeypatch.setattr(selection, "RUNTIMES", (RuntimeEntry("none", "none", "no_such_module", "", "cpu", ".none"),))
+    monkeypatch.setattr(
+        selection, "RUNTIMES", (RuntimeEntry("none", "None", "none", "no_such_module", "", "cpu", ".none"),)
+    )
     target = f"python:{sys.executable}"
     for options, python in (((), r"this Python\."), (("--target", target), f"the Python of --target {target}")):
         assert selected_runtimes(_selection(*options)) == []

@@ -33,7 +33,9 @@ def test_looking_for_a_runtime_does_not_import_it() -> None:
     assert "'onnxruntime': True" in here
     assert "'rknn': True" in here
     assert imported == "set()"
-    assert not available(RuntimeEntry("missing", "runtimes.missing", "no_such_module", "", "cpu", ".missing"))
+    assert not available(
+        RuntimeEntry("missing", "Missing", "runtimes.missing", "no_such_module", "", "cpu", ".missing")
+    )
 
 
 def test_every_runtime_has_its_own_kind_of_model() -> None:

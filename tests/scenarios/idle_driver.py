@@ -54,7 +54,9 @@ def open_runtime() -> Runtime:
 
 
 #: Its row in the list of runtimes.
-ENTRY = runtimes.RuntimeEntry("idle", "tests.scenarios.idle_driver", "json", "nothing", device="cpu", suffix=".idle")
+ENTRY = runtimes.RuntimeEntry(
+    "idle", "Idle", "tests.scenarios.idle_driver", "json", "nothing", device="cpu", suffix=".idle"
+)
 
 
 if __name__ == "__main__":
