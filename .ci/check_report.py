@@ -6,6 +6,8 @@ import csv
 import sys
 from pathlib import Path
 
+from scenarios.catalogue import SCENARIOS
+
 #: The scenarios of the quick bench that ONNX Runtime has no mechanism for, on a machine without a GPU.
 NOT_SUPPORTED = {
     "external_internal",
@@ -19,19 +21,8 @@ NOT_SUPPORTED = {
     "cuda_copied_io",
     "cuda_device_io",
 }
-#: Those that it measures.
-OK = {
-    *("no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse"),
-    *("in_turn", "internal_reuse", "internal_reuse_last_first"),
-    *("resolutions_2", "shared_weights_2", "resolutions", "shared_weights"),
-    *("runtime_memory", "external_weights", "external_io"),
-    *("copied_io", "zero_copy_input", "zero_copy_output", "zero_copy_io"),
-    *("copied_io_1080p", "zero_copy_input_1080p", "zero_copy_output_1080p", "zero_copy_io_1080p"),
-    *("copied_io_4k", "zero_copy_input_4k", "zero_copy_output_4k", "zero_copy_io_4k"),
-    *("plain", "lean"),
-    *("streams_decode_only", "streams_no_reuse", "streams_partial_dup"),
-    *("streams_no_reuse_one_model", "streams_full_dup", "streams_full_dup_per_core"),
-}
+#: Those that need more resolutions than a quick bench has; it measures all others.
+TOO_FEW_RESOLUTIONS = {"resolutions_3", "shared_weights_3"}
 #: Those that save memory on any machine. How much is not for a check. The internal tensors of two small models that run
 #: in turn are less than the noise of some machines.
 SAVING = {
@@ -45,7 +36,8 @@ def problems(report: Path) -> list[str]:
     """Return what is wrong with the report; nothing when it is right."""
     rows = [row for row in _rows(report, "comparison") if row["outcome"] != "published"]
     wrong = [f"{page} is missing" for page in ("index.html", "index.zh-CN.html") if not (report / page).exists()]
-    expected = {**dict.fromkeys(OK, "ok"), **dict.fromkeys(NOT_SUPPORTED, "not_supported")}
+    expected = {scenario.name: "ok" for scenario in SCENARIOS if scenario.name not in TOO_FEW_RESOLUTIONS}
+    expected.update(dict.fromkeys(NOT_SUPPORTED, "not_supported"))
     outcomes = {row["scenario"]: row["outcome"] for row in rows}
     for scenario in sorted(expected.keys() | outcomes.keys()):
         outcome, wanted = outcomes.get(scenario, "missing"), expected.get(scenario, "not to be there")
