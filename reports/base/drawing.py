@@ -193,8 +193,8 @@ def whiskers(axes: Axes, ends: Sequence[tuple[float, float, float | None]]) -> N
     """Draw half the range between repeats at the ends of horizontal bars: end, middle and spread of each."""
     known = [(end, middle, spread) for end, middle, spread in ends if spread]
     if known:
-        places, middles, spreads = zip(*known)
-        axes.errorbar(places, middles, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
+        positions, middles, spreads = zip(*known)
+        axes.errorbar(positions, middles, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
 
 
 def named_rows(axes: Axes, names: Sequence[str], middles: Sequence[float], end: float) -> None:
@@ -273,8 +273,8 @@ def _text_width(texts: Sequence[str]) -> float:
 
 def _tick_labels(axis: Axis) -> list[str]:
     low, high = sorted(axis.get_view_interval())
-    places = [place for place in axis.get_majorticklocs() if low <= place <= high]
-    labels: list[str] = axis.get_major_formatter().format_ticks(places)
+    positions = [position for position in axis.get_majorticklocs() if low <= position <= high]
+    labels: list[str] = axis.get_major_formatter().format_ticks(positions)
     return labels
 
 
@@ -286,8 +286,8 @@ def _add_legend(canvas: Canvas, entries: Sequence[Artist]) -> float:
     for columns in range(count, 0, -1):
         # Matplotlib fills column by column; the first ones have one entry more.
         lines, longer = divmod(count, columns)
-        sizes = [lines + (place < longer) for place in range(columns)]
-        starts = [sum(sizes[:place]) for place in range(columns)]
+        sizes = [lines + (position < longer) for position in range(columns)]
+        starts = [sum(sizes[:position]) for position in range(columns)]
         width = sum(max(widths[start : start + size]) for start, size in zip(starts, sizes))
         if width <= WIDTH_PX or columns == 1:
             break

@@ -31,8 +31,8 @@ class Table:
     def is_number(self) -> list[bool]:
         """Whether each column is of numbers."""
         width = max((len(cells) for _, cells in self.rows), default=len(self.heads))
-        words = {place % width for place in self.words if -width <= place < width}
-        return [place not in words for place in range(width)]
+        words = {index % width for index in self.words if -width <= index < width}
+        return [index not in words for index in range(width)]
 
 
 def heads_of(keys: Iterable[str], texts: Texts) -> list[str]:
@@ -56,7 +56,7 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: 
 
     tabulate, which looks at every cell several times, takes a second for 10,000 rows.
     """
-    marks = ["---:" if place in numbers else "---" for place in range(len(columns))]
+    marks = ["---:" if index in numbers else "---" for index in range(len(columns))]
     lines = [columns, marks, *([_in_a_line(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 

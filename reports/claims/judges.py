@@ -296,13 +296,13 @@ def _of_contexts(row: Row, component: str) -> list[list[int]]:
 
 def _of_mechanism(row: Row, mechanism: str) -> dict[str, Figure]:
     """Return what all contexts that were made by the mechanism have of each component, by the ledger."""
-    places = [place for place, context in enumerate(row.info.plan.contexts) if context.mechanism == mechanism]
+    indices = [index for index, context in enumerate(row.info.plan.contexts) if context.mechanism == mechanism]
     accounts = _ledgers(row)
-    if not places:
+    if not indices:
         raise CannotBeJudged("not_measured", scenario=row.scenario)
     sums = {
         # A ledger knows every component.
-        name: Figure.of(sum(account.contexts[place].size_bytes(name) or 0 for place in places) for account in accounts)
+        name: Figure.of(sum(account.contexts[index].size_bytes(name) or 0 for index in indices) for account in accounts)
         for name in COMPONENTS
     }
     return {name: figure for name, figure in sums.items() if figure}

@@ -57,7 +57,7 @@ COMPARISON_COLUMNS = (
 def as_text(changes: Changes, result: GateResult | None) -> str:
     """Return the comparison for a terminal; rows are as long as they must be, however narrow it is."""
     lines = _opening_lines(changes)
-    alignment = ["right" if place in _NUMBERS else "left" for place in range(len(_HEADS))]
+    alignment = ["right" if index in _NUMBERS else "left" for index in range(len(_HEADS))]
     for title, rows in _tables(changes):
         table = tabulate(rows, _HEADS, tablefmt="plain", disable_numparse=True, colalign=alignment)
         lines += ["", title, table]

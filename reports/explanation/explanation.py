@@ -148,7 +148,7 @@ def explain(row: Row) -> Explanation | None:
     contexts = row.info.plan.contexts
     # Of fewer contexts than the baseline's nobody claims anything.
     as_many = len(contexts) == len(baseline.info.plan.contexts)
-    reusing = [place for place, reuses in enumerate(_reuses(contexts)) if reuses and as_many]
+    reusing = [index for index, reuses in enumerate(_reuses(contexts)) if reuses and as_many]
     return Explanation(
         basis=ACCOUNT if by_account else _basis(row),
         baseline=before,
@@ -218,8 +218,8 @@ def _shares(contexts: Sequence[Context]) -> list[bool]:
     sources = {context.source for context in contexts}
     shared = {context.internal for context, role in zip(contexts, _roles(contexts)) if role == "further"}
     return [
-        reuses or place in sources or context.internal in shared
-        for place, (context, reuses) in enumerate(zip(contexts, _reuses(contexts)))
+        reuses or index in sources or context.internal in shared
+        for index, (context, reuses) in enumerate(zip(contexts, _reuses(contexts)))
     ]
 
 
@@ -266,18 +266,18 @@ def _predicted(row: Row, baseline: Row, account: Account) -> _Sizes:
     sizes["weights"] = known_sum(means["weights"][digest] for context, digest in made if context.source is None)
     # Contexts of one number share one internal memory, of the size of their largest.
     internal: dict[object, list[float]] = {}
-    for place, (context, digest) in enumerate(made):
+    for index, (context, digest) in enumerate(made):
         size, number = means["internal"][digest], context.internal
         if size is not None:
-            internal.setdefault(("alone", place) if number is None else number, []).append(size)
+            internal.setdefault(("alone", index) if number is None else number, []).append(size)
     sizes["internal"] = known_sum(map(max, internal.values()))
     sizes["other"] = known_sum([sizes["other"], account.unattributed_bytes])
     return sizes
 
 
-def _own_by_account(row: Row, places: Sequence[int]) -> dict[str, Figure | None]:
+def _own_by_account(row: Row, indices: Sequence[int]) -> dict[str, Figure | None]:
     def of_repeat(account: Account, name: str) -> float | None:
-        return known_mean(account.contexts[place].size_bytes(name) for place in places)
+        return known_mean(account.contexts[index].size_bytes(name) for index in indices)
 
     return {name: Figure.of(of_repeat(account, name) for account in row.accounts) for name in COMPONENTS}
 
@@ -340,9 +340,9 @@ def _by_contexts(row: Row, baseline: Row) -> MeasuredMemory:
     """
     before, stand_ins = _repeats(baseline), _stand_ins(row)
     alone = [_unshared_bytes(row, baseline, repeat) for repeat in before]
-    added = [[repeat.contexts_bytes[place] for place in stand_ins.values()] for repeat in _repeats(row)]
+    added = [[repeat.contexts_bytes[index] for index in stand_ins.values()] for repeat in _repeats(row)]
     all_reuse = _reuses(row.info.plan.contexts)
-    reuses = [all_reuse[place] for place in stand_ins]
+    reuses = [all_reuse[index] for index in stand_ins]
     sizes: dict[str, Figure | None] = {
         "import": Figure.of(repeat.import_bytes for repeat in before),
         **_decoders(before),
@@ -389,14 +389,14 @@ def _stand_ins(row: Row) -> dict[int, int]:
     The first of a kind is often unlike all others: pages of libraries and of the allocator are first touched there.
     """
     contexts = row.info.plan.contexts
-    places_of_kind: dict[_Kind, list[int]] = {}
-    for place, (kind, shares) in enumerate(zip(_kinds(row), _shares(contexts))):
+    indices_of_kind: dict[_Kind, list[int]] = {}
+    for index, (kind, shares) in enumerate(zip(_kinds(row), _shares(contexts))):
         if shares:
-            places_of_kind.setdefault(kind, []).append(place)
+            indices_of_kind.setdefault(kind, []).append(index)
     stand_ins = {}
-    for places in places_of_kind.values():
-        for number, place in enumerate(places):
-            stand_ins[place] = places[min(number, 1)]
+    for indices in indices_of_kind.values():
+        for number, index in enumerate(indices):
+            stand_ins[index] = indices[min(number, 1)]
     return dict(sorted(stand_ins.items()))
 
 
@@ -413,19 +413,19 @@ def _basis(row: Row) -> str:
     stand_ins = _stand_ins(row)
     if not stand_ins:
         return BASELINE_CONTEXTS
-    return FIRST_OF_KIND if any(place != own for own, place in stand_ins.items()) else OWN_CONTEXTS
+    return FIRST_OF_KIND if any(index != own for own, index in stand_ins.items()) else OWN_CONTEXTS
 
 
-def _own_by_contexts(row: Row, places: Sequence[int]) -> dict[str, Figure | None]:
-    means = (known_mean(repeat.contexts_bytes[place] for place in places) for repeat in _repeats(row))
+def _own_by_contexts(row: Row, indices: Sequence[int]) -> dict[str, Figure | None]:
+    means = (known_mean(repeat.contexts_bytes[index] for index in indices) for repeat in _repeats(row))
     return {"reusing": Figure.of(means)}
 
 
-def _in_baseline(row: Row, baseline: Row, places: Sequence[int]) -> Figure | None:
+def _in_baseline(row: Row, baseline: Row, indices: Sequence[int]) -> Figure | None:
     """Return the mean of what contexts of the models of these added in the baseline."""
     repeats = [_means(_digests(baseline), repeat.contexts_bytes) for repeat in _repeats(baseline)]
     digests = _digests(row)
-    return Figure.of(known_mean(means[digests[place]] for place in places) for means in repeats)
+    return Figure.of(known_mean(means[digests[index]] for index in indices) for means in repeats)
 
 
 def _means(digests: Iterable[str], sizes: Iterable[float | None]) -> dict[str, float | None]:

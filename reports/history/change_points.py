@@ -75,9 +75,9 @@ def calmed(runs: Sequence[RunValues]) -> list[RunValues]:
     What is off in one run alone goes; a level that two runs in a row have stays.
     """
     calm: list[RunValues] = []
-    for place, run in enumerate(runs):
-        neighbours = [*runs[max(0, place - _NEIGHBOURS) : place], *runs[place + 1 : place + 1 + _NEIGHBOURS]]
-        around = [value for neighbour in neighbours for value in neighbour]
+    for position, run in enumerate(runs):
+        before, after = runs[max(0, position - _NEIGHBOURS) : position], runs[position + 1 : position + 1 + _NEIGHBOURS]
+        around = [value for neighbour in (*before, *after) for value in neighbour]
         calm.append([min(max(value, min(around)), max(around)) for value in run])
     return calm
 
@@ -132,6 +132,6 @@ def _change_point(
 
 def _range(means: np.ndarray, start: int, run: int, end: int) -> tuple[int, int]:
     """Return the first and the last place at which a split would be hardly less likely."""
-    gains = {place: _clearness(means, start, place, end) ** 2 for place in range(start + 1, end)}
-    likely = [place for place, gain in gains.items() if gains[run] - gain <= _LIKELIHOOD_BOUND]
+    gains = {position: _clearness(means, start, position, end) ** 2 for position in range(start + 1, end)}
+    likely = [position for position, gain in gains.items() if gains[run] - gain <= _LIKELIHOOD_BOUND]
     return min(likely), max(likely)

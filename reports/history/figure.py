@@ -31,7 +31,7 @@ _COMMIT = 7
 class _Stretch:
     """One point of the line, or several that are drawn as one; values in the unit that is shown."""
 
-    place: float
+    position: float
     lowest: float
     median: float
     highest: float
@@ -90,43 +90,43 @@ def _panel(axes: Axes, history: History) -> None:
     axes.set_xlim(-0.03 * last, 1.03 * last)
     # All at once: where every run has another version, lines one by one take half of the time.
     whole_height = axes.get_xaxis_transform()
-    events = [event.place - 0.5 for event in series.events]
+    events = [event.position - 0.5 for event in series.events]
     axes.vlines(events, 0, 1, color=_EVENT, linewidth=1.2, linestyle=":", transform=whole_height)
     for change in history.changes:
-        axes.axvline(change.place - 0.5, color=_CHANGE, linewidth=1.4)
+        axes.axvline(change.position - 0.5, color=_CHANGE, linewidth=1.4)
     _label_changes(axes, history.changes, last)
-    failed = [place for place, point in enumerate(series.points) if not point.values]
+    failed = [position for position, point in enumerate(series.points) if not point.values]
     floors = [_FLOOR / 2] * len(failed)
     axes.plot(failed, floors, "x", color=_FAILED, markersize=6, transform=whole_height)
     # The first run, the middle one and the last by their days, those of one day by their times, and commits.
     count = len(series.points)
-    places = sorted({0, (count - 1) // 2, count - 1})
-    runs = [series.points[place].run for place in places]
+    positions = sorted({0, (count - 1) // 2, count - 1})
+    runs = [series.points[position].run for position in positions]
     part = slice(10) if runs[0].moment[:10] != runs[-1].moment[:10] else slice(11, 16)
-    axes.set_xticks(places, [f"{run.moment[part]}\n{(run.commit or '')[:_COMMIT]}".rstrip() for run in runs])
+    axes.set_xticks(positions, [f"{run.moment[part]}\n{(run.commit or '')[:_COMMIT]}".rstrip() for run in runs])
 
 
 def _values(axes: Axes, series: MetricSeries) -> None:
     stretches = list(_stretches(series))
-    places = [stretch.place for stretch in stretches]
+    positions = [stretch.position for stretch in stretches]
     lowest, highest = [stretch.lowest for stretch in stretches], [stretch.highest for stretch in stretches]
-    axes.fill_between(places, lowest, highest, color=_LINE, alpha=_BAND_ALPHA, linewidth=0)
+    axes.fill_between(positions, lowest, highest, color=_LINE, alpha=_BAND_ALPHA, linewidth=0)
     marker = "." if len(stretches) <= _FEW_POINTS else ""
     medians = [stretch.median for stretch in stretches]
-    axes.plot(places, medians, color=_LINE, linewidth=1.3, marker=marker, markersize=5)
-    disturbed = [place for place in series.measured if series.points[place].is_disturbed]
-    medians = [in_metric_unit(series.points[place].median, series.metric) for place in disturbed]
+    axes.plot(positions, medians, color=_LINE, linewidth=1.3, marker=marker, markersize=5)
+    disturbed = [position for position in series.measured if series.points[position].is_disturbed]
+    medians = [in_metric_unit(series.points[position].median, series.metric) for position in disturbed]
     axes.plot(disturbed, medians, "o", markersize=5, markerfacecolor="none", markeredgecolor=_EVENT)
 
 
 def _stretches(series: MetricSeries) -> Iterator[_Stretch]:
     """Yield the points of the line; beyond so many, neighbours are drawn as one, with the range of all of them."""
-    places, metric = series.measured, series.metric
-    width = -(-len(places) // _MOST_POINTS)
-    for start in range(0, len(places), width):
-        stretch = places[start : start + width]
-        values = [in_metric_unit(value, metric) for place in stretch for value in series.points[place].values]
-        median = in_metric_unit(statistics.median(series.points[place].median for place in stretch), metric)
+    positions, metric = series.measured, series.metric
+    width = -(-len(positions) // _MOST_POINTS)
+    for start in range(0, len(positions), width):
+        stretch = positions[start : start + width]
+        values = [in_metric_unit(value, metric) for position in stretch for value in series.points[position].values]
+        median = in_metric_unit(statistics.median(series.points[position].median for position in stretch), metric)
         yield _Stretch(statistics.fmean(stretch), min(values), median, max(values))
 
 
@@ -136,14 +136,14 @@ def _label_changes(axes: Axes, changes: Sequence[LevelChange], last: int) -> Non
     for change in sorted(changes, key=lambda change: abs(change.point.difference.change), reverse=True):
         size = metric_number(change.point.difference.change, change.series.metric, sign=True)
         # From where to where it goes, as shares of the panel's width.
-        at, width = change.place / last, (text_width(size, SMALL_FONT_PX) + 6) / _PANEL_WIDTH_PX
+        at, width = change.position / last, (text_width(size, SMALL_FONT_PX) + 6) / _PANEL_WIDTH_PX
         is_left = at < 0.5
         start, end = (at, at + width) if is_left else (at - width, at)
         if all(end < other_start or other_end < start for other_start, other_end in taken):
             taken.append((start, end))
             axes.annotate(
                 size,
-                (change.place - 0.5, 1),
+                (change.position - 0.5, 1),
                 (3 if is_left else -3, -1),
                 xycoords=("data", "axes fraction"),
                 textcoords="offset points",

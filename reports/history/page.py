@@ -27,8 +27,8 @@ MOST_PANELS, MOST_PANELS_BESIDE = 120, 24
 _MOST_EVENTS = 5
 
 #: Board, chip, runtime and target.
-_Place = tuple[str, Optional[str], str, str]
-#: What the configurations of a place are called beside each other.
+_Setup = tuple[str, Optional[str], str, str]
+#: What the configurations of a setup are called beside each other.
 _Names = Mapping[Configuration, str]
 
 
@@ -49,8 +49,8 @@ class _Block:
         return any(history.changes for history in self.histories)
 
     @property
-    def place(self) -> _Place:
-        return _place(self.series)
+    def setup(self) -> _Setup:
+        return _setup_of(self.series)
 
 
 class HistoryPage:
@@ -116,10 +116,10 @@ class HistoryPage:
         short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
         if short:
             opening.append(texts("history_too_short", count=short, least=LEAST_RUNS))
-        configurations: dict[_Place, list[Configuration]] = {}
+        configurations: dict[_Setup, list[Configuration]] = {}
         for block in self._blocks:
-            configurations.setdefault(block.place, []).append(block.series.configuration)
-        names = {place: short_names(members) for place, members in configurations.items()}
+            configurations.setdefault(block.setup, []).append(block.series.configuration)
+        names = {setup: short_names(members) for setup, members in configurations.items()}
         metrics = dict.fromkeys(history.series.metric.name for history in histories)
         left_out = len(self._blocks) - len(self._shown)
         return {
@@ -129,19 +129,19 @@ class HistoryPage:
             "meanings": [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in metrics],
             "left_out": texts("history_left_out", count=left_out, most=self._most_panels) if left_out else "",
             "groups": [
-                self._group(place, names[place], texts) for place in dict.fromkeys(block.place for block in self._shown)
+                self._group(setup, names[setup], texts) for setup in dict.fromkeys(block.setup for block in self._shown)
             ],
         }
 
-    def _group(self, place: _Place, names: _Names, texts: Texts) -> dict[str, Any]:
-        board, chip, runtime, target = place
+    def _group(self, setup: _Setup, names: _Names, texts: Texts) -> dict[str, Any]:
+        board, chip, runtime, target = setup
         # Where these configurations ran, and what else they have in common.
         common = common_words(list(names)).removeprefix(runtime).removeprefix(", ").removeprefix(target)
         facts = (texts.runtime(runtime), target, board, chip or "", common.removeprefix(", "))
         changed: list[dict[str, Any]] = []
         quiet: list[dict[str, Any]] = []
         for block in self._shown:
-            if block.place == place:
+            if block.setup == setup:
                 name = _name(block.series.configuration, names, texts)
                 note = texts("history_figure_name", configuration=name)
                 values = {"name": name, "figure": block.figure, "note": note, "remarks": _remarks(block, texts)}
@@ -154,7 +154,7 @@ class HistoryPage:
         }
 
 
-def _place(series: MetricSeries) -> _Place:
+def _setup_of(series: MetricSeries) -> _Setup:
     return (series.board, series.chip, series.configuration.runtime, series.configuration.target)
 
 
@@ -163,11 +163,11 @@ def _name(configuration: Configuration, names: _Names, texts: Texts) -> str:
     return texts.scenario(configuration.name) + names[configuration][len(configuration.name) :]
 
 
-def _full_name(groups: Mapping[_Place, _Names], texts: Texts, series: MetricSeries) -> str:
+def _full_name(groups: Mapping[_Setup, _Names], texts: Texts, series: MetricSeries) -> str:
     """Return what a series' configuration is called beside all others."""
-    place = _place(series)
-    name = _name(series.configuration, groups[place], texts)
-    return name if len(groups) == 1 else f"{texts.runtime(place[2])}, {place[3]}, {place[0]}{texts('colon')}{name}"
+    setup = _setup_of(series)
+    name = _name(series.configuration, groups[setup], texts)
+    return name if len(groups) == 1 else f"{texts.runtime(setup[2])}, {setup[3]}, {setup[0]}{texts('colon')}{name}"
 
 
 def _remarks(block: _Block, texts: Texts) -> list[str]:
@@ -178,7 +178,7 @@ def _remarks(block: _Block, texts: Texts) -> list[str]:
     events = set()
     for history in block.histories:
         for event in history.series.events:
-            run = history.series.points[event.place].run
+            run = history.series.points[event.position].run
             events.add(f"{run.moment}, {run_in_words(run)}: {event_in_words(event)}")
     newest = sorted(events, reverse=True)
     if len(newest) > _MOST_EVENTS:

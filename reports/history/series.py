@@ -49,7 +49,7 @@ class Event:
     """A condition that was another one in the measured run before."""
 
     #: The first run under the new condition, by its place in the series.
-    place: int
+    position: int
     #: One of CONDITIONS.
     condition: str
     old: str
@@ -70,22 +70,22 @@ class MetricSeries:
     @property
     def measured(self) -> list[int]:
         """The places of the runs that gave values."""
-        return [place for place, point in enumerate(self.points) if point.values]
+        return [position for position, point in enumerate(self.points) if point.values]
 
     @property
     def undisturbed(self) -> list[int]:
         """The places of the runs whose values say what the level is."""
-        return [place for place in self.measured if not self.points[place].is_disturbed]
+        return [position for position in self.measured if not self.points[position].is_disturbed]
 
     @property
     def events(self) -> list[Event]:
         """What changed between the measured runs, where it is known of both."""
-        events, places = [], self.measured
-        for before, place in zip(places, places[1:]):
+        events, positions = [], self.measured
+        for before, position in zip(positions, positions[1:]):
             for name in CONDITIONS:
-                old, new = self.points[before].conditions[name], self.points[place].conditions[name]
+                old, new = self.points[before].conditions[name], self.points[position].conditions[name]
                 if name not in _SERIES_OF_THEIR_OWN and old is not None and new is not None and old != new:
-                    events.append(Event(place, name, old, new))
+                    events.append(Event(position, name, old, new))
         return events
 
 
@@ -107,7 +107,7 @@ class LevelChange:
     series: MetricSeries
     point: ChangePoint
     #: The first run of the new level, and the two runs between which it came at 95 %.
-    place: int
+    position: int
     before: Point
     after: Point
     #: Conditions that became others between these two runs.
@@ -130,14 +130,14 @@ class History:
     @property
     def levels(self) -> list[Level]:
         """The stretches between the change points."""
-        series, places = self.series, self.series.undisturbed
-        calm = calmed([series.points[place].values for place in places]) if len(places) > 1 else []
+        series, positions = self.series, self.series.undisturbed
+        calm = calmed([series.points[position].values for position in positions]) if len(positions) > 1 else []
         bounds = [0, *(change.point.run for change in self.changes), len(calm)]
         levels = []
         for start, end in zip(bounds, bounds[1:]):
             if start < end:
                 value = statistics.fmean(value for run in calm[start:end] for value in run)
-                levels.append(Level(places[start], places[end - 1], value))
+                levels.append(Level(positions[start], positions[end - 1], value))
         return levels
 
 
@@ -145,13 +145,13 @@ def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeri
     """Return every series in which at least one run gave values, in the order of their first runs."""
     members: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
     for run in sorted(runs, key=lambda run: (run.recorded_at, str(run.path))):
-        for place, measured in enumerate(run.measured):
+        for position, measured in enumerate(run.measured):
             key = (run.board, measured.conditions["chip"], measured.configuration)
-            members.setdefault(key, []).append((run, place))
+            members.setdefault(key, []).append((run, position))
     series = []
-    for key, places in members.items():
+    for key, positions in members.items():
         for metric in metrics:
-            points = tuple(_points(places, metric))
+            points = tuple(_points(positions, metric))
             if any(point.values for point in points):
                 series.append(MetricSeries(*key, metric, points))
     return series
@@ -163,13 +163,13 @@ def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History
     count = sum(len(series.undisturbed) >= LEAST_RUNS for series in all_series)
     histories = []
     for series in all_series:
-        places = series.undisturbed
+        positions = series.undisturbed
         changes = []
-        for point in change_points(series.metric, [series.points[place].values for place in places], count):
-            before, after = places[point.earliest - 1], places[point.latest]
-            events = tuple(event for event in series.events if before < event.place <= after)
-            change = LevelChange(series, point, places[point.run], series.points[before], series.points[after], events)
-            changes.append(change)
+        for point in change_points(series.metric, [series.points[position].values for position in positions], count):
+            before, after = positions[point.earliest - 1], positions[point.latest]
+            events = tuple(event for event in series.events if before < event.position <= after)
+            first, last = series.points[before], series.points[after]
+            changes.append(LevelChange(series, point, positions[point.run], first, last, events))
         histories.append(History(series, tuple(changes)))
     return histories
 
@@ -177,7 +177,7 @@ def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History
 def changes_of(histories: Iterable[History]) -> list[LevelChange]:
     """Return all change points, the newest first."""
     changes = [change for history in histories for change in history.changes]
-    return sorted(changes, key=lambda change: change.series.points[change.place].run.recorded_at, reverse=True)
+    return sorted(changes, key=lambda change: change.series.points[change.position].run.recorded_at, reverse=True)
 
 
 def is_worth_a_page(histories: Iterable[History]) -> bool:
@@ -185,10 +185,10 @@ def is_worth_a_page(histories: Iterable[History]) -> bool:
     return any(len(history.series.measured) >= _LEAST_SHOWN for history in histories)
 
 
-def _points(places: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Point]:
+def _points(positions: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Point]:
     """Yield a point for each run that gave values or failed; one that could not read the metric is a gap."""
-    for run, place in places:
-        measured = run.measured[place]
+    for run, position in positions:
+        measured = run.measured[position]
         values = tuple(measured.values.get(metric.name, ()))
         if values or measured.outcome != "ok":
             is_disturbed = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT

@@ -110,17 +110,17 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
     """Return a row in HISTORY_COLUMNS for each run of each series."""
     records = []
     for history in histories:
-        levels = {place: level.value for level in history.levels for place in range(level.first, level.last + 1)}
-        changes = {change.place for change in history.changes}
-        for place, point in enumerate(history.series.points):
+        levels = {position: level.value for level in history.levels for position in range(level.first, level.last + 1)}
+        changes = {change.position for change in history.changes}
+        for position, point in enumerate(history.series.points):
             record = {
                 **{CONDITION_COLUMNS.get(name, name): value for name, value in point.conditions.items()},
                 **_run_values(point.run),
                 "outcome": point.outcome,
                 "repeats": len(point.values),
                 "disturbed": point.is_disturbed,
-                "level": rounded(levels.get(place), 3),
-                "is_change": place in changes,
+                "level": rounded(levels.get(position), 3),
+                "is_change": position in changes,
                 **_identity(history.series),
             }
             if point.values:

@@ -103,14 +103,14 @@ def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: C
     _add_number_columns(table, _PROGRAM_COLUMNS, texts)
     table.add_column(texts("program_column_outcome"), overflow="fold")
     for program in programs:
-        for place, phase in enumerate(program.info.phases):
+        for index, phase in enumerate(program.info.phases):
             figures = [
                 seconds(Figure.of(phase.durations_ns), spread=False),
                 mib(phase_figure(phase, "application_memory")),
                 mib(phase_figure(phase, "application_peak_rss"), spread=False),
                 mib(phase_figure(phase, "process_peak_rss"), spread=False),
             ]
-            name = "" if place else escape(program.name)
+            name = "" if index else escape(program.name)
             table.add_row(name, escape(phase.name), *figures, texts(f"outcome_{program.info.outcome}"))
     console.print(table)
 

@@ -138,10 +138,10 @@ def shared_memories(row: Row) -> list[SharedMemory]:
             component=component,
             owner=owner + 1,
             readers=tuple(reader + 1 for reader in readers),
-            seen=min((counts[place] for counts in seen), default=None),
+            seen=min((counts[index] for counts in seen), default=None),
             size=Figure.of(account.contexts[owner].size_bytes(component) for account in accounts),
         )
-        for place, (component, owner, readers) in enumerate(planned)
+        for index, (component, owner, readers) in enumerate(planned)
     ]
 
 
@@ -168,16 +168,16 @@ def _planned_sharing(contexts: Sequence[Context]) -> Iterator[tuple[str, int, li
     """Yield (component, owner, readers) of each memory that the plan shares, in the order in which it is made."""
     for owner in range(len(contexts)):
         readers = [
-            place
-            for place, context in enumerate(contexts)
+            index
+            for index, context in enumerate(contexts)
             if context.mechanism in (DUP, SHARED_WEIGHTS) and context.source == owner
         ]
         if readers:
             yield "weights", owner, readers
     members: dict[int, list[int]] = {}
-    for place, context in enumerate(contexts):
+    for index, context in enumerate(contexts):
         if context.internal is not None:
-            members.setdefault(context.internal, []).append(place)
+            members.setdefault(context.internal, []).append(index)
     for owner, *readers in members.values():
         if readers:
             yield "internal", owner, readers

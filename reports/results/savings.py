@@ -37,7 +37,7 @@ class Saving:
         return self.saved.percent_of(self.whole)
 
     @property
-    def is_told_from_noise(self) -> bool:
+    def exceeds_noise(self) -> bool:
         """Whether it is more than repeats differ by, and more than the last digit that is shown.
 
         NPU memory is counted, and each of its bytes says something.
@@ -48,7 +48,7 @@ class Saving:
     @property
     def change(self) -> str:
         """Whether the configuration takes LESS, the SAME or MORE memory than the baseline."""
-        if not self.is_told_from_noise:
+        if not self.exceeds_noise:
             return SAME
         return LESS if self.saved.median > 0 else MORE
 

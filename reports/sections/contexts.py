@@ -86,12 +86,12 @@ def context_costs(row: Row) -> list[ContextCost]:
     repeats, totals = _added_bytes(row), _totals(row, npu=False)
     loads = row.info.speed.context_load_ns
     costs = []
-    for place, total in enumerate(totals):
-        added = Figure.of(repeat[place] for repeat in repeats)
+    for index, total in enumerate(totals):
+        added = Figure.of(repeat[index] for repeat in repeats)
         assert added is not None
-        mechanism = row.info.plan.contexts[place].mechanism
-        load = Figure.of(repeat[place] for repeat in loads if place < len(repeat))
-        costs.append(ContextCost(place + 1, mechanism, added, total, load))
+        mechanism = row.info.plan.contexts[index].mechanism
+        load = Figure.of(repeat[index] for repeat in loads if index < len(repeat))
+        costs.append(ContextCost(index + 1, mechanism, added, total, load))
     return costs
 
 
@@ -100,13 +100,13 @@ def further_costs(row: Row) -> list[FurtherCost]:
     mechanisms = [context.mechanism for context in row.info.plan.contexts]
     costs = []
     for mechanism in dict.fromkeys(mechanisms[1:]):
-        places = [place for place in range(1, len(mechanisms)) if mechanisms[place] == mechanism]
+        indices = [index for index in range(1, len(mechanisms)) if mechanisms[index] == mechanism]
         slope, npu_slope = (
-            Figure.of(statistics.fmean(added[place] for place in places) for added in repeats)
+            Figure.of(statistics.fmean(added[index] for index in indices) for added in repeats)
             for repeats in (_added_bytes(row), _added_npu_bytes(row))
         )
         if slope:
-            costs.append(FurtherCost(mechanism, len(places), slope, npu_slope))
+            costs.append(FurtherCost(mechanism, len(indices), slope, npu_slope))
     return costs
 
 

@@ -139,9 +139,9 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     extremes = [0.0]
     for number, (_, colour) in enumerate(zip(groups, cycle(RUNTIME_COLOURS))):
         ends = []
-        for place, rows in enumerate(shown.values()):
+        for index, rows in enumerate(shown.values()):
             row = rows[number]
-            middle = place * block_px + _GAP_PX / 2 + (number + 0.5) * _BAR_PX
+            middle = index * block_px + _GAP_PX / 2 + (number + 0.5) * _BAR_PX
             figure = row.main_saving.percent if row and row.main_saving else None
             if figure:
                 ends.append((figure.median, middle, figure.spread))
@@ -151,7 +151,7 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
         bars(axes, [(0, end, middle) for end, middle, _ in ends], _BAR_PX - 4, facecolors=colour)
         whiskers(axes, ends)
         extremes += [end for end, _, _ in ends]
-    middles = [(place + 0.5) * block_px for place in range(len(shown))]
+    middles = [(index + 0.5) * block_px for index in range(len(shown))]
     named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * block_px)
     # Room for the numbers at the ends.
     axes.set_xlim(1.15 * min(extremes), 1.15 * max(extremes))

@@ -162,8 +162,8 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | 
     columns = min(len(traces), 2)
     lines = -(-len(traces) // columns)
     canvas = new_canvas(_PANEL_PX * lines + 40)
-    for place, (program, trace) in enumerate(traces):
-        axes = canvas.add_subplot(lines, columns, place + 1)
+    for index, (program, trace) in enumerate(traces):
+        axes = canvas.add_subplot(lines, columns, index + 1)
         spans = [(phase.begin_ns / 1e9, (phase.end_ns - phase.begin_ns) / 1e9) for phase in trace.phases]
         axes.broken_barh(
             spans,
@@ -184,9 +184,9 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | 
         axes.set_ylim(bottom=0)
         name = program.name
         axes.set_title(name if len(name) <= _TITLE else f"{name[: _TITLE - 3]}...")
-        if place % columns == 0:
+        if index % columns == 0:
             axes.set_ylabel(texts("axis_memory"))
-        if place >= len(traces) - columns:
+        if index >= len(traces) - columns:
             axes.set_xlabel(texts("axis_time"))
     legend = [patch(name, colour, alpha=2 * PHASE_ALPHA) for name, colour in colours.items()]
     legend += [

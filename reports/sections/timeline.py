@@ -51,9 +51,9 @@ def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
 
 def finish_panels(axes_of: Sequence[Axes], count: int, ylabel: str, xlabel: str) -> None:
     """Take away the panels behind the last one, and name the axes of the outer ones, which have the numbers of all."""
-    for place in range(count, len(axes_of)):
-        axes_of[place].remove()
-        axes_of[place - _COLUMNS].tick_params(labelbottom=True)
+    for index in range(count, len(axes_of)):
+        axes_of[index].remove()
+        axes_of[index - _COLUMNS].tick_params(labelbottom=True)
     for axes in axes_of[:count:_COLUMNS]:
         axes.set_ylabel(ylabel)
     for axes in axes_of[:count][-_COLUMNS:]:

@@ -35,7 +35,7 @@ def memory_figure(workload: Workload, texts: Texts) -> str | None:
         return None
     canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
     memory, frames = canvas.subplots(1, 2, sharey=True, width_ratios=(5, 3))
-    middles = [(place + 0.5) * _ROW_PX for place in range(len(shown))]
+    middles = [(index + 0.5) * _ROW_PX for index in range(len(shown))]
     sizes: dict[str, list[tuple[float, float, float]]] = {}
     memory_ends, frames_ends = [], []
     for middle, (row, parts) in zip(middles, shown.items()):
@@ -82,7 +82,7 @@ def latency_figure(workload: Workload, texts: Texts) -> str | None:
     canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
     axes = canvas.add_subplot()
     axes.set_xscale("log")
-    middles = [(place + 0.5) * _ROW_PX for place in range(len(shown))]
+    middles = [(index + 0.5) * _ROW_PX for index in range(len(shown))]
     looks: dict[str, dict[str, Any]] = {
         name: {
             "marker": marker,

@@ -38,7 +38,7 @@ def workload_sentence(workload: Workload, texts: Texts) -> str:
     if video:
         frames = texts("streams_video", width=video.width, height=video.height, codec=video.codec, name=video.name)
     queue = texts("streams_queue" if schedule.queue else "streams_no_queue", queue=schedule.queue)
-    asked = texts(
+    request = texts(
         "streams_asked",
         count=schedule.count,
         contexts=workload.rows[0].info.contexts,
@@ -47,9 +47,9 @@ def workload_sentence(workload: Workload, texts: Texts) -> str:
         warm_up=_duration(schedule.warm_up_s, texts),
     )
     if not schedule.fps:
-        return texts.sentences([asked, texts("streams_asked_fastest")])
+        return texts.sentences([request, texts("streams_asked_fastest")])
     pace = texts("streams_asked_paced", fps=plain(schedule.fps), asked=plain(workload.due_per_s))
-    return texts.sentences([asked, pace, queue])
+    return texts.sentences([request, pace, queue])
 
 
 def frame_sentences(workload: Workload, texts: Texts) -> list[str]:
@@ -63,13 +63,13 @@ def frame_sentences(workload: Workload, texts: Texts) -> list[str]:
     if not workload.schedule.fps:
         return [texts("streams_fastest", parts=_rates(rates, texts)), *([decoding] if decoding else [])]
     slow = [(row, rate) for row, rate in rates if not kept_up(row)]
-    asked, sustained = plain(workload.due_per_s), _range([rate for _, rate in rates], texts)
+    due, sustained = plain(workload.due_per_s), _range([rate for _, rate in rates], texts)
     if not slow:
-        return [texts("streams_kept_up", asked=asked, range=sustained)]
+        return [texts("streams_kept_up", asked=due, range=sustained)]
     if len(slow) < len(rates):
-        sentence = texts("streams_some_too_slow", asked=asked, parts=_rates(slow, texts))
+        sentence = texts("streams_some_too_slow", asked=due, parts=_rates(slow, texts))
     else:
-        sentence = texts("streams_too_slow", asked=asked, range=sustained)
+        sentence = texts("streams_too_slow", asked=due, range=sustained)
     return [texts.sentences([sentence, decoding]), texts("streams_same_work")]
 
 

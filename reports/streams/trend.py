@@ -103,8 +103,8 @@ class _Slope:
 
     @property
     def is_level(self) -> bool:
-        told_from_zero = self.errors(_SURE, _FOUND)
-        return abs(self.bytes_per_s) + self.errors(_END) <= min(told_from_zero, LEAST_GROWTH_BYTES_PER_S)
+        detectable = self.errors(_SURE, _FOUND)
+        return abs(self.bytes_per_s) + self.errors(_END) <= min(detectable, LEAST_GROWTH_BYTES_PER_S)
 
 
 @dataclass(frozen=True)
@@ -215,14 +215,14 @@ def _batches(values: Sequence[float]) -> np.ndarray:
 
 def _step(at: np.ndarray, values: np.ndarray) -> int | None:
     """Return where a step fits best, two batches at least from the ends; None where a line fits better."""
-    count, places = len(values), np.arange(2, len(values) - 1)
+    count, splits = len(values), np.arange(2, len(values) - 1)
     centred = values - values.mean()
     # What the two means leave: the sums before and behind a place are each other's, with the other sign.
-    before = centred.cumsum()[places - 1]
-    squares = centred @ centred - before**2 * count / (places * (count - places))
+    before = centred.cumsum()[splits - 1]
+    squares = centred @ centred - before**2 * count / (splits * (count - splits))
     best = int(np.argmin(squares))
     _, residuals, _ = _regression(values, np.ones(count), at)
-    return int(places[best]) if squares[best] < residuals @ residuals else None
+    return int(splits[best]) if squares[best] < residuals @ residuals else None
 
 
 def _slope(values: np.ndarray, *columns: np.ndarray) -> _Slope:

@@ -32,8 +32,8 @@ def test_report_of_a_storage(tmp_path: Path, reusebench: Reusebench) -> None:
     assert (done.exit_code, done.err) == (0, "")
     assert {path.name for path in output.iterdir()} == {*PAGES, "tables"}
     assert "330.0" in done.out
-    place = f"Report: {output / 'index.html'}"
-    assert done.out.index("The answer") < done.out.index("Full dup saves the most") < done.out.index(place)
+    index = f"Report: {output / 'index.html'}"
+    assert done.out.index("The answer") < done.out.index("Full dup saves the most") < done.out.index(index)
 
 
 def test_no_results(tmp_path: Path, reusebench: Reusebench) -> None:

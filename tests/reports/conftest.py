@@ -83,7 +83,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
     folder = tmp_path_factory.mktemp("everything")
     full_run(folder)
     ways = scenarios_of("io_copies")
-    write_run(folder, [result(folder, name, even(2 + place % 5, spread=1)) for place, name in enumerate(ways)], 2)
+    write_run(folder, [result(folder, name, even(2 + index % 5, spread=1)) for index, name in enumerate(ways)], 2)
     published_run(folder, 3)
     npu_run(folder, 4)
     npu_run(folder, 5, computes=True)

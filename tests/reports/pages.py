@@ -22,7 +22,7 @@ def page(storage: Path, folder: Path, language: str = "en") -> str:
 def section(html: str, name: str) -> str:
     """Return one section of the page, with entities as characters."""
     start = html.index(f'<section id="{name}">')
-    ends = [place for place in (html.find("\n<section id=", start + 1), html.find("</main>")) if place > 0]
+    ends = [index for index in (html.find("\n<section id=", start + 1), html.find("</main>")) if index > 0]
     return entities.unescape(html[start : min(ends)])
 
 

@@ -167,7 +167,7 @@ def npu_account(plan: Plan, **changes: Any) -> Account:
         sizes["weights_bytes"] *= context.mechanism == LOAD
         sizes["internal_bytes"] *= index not in lenders
         contexts.append(ContextMemory(**sizes))
-        weights_of = tuple(place for place, other in enumerate(plan.contexts) if other.source == index)
+        weights_of = tuple(index for index, other in enumerate(plan.contexts) if other.source == index)
         if weights_of:
             shared.append(Shared(3 * index + 2, "weights", sizes["weights_bytes"], index, weights_of))
         internal_of = tuple(member for member, owner in lenders.items() if owner == index)
@@ -295,8 +295,8 @@ def with_speed(info: Result, **figures: Sequence[Optional[float]]) -> Result:
 def with_account(info: Result, account: Account, repeats: Sequence[int] = (0, 1, 2)) -> Result:
     """Return the result with this account of NPU memory in some of its repeats; its figures stay."""
     kept = [
-        msgspec.structs.replace(repeat, npu=account) if place in repeats else repeat
-        for place, repeat in enumerate(info.repeats)
+        msgspec.structs.replace(repeat, npu=account) if index in repeats else repeat
+        for index, repeat in enumerate(info.repeats)
     ]
     return changed(info, repeats=tuple(kept))
 
@@ -304,9 +304,9 @@ def with_account(info: Result, account: Account, repeats: Sequence[int] = (0, 1,
 def with_steady(info: Result, change: Callable[[int, ProcessMemory], ProcessMemory]) -> Result:
     """Return the result with other readings of the process at the end of the steady phase of each repeat."""
     repeats = []
-    for place, repeat in enumerate(info.repeats):
+    for index, repeat in enumerate(info.repeats):
         steady = repeat.phases["steady"]
-        steady = msgspec.structs.replace(steady, process=change(place, steady.process))
+        steady = msgspec.structs.replace(steady, process=change(index, steady.process))
         repeats.append(msgspec.structs.replace(repeat, phases={**repeat.phases, "steady": steady}))
     return changed(info, repeats=tuple(repeats))
 

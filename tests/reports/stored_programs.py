@@ -52,7 +52,7 @@ def trace(storage: Path, name: str, phases: Sequence[str] = ("load", "steady"), 
         pss=MemoryTimeline(times_ns[::2], pss_bytes=sizes[::2]),
         system=MemoryTimeline(times_ns[::2], system_memory_bytes=sizes[::2]),
         npu_held=MemoryTimeline(times_ns[::2], npu_memory_bytes=sizes[::2]) if npu else MemoryTimeline([]),
-        phases=[PhaseTime(phase, place * _S, (place + 1) * _S) for place, phase in enumerate(phases)],
+        phases=[PhaseTime(phase, index * _S, (index + 1) * _S) for index, phase in enumerate(phases)],
         processes=[],
     )
     return write_trace(storage, "recorded", name, content)

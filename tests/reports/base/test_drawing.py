@@ -76,11 +76,11 @@ def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
     """Five times the points of a noisy line do not double it, and its one high peak is still drawn."""
 
     def svg_with(count: int) -> str:
-        values = [random.Random(place).random() for place in range(count)]
+        values = [random.Random(index).random() for index in range(count)]
         values[count // 3] = 50.0
         canvas = new_canvas(200)
         axes = canvas.add_subplot()
-        axes.plot([place / count for place in range(count)], values, color="#0072b2")
+        axes.plot([index / count for index in range(count)], values, color="#0072b2")
         axes.set_axis_off()
         return svg_of(canvas)
 
@@ -124,10 +124,10 @@ def crowded(canvas: Canvas) -> Iterator[str]:
 def _beyond_the_ends(canvas: Canvas) -> Iterator[Any]:
     """Yield the labels of ticks that lie outside their axis, which are not drawn."""
     for axes in canvas.axes:
-        for place, axis in enumerate((axes.xaxis, axes.yaxis)):
+        for index, axis in enumerate((axes.xaxis, axes.yaxis)):
             low, high = sorted(axis.get_view_interval())
             for label in axis.get_ticklabels():
-                if not low <= label.get_position()[place] <= high:
+                if not low <= label.get_position()[index] <= high:
                     yield label
 
 
@@ -172,7 +172,7 @@ def test_texts_of_every_figure_have_room(
 def test_texts_of_programs_and_histories_have_room(tmp_path: Path, canvases: list[Canvas]) -> None:
     """Many programs with many phases and long names, and series of many runs."""
     for number in range(7):
-        path = trace(tmp_path, f"trace-{number}", [f"phase {place}" for place in range(3 * number + 1)], npu=True)
+        path = trace(tmp_path, f"trace-{number}", [f"phase {index}" for index in range(3 * number + 1)], npu=True)
         name = f"a program whose name is far too long for the title of a figure {number}"
         write_programs(tmp_path, [program(name, [Repeat({"run": 5}, path)])], number + 1)
     histories = histories_in(tmp_path / "history", 24, 4)

@@ -60,15 +60,15 @@ def in_mib(figures: Any) -> dict[str, float | None]:
     return {name: figure and figure.median / MIB for name, figure in figures.items()}
 
 
-def with_more(component: str, more_bytes: int, places: Sequence[int]) -> MakeAccount:
+def with_more(component: str, more_bytes: int, indices: Sequence[int]) -> MakeAccount:
     """Return what makes an account in which these contexts have so much more of a component."""
 
     def account(plan: Plan) -> Account:
         ledger = npu_account(plan)
         contexts = list(ledger.contexts)
-        for place in places:
-            size = (contexts[place].size_bytes(component) or 0) + more_bytes
-            contexts[place] = replace(contexts[place], **{f"{component}_bytes": size})
+        for index in indices:
+            size = (contexts[index].size_bytes(component) or 0) + more_bytes
+            contexts[index] = replace(contexts[index], **{f"{component}_bytes": size})
         return account_with(contexts, ledger)
 
     return account

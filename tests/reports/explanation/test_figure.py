@@ -45,7 +45,7 @@ def measured_bars(svg: str) -> list[tuple[float, float]]:
     for path in re.findall(r'd="M ([^"]+) z ?"[^>]*clip-path[^>]*style="fill: #\w{6}"', svg):
         points = [point.split() for point in re.split(" [ML] ", path)]
         bars.setdefault(points[0][1], []).extend(float(x) for x, _ in points)
-    return [(min(places), max(places)) for places in bars.values()]
+    return [(min(indices), max(indices)) for indices in bars.values()]
 
 
 def test_each_lane_says_what_its_number_is(tmp_path: Path) -> None:

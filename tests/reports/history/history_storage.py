@@ -32,7 +32,7 @@ def make_history(storage: Path, runs: int, configurations: int, machine: Machine
     draw, first = random.Random(1), list(_configurations(storage, configurations))
     count = 0
     for number in range(runs):
-        measured = [_measured(storage, info, place, number / runs, draw) for place, info in enumerate(first)]
+        measured = [_measured(storage, info, position, number / runs, draw) for position, info in enumerate(first)]
         infos = [info for info in measured if info]
         at = (_FIRST_RUN + datetime.timedelta(days=number)).isoformat()
         write_run(storage, infos, number + 1, at, Commit(id=f"{number + 1:040x}"[::-1]), machine)
@@ -49,13 +49,13 @@ def histories_in(storage: Path, runs: int, configurations: int) -> list[History]
 
 def _configurations(storage: Path, count: int) -> Iterator[Result]:
     """Yield results of the scenarios, then of the same with other numbers of streams."""
-    for place in range(count):
-        scenario = SCENARIOS[place % len(SCENARIOS)]
+    for position in range(count):
+        scenario = SCENARIOS[position % len(SCENARIOS)]
         costs = even(40) if scenario.baseline is None else dup(40, 10)
-        yield changed(result(storage, scenario.name, costs), streams=_STREAMS + place // len(SCENARIOS))
+        yield changed(result(storage, scenario.name, costs), streams=_STREAMS + position // len(SCENARIOS))
 
 
-def _measured(storage: Path, info: Result, place: int, age: float, draw: random.Random) -> Result | None:
+def _measured(storage: Path, info: Result, position: int, age: float, draw: random.Random) -> Result | None:
     """Return the configuration as a run of this age, from 0 to 1, would have measured it; None in a gap."""
     chance = draw.random()
     if chance < _MISSING:
@@ -64,7 +64,7 @@ def _measured(storage: Path, info: Result, place: int, age: float, draw: random.
     if chance < _MISSING + _FAILING:
         failed = result(storage, info.scenario, [], failure=FAILED)
         return changed(failed, streams=info.streams, runtime_version=version)
-    step = STEP * (place % 3 == 0 and age >= STEP_AT)
+    step = STEP * (position % 3 == 0 and age >= STEP_AT)
     figures = {
         name: [size if size is None else round(size + step + draw.gauss(0, _NOISE)) for size in sizes]
         for name, sizes in msgspec.structs.asdict(info.memory).items()

@@ -155,7 +155,7 @@ def test_a_column_sorts_by_number_both_ways(browser: Any, written: WrittenReport
     show(browser, written.paths["en"])
     table = browser.find_element("css selector", "#dup table.sortable")
     heads = table.find_elements("css selector", "thead th")
-    column = next(place for place, head in enumerate(heads) if "n" in head.get_attribute("class").split())
+    column = next(index for index, head in enumerate(heads) if "n" in head.get_attribute("class").split())
     for direction, reverse in (("ascending", False), ("descending", True)):
         heads[column].find_element("css selector", "button").send_keys(" ")
         assert heads[column].get_attribute("aria-sort") == direction

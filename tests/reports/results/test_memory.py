@@ -114,7 +114,7 @@ def test_a_runtime_on_the_cpu_has_no_npu_memory(tmp_path: Path) -> None:
 def test_parts_are_what_grew_since_the_import(tmp_path: Path) -> None:
     """Anonymous memory, file mappings and shared memory are each taken over their value at the import."""
     info = result(tmp_path, "no_reuse", even(3))
-    info = with_steady(info, lambda place, steady: replace(steady, pss_file_bytes=IMPORTED - (place + 1) * MIB))
+    info = with_steady(info, lambda index, steady: replace(steady, pss_file_bytes=IMPORTED - (index + 1) * MIB))
     memory = page_memory(group_of(tmp_path, info).rows[0])
     assert memory is not None
     medians = {name: figure.median / MIB for name, figure in memory.over.items()}

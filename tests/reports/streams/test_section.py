@@ -392,8 +392,8 @@ def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
 
 
 def sizes(table: Table, column: str) -> Sequence[str]:
-    place = list(table.heads).index(column)
-    return [cells[place] for _, cells in table.rows]
+    index = list(table.heads).index(column)
+    return [cells[index] for _, cells in table.rows]
 
 
 def test_streams_and_stages_are_told_apart(streams_group: Group) -> None:

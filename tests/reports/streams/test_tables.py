@@ -32,8 +32,8 @@ def published(streams_storage: Path, tmp_path_factory: pytest.TempPathFactory) -
 def test_each_stream_and_all_of_them_have_a_row(published: list[dict[str, object]]) -> None:
     """The rows of a configuration's streams add up to that of all, and to what was due."""
     assert [row["stream"] for row in published] == ["all", 1, 2, 3, 4] * len(NAMES)
-    for place in range(0, len(published), STREAMS + 1):
-        whole, *streams = published[place : place + STREAMS + 1]
+    for index in range(0, len(published), STREAMS + 1):
+        whole, *streams = published[index : index + STREAMS + 1]
         for name in ("due", "done", "dropped", "missed"):
             assert whole[name] == sum(int(str(stream[name])) for stream in streams)
         assert whole["due"] == sum(int(str(whole[name])) for name in ("done", "dropped", "missed"))
