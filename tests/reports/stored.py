@@ -167,7 +167,7 @@ def npu_account(plan: Plan, **changes: Any) -> Account:
         sizes["weights_bytes"] *= context.mechanism == LOAD
         sizes["internal_bytes"] *= index not in lenders
         contexts.append(ContextMemory(**sizes))
-        weights_of = tuple(index for index, other in enumerate(plan.contexts) if other.source == index)
+        weights_of = tuple(reader for reader, other in enumerate(plan.contexts) if other.source == index)
         if weights_of:
             shared.append(Shared(3 * index + 2, "weights", sizes["weights_bytes"], index, weights_of))
         internal_of = tuple(member for member, owner in lenders.items() if owner == index)
