@@ -12,8 +12,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from reports.base import drawing
 from reports.base.drawing import INK, WIDTH_PX, bars, line, new_canvas, patch, svg_of, write_figures
@@ -153,16 +155,28 @@ def _jobs(material: Material, monkeypatch: pytest.MonkeyPatch) -> Mapping[Any, C
     return jobs
 
 
+def _overlapping(canvas: Canvas) -> Iterator[tuple[Bbox, Bbox]]:
+    """Yield every pair of bars of which one covers a part of the other."""
+    for axes in canvas.axes:
+        collections = [artist for artist in axes.collections if isinstance(artist, PolyCollection)]
+        bars = [path.get_extents() for collection in collections for path in collection.get_paths()]
+        for one, other in itertools.combinations(bars, 2):
+            common = Bbox.intersection(one, other)
+            if common and common.width > 1e-6 * axes.viewLim.width and common.height > 1e-6 * abs(axes.viewLim.height):
+                yield one, other
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_texts_of_every_figure_have_room(
+def test_every_figure_can_be_read(
     material: Material, canvases: list[Canvas], monkeypatch: pytest.MonkeyPatch, language: str
 ) -> None:
-    """In no figure of the page does one text lie on another, or reach beyond an edge; each says what colours mean."""
+    """In no figure of the page does a text or a bar lie on another or a text leave the edges; all have legends."""
     names = []
     for (of_language, name), draw in _jobs(material, monkeypatch).items():
         if of_language == language and draw():
             names.append(name)
             assert list(crowded(canvases[-1])) == [], name
+            assert list(_overlapping(canvases[-1])) == [], name
             assert canvases[-1].legends, name
     kinds = {name.rpartition("-")[2] for name in names}
     assert kinds >= {"savings", "programs", "timeline", "contexts", "npu_contexts", "speed", "copies", "explanation"}

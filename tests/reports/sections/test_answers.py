@@ -132,9 +132,9 @@ def test_findings_are_warned_of(tmp_path: Path, kind: str, language: str) -> Non
 
 
 def test_addresses_past_an_end_say_how_far(tmp_path: Path) -> None:
-    """A warning of unknown addresses names the memory before them and the distance from its end."""
-    finding = Finding("reads_unknown", 3, 7, 1, 9, past_end_bytes=3 * 2**19)
-    info = result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=(finding,)))
+    """A warning of unknown addresses names the memory before them and the distance of the lowest from its end."""
+    findings = tuple(Finding("reads_unknown", 3, 7, 1, 9, past_end_bytes=size) for size in (3 * 2**19, 2**21))
+    info = result(tmp_path, "full_dup", even(3), npu=lambda plan: npu_account(plan, findings=findings))
     (warning,) = group_warnings(group_of(tmp_path, info), ENGLISH)
     assert "The lowest address is 1.50 MiB past the end of the last buffer before it (memory of: 2)" in warning
 
