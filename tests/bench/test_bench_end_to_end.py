@@ -68,19 +68,29 @@ class Gzip:
 run_file.os.fsync = fail
 trace.gzip = Gzip
 """
-#: Kills the measured process of one scenario in its timed rounds.
+#: Kills the measured process of one scenario when it is about to begin its timed rounds.
 _KILLS = """
 import os, signal
 from harness.measuring.repeat import RepeatMeasurement
+from samplers.observer import Observer
 
-begin_step = RepeatMeasurement.step
+begin_step, snapshot = RepeatMeasurement.step, Observer.snapshot
+is_last = False
 
 def step(self, step):
-    if (self._plan.scenario, step.phase) == ("shared_context", "steady"):
-        os.kill(self._observer.pid, signal.SIGKILL)
+    global is_last
+    last = ("shared_context", "first_inference", len(self._plan.contexts) - 1)
+    is_last = (self._plan.scenario, step.phase, step.context) == last
     begin_step(self, step)
 
-RepeatMeasurement.step = step
+def snapshot_and_kill(self):
+    reading = snapshot(self)
+    if is_last:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+    return reading
+
+RepeatMeasurement.step, Observer.snapshot = step, snapshot_and_kill
 """
 #: As if the user pressed Ctrl-C twice, once something of the streams has been stored; leaves behind the process's id.
 _INTERRUPTS = """
