@@ -172,7 +172,8 @@ def read_run_file(path: Path) -> StoredRun | BadFile | None:
         reason = Message("file_schema_unknown", {"schema": str(error), "known": ", ".join(_READ)})
     except msgspec.ValidationError as error:
         reason = Message("file_invalid", {"error": str(error)})
-    except (ValueError, RecursionError) as error:  # no JSON, or no date
+    # No JSON, which is a ValueError in newer msgspec alone; or no date.
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         reason = Message("file_damaged", {"error": str(error)})
     return BadFile(path, reason)
 

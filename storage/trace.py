@@ -112,5 +112,5 @@ def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | Non
     try:
         with gzip.open(storage / relative) as file:
             return msgspec.json.decode(file.read(), type=kind)
-    except (OSError, EOFError, ValueError, zlib.error):
+    except (OSError, EOFError, ValueError, msgspec.DecodeError, zlib.error):
         return None
