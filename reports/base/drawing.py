@@ -132,10 +132,10 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
                 locator.set_params(nbins=most_ticks)
         x_labels, y_labels = _tick_labels(axes.xaxis), _tick_labels(axes.yaxis)
         left_px = _LINE_PX * bool(axes.get_ylabel())
-        if axes.yaxis.get_tick_params()["labelleft"]:
+        if _has_labels(axes.yaxis):
             left_px += _text_width(y_labels) + _LEFT_PAD_PX
         below_px = _LINE_PX * bool(axes.get_xlabel())
-        if x_labels and axes.xaxis.get_tick_params()["labelbottom"]:
+        if x_labels and _has_labels(axes.xaxis):
             below_px += _LINE_PX * max(text.count("\n") + 1 for text in x_labels) + _BELOW_PAD_PX
         beside[axes] = left_px, below_px
         # The first and the last number reach beyond the ends of the axis.
@@ -269,6 +269,12 @@ def _character_width(character: str) -> float:
 def _text_width(texts: Sequence[str]) -> float:
     lines = [part for text in texts for part in text.split("\n")]
     return max(map(text_width, lines), default=0.0)
+
+
+def _has_labels(axis: Axis) -> bool:
+    """Whether there are tick labels left of the axis or below it; older matplotlib calls both labelleft."""
+    look = axis.get_tick_params()
+    return bool(look.get("labelbottom", look.get("labelleft", True)))
 
 
 def _tick_labels(axis: Axis) -> list[str]:
