@@ -249,7 +249,12 @@ def _draw(key: FigureKey) -> str | None:
 class _Renderer(RendererSVG):
     """Matplotlib's, which knows how wide Chinese characters are, and looks up no glyphs to know how wide others are."""
 
-    def get_text_width_height_descent(self, s: str, prop: FontProperties, *_: object) -> tuple[float, float, float]:
+    def get_text_width_height_descent(
+        self,
+        s: str,
+        prop: FontProperties,
+        ismath: object = None,  # noqa: ARG002
+    ) -> tuple[float, float, float]:
         """Return the size of a line of text in pixels."""
         size_px = prop.get_size_in_points()
         return text_width(s, size_px), size_px, 0.22 * size_px
