@@ -54,7 +54,7 @@ MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K)
 
 
 class TooFewModels(InvalidPlan):
-    """The scenario is about so many models of its set, and the set has no more."""
+    """The scenario takes the first models of its set, and the set has no more than these."""
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,8 @@ def _resolutions(count: Optional[int] = None) -> _LayOut:
         models, given = parameters.models[:count], len(parameters.models)
         if count is not None and given <= count:
             raise TooFewModels(
-                f"it is about the first {count} resolutions and there are {given}: "
-                "the scenario of all of them has these"
+                f"it needs more than {count} resolutions and there are {given}, which the scenario of all resolutions "
+                "measures. Give more with --resolution"
             )
         return Layout(models, tuple(Context(stream=0, model=index) for index in range(len(models))))
 

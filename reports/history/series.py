@@ -48,7 +48,7 @@ class Point:
 class Event:
     """A condition that was another one in the measured run before."""
 
-    #: The first run under the new condition, by its place in the series.
+    #: The first run under the new condition, by its position in the series.
     position: int
     #: One of CONDITIONS.
     condition: str
@@ -69,12 +69,12 @@ class MetricSeries:
 
     @property
     def measured(self) -> list[int]:
-        """The places of the runs that gave values."""
+        """The positions of the runs that gave values."""
         return [position for position, point in enumerate(self.points) if point.values]
 
     @property
     def undisturbed(self) -> list[int]:
-        """The places of the runs whose values say what the level is."""
+        """The positions of the runs whose values say what the level is."""
         return [position for position in self.measured if not self.points[position].is_disturbed]
 
     @property
@@ -93,7 +93,7 @@ class MetricSeries:
 class Level:
     """A stretch of a series between two change points."""
 
-    #: Places in the series of its first and its last run.
+    #: Positions in the series of its first and its last run.
     first: int
     last: int
     #: Mean of its runs, in the metric's unit.
@@ -102,7 +102,7 @@ class Level:
 
 @dataclass(frozen=True)
 class LevelChange:
-    """One change point of a series, with its places in the series."""
+    """One change point of a series, with its positions in the series."""
 
     series: MetricSeries
     point: ChangePoint

@@ -75,6 +75,5 @@ def _cost(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
     for group, label in computing:
         costing = [one.row.scenario for one in speed_comparisons(group) if one.saves and one.costs_frames]
         if costing:
-            scenarios = texts("opening_and").join(map(texts.scenario, costing))
-            parts.append(texts("opening_slower_of", group=label, scenarios=scenarios))
+            parts.append(texts("opening_slower_of", group=label, scenarios=texts.scenarios(costing)))
     return texts("opening_slower", parts=texts.joined(parts)) if parts else texts("opening_as_fast")

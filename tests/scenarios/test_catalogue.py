@@ -153,7 +153,7 @@ def test_the_first_of_several_resolutions(count: int) -> None:
             scenario=f"{name}_{count}",
             baseline=f"resolutions_{count}" if name == "shared_weights" else None,
         )
-        with pytest.raises(TooFewModels, match=f"first {count} resolutions and there are {count}: "):
+        with pytest.raises(TooFewModels, match=f"more than {count} resolutions and there are {count}, "):
             _plan(f"{name}_{count}", models[:count], 4, 3)
 
 

@@ -41,13 +41,13 @@ def test_a_promise_that_is_kept_is_said_to_be(tmp_path: Path) -> None:
 def test_a_saving_within_its_spread_is_not_the_most(tmp_path: Path) -> None:
     """What repeats differ by more than it saves is no answer."""
     infos = [result(tmp_path, "no_reuse", even(40, spread=5)), result(tmp_path, "partial_dup", even(39, spread=5))]
-    assert not any("Saves the most" in sentence for sentence in sentences(tmp_path, infos))
+    assert not any("saves the most" in sentence for sentence in sentences(tmp_path, infos))
 
 
 def test_a_saving_that_costs_frames_is_named(tmp_path: Path) -> None:
     """The third sentence names what saves memory and is slower; where nothing is, it says so."""
     slower = sentences(tmp_path / "slower", full_dup(tmp_path / "slower", throughput=0.5))[-1]
-    assert slower == "Saves memory but costs frames: Full dup on here."
+    assert slower == "Saves memory but costs frames: Full dup (here)."
     assert sentences(tmp_path / "equal", full_dup(tmp_path / "equal"))[-1] == ENGLISH("opening_as_fast")
 
 
