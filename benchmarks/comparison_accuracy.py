@@ -20,6 +20,7 @@ from typing import Any
 
 from harness.measuring.measurement import Bench
 from harness.measuring.model_sets import BuiltIn, ModelSets
+from harness.measuring.user_models import UserModels
 from harness.measuring.videos import Videos
 from harness.progress import Progress
 from harness.selection import Selection, resolve_targets
@@ -103,7 +104,8 @@ def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
     )
     targets = {"onnxruntime": target}
     with tempfile.TemporaryDirectory() as traces:
-        bench = Bench(settings, ModelSets(_MOBILENET, streams=1), targets, Videos(targets), Path(traces), Progress())
+        models = ModelSets(_MOBILENET, streams=1, user=UserModels(targets, settings.time_limit_s))
+        bench = Bench(settings, models, targets, Videos(targets), Path(traces), Progress())
         results = [bench.measure("onnxruntime", scenario).result for scenario in _SCENARIOS]
     save_run(storage, _document(results), name)
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import UserError
 from harness.gate import add_gate_options
-from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
-from harness.selection import add_selection_options
+from harness.measuring.model_sets import BuiltIn, ModelSets
+from harness.measuring.user_models import InputShape, ModelFile, UserModels
+from harness.selection import add_selection_options, chip_of
 from harness.settings import Pace, Settings
+from targets.base import Target
 from targets.chips import CHIPS
 
 if TYPE_CHECKING:
@@ -98,9 +101,18 @@ def _duration(text: str) -> float:
     return seconds
 
 
-def _resolution(text: str) -> Resolution:
+def _resolution(text: str) -> ModelFile:
     file, _, weightless = text.partition(",")
-    return Resolution(Path(file), Path(weightless) if weightless else None)
+    return ModelFile(Path(file), "--resolution", Path(weightless) if weightless else None)
+
+
+def _shape(text: str) -> InputShape:
+    name, _, sizes = text.rpartition("=")
+    if not re.fullmatch(r"\d+(x\d+)*", sizes):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not valid; valid: NAME=1x3x320x320, or the sizes alone where a model has one input"
+        )
+    return InputShape(name or None, tuple(map(int, sizes.split("x"))))
 
 
 def _network(effort: Effort) -> str:
@@ -127,6 +139,20 @@ def add_options(parser: pytest.Parser) -> None:
         type=_resolution,
         help="One resolution of a network for shared weights; repeatable, the one with the weights first. WEIGHTLESS "
         "is the same model without its weights (rknn-toolkit2: remove_weight). Default: built-in ones.",
+    )
+    add(
+        "--shape",
+        action="append",
+        metavar="[NAME=]SIZES",
+        type=_shape,
+        help="Shape of an input whose sizes the file leaves free: images=1x3x320x320; repeatable. Without a name: of "
+        "the only input. Default: usual sizes that run, which are shown.",
+    )
+    add(
+        "--inputs",
+        metavar="FILE",
+        type=Path,
+        help="Real data for the inputs: arrays by the inputs' names (numpy.savez). Default: noise.",
     )
     add("--streams", metavar="N", type=_count, default=4, help="Streams that are served. Default: 4.")
     add("--contexts", metavar="N", type=_count, default=3, help="Contexts of each stream. Default: 3.")
@@ -212,12 +238,16 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
     )
 
 
-def resolve_model_sets(option: argparse.Namespace, chip: str | None) -> ModelSets:
+def resolve_model_sets(option: argparse.Namespace, targets: Mapping[str, Target]) -> ModelSets:
     """Return the models of this session, which are read or built when they are needed."""
+    if (option.shape or option.inputs) and not (option.model or option.resolution):
+        given = "--shape" if option.shape else "--inputs"
+        raise UserError(f"{given} is for the user's own models: add --model FILE, or leave {given} out")
     return ModelSets(
         built_in=(_QUICK if option.quick else _DEFAULT).built_in,
         streams=option.streams,
-        files=tuple(option.model or ()),
+        user=UserModels(targets, option.time_limit, tuple(option.shape or ()), option.inputs),
+        files=tuple(map(ModelFile, option.model or ())),
         resolutions=tuple(option.resolution or ()),
-        chip=chip,
+        chip=chip_of(targets),
     )

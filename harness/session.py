@@ -57,7 +57,7 @@ class Session:
         chip = chip_of(targets)
         settings = resolve_settings(config.option, chip)
         progress = Progress(config)
-        models = resolve_model_sets(config.option, chip)
+        models = resolve_model_sets(config.option, targets)
         videos = Videos(targets, config.option.video)
         npu = find_npu_sources() if has_npu() else None
         self._bench = Bench(settings, models, targets, videos, self.storage, progress, npu)

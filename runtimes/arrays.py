@@ -10,22 +10,44 @@ from typing import Any, Iterable, Sequence
 
 import numpy as np
 
-from runtimes.base import ImageInput, NotSupported, input_pattern
+from runtimes.base import BFLOAT16, TEXT, ImageInput, Input, NotSupported, input_pattern
 
-__all__ = ["as_buffer", "image_in", "noise"]
+__all__ = ["as_buffer", "filled", "image_in", "noise", "numpy_type"]
 
 _CHANNELS = (1, 3)
+#: bfloat16 is float32 without the lower half of its bits.
+_BFLOAT16_SHIFT = 16
 
 
-def noise(shape: Sequence[int], dtype: Any) -> Any:
-    """Return the fixed noise pattern as an array of that shape and type: floats in 0..1, indices 0 or 1."""
-    values = np.empty(shape, dtype)
+def filled(tensor: Input) -> Any:
+    """Return the elements of an input as an array: bfloat16 as its bits (uint16), text as objects."""
+    dtype = numpy_type(tensor.type)
+    if tensor.file is not None:
+        values = np.load(tensor.file)
+        return values if values.dtype == dtype else values.astype(dtype)
+    if tensor.value is None:
+        return noise(tensor.shape, tensor.type)
+    value: Any = str(tensor.value) if tensor.type == TEXT else tensor.value
+    return np.full(tensor.shape, _bfloat16_bits(np.float32(value)) if tensor.type == BFLOAT16 else value, dtype)
+
+
+def noise(shape: Sequence[int], kind: str) -> Any:
+    """Return the fixed noise pattern as an array of that shape: floats in 0..1, indices and digits 0 or 1.
+
+    `kind` is the type of its elements as in runtimes.base.DeclaredTensor.
+    """
+    values = np.empty(shape, numpy_type(kind))
     # Filled piece by piece: a temporary array of the input's size would count in the process's memory.
-    flat, pattern = values.reshape(-1), _pattern_as(dtype)
+    flat, pattern = values.reshape(-1), _pattern_as(kind)
     for start in range(0, flat.size, pattern.size):
         piece = flat[start : start + pattern.size]
         piece[:] = pattern[: piece.size]
     return values
+
+
+def numpy_type(kind: str) -> Any:
+    """Return numpy's type for elements of a type as in runtimes.base.DeclaredTensor."""
+    return np.dtype({BFLOAT16: "uint16", TEXT: "object"}.get(kind, kind))
 
 
 def as_buffer(output: Any) -> memoryview:
@@ -54,9 +76,18 @@ def image_in(inputs: Iterable[Any]) -> ImageInput:
     return ImageInput(picture.data.cast("B"), width, height, channels, layout, picture.dtype.name, pitch)
 
 
+def _bfloat16_bits(values: Any) -> Any:
+    return (values.view(np.uint32) >> _BFLOAT16_SHIFT).astype(np.uint16)
+
+
 @functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9
-def _pattern_as(dtype: Any) -> Any:
+def _pattern_as(kind: str) -> Any:
     values = np.frombuffer(input_pattern(), dtype=np.uint8)
+    dtype = numpy_type(kind)
+    if kind == BFLOAT16:
+        return _bfloat16_bits(values / np.float32(255))
+    if kind == TEXT:
+        return (values & 1).astype(str).astype(dtype)
     if np.issubdtype(dtype, np.floating):
         return (values / np.float32(255)).astype(dtype)
     if dtype in (np.uint8, np.int8):

@@ -5,16 +5,23 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from messages import Message, Value
 
 __all__ = [
+    "BFLOAT16",
+    "NO_INPUTS",
+    "TEXT",
     "AdapterError",
     "Allocation",
     "Context",
     "Copies",
+    "DeclaredTensor",
     "ImageInput",
+    "Input",
+    "Inputs",
+    "Interface",
     "Memory",
     "NotSupported",
     "Runtime",
@@ -22,6 +29,9 @@ __all__ = [
 ]
 
 _PATTERN_BYTES = 65521
+
+#: Types of elements that numpy has no name for (DeclaredTensor.type).
+BFLOAT16, TEXT = "bfloat16", "str"
 
 
 class AdapterError(Exception):
@@ -37,6 +47,50 @@ class AdapterError(Exception):
 
 class NotSupported(AdapterError):
     """The runtime has no such mechanism, or this model does not allow it."""
+
+
+class DeclaredTensor(NamedTuple):
+    """An input or output as the model's file declares it."""
+
+    name: str
+    #: Of its elements as numpy calls it, or "bfloat16", "str"; in the runtime's words what no array holds: "seq(...)".
+    type: str
+    #: A size that the file leaves free is a text: the name that it has there, or "" where it has none.
+    dimensions: Tuple[Union[int, str], ...]
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The sizes that the file gives; raises NotSupported where it does not give them all."""
+        sizes = tuple(size for size in self.dimensions if isinstance(size, int))
+        if len(sizes) < len(self.dimensions):
+            free = "x".join(str(size) or "?" for size in self.dimensions)
+            raise NotSupported("free_sizes", tensor=self.name, sizes=free)
+        return sizes
+
+
+class Interface(NamedTuple):
+    """What a model takes and gives."""
+
+    inputs: Tuple[DeclaredTensor, ...]
+    outputs: Tuple[DeclaredTensor, ...]
+    #: What the file's maker wrote into it.
+    metadata: Dict[str, str]
+
+
+@dataclass(frozen=True)
+class Input:
+    """What an input of a model is fed with, in every inference."""
+
+    name: str
+    #: As in DeclaredTensor.
+    type: str
+    shape: Tuple[int, ...]
+    #: Of all elements; None: noise.
+    value: Optional[int] = None
+    #: A .npy file of its elements, in C order; None: they are `value` or noise.
+    file: Optional[str] = None
+    #: The dimensions whose sizes reusebench assumed: neither the file nor the user gives them.
+    assumed: Tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +148,11 @@ class ImageInput(NamedTuple):
     pitch_bytes: int
 
 
+#: By the name of the input.
+Inputs = Mapping[str, Input]
+NO_INPUTS: Inputs = {}
+
+
 class Context(ABC):
     """One context of a runtime, with its own input; not for use from two threads at once."""
 
@@ -147,6 +206,10 @@ class Runtime(ABC):
     #: Of the kernel driver under it, as far as it is known by now; None where there is none.
     driver_version: Optional[str] = None
 
+    @abstractmethod
+    def interface(self, model: str) -> Interface:
+        """Return what the model file declares; nothing is run."""
+
     def prepare(self, model: str, digest: str, folder: str) -> Optional[str]:
         """Make what sharing or giving weights needs of a model beforehand, in a process of its own; return its path.
 
@@ -156,14 +219,17 @@ class Runtime(ABC):
         return None
 
     @abstractmethod
-    def load(self, model: str, prepared: Optional[str], memory: Memory) -> Context:
-        """Return a context of the model file; of the prepared file where its weights are to be shared or given."""
+    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
+        """Return a context of the model file; of the prepared file where its weights are to be shared or given.
+
+        It is fed with these inputs; one that is not named there has the shape that the file declares, and noise.
+        """
 
     def dup(self, source: Context, memory: Memory) -> Context:
-        """Return a further context over the weights of source, with internal memory of its own."""
+        """Return a further context over the weights of source, with internal memory of its own and equal inputs."""
         raise NotSupported("no_dup", runtime=type(self).__name__)
 
-    def share_weights(self, model: str, source: Context, memory: Memory) -> Context:
+    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
         """Return a context of the model, another resolution of that of source, over the weights of source.
 
         `model` is the prepared file, or the one without weights, if there is one.

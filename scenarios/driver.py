@@ -110,11 +110,12 @@ class Walk:
 
     def _new_context(self, spec: ContextSpec, from_prepared: bool) -> Context:
         model, memory = self._plan.models[spec.model], _memory(spec, self._plan.cores)
+        inputs = {tensor.name: tensor for tensor in model.inputs}
         if spec.source is None:
-            return self._runtime.load(model.path, model.prepared if from_prepared else None, memory)
+            return self._runtime.load(model.path, model.prepared if from_prepared else None, memory, inputs)
         source = self._contexts[spec.source]
         if spec.mechanism == SHARED_WEIGHTS:
-            return self._runtime.share_weights(model.prepared or model.weightless or model.path, source, memory)
+            return self._runtime.share_weights(model.prepared or model.weightless or model.path, source, memory, inputs)
         make = self._runtime.dup if spec.mechanism == DUP else self._runtime.shared_context
         return make(source, memory)
 
@@ -177,7 +178,7 @@ def main() -> int:
     os.dup2(2, 1)
     channel = Channel(sys.stdin, messages)
     command = json.loads(channel.command())
-    step = Step("prepare" if command["command"] == "prepare" else "imported")
+    step = Step("imported" if command["command"] == "run" else command["command"])
     try:
         runtime = open_runtime(command["runtime"])
         if command["command"] == "prepare":
@@ -186,6 +187,9 @@ def main() -> int:
                 digest = model["digest"]
                 prepared[digest] = runtime.prepare(model["path"], digest, command["folder"])
             channel.send("prepared", models=prepared)
+            return 0
+        if command["command"] == "inspect":
+            channel.send("interface", interface=runtime.interface(command["model"]))
             return 0
         plan = Plan.from_json(command["plan"])
         walk = Walk(plan, runtime, channel)

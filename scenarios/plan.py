@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from runtimes.base import Input
+
 __all__ = [
     "ALLOCATORS",
     "CREATE_MEM",
@@ -72,12 +74,15 @@ class Model:
     name: str
     #: Absolute path of the file.
     path: str
-    #: SHA-256 of the file and of the external data it names: equal digests are equal models.
+    #: SHA-256 of the file and of the external data it names, and of its inputs where the file does not give their
+    #: shapes or the user gives them: equal digests are equal models with equal inputs.
     digest: str
     #: What the runtime made from the file beforehand so that weights can be shared, or given, if it needs that.
     prepared: Optional[str] = None
     #: The same model without its weights, for a context that shares those of another one; None: there is none.
     weightless: Optional[str] = None
+    #: What it is fed with, one for each of its inputs; empty: what the file declares, and noise.
+    inputs: Tuple[Input, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -299,12 +304,19 @@ class Plan:
     def from_json(cls, data: Dict[str, Any]) -> Plan:
         """Return the plan that to_json gave."""
         fields = dict(data)
-        fields["models"] = tuple(Model(**model) for model in data["models"])
+        fields["models"] = tuple(map(_model_from_json, data["models"]))
         fields["contexts"] = tuple(_context_from_json(context) for context in data["contexts"])
         if data["schedule"] is not None:
             video = data["schedule"]["video"]
             fields["schedule"] = Streams(**{**data["schedule"], "video": video and Video(**video)})
         return cls(**fields)
+
+
+def _model_from_json(data: Dict[str, Any]) -> Model:
+    inputs = []
+    for tensor in data["inputs"]:
+        inputs.append(Input(**{**tensor, "shape": tuple(tensor["shape"]), "assumed": tuple(tensor["assumed"])}))
+    return Model(**{**data, "inputs": tuple(inputs)})
 
 
 def _context_from_json(data: Dict[str, Any]) -> Context:

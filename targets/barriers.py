@@ -7,6 +7,7 @@ from typing import Optional, Union
 import msgspec
 
 from messages import Message
+from runtimes.base import Interface
 from samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Barrier",
     "BarrierReading",
     "Copies",
+    "Described",
     "DriverFailure",
     "DriverMessage",
     "Frames",
@@ -113,7 +115,13 @@ class Frames(msgspec.Struct, frozen=True, tag_field="event", tag="frames"):
     heap_bytes: Optional[int]
 
 
-DriverMessage = Union[Barrier, DriverFailure, Prepared, Frames]
+class Described(msgspec.Struct, frozen=True, tag_field="event", tag="interface"):
+    """What a model takes and gives."""
+
+    interface: Interface
+
+
+DriverMessage = Union[Barrier, DriverFailure, Prepared, Described, Frames]
 
 
 class BarrierReading(msgspec.Struct):

@@ -19,14 +19,15 @@ from typing import NoReturn, Protocol
 import msgspec
 
 from messages import Message
+from runtimes.base import Interface
 from samplers.readings import Reading
 from scenarios.plan import Plan, Step
-from targets.barriers import Barrier, BarrierReading, DriverFailure, DriverMessage, Frames, Prepared
+from targets.barriers import Barrier, BarrierReading, Described, DriverFailure, DriverMessage, Frames, Prepared
 from targets.base import Target
 from targets.interrupt import first_interrupt_calls
 from targets.outcome import Failure, classify_exit, oom_kills
 
-__all__ = ["Listener", "Observer", "Run", "prepare_models", "run_plan"]
+__all__ = ["Listener", "Observer", "Run", "interface_of", "prepare_models", "run_plan", "try_plan"]
 
 _LAST_WORDS_BYTES = 4000
 _READ_BYTES = 1 << 16
@@ -276,6 +277,31 @@ def prepare_models(target: Target, plan: Plan, folder: Path, time_limit_s: float
     assert isinstance(message, Prepared)
     prepared = message.models
     return replace(plan, models=tuple(replace(model, prepared=prepared.get(model.digest)) for model in plan.models))
+
+
+def interface_of(target: Target, runtime: str, model: str, time_limit_s: float) -> Interface | Failure:
+    """Return what the model file declares, as the runtime reads it in a process of its own."""
+    with _started(target) as process:
+        process.write(json.dumps({"command": "inspect", "runtime": runtime, "model": model}))
+        try:
+            message = process.read(Step("inspect"), time_limit_s)
+        except _Stopped as stopped:
+            return stopped.failure
+    assert isinstance(message, Described)
+    return message.interface
+
+
+def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
+    """Walk the plan in a fresh process, and measure nothing; return why it failed, None where it ran."""
+    with _started(target) as process:
+        process.write(json.dumps({"command": "run", "runtime": plan.runtime, "plan": plan.to_json()}))
+        try:
+            for step in plan.steps():
+                process.read(step, time_limit_s)
+                process.write("go")
+        except _Stopped as stopped:
+            return stopped.failure
+    return None
 
 
 @contextlib.contextmanager

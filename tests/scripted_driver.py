@@ -28,7 +28,18 @@ from pathlib import Path
 from typing import Any
 
 import runtimes
-from runtimes.base import Allocation, Context, Copies, Memory, NotSupported, Runtime
+from runtimes.base import (
+    NO_INPUTS,
+    Allocation,
+    Context,
+    Copies,
+    DeclaredTensor,
+    Inputs,
+    Interface,
+    Memory,
+    NotSupported,
+    Runtime,
+)
 from scenarios import driver
 
 #: The model of a context that does nothing out of the ordinary.
@@ -233,13 +244,20 @@ class ScriptedRuntime(Runtime):
     def __init__(self) -> None:
         self._script = Script()
 
+    def interface(self, model: str) -> Interface:
+        """Do what the script says of `inspect`; the input is a picture, of free sizes where the script has `free=1`."""
+        self._script.read(model)
+        self._script.at("inspect")
+        sides = ("height", "width") if self._script.value("free") else (8, 8)
+        return Interface((DeclaredTensor("picture", "float32", (1, 3, *sides)),), (), {})
+
     def prepare(self, model: str, digest: str, folder: str) -> str | None:
         """Return the model itself: a dup needs no more."""
         self._script.read(model)
         self._script.at("prepare")
         return model
 
-    def load(self, model: str, prepared: str | None, memory: Memory) -> Context:
+    def load(self, model: str, prepared: str | None, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
         """Do what the script says of `load`, or of `load_prepared`; `driver=V` is the driver's version from then on."""
         self._script.read(model)
         self.driver_version = self._script.value("driver")
@@ -249,7 +267,7 @@ class ScriptedRuntime(Runtime):
         """Do what the script says of `dup`."""
         return self._make("dup", memory, source)
 
-    def share_weights(self, model: str, source: Context, memory: Memory) -> Context:
+    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
         """Do what the script says of `share_weights`."""
         self._script.read(model)
         return self._make("share_weights", memory, source)

@@ -15,7 +15,7 @@ from tests.support import CHECKOUT
 _PACKAGES: dict[str, set[str]] = {
     "messages": set(),
     "cache": set(),
-    "models": {"cache"},
+    "models": {"cache", "runtimes"},
     "samplers": {"messages"},
     "recorder": {"samplers", "storage"},
     "runtimes": {"messages"},
@@ -62,6 +62,7 @@ _ONLY = {
     ("storage", "scenarios"): {"scenarios.plan"},
     ("storage", "targets"): {"targets.barriers", "targets.outcome"},
     ("reports", "accounting"): {"accounting.account", "accounting.sharing", "accounting.sizes"},
+    ("models", "runtimes"): {"runtimes.base"},
     ("reports", "runtimes"): {"runtimes.RUNTIMES"},
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},
@@ -79,7 +80,7 @@ _LAYERS = {
     "reports": "errors base results sections explanation claims streams compare history page",
     "harness": "errors extras selection gate settings clock progress measuring options session",
     "samplers": "files readings process system npu machine sources observer environment",
-    "models": "errors networks platforms recipe built_files conversion onnx rknn megengine __init__",
+    "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine __init__",
     "recorder": "errors signals pace phases process_tree program recording phase_figures stored_form summary task",
     "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
     " barriers measured_process",

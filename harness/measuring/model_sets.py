@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cache import CacheError
-from harness.errors import NoModels, UserError
+from harness.errors import NoModels
+from harness.measuring.user_models import ModelFile, UserModels, built_in_model
 from models import ModelError, Recipe, can_be_weightless, ensure_all
-from runtimes import RUNTIMES, RuntimeEntry, find_runtime
+from runtimes import RuntimeEntry, find_runtime
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
 from scenarios.plan import Model
 
-__all__ = ["BuiltIn", "ModelSets", "Resolution"]
+__all__ = ["BuiltIn", "ModelSets"]
 
 #: What the user may give instead of built-in models.
 _INSTEAD = {STREAMS: "--model FILE", IN_TURN: "--model FILE", RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]"}
-#: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
-_NAMES_A_FILE = b"location"
 #: The network that takes a camera frame and gives one, and its rows.
 _FRAMES = {FRAMES_1080P: ("frame", 1080), FRAMES_4K: ("frame", 2160)}
 
@@ -35,23 +33,16 @@ class BuiltIn:
     resolutions: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """One resolution of the user's network: --resolution FILE[,WEIGHTLESS]."""
-
-    file: Path
-    weightless: Path | None
-
-
 @dataclass
 class ModelSets:
     """The models of each set, built or read once."""
 
     built_in: BuiltIn
     streams: int
+    user: UserModels
     #: The user's --model and --resolution; empty: the built-in ones.
-    files: Sequence[Path] = ()
-    resolutions: Sequence[Resolution] = ()
+    files: Sequence[ModelFile] = ()
+    resolutions: Sequence[ModelFile] = ()
     #: The chip that RKNN models are for; None: not known.
     chip: str | None = None
     #: By runtime and set: the models, or why there are none, since a conversion that fails takes its time too.
@@ -82,8 +73,8 @@ class ModelSets:
                     "--model is given, and this scenario needs the built-in network that takes and returns a camera "
                     "frame. Leave --model out to measure it"
                 )
-            return _readable(runtime, "--model", [_model(path) for path in self.files])
-        return tuple(map(_model, ensure_all(runtime.suffix, self._recipes(model_set), self.chip)))
+            return self.user.of(runtime, self.files)
+        return tuple(map(built_in_model, ensure_all(runtime.suffix, self._recipes(model_set), self.chip)))
 
     def _recipes(self, model_set: str) -> list[Recipe]:
         """Return what the built-in models of a set are made from."""
@@ -96,9 +87,7 @@ class ModelSets:
 
     def _resolutions(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         if self.resolutions:
-            option = "--resolution"
-            models = [_model(resolution.file, resolution.weightless, option) for resolution in self.resolutions]
-            return _readable(runtime, option, models)
+            return self.user.of(runtime, self.resolutions)
         if self.files:
             raise NoModels(
                 "--model is given without --resolution: weights are shared between resolutions of one network. Give "
@@ -110,45 +99,4 @@ class ModelSets:
         if can_be_weightless(runtime.suffix, self.chip):
             # The first has the weights that the others share.
             weightless[1:] = ensure_all(runtime.suffix, recipes[1:], self.chip, weightless=True)
-        return tuple(map(_model, files, weightless))
-
-
-def _readable(runtime: RuntimeEntry, option: str, models: Sequence[Model]) -> tuple[Model, ...]:
-    """Return the user's models; raise NoModels where a file has the suffix of another runtime's models."""
-    others = {entry.suffix for entry in RUNTIMES} - {runtime.suffix}
-    for model in models:
-        if Path(model.path).suffix in others:
-            raise NoModels(
-                f"{option} {model.path}: {runtime.name} reads {runtime.suffix} files. Give one, or choose another "
-                "--runtime"
-            )
-    return tuple(models)
-
-
-def _model(path: Path, weightless: Path | None = None, option: str = "--model") -> Model:
-    """Return the model; `option` is the one that gave it, which an error names."""
-    path = _checked(path, option)
-    without_weights = str(_checked(weightless, option)) if weightless else None
-    return Model(path.stem, str(path), _digest(path), weightless=without_weights)
-
-
-def _checked(path: Path, option: str) -> Path:
-    path = path.resolve()
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise UserError(f"{option} {path}: {problem}. Give a model file, or leave {option} out for the built-in set")
-    if path.stat().st_size == 0:
-        raise UserError(f"{option} {path}: the file is empty. Export or copy it again")
-    return path
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of the file and of every file beside it that it names: ONNX keeps large weights there."""
-    content = path.read_bytes()
-    digest = hashlib.sha256(content)
-    # Looked for first: a search for the name of each of a hundred files takes seconds.
-    siblings = sorted(path.parent.iterdir()) if _NAMES_A_FILE in content else []
-    for sibling in siblings:
-        if sibling != path and sibling.is_file() and len(sibling.name) > 3 and sibling.name.encode() in content:
-            digest.update(sibling.read_bytes())
-    return digest.hexdigest()
+        return tuple(map(built_in_model, files, weightless))

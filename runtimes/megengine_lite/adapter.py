@@ -10,14 +10,26 @@ that it borrows from, so that contexts may be destroyed in any order.
 from __future__ import annotations
 
 import gc
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 from weakref import WeakValueDictionary
 
 import megenginelite as lite
 from megenginelite import LiteConfig, LiteDeviceType, LiteGlobal, LiteIO, LiteNetwork, LiteNetworkIO, LiteOptions
 
-from runtimes.base import AdapterError, Allocation, Context, Copies, ImageInput, Memory, NotSupported, Runtime
-from runtimes.megengine_lite.tensors import Description, Inputs, Outputs, describe, open_inputs, open_outputs
+from runtimes.base import (
+    NO_INPUTS,
+    AdapterError,
+    Allocation,
+    Context,
+    Copies,
+    ImageInput,
+    Inputs,
+    Interface,
+    Memory,
+    NotSupported,
+    Runtime,
+)
+from runtimes.megengine_lite.tensors import InputTensors, OutputTensors, declared, open_inputs, open_outputs
 
 __all__ = ["MegEngineContext", "MegEngineLite", "open_runtime"]
 
@@ -25,23 +37,19 @@ __all__ = ["MegEngineContext", "MegEngineLite", "open_runtime"]
 _NO_MODEL = ("invalid model format", "m_offset + size <= m_size")
 
 
-class _Interface(NamedTuple):
-    """Inputs and outputs of one model."""
-
-    inputs: List[Description]
-    outputs: List[Description]
-
-
 class MegEngineContext(Context):
     """A network with its tensors, and the networks that it borrows from."""
 
-    def __init__(self, network: Any, interface: _Interface, memory: Memory, lenders: Sequence[Any]) -> None:
+    def __init__(
+        self, network: Any, interface: Interface, memory: Memory, inputs: Inputs, lenders: Sequence[Any]
+    ) -> None:
         self.interface = interface
+        self.inputs = inputs
         self._network: Optional[Any] = network
         self._lenders = list(lenders)
-        device = _device(memory)
-        self._inputs: Optional[Inputs] = open_inputs(network, interface.inputs, _way("input", memory), device)
-        self._outputs: Optional[Outputs] = open_outputs(network, interface.outputs, _way("output", memory))
+        way, device = _way("input", memory), _device(memory)
+        self._inputs: Optional[InputTensors] = open_inputs(network, interface.inputs, inputs, way, device)
+        self._outputs: Optional[OutputTensors] = open_outputs(network, interface.outputs, _way("output", memory))
 
     @property
     def network(self) -> Any:
@@ -98,7 +106,11 @@ class MegEngineLite(Runtime):
         #: By the number of a shared internal memory: the first network that uses it, for as long as anybody holds it.
         self._first_users: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory) -> MegEngineContext:
+    def interface(self, model: str) -> Interface:
+        """Return what the file declares."""
+        return _interface_in(model)
+
+    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> MegEngineContext:
         """Return a network of the model file."""
         network, lenders = self._new_network(memory, _interface_in(model) if memory.device_io else None)
         try:
@@ -108,32 +120,37 @@ class MegEngineLite(Runtime):
                 raise AdapterError("megengine_model_unreadable", model=model) from None
             # After the first line comes a backtrace, which is on standard error as well.
             raise AdapterError("megengine_load_failed", model=model, error=str(error).splitlines()[0]) from None
-        interface = _Interface(
-            [describe(name, network.get_io_tensor(name).layout) for name in network.get_all_input_name()],
-            [describe(name, network.get_io_tensor(name).layout) for name in network.get_all_output_name()],
+        interface = Interface(
+            tuple(declared(name, network.get_io_tensor(name).layout) for name in network.get_all_input_name()),
+            tuple(declared(name, network.get_io_tensor(name).layout) for name in network.get_all_output_name()),
+            {},
         )
-        return MegEngineContext(network, interface, memory, lenders)
+        return MegEngineContext(network, interface, memory, inputs, lenders)
 
     def dup(self, source: Context, memory: Memory) -> MegEngineContext:
         """Return a further network over the weights of source, with runtime memory of its own or of its group."""
         assert isinstance(source, MegEngineContext)
-        return self._over_weights(source, source.interface, memory)
+        return self._over_weights(source, source.interface, memory, source.inputs)
 
-    def share_weights(self, model: str, source: Context, memory: Memory) -> MegEngineContext:
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> MegEngineContext:
         """Return a network over the weights of source, with inputs and outputs of the sizes that the model has."""
         assert isinstance(source, MegEngineContext)
-        return self._over_weights(source, _interface_in(model), memory)
+        return self._over_weights(source, _interface_in(model), memory, inputs)
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Refuse: a network has one input, and one forward() at a time."""
         raise NotSupported("megengine_one_thread")
 
-    def _over_weights(self, source: MegEngineContext, interface: _Interface, memory: Memory) -> MegEngineContext:
+    def _over_weights(
+        self, source: MegEngineContext, interface: Interface, memory: Memory, inputs: Inputs
+    ) -> MegEngineContext:
         network, lenders = self._new_network(memory, interface if memory.device_io else None)
         network.share_weights_with(source.network)
-        return MegEngineContext(network, interface, memory, [*lenders, source.network])
+        return MegEngineContext(network, interface, memory, inputs, [*lenders, source.network])
 
-    def _new_network(self, memory: Memory, on_device: Optional[_Interface]) -> Tuple[Any, List[Any]]:
+    def _new_network(self, memory: Memory, on_device: Optional[Interface]) -> Tuple[Any, List[Any]]:
         """Return a network without weights, and those whose runtime memory it uses.
 
         `on_device` are the tensors that stay there, which the network must know before it has a model.
@@ -186,13 +203,14 @@ def _way(tensors: str, memory: Memory) -> str:
     return "share" if tensors in memory.zero_copy else "copy"
 
 
-def _interface_in(model: str) -> _Interface:
+def _interface_in(model: str) -> Interface:
     """Return the tensors of a model file."""
     try:
         model_io = lite.get_model_io_info(model)
     except RuntimeError:
         raise AdapterError("megengine_model_unreadable", model=model) from None
-    return _Interface(
-        [describe(tensor.name, tensor.config_layout) for tensor in model_io.inputs],
-        [describe(tensor.name, tensor.config_layout) for tensor in model_io.outputs],
+    return Interface(
+        tuple(declared(tensor.name, tensor.config_layout) for tensor in model_io.inputs),
+        tuple(declared(tensor.name, tensor.config_layout) for tensor in model_io.outputs),
+        {},
     )

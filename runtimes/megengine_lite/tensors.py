@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Sequence, Tuple
+from typing import Any, List, Sequence
 
 import numpy as np
 from megenginelite import LiteDeviceType, LiteLayout, LiteTensor, LiteTensorPhase, lite_dtype_2_numpy
 from megenginelite.struct import LiteDataType
 
-from runtimes.arrays import as_buffer, image_in, noise
-from runtimes.base import Allocation, ImageInput, NotSupported
+from runtimes.arrays import as_buffer, filled, image_in, noise, numpy_type
+from runtimes.base import Allocation, DeclaredTensor, ImageInput, Input, Inputs, NotSupported
 
-__all__ = ["Description", "Inputs", "Outputs", "describe", "open_inputs", "open_outputs"]
-
-
-class Description(NamedTuple):
-    """One input or output of a model."""
-
-    name: str
-    shape: Tuple[int, ...]
-    dtype: Any
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the tensor."""
-        return int(np.prod(self.shape, dtype=np.int64)) * int(np.dtype(self.dtype).itemsize)
-
-    def noise(self) -> Any:
-        """Return an array of this shape and type, with the fixed noise in it."""
-        return noise(self.shape, self.dtype)
+__all__ = ["InputTensors", "OutputTensors", "declared", "open_inputs", "open_outputs"]
 
 
-def describe(name: str, layout: Any) -> Description:
-    """Return the description of a tensor of that layout (megenginelite.LiteLayout)."""
-    return Description(name, tuple(layout.shapes[: layout.ndim]), lite_dtype_2_numpy(LiteDataType(layout.data_type)))
+def declared(name: str, layout: Any) -> DeclaredTensor:
+    """Return the tensor of that layout (megenginelite.LiteLayout), whose sizes the file always gives."""
+    kind = np.dtype(lite_dtype_2_numpy(LiteDataType(layout.data_type))).name
+    return DeclaredTensor(name, kind, tuple(layout.shapes[: layout.ndim]))
 
 
-class Inputs:
+class InputTensors:
     """All inputs of one network, each with an array of the application."""
 
-    def __init__(self, network: Any, inputs: Sequence[Description]) -> None:
+    def __init__(self, network: Any, inputs: Sequence[Input]) -> None:
         self._tensors = [network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_INPUT) for tensor in inputs]
-        self._arrays = [tensor.noise() for tensor in inputs]
+        self._arrays = [filled(tensor) for tensor in inputs]
 
     def send(self) -> None:
         """Have the input ready for an inference; nothing to do where the network reads it in place."""
@@ -59,7 +43,7 @@ class Inputs:
         return []
 
 
-class _CopiedInputs(Inputs):
+class _CopiedInputs(InputTensors):
     """set_data_by_copy: the network has a copy of the application's array."""
 
     def send(self) -> None:
@@ -70,10 +54,10 @@ class _CopiedInputs(Inputs):
         return sum(array.nbytes for array in self._arrays)
 
 
-class _SharedInputs(Inputs):
+class _SharedInputs(InputTensors):
     """set_data_by_share: the network reads the application's array, which lives as long as this."""
 
-    def __init__(self, network: Any, inputs: Sequence[Description]) -> None:
+    def __init__(self, network: Any, inputs: Sequence[Input]) -> None:
         super().__init__(network, inputs)
         for tensor, array in zip(self._tensors, self._arrays):
             tensor.set_data_by_share(array)
@@ -82,10 +66,10 @@ class _SharedInputs(Inputs):
         return [Allocation("input", array.nbytes, 0) for array in self._arrays]
 
 
-class _DeviceInputs(Inputs):
+class _DeviceInputs(InputTensors):
     """The input was sent to the device once; share_memory_with makes the network read it there."""
 
-    def __init__(self, network: Any, inputs: Sequence[Description], device: LiteDeviceType) -> None:
+    def __init__(self, network: Any, inputs: Sequence[Input], device: LiteDeviceType) -> None:
         super().__init__(network, inputs)
         self._on_device = []
         for tensor, array in zip(self._tensors, self._arrays):
@@ -99,17 +83,17 @@ class _DeviceInputs(Inputs):
         raise NotSupported("input_on_device")
 
 
-class Outputs:
+class OutputTensors:
     """All outputs of one network; to_numpy() copies them from the host tensor, into which forward() copies them."""
 
     #: How often one inference copies each output.
     _copies = 2
 
-    def __init__(self, network: Any, outputs: Sequence[Description]) -> None:
+    def __init__(self, network: Any, outputs: Sequence[DeclaredTensor]) -> None:
         self._tensors = [network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_OUTPUT) for tensor in outputs]
         self._arrays: List[Any] = []
         #: Bytes that one inference copies.
-        self.copied_bytes = self._copies * sum(tensor.size_bytes for tensor in outputs)
+        self.copied_bytes = self._copies * sum(map(_size_bytes, outputs))
 
     def fetch(self) -> None:
         """Copy the outputs of an inference to the application."""
@@ -124,14 +108,14 @@ class Outputs:
         return []
 
 
-class _SharedOutputs(Outputs):
+class _SharedOutputs(OutputTensors):
     """set_data_by_share, on a network with force_output_use_user_specified_memory: the last layer writes there."""
 
     _copies = 0
 
-    def __init__(self, network: Any, outputs: Sequence[Description]) -> None:
+    def __init__(self, network: Any, outputs: Sequence[DeclaredTensor]) -> None:
         super().__init__(network, outputs)
-        self._arrays = [tensor.noise() for tensor in outputs]
+        self._arrays = [noise(tensor.shape, tensor.type) for tensor in outputs]
         for tensor, array in zip(self._tensors, self._arrays):
             tensor.set_data_by_share(array)
 
@@ -142,7 +126,7 @@ class _SharedOutputs(Outputs):
         return [Allocation("output", array.nbytes, 0) for array in self._arrays]
 
 
-class _DeviceOutputs(Outputs):
+class _DeviceOutputs(OutputTensors):
     """The outputs are left on the device; forward() still copies them once, from the graph's memory to the tensor's."""
 
     _copies = 1
@@ -154,13 +138,20 @@ class _DeviceOutputs(Outputs):
         return [as_buffer(tensor.to_numpy()) for tensor in self._tensors]
 
 
-def open_inputs(network: Any, inputs: Sequence[Description], way: str, device: LiteDeviceType) -> Inputs:
+def open_inputs(
+    network: Any, tensors: Sequence[DeclaredTensor], inputs: Inputs, way: str, device: LiteDeviceType
+) -> InputTensors:
     """Return what sends the inputs; way: "copy", "share" or "device"."""
+    fed = [inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape) for tensor in tensors]
     if way == "device":
-        return _DeviceInputs(network, inputs, device)
-    return (_SharedInputs if way == "share" else _CopiedInputs)(network, inputs)
+        return _DeviceInputs(network, fed, device)
+    return (_SharedInputs if way == "share" else _CopiedInputs)(network, fed)
 
 
-def open_outputs(network: Any, outputs: Sequence[Description], way: str) -> Outputs:
+def open_outputs(network: Any, outputs: Sequence[DeclaredTensor], way: str) -> OutputTensors:
     """Return what fetches the outputs; way as for open_inputs."""
-    return {"copy": Outputs, "share": _SharedOutputs, "device": _DeviceOutputs}[way](network, outputs)
+    return {"copy": OutputTensors, "share": _SharedOutputs, "device": _DeviceOutputs}[way](network, outputs)
+
+
+def _size_bytes(tensor: DeclaredTensor) -> int:
+    return int(np.prod(tensor.shape, dtype=np.int64)) * int(numpy_type(tensor.type).itemsize)

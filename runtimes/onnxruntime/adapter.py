@@ -16,9 +16,21 @@ from typing import Any, List, Optional, Sequence
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
 
-from runtimes.base import AdapterError, Allocation, Context, Copies, ImageInput, Memory, NotSupported, Runtime
+from runtimes.base import (
+    NO_INPUTS,
+    AdapterError,
+    Allocation,
+    Context,
+    Copies,
+    ImageInput,
+    Inputs,
+    Interface,
+    Memory,
+    NotSupported,
+    Runtime,
+)
 from runtimes.onnxruntime.prepared import GivenWeights, prepare, same_weights
-from runtimes.onnxruntime.tensors import Tensors, open_tensors
+from runtimes.onnxruntime.tensors import Tensors, declared, is_fed, open_tensors
 
 __all__ = ["OnnxContext", "OnnxRuntime", "open_runtime"]
 
@@ -34,12 +46,19 @@ class OnnxContext(Context):
     """A session with an input of its own."""
 
     def __init__(
-        self, session: Any, model: str, memory: Memory, shared: bool, weights: Optional[GivenWeights] = None
+        self,
+        session: Any,
+        model: str,
+        memory: Memory,
+        inputs: Inputs,
+        shared: bool,
+        weights: Optional[GivenWeights] = None,
     ) -> None:
         self.model = model
+        self.inputs = inputs
         #: Whether the session's weights are a mapped file that a dup can map again.
         self.shared = shared
-        self._tensors: Optional[Tensors] = open_tensors(session, model, memory)
+        self._tensors: Optional[Tensors] = open_tensors(session, memory, inputs)
         #: The memory that the application gave, which must live as long as the session.
         self._weights = weights
 
@@ -88,37 +107,48 @@ class OnnxRuntime(Runtime):
         """Save the optimised model and its weights."""
         return prepare(model, os.path.join(folder, digest), _open_session, _options())
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory) -> OnnxContext:
+    def interface(self, model: str) -> Interface:
+        """Return what the file declares; the graph is read as it is, since optimising takes its time."""
+        options = _options()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = _open_session(model, options)
+        inputs, outputs = (tuple(map(declared, tensors)) for tensors in (session.get_inputs(), session.get_outputs()))
+        for tensor in inputs:
+            if not is_fed(tensor):
+                raise AdapterError("onnx_input_type", tensor=tensor.name, type=tensor.type)
+        return Interface(inputs, outputs, dict(session.get_modelmeta().custom_metadata_map))
+
+    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> OnnxContext:
         """Return a session of the model at full optimisation, or of the prepared model as it is."""
         _check_memory(memory)
         options = self._options_of(memory)
         if prepared is None:
-            return OnnxContext(_open_session(model, options, memory.device), model, memory, shared=False)
+            return OnnxContext(_open_session(model, options, memory.device), model, memory, inputs, shared=False)
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         weights = GivenWeights(prepared) if "weights" in memory.outside else None
         if weights:
             weights.give_to(options)
         session = _open_session(prepared, options, memory.device)
-        return OnnxContext(session, prepared, memory, shared=weights is None, weights=weights)
+        return OnnxContext(session, prepared, memory, inputs, shared=weights is None, weights=weights)
 
     def dup(self, source: Context, memory: Memory) -> OnnxContext:
         """Return a further session that maps the weights which source maps."""
         assert isinstance(source, OnnxContext)
         if not source.shared:
             raise NotSupported("onnx_source_not_prepared")
-        return self.load(source.model, source.model, memory)
+        return self.load(source.model, source.model, memory, source.inputs)
 
-    def share_weights(self, model: str, source: Context, memory: Memory) -> OnnxContext:
+    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> OnnxContext:
         """Return a session of the prepared model, which maps the weights that source maps."""
         assert isinstance(source, OnnxContext)
         if not (source.shared and same_weights(model, source.model)):
             raise NotSupported("onnx_weights_differ")
-        return self.load(model, model, memory)
+        return self.load(model, model, memory, inputs)
 
     def shared_context(self, source: Context, memory: Memory) -> OnnxContext:
         """Return a handle on the same session: run() may be called from several threads."""
         assert isinstance(source, OnnxContext)
-        return OnnxContext(source.session, source.model, memory, source.shared)
+        return OnnxContext(source.session, source.model, memory, source.inputs, source.shared)
 
     def _options_of(self, memory: Memory) -> Any:
         """Return the options of a session; where internal memory is shared, with the arena of the process."""

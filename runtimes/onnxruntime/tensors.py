@@ -2,37 +2,61 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 from abc import ABC, abstractmethod
-from typing import Any, Dict, Iterable, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 import numpy as np
 import onnxruntime as ort
 
-from messages import Message
-from runtimes.arrays import as_buffer, image_in, noise
-from runtimes.base import Allocation, Copies, ImageInput, Memory, NotSupported
+from runtimes.arrays import as_buffer, filled, image_in, numpy_type
+from runtimes.base import (
+    BFLOAT16,
+    TEXT,
+    Allocation,
+    Copies,
+    DeclaredTensor,
+    ImageInput,
+    Input,
+    Inputs,
+    Memory,
+    NotSupported,
+)
 
-__all__ = ["Tensors", "open_tensors"]
+__all__ = ["Tensors", "declared", "is_fed", "open_tensors"]
 
-_DTYPES: Dict[str, Any] = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(double)": np.float64,
-    "tensor(uint8)": np.uint8,
-    "tensor(int8)": np.int8,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-    "tensor(bool)": np.bool_,
-}
+#: ONNX Runtime's names of types that numpy calls otherwise, or has not; the others are numpy's.
+_TYPES = {"float": "float32", "double": "float64", "string": TEXT}
+#: An optional tensor is fed like any other.
+_TENSOR = re.compile(r"(?:optional\()?tensor\((float|double|string|bfloat16|float16|bool|u?int(?:8|16|32|64))\)+")
+#: TensorProto.BFLOAT16 (onnx.proto).
+_ONNX_BFLOAT16 = 16
+
+
+def declared(tensor: Any) -> DeclaredTensor:
+    """Return an input or output of a session (onnxruntime.NodeArg) as the model declares it."""
+    matched = _TENSOR.fullmatch(tensor.type)
+    kind = _TYPES.get(matched[1], matched[1]) if matched else tensor.type
+    sizes = [size if isinstance(size, int) else size or "" for size in tensor.shape or ()]
+    return DeclaredTensor(tensor.name, kind, tuple(sizes))
 
 
 class Tensors(ABC):
     """The inputs and outputs of one context."""
 
-    def __init__(self, session: Any, model: str) -> None:
+    def __init__(self, session: Any, inputs: Inputs) -> None:
         self.session = session
-        self._inputs = {tensor.name: _like(tensor, Message("input"), model) for tensor in session.get_inputs()}
-        #: Of the last run, as arrays.
+        #: The application's arrays.
+        self._inputs: Dict[str, Any] = {}
+        #: The same as a session takes them.
+        self._fed: Dict[str, Any] = {}
+        for tensor in map(declared, session.get_inputs()):
+            array = self._inputs[tensor.name] = filled(
+                inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
+            )
+            self._fed[tensor.name] = _bfloat16_value(array) if tensor.type == BFLOAT16 else array
+        #: Of the last run.
         self._outputs: List[Any] = []
 
     @abstractmethod
@@ -59,13 +83,19 @@ class Tensors(ABC):
 class Fed(Tensors):
     """run(): takes arrays and returns arrays, which ONNX Runtime allocates."""
 
-    def __init__(self, session: Any, model: str, device: bool) -> None:
-        super().__init__(session, model)
+    def __init__(self, session: Any, inputs: Inputs, device: bool) -> None:
+        super().__init__(session, inputs)
         self._device = device
+        #: run() returns no output that numpy has no type for.
+        self._has_bfloat16 = BFLOAT16 in [declared(tensor).type for tensor in session.get_outputs()]
 
     def run(self) -> None:
         """Run."""
-        self._outputs = self.session.run(None, self._inputs)
+        if not self._has_bfloat16:
+            self._outputs = self.session.run(None, self._fed)
+            return
+        values = {name: _as_value(value) for name, value in self._fed.items()}
+        self._outputs = [_array_of(value) for value in self.session.run_with_ort_values(None, values)]
 
     def copies(self) -> Copies:
         """Return the outputs where they are arrays of their own; on the host run() reads contiguous inputs in place."""
@@ -74,32 +104,50 @@ class Fed(Tensors):
 
 
 class Bound(Tensors):
-    """I/O binding: the session reads and writes the application's arrays where they are."""
+    """I/O binding: the session reads and writes the application's arrays where they are.
 
-    def __init__(self, session: Any, model: str, zero_copy: Sequence[str]) -> None:
-        super().__init__(session, model)
+    The array of an output whose size the file leaves free is made after the first run, which shows the size.
+    """
+
+    def __init__(self, session: Any, inputs: Inputs, zero_copy: Sequence[str]) -> None:
+        super().__init__(session, inputs)
+        self._tensors = [declared(tensor) for tensor in (*session.get_inputs(), *session.get_outputs())]
+        for tensor in self._tensors:
+            if tensor.type == TEXT or not is_fed(tensor):
+                raise NotSupported("onnx_not_bindable", tensor=tensor.name, type=tensor.type)
         self._binding = session.io_binding()
         self._input_stays, self._output_stays = "input" in zero_copy, "output" in zero_copy
+        self._returned = self._tensors[len(self._inputs) :]
         if self._input_stays:
-            for name, array in self._inputs.items():
-                self._binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-        if self._output_stays:
-            for tensor in session.get_outputs():
-                array = _like(tensor, Message("output"), model)
-                self._binding.bind_output(tensor.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-                self._outputs.append(array)
+            for tensor, array in zip(self._tensors, self._inputs.values()):
+                address = array.ctypes.data
+                self._binding.bind_input(tensor.name, "cpu", 0, _element(tensor), array.shape, address)
+        if self._output_stays and not any(_has_free_size(tensor) for tensor in self._returned):
+            self._keep_outputs([np.empty(tensor.shape, numpy_type(tensor.type)) for tensor in self._returned])
 
     def run(self) -> None:
         """Run; what the application does not keep is bound anew, as run() would."""
+        is_kept = self._output_stays and bool(self._outputs)
         if not self._input_stays:
-            for name, array in self._inputs.items():
-                self._binding.bind_cpu_input(name, array)
-        if not self._output_stays:
-            for tensor in self.session.get_outputs():
+            for name, value in self._fed.items():
+                bind = (
+                    self._binding.bind_cpu_input if isinstance(value, np.ndarray) else self._binding.bind_ortvalue_input
+                )
+                bind(name, value)
+        if not is_kept:
+            for tensor in self._returned:
                 self._binding.bind_output(tensor.name, "cpu")
         self.session.run_with_iobinding(self._binding)
-        if not self._output_stays:
-            self._outputs = [value.numpy() for value in self._binding.get_outputs()]
+        if not is_kept:
+            self._outputs = [_array_of(value) for value in self._binding.get_outputs()]
+        if self._output_stays and not is_kept:
+            self._keep_outputs([array.copy() for array in self._outputs])
+
+    def _keep_outputs(self, arrays: List[Any]) -> None:
+        """Have further runs write the outputs into these arrays."""
+        self._outputs = arrays
+        for tensor, array in zip(self._returned, arrays):
+            self._binding.bind_output(tensor.name, "cpu", 0, _element(tensor), array.shape, array.ctypes.data)
 
     def copies(self) -> Copies:
         """Return the outputs that came as arrays of their own; inputs are read in place, bound once or anew."""
@@ -118,8 +166,8 @@ class Bound(Tensors):
 class OnDevice(Tensors):
     """I/O binding to the device: the input was sent once, the output is fetched by views() alone."""
 
-    def __init__(self, session: Any, model: str, device: str) -> None:
-        super().__init__(session, model)
+    def __init__(self, session: Any, inputs: Inputs, device: str) -> None:
+        super().__init__(session, inputs)
         self._binding = session.io_binding()
         #: Held for as long as the binding names them.
         self._sent = []
@@ -147,33 +195,47 @@ class OnDevice(Tensors):
         return Copies(0, 0)
 
 
-def open_tensors(session: Any, model: str, memory: Memory) -> Tensors:
-    """Return what moves the tensors of a session of the model as in `memory`; raise NotSupported where it cannot."""
+def open_tensors(session: Any, memory: Memory, inputs: Inputs) -> Tensors:
+    """Return what moves the tensors of a session as in `memory`; raise NotSupported where it cannot."""
     if memory.device_io:
         if memory.device is None:
             raise NotSupported("onnx_cpu_device_io")
-        return OnDevice(session, model, memory.device)
+        return OnDevice(session, inputs, memory.device)
     if memory.zero_copy:
-        return Bound(session, model, memory.zero_copy)
-    return Fed(session, model, device=memory.device is not None)
+        return Bound(session, inputs, memory.zero_copy)
+    return Fed(session, inputs, device=memory.device is not None)
 
 
-def _like(tensor: Any, role: Message, model: str) -> Any:
-    """Return the noise pattern as an array of a tensor's shape and type; outputs are overwritten."""
-    dtype = _DTYPES.get(tensor.type)
-    if dtype is None:
-        valid = ", ".join(_DTYPES)
-        raise NotSupported(
-            "onnx_tensor_type", role=role, tensor=tensor.name, model=model, type=tensor.type, valid=valid
-        )
-    # A free batch size is 1; a free size elsewhere is the user's to fix.
-    shape = [1 if position == 0 and not isinstance(size, int) else size for position, size in enumerate(tensor.shape)]
-    free = [str(size) for size in shape if not isinstance(size, int)]
-    if free:
-        raise NotSupported("onnx_free_sizes", role=role, tensor=tensor.name, model=model, sizes=", ".join(free))
-    return noise(shape, dtype)
+def is_fed(tensor: DeclaredTensor) -> bool:
+    """Whether there are arrays for it: it is a tensor, and of a type that numpy has, or of bfloat16 or text."""
+    return "(" not in tensor.type
 
 
-def _own_bytes(arrays: Iterable[Any]) -> int:
+def _has_free_size(tensor: DeclaredTensor) -> bool:
+    return any(isinstance(size, str) for size in tensor.dimensions)
+
+
+def _element(tensor: DeclaredTensor) -> Any:
+    return _ONNX_BFLOAT16 if tensor.type == BFLOAT16 else numpy_type(tensor.type)
+
+
+def _bfloat16_value(array: Any) -> Any:
+    """Return a tensor of bfloat16 over the array, which has its bits."""
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _ONNX_BFLOAT16)
+
+
+def _as_value(fed: Any) -> Any:
+    return fed if isinstance(fed, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(fed)
+
+
+def _array_of(value: Any) -> Any:
+    """Return a tensor as an array; of bfloat16 a copy of its bits."""
+    if value.data_type() != "tensor(bfloat16)":
+        return value.numpy()
+    address, size = value.data_ptr(), value.tensor_size_in_bytes()
+    return np.frombuffer(ctypes.string_at(address, size), np.uint16).reshape(value.shape())
+
+
+def _own_bytes(arrays: Sequence[Any]) -> int:
     """Return the bytes of those arrays that own their memory: what they hold was copied."""
-    return sum(array.nbytes for array in arrays if array.flags.owndata)
+    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray) and array.flags.owndata)

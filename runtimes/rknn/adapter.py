@@ -7,12 +7,32 @@ import os
 from functools import partial
 from typing import Dict, List, Optional, Sequence
 
-from runtimes.base import AdapterError, Allocation, Context, Copies, ImageInput, Memory, NotSupported, Runtime
+from runtimes.base import (
+    NO_INPUTS,
+    AdapterError,
+    Allocation,
+    Context,
+    Copies,
+    ImageInput,
+    Inputs,
+    Interface,
+    Memory,
+    NotSupported,
+    Runtime,
+)
 from runtimes.rknn.abi import FLAG_INTERNAL_ALLOC_OUTSIDE, FLAG_MEM_ALLOC_OUTSIDE, FLAG_SHARE_WEIGHT_MEM
 from runtimes.rknn.binding import Binding
 from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
 from runtimes.rknn.memory import Piece, allocate
-from runtimes.rknn.tensors import BoundInputs, BoundOutputs, CopiedInputs, CopiedOutputs, Inputs, Tensors
+from runtimes.rknn.tensors import (
+    BoundInputs,
+    BoundOutputs,
+    CopiedInputs,
+    CopiedOutputs,
+    InputTensors,
+    Tensors,
+    interface_of,
+)
 
 __all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
 
@@ -30,13 +50,14 @@ class RknnRuntimeContext(Context):
     when all contexts are made; and the library itself makes its own no sooner.
     """
 
-    def __init__(self, binding: Binding, handle: int, memory: Memory, mini: bool) -> None:
+    def __init__(self, binding: Binding, handle: int, memory: Memory, inputs: Inputs, mini: bool) -> None:
         self.binding = binding
         self.handle = handle
+        self.inputs = inputs
         self._memory, self._mini = memory, mini
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
-        self._input: Optional[Inputs] = None
+        self._input: Optional[InputTensors] = None
         self._output: Optional[Tensors] = None
 
     def add_piece(self, piece: Piece, kind: Optional[str] = None) -> None:
@@ -54,7 +75,7 @@ class RknnRuntimeContext(Context):
         self.binding.run(self.handle)
         self._output.move()
 
-    def _open_inputs(self) -> Inputs:
+    def _open_inputs(self) -> InputTensors:
         copied, count = "input" not in self._memory.zero_copy, self.binding.numbers(self.handle).n_input
         if copied and not self._mini:
             return CopiedInputs(self.binding, self.handle, count)
@@ -121,13 +142,23 @@ class Rknn(Runtime):
         except OSError as error:
             raise AdapterError("rknn_library_not_loaded", path=path, error=str(error)) from None
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory) -> RknnRuntimeContext:
+    def interface(self, model: str) -> Interface:
+        """Return what the library says of the model, for which it makes a context."""
+        handle = self._binding.init(_read(model), 0, master=None)
+        try:
+            return interface_of(self._binding, handle)
+        finally:
+            self._binding.destroy(handle)
+
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RknnRuntimeContext:
         """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
         _check_memory(memory)
         content = _read(model)
         handle = self._binding.init(content, self._flags(memory), master=None)
         # With weights outside the library reads them from the content only in rknn_set_weight_mem.
-        return self._furnish(handle, memory, loaded=True)
+        return self._furnish(handle, memory, inputs, loaded=True)
 
     def dup(self, source: Context, memory: Memory) -> RknnRuntimeContext:
         """Return rknn_dup_context's: it shares the weights, and nothing else."""
@@ -138,14 +169,16 @@ class Rknn(Runtime):
             if self._mini:
                 raise NotSupported(error.message.code, **error.message.values) from None
             raise
-        return self._furnish(handle, memory, loaded=False)
+        return self._furnish(handle, memory, source.inputs, loaded=False)
 
-    def share_weights(self, model: str, source: Context, memory: Memory) -> RknnRuntimeContext:
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RknnRuntimeContext:
         """Return a context of the model over the weights of source, which must outlive it."""
         assert isinstance(source, RknnRuntimeContext)
         content = _read(model)
         handle = self._binding.init(content, self._flags(memory) | FLAG_SHARE_WEIGHT_MEM, master=source.handle)
-        return self._furnish(handle, memory, loaded=False)
+        return self._furnish(handle, memory, inputs, loaded=False)
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Refuse: rknn_run of one context from two threads is not in Rockchip's API."""
@@ -169,9 +202,9 @@ class Rknn(Runtime):
             return FLAG_MEM_ALLOC_OUTSIDE
         return FLAG_INTERNAL_ALLOC_OUTSIDE if internal_outside else 0
 
-    def _furnish(self, handle: int, memory: Memory, *, loaded: bool) -> RknnRuntimeContext:
+    def _furnish(self, handle: int, memory: Memory, inputs: Inputs, *, loaded: bool) -> RknnRuntimeContext:
         """Return the new context with its core and with the memory that the application gives it."""
-        context = RknnRuntimeContext(self._binding, handle, memory, self._mini)
+        context = RknnRuntimeContext(self._binding, handle, memory, inputs, self._mini)
         try:
             if self.driver_version is None:
                 self.driver_version = self._binding.sdk_version(handle).drv_version.decode(errors="replace")

@@ -6,7 +6,7 @@ import ctypes
 from abc import ABC, abstractmethod
 from typing import List, NamedTuple, Optional, Sequence
 
-from runtimes.base import Allocation, ImageInput, NotSupported, input_pattern
+from runtimes.base import Allocation, DeclaredTensor, ImageInput, Interface, NotSupported, input_pattern
 from runtimes.rknn.abi import (
     FORMAT_NHWC,
     QUERY_INPUT_ATTR,
@@ -23,10 +23,20 @@ from runtimes.rknn.abi import (
 from runtimes.rknn.binding import Binding
 from runtimes.rknn.memory import Piece, allocate
 
-__all__ = ["BoundInputs", "BoundOutputs", "CopiedInputs", "CopiedOutputs", "Inputs", "Tensors"]
+__all__ = ["BoundInputs", "BoundOutputs", "CopiedInputs", "CopiedOutputs", "InputTensors", "Tensors", "interface_of"]
 
 _IMAGE_DIMENSIONS = 4
+#: rknn_tensor_type, in its order.
+_TYPES = ("float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")
 _CHANNELS = (1, 3)
+
+
+def interface_of(binding: Binding, context: int) -> Interface:
+    """Return the inputs as the application feeds them, pictures as 8-bit pixels, and the outputs."""
+    numbers = binding.numbers(context)
+    inputs = [_as_image(binding.attribute(context, QUERY_INPUT_ATTR, index)) for index in range(numbers.n_input)]
+    outputs = [binding.attribute(context, QUERY_OUTPUT_ATTR, index) for index in range(numbers.n_output)]
+    return Interface(tuple(map(_declared, inputs)), tuple(map(_declared, outputs)), {})
 
 
 class Tensors(ABC):
@@ -56,7 +66,7 @@ class Tensors(ABC):
         return
 
 
-class Inputs(Tensors):
+class InputTensors(Tensors):
     """All inputs of one context."""
 
     @abstractmethod
@@ -64,7 +74,7 @@ class Inputs(Tensors):
         """Return the application's memory of the first input that is a picture."""
 
 
-class CopiedInputs(Inputs):
+class CopiedInputs(InputTensors):
     """The library copies from the application's buffers (rknn_inputs_set)."""
 
     def __init__(self, binding: Binding, context: int, count: int) -> None:
@@ -162,7 +172,7 @@ class _Bound(Tensors):
             self._slots.pop().piece.release()
 
 
-class BoundInputs(_Bound, Inputs):
+class BoundInputs(_Bound, InputTensors):
     """Input that the NPU reads where it is."""
 
     kind = "input"
@@ -225,6 +235,11 @@ class BoundOutputs(_Bound):
             self._binding.mem_sync(self._context, slot.piece.memory, SYNC_FROM_DEVICE)
         for buffer, slot in zip(self._buffers, self._slots):
             ctypes.memmove(buffer, slot.piece.address, slot.size)
+
+
+def _declared(attribute: TensorAttr) -> DeclaredTensor:
+    name = attribute.name.decode(errors="replace")
+    return DeclaredTensor(name, _TYPES[attribute.type], tuple(attribute.dims[: attribute.n_dims]))
 
 
 def _slot(piece: Piece, attribute: TensorAttr) -> _Slot:

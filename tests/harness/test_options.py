@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +12,14 @@ from typing import Any
 import pytest
 
 from harness.errors import UserError
-from harness.measuring.model_sets import Resolution
+from harness.measuring.user_models import ModelFile
 from harness.options import add_options, resolve_model_sets, resolve_settings
 from harness.session import choose_board_storage
 from harness.settings import Settings, check_kernel
 from samplers import process as process_module
 from storage.board import board_storage
 from storage.run_file import python_folder
+from targets.base import THIS_INTERPRETER
 
 
 def _option(*arguments: object) -> argparse.Namespace:
@@ -27,6 +29,9 @@ def _option(*arguments: object) -> argparse.Namespace:
     pytest_parser: Any = SimpleNamespace(getgroup=lambda *_: group)
     add_options(pytest_parser)
     return parser.parse_args([str(argument) for argument in arguments])
+
+
+_BOARD = {"rknn": replace(THIS_INTERPRETER, chip="rk3588")}
 
 
 def _settings(*arguments: object, chip: str | None = None) -> Settings:
@@ -114,13 +119,13 @@ def test_a_kernel_without_pss(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_models_of_the_options(tmp_path: Path) -> None:
     """--model and --resolution arrive with the target's chip; --quick takes other built-in networks."""
     resolutions = ("--resolution", "a.rknn", "--resolution", f"{tmp_path}/b.rknn,{tmp_path}/b-weightless.rknn")
-    models = resolve_model_sets(_option("--model", "m.rknn", *resolutions, "--streams", 2), "rk3588")
-    assert (models.streams, models.chip, list(models.files)) == (2, "rk3588", [Path("m.rknn")])
+    models = resolve_model_sets(_option("--model", "m.rknn", *resolutions, "--streams", 2), _BOARD)
+    assert (models.streams, models.chip, list(models.files)) == (2, "rk3588", [ModelFile(Path("m.rknn"))])
     assert list(models.resolutions) == [
-        Resolution(Path("a.rknn"), None),
-        Resolution(tmp_path / "b.rknn", tmp_path / "b-weightless.rknn"),
+        ModelFile(Path("a.rknn"), "--resolution"),
+        ModelFile(tmp_path / "b.rknn", "--resolution", tmp_path / "b-weightless.rknn"),
     ]
-    default, quick = (resolve_model_sets(_option(*options), chip=None).built_in for options in ((), ("--quick",)))
+    default, quick = (resolve_model_sets(_option(*options), {}).built_in for options in ((), ("--quick",)))
     assert default != quick
     for built_in, count in ((default, 5), (quick, 3)):
         assert len(built_in.in_turn) > 1

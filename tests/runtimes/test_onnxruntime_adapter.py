@@ -17,7 +17,19 @@ import onnxruntime as ort
 import pytest
 
 from runtimes import open_runtime
-from runtimes.base import Allocation, Context, Copies, Memory, NotSupported, Runtime, input_pattern
+from runtimes.arrays import as_buffer, filled
+from runtimes.base import (
+    AdapterError,
+    Allocation,
+    Context,
+    Copies,
+    DeclaredTensor,
+    Input,
+    Memory,
+    NotSupported,
+    Runtime,
+    input_pattern,
+)
 from targets.base import THIS_INTERPRETER
 from targets.measured_process import prepare_models
 from targets.outcome import Failure
@@ -237,27 +249,94 @@ def test_the_input_pattern_never_changes() -> None:
     assert np.bincount(np.frombuffer(pattern, np.uint8), minlength=256).min() > 0
 
 
-def test_a_free_batch_size_is_one(runtime: Runtime, tmp_path: Path) -> None:
-    """A model exported with a free batch size is measured with one frame at a time."""
-    context = runtime.load(_identity(tmp_path, _FLOAT, ["batch", 3, 5]), None, Memory())
-    assert len(_outputs(context)[0]) == 1 * 3 * 5 * 4
+_TYPES = {
+    "float32": onnx.TensorProto.FLOAT,
+    "float64": onnx.TensorProto.DOUBLE,
+    "float16": onnx.TensorProto.FLOAT16,
+    "bfloat16": onnx.TensorProto.BFLOAT16,
+    "uint8": onnx.TensorProto.UINT8,
+    "int8": onnx.TensorProto.INT8,
+    "uint16": onnx.TensorProto.UINT16,
+    "int32": onnx.TensorProto.INT32,
+    "int64": onnx.TensorProto.INT64,
+    "uint64": onnx.TensorProto.UINT64,
+    "bool": onnx.TensorProto.BOOL,
+    "str": onnx.TensorProto.STRING,
+}
 
 
-@pytest.mark.parametrize(
-    ("element", "shape", "words"),
-    [
-        (_FLOAT, [1, 3, "height", None], ["'input0'", "height", "make_dynamic_shape_fixed"]),
-        (onnx.TensorProto.STRING, [1], ["'input0'", "tensor(string)", "valid: tensor(float), "]),
-    ],
-)
-def test_what_the_adapter_cannot_feed(
-    runtime: Runtime, tmp_path: Path, element: int, shape: list[Any], words: list[str]
+@pytest.mark.parametrize("kind", _TYPES)
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 5)])
+@pytest.mark.parametrize("value", [None, 1])
+def test_inputs_of_every_type(
+    runtime: Runtime, tmp_path: Path, kind: str, shape: tuple[int, ...], value: int | None
 ) -> None:
-    """The message names the input and what to do, or what is valid."""
-    model = _identity(tmp_path, element, shape)
-    with pytest.raises(NotSupported) as refusal:
-        runtime.load(model, None, Memory())
-    assert [word for word in [*words, model] if word not in str(refusal.value)] == []
+    """Scalars, empty tensors and others of every type are declared, fed and come out as they went in."""
+    model = _identity(tmp_path, _TYPES[kind], ["n" for _ in shape])
+    assert runtime.interface(model).inputs == (DeclaredTensor("input0", kind, tuple("n" for _ in shape)),)
+    tensor = Input("input0", kind, shape, value)
+    fed = filled(tensor)
+    context = runtime.load(model, None, Memory(), {"input0": tensor})
+    assert _outputs(context) == [bytes(as_buffer(fed))]
+    values = set(map(str, fed.reshape(-1).tolist()))
+    assert (len(values) > 1) == (value is None and fed.size > 1)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in _TYPES if kind != "str"])
+def test_outputs_of_free_sizes_are_kept_from_the_first_run_on(runtime: Runtime, tmp_path: Path, kind: str) -> None:
+    """With zero copy an output whose size only a run shows has the application's memory from then on, whatever type."""
+    model = _identity(tmp_path, _TYPES[kind], ["n", 3])
+    context = runtime.load(
+        model, None, Memory(zero_copy=("input", "output")), {"input0": Input("input0", kind, (4, 3))}
+    )
+    expected = [bytes(as_buffer(filled(Input("input0", kind, (4, 3)))))]
+    assert [_outputs(context) for _ in range(3)] == [expected] * 3
+    size = len(expected[0])
+    assert context.allocations() == [Allocation("input", size, 0), Allocation("output", size, 0)]
+    assert context.copies() == Copies(0, 0)
+
+
+def test_bfloat16_is_the_upper_half_of_float32(runtime: Runtime, tmp_path: Path) -> None:
+    """A value of an input of bfloat16 is the number, not its bits."""
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Cast", ["x"], ["y"], to=_FLOAT)],
+        "cast",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.BFLOAT16, [2])],
+        [onnx.helper.make_tensor_value_info("y", _FLOAT, [2])],
+    )
+    path = tmp_path / "cast.onnx"
+    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(path))
+    context = runtime.load(str(path), None, Memory(), {"x": Input("x", "bfloat16", (2,), value=3)})
+    (output,) = _outputs(context)
+    assert np.frombuffer(output, np.float32).tolist() == [3.0, 3.0]
+
+
+def test_an_input_from_a_file(runtime: Runtime, tmp_path: Path) -> None:
+    """Real data are read from their file; text of fixed width there becomes text of any length."""
+    numbers, words = np.arange(6, dtype=np.int64).reshape(2, 3), np.array([["a", "bcd"]])
+    for kind, values in (("int64", numbers), ("str", words)):
+        np.save(tmp_path / "values.npy", values)
+        model = _identity(tmp_path, _TYPES[kind], [None, None])
+        tensor = Input("input0", kind, values.shape, file=str(tmp_path / "values.npy"))
+        context = runtime.load(model, None, Memory(), {"input0": tensor})
+        assert _outputs(context) == [bytes(as_buffer(values if kind == "int64" else values.astype(object)))]
+
+
+def test_what_the_adapter_cannot_feed(runtime: Runtime, tmp_path: Path) -> None:
+    """A sequence is refused with the input's name; so are free sizes without a shape, and text that is to be bound."""
+    sequence = onnx.helper.make_tensor_sequence_value_info("words", _FLOAT, None)
+    length = onnx.helper.make_tensor_value_info("length", onnx.TensorProto.INT64, [])
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("SequenceLength", ["words"], ["length"])], "length", [sequence], [length]
+    )
+    path = tmp_path / "sequence.onnx"
+    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(path))
+    with pytest.raises(AdapterError, match=r"'words' is seq\(tensor\(float\)\)"):
+        runtime.interface(str(path))
+    with pytest.raises(NotSupported, match=r"'input0' has free sizes \(1xheightx\?\)"):
+        runtime.load(_identity(tmp_path, _FLOAT, [1, "height", None]), None, Memory())
+    with pytest.raises(NotSupported, match="'input0' is str"):
+        runtime.load(_identity(tmp_path, _TYPES["str"], [1]), None, Memory(zero_copy=("input",)))
 
 
 @pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda _: b"GIF89a and so on" * 100])

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 import runtimes
-from runtimes.base import Context, Copies, ImageInput, Memory, Runtime
+from runtimes.base import NO_INPUTS, Context, Copies, ImageInput, Inputs, Interface, Memory, Runtime
 from scenarios import driver
 
 #: Of the picture that frames are scaled to, as YOLOv5s takes it by default here.
@@ -43,7 +43,11 @@ class IdleRuntime(Runtime):
 
     version = "0"
 
-    def load(self, model: str, prepared: str | None, memory: Memory) -> IdleContext:  # noqa: ARG002
+    def interface(self, model: str) -> Interface:  # noqa: ARG002
+        """Return no tensors."""
+        return Interface((), (), {})
+
+    def load(self, model: str, prepared: str | None, memory: Memory, inputs: Inputs = NO_INPUTS) -> IdleContext:  # noqa: ARG002
         """Return a context; the model is not read."""
         return IdleContext()
 

@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 
 from harness.errors import NoModels, UserError
-from harness.measuring import model_sets
-from harness.measuring.model_sets import BuiltIn, ModelSets, Resolution
+from harness.measuring import model_sets, user_models
+from harness.measuring.model_sets import BuiltIn, ModelSets
+from harness.measuring.user_models import ModelFile, UserModels
 from models import ModelError, Recipe
+from runtimes.base import DeclaredTensor, Interface
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
+from targets.base import THIS_INTERPRETER
+from tests.support import TIME_LIMIT_S
 
 _BUILT_IN = BuiltIn(
     stream=("yolov5s", 320),
@@ -23,8 +27,22 @@ _BUILT_IN = BuiltIn(
 )
 
 
+_PICTURE = Interface((DeclaredTensor("picture", "float32", (1, 3, 8, 8)),), (), {})
+
+
+@pytest.fixture(autouse=True)
+def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every file be a model that takes a picture: what a runtime reads in one is tested in test_user_models.py."""
+    monkeypatch.setattr(user_models, "interface_of", lambda *_: _PICTURE)
+
+
 def _sets(**changes: Any) -> ModelSets:
-    return ModelSets(**{"built_in": _BUILT_IN, "streams": 3, **changes})
+    targets = dict.fromkeys(("onnxruntime", "megengine_lite", "rknn"), THIS_INTERPRETER)
+    return ModelSets(**{"built_in": _BUILT_IN, "streams": 3, "user": UserModels(targets, TIME_LIMIT_S), **changes})
+
+
+def _resolution(file: Path, weightless: Path | None = None) -> ModelFile:
+    return ModelFile(file, "--resolution", weightless)
 
 
 @pytest.fixture
@@ -64,7 +82,7 @@ def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     names = [f"b{suffix}", f"a{suffix}"]
     list(_write(tmp_path, *names))
     monkeypatch.chdir(tmp_path)
-    models = _sets(files=(Path(names[0]), tmp_path / names[1])).of("onnxruntime", model_set)
+    models = _sets(files=(ModelFile(Path(names[0])), ModelFile(tmp_path / names[1]))).of("onnxruntime", model_set)
     assert [(model.name, model.path) for model in models] == [
         ("b", str(tmp_path / names[0])),
         ("a", str(tmp_path / names[1])),
@@ -79,7 +97,7 @@ def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
     model.write_bytes(b"... location weights.bin ...")
 
     def digest() -> str:
-        return _sets(files=(model,)).of("onnxruntime", STREAMS)[0].digest
+        return _sets(files=(ModelFile(model),)).of("onnxruntime", STREAMS)[0].digest
 
     digests = [digest()]
     for name, content in (("weights.bin", b"1"), ("weights.bin", b"2"), ("other.bin", b"3")):
@@ -92,7 +110,7 @@ def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
 def test_resolutions_that_are_given(tmp_path: Path) -> None:
     """Each may have a file without its weights, which is part of the model and not of its digest."""
     small, large, weightless = _write(tmp_path, "small.rknn", "large.rknn", "weightless.rknn")
-    models = _sets(resolutions=(Resolution(small, None), Resolution(large, weightless))).of("rknn", RESOLUTIONS)
+    models = _sets(resolutions=(_resolution(small), _resolution(large, weightless))).of("rknn", RESOLUTIONS)
     assert [(model.name, model.weightless) for model in models] == [("small", None), ("large", str(weightless))]
     assert models[1].digest == hashlib.sha256(b"large.rknn").hexdigest()
 
@@ -101,7 +119,7 @@ def test_models_without_resolutions(tmp_path: Path) -> None:
     """The user's models are no resolutions of one network; the message names the option and the way without."""
     (model,) = _write(tmp_path, "a.rknn")
     with pytest.raises(NoModels) as refusal:
-        _sets(files=(model,)).of("rknn", RESOLUTIONS)
+        _sets(files=(ModelFile(model),)).of("rknn", RESOLUTIONS)
     words = ("--resolution FILE[,WEIGHTLESS]", "the one with the weights first")
     assert [word for word in words if word not in str(refusal.value)] == []
 
@@ -109,7 +127,7 @@ def test_models_without_resolutions(tmp_path: Path) -> None:
 def test_models_of_another_runtime(tmp_path: Path) -> None:
     """A file of a kind that only another runtime reads is none of this one's models."""
     onnx, mge = _write(tmp_path, "a.onnx", "a.mge")
-    sets = _sets(files=(onnx,), resolutions=(Resolution(mge, None),))
+    sets = _sets(files=(ModelFile(onnx),), resolutions=(_resolution(mge),))
     assert sets.of("onnxruntime", STREAMS)
     assert sets.of("megengine_lite", RESOLUTIONS)
     for runtime, model_set, words in (
@@ -126,9 +144,9 @@ def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model
     """Frames are not measured with the user's models; --resolution leaves frames and streams to built-in networks."""
     (model,) = _write(tmp_path, "a.onnx")
     with pytest.raises(NoModels, match="Leave --model out"):
-        _sets(files=(model,)).of("onnxruntime", model_set)
+        _sets(files=(ModelFile(model),)).of("onnxruntime", model_set)
     assert built == []
-    sets = _sets(resolutions=(Resolution(model, None),), streams=1)
+    sets = _sets(resolutions=(_resolution(model),), streams=1)
     assert sets.of("onnxruntime", model_set)
     assert sets.of("onnxruntime", STREAMS)
     size = {FRAMES_1080P: 1080, FRAMES_4K: 2160}[model_set]
@@ -147,9 +165,9 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     ]
     for path, words in cases:
         with pytest.raises(UserError, match=words) as refusal:
-            _sets(files=(good, path)).of("rknn", STREAMS)
+            _sets(files=(ModelFile(good), ModelFile(path))).of("rknn", STREAMS)
         assert str(refusal.value).startswith(f"--model {path}: {words}")
-        for resolution in (Resolution(path, None), Resolution(good, path)):
+        for resolution in (_resolution(path), _resolution(good, path)):
             with pytest.raises(UserError, match=words) as refusal:
                 _sets(resolutions=(resolution,)).of("rknn", RESOLUTIONS)
             assert str(refusal.value).startswith(f"--resolution {path}: {words}")

@@ -1,0 +1,47 @@
+"""Real data for the inputs of models: a file of arrays (.npz), unpacked in the cache by its digest.
+
+Standard library only: the harness imports it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+from cache import CacheError, cache_root, locked, run_in_another_process
+from models.errors import ModelError
+from models.inputs.assumed import Given
+
+__all__ = ["given_arrays"]
+
+_INDEX = "index.json"
+
+
+def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
+    """Return the file's arrays by name, and its SHA-256; raise ModelError where it has none, or cannot be read."""
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ModelError(f"{path}: it cannot be read ({error.strerror}); give a file that numpy.savez wrote") from None
+    folder = cache_root() / "inputs" / digest
+    with locked(folder):
+        if not (folder / _INDEX).exists():
+            _unpack(path.absolute(), folder)
+    arrays = {}
+    for name, entry in json.loads((folder / _INDEX).read_text(encoding="utf-8")).items():
+        arrays[name] = Given(tuple(entry["shape"]), str(folder / entry["file"]), entry["type"])
+    if not arrays:
+        raise ModelError(f"{path}: it has no array; name each by its input: numpy.savez(FILE, **{{'images': array}})")
+    return arrays, digest
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        run_in_another_process("models.inputs.arrays", str(path), str(folder))
+    except CacheError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise ModelError(f"{path}: it is no file of arrays as numpy.savez writes them ({error})") from None
