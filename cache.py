@@ -19,6 +19,7 @@ from pathlib import Path
 __all__ = [
     "UNFINISHED",
     "CacheError",
+    "ProcessError",
     "cache_root",
     "cannot_write",
     "end_of",
@@ -44,6 +45,14 @@ def cache_root() -> Path:
     """
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (folder if folder.is_absolute() else Path.home() / ".cache") / "reusebench"
+
+
+class ProcessError(CacheError):
+    """A process of the project failed; `words` is the last line of its errors."""
+
+    def __init__(self, command: str, end: str, words: str) -> None:
+        super().__init__(f"`{command}` failed ({end}): {words}")
+        self.words = words
 
 
 @contextmanager
@@ -87,12 +96,12 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def run_in_another_process(module: str, *arguments: str) -> None:
-    """Run a module of the project with this Python; raise CacheError with the last line of its errors if it fails."""
+    """Run a module of the project with this Python; raise ProcessError if it fails."""
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     if done.returncode:
         last_line = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
-        raise CacheError(f"`{' '.join(command)}` failed ({end_of(done.returncode)}): {last_line}")
+        raise ProcessError(" ".join(command), end_of(done.returncode), last_line)
 
 
 def end_of(return_code: int) -> str:

@@ -42,8 +42,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("runtime", names or [pytest.param(None, id="none")])
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Begin a measuring session where a test measures."""
+    """Begin a measuring session where a test measures; before the terminal shows what was assumed."""
     measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
     if measuring and not session.config.option.collectonly:
         parameters = [item.callspec.params for item in measuring]  # type: ignore[attr-defined]
@@ -52,6 +53,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             session.config.stash[_SESSION] = Session(session.config, configurations)
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Show what was assumed of the user's models before they are measured."""
+    return config.stash[_SESSION].assumptions if _SESSION in config.stash else []
 
 
 @pytest.fixture
@@ -100,5 +106,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.section("against the baseline")
             terminalreporter.write_line(session.verdict.text)
         terminalreporter.section("reusebench")
+        if session.problem:
+            terminalreporter.write_line(session.problem, red=True)
         option = "" if storage == board_storage() else f" --storage {storage}"
         terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: reusebench report{option}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NoModels", "UserError"]
+__all__ = ["NoModels", "UnusableModel", "UserError"]
 
 
 class UserError(Exception):
@@ -14,3 +14,7 @@ class UserError(Exception):
 
 class NoModels(UserError):
     """A scenario has no models, or nothing to decode: it is skipped with this reason, and the others go on."""
+
+
+class UnusableModel(NoModels):
+    """A runtime cannot read or run the user's file: what else there is is measured, and the session has failed."""

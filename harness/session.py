@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from harness.clock import ReplayClock
-from harness.errors import NoModels, UserError
+from harness.errors import NoModels, UnusableModel, UserError
 from harness.gate import Verdict, make_gate
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
@@ -63,6 +63,8 @@ class Session:
         self._bench = Bench(settings, models, targets, videos, self.storage, progress, npu)
         #: Why configurations have no models.
         self._without_models = self._find_without_models(configurations)
+        #: What was assumed of the user's models, a line each.
+        self.assumptions = models.assumptions()
         progress.expect((len(configurations) - len(self._without_models)) * settings.repeats)
         if saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
@@ -79,12 +81,17 @@ class Session:
         self.saved: Path | None = None
         #: Whether the storage did not take it.
         self.is_misplaced = False
+        self._has_measured = False
+        #: Why configurations have no figures.
+        self._reasons: list[str] = []
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
-        if (runtime, scenario) in self._without_models:
+        no_models = self._without_models.get((runtime, scenario))
+        if no_models:
             _use_up(benchmark)
-            pytest.skip(self._without_models[runtime, scenario])
+            self._reasons.append(f"{runtime}: {no_models}")
+            pytest.skip(self._reasons[-1])
         measurement = self._bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))
         result = measurement.result
         if measurement.latencies_ns:
@@ -99,7 +106,9 @@ class Session:
         if measurement.interrupted:
             raise KeyboardInterrupt
         if result.failure is None:
+            self._has_measured = True
             return
+        self._reasons.append(f"{runtime}: {result.failure.reason}")
         if result.failure.kind == "not_supported":
             pytest.skip(str(result.failure.reason))
         pytest.fail("\n".join(filter(None, (str(result.failure), result.failure.last_words))), pytrace=False)
@@ -157,9 +166,17 @@ class Session:
         return self._gate.judge(self.saved)
 
     @property
+    def problem(self) -> str:
+        """Why the run has failed although its tests may have been skipped, each reason once; empty where it has not."""
+        if self._reasons and not self._has_measured:
+            return f"Nothing was measured. {'; '.join(dict.fromkeys(self._reasons))}"
+        unusable = [error for error in self._without_models.values() if isinstance(error, UnusableModel)]
+        return f"Not all was measured. {'; '.join(dict.fromkeys(map(str, unusable)))}" if unusable else ""
+
+    @property
     def is_failed(self) -> bool:
         """Whether the run as a whole has failed, however its tests did."""
-        return self.is_misplaced or (self.verdict is not None and not self.verdict.passed)
+        return self.is_misplaced or bool(self.problem) or (self.verdict is not None and not self.verdict.passed)
 
     def _save(self, output_json: dict[str, Any], name: str) -> None:
         """Write the finished run; pytest-benchmark cannot count past 9999, nor beside another writer."""
@@ -176,21 +193,21 @@ class Session:
             )
         logger.info(f"Saved benchmark data in: {self.saved}")
 
-    def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], NoModels]:
         """Read or build all models; return why configurations have none.
 
         Raises UserError where no configuration is left, or none of a runtime that --runtime names.
         """
-        reasons: dict[tuple[str, str], str] = {}
+        reasons: dict[tuple[str, str], NoModels] = {}
         for runtime, scenario in configurations:
             try:
                 self._bench.plans(runtime, scenario)
             except NoModels as error:
-                reasons[runtime, scenario] = f"{runtime}: {error}"
+                reasons[runtime, scenario] = error
         for name in self._config.option.runtime or (None,):
             required = [key for key in configurations if name in (None, key[0])]
             if required and all(key in reasons for key in required):
-                raise UserError("; ".join(dict.fromkeys(reasons[key] for key in required)))
+                raise UserError("; ".join(dict.fromkeys(f"{key[0]}: {reasons[key]}" for key in required)))
         return reasons
 
 

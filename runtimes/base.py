@@ -63,8 +63,8 @@ class DeclaredTensor(NamedTuple):
         """The sizes that the file gives; raises NotSupported where it does not give them all."""
         sizes = tuple(size for size in self.dimensions if isinstance(size, int))
         if len(sizes) < len(self.dimensions):
-            free = "x".join(str(size) or "?" for size in self.dimensions)
-            raise NotSupported("free_sizes", tensor=self.name, sizes=free)
+            shape = "x".join(str(size) if isinstance(size, int) else "?" for size in self.dimensions)
+            raise NotSupported("free_sizes", tensor=self.name, shape=shape)
         return sizes
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cache import CacheError
 from harness.errors import NoModels
-from harness.measuring.user_models import ModelFile, UserModels, built_in_model
+from harness.measuring.user_models import ModelFile, UserModels, assumptions, built_in_model
 from models import ModelError, Recipe, can_be_weightless, ensure_all
 from runtimes import RuntimeEntry, find_runtime
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
@@ -63,6 +63,11 @@ class ModelSets:
         if isinstance(models, NoModels):
             raise models
         return models
+
+    def assumptions(self) -> list[str]:
+        """Return what was assumed of the inputs of the models that were asked for, a line for each model."""
+        models = [model for of_set in self._known.values() if not isinstance(of_set, NoModels) for model in of_set]
+        return list(dict.fromkeys(filter(None, map(assumptions, models))))
 
     def _models(self, runtime: RuntimeEntry, model_set: str) -> tuple[Model, ...]:
         if model_set == RESOLUTIONS:

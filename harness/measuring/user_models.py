@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from cache import CacheError
-from harness.errors import NoModels, UserError
+from harness.errors import NoModels, UnusableModel, UserError
 from models import ModelError
 from models.inputs.assumed import Given, candidates, shape_text
 from models.inputs.given import given_arrays
@@ -61,7 +61,11 @@ class UserModels:
     _interfaces: dict[tuple[str, Path], Interface] = field(default_factory=dict)
 
     def of(self, runtime: RuntimeEntry, files: Sequence[ModelFile]) -> tuple[Model, ...]:
-        """Return the models; raise NoModels where a file cannot be run, UserError where it is none."""
+        """Return the models.
+
+        Raises NoModels where the runtime takes other files, UnusableModel where it cannot read or run one, UserError
+        where one is no file.
+        """
         paths = {}
         for file in files:
             paths[file] = _checked(file.path, file.option)
@@ -69,23 +73,23 @@ class UserModels:
                 _checked(file.weightless, file.option)
         for file in files:
             _check_suffix(runtime, file)
-        for path in dict.fromkeys(paths.values()):
+        for file, path in paths.items():
             if (runtime.name, path) not in self._interfaces:
-                self._interfaces[runtime.name, path] = self._interface(runtime, path)
+                self._interfaces[runtime.name, path] = self._interface(runtime, file, path)
         self._check_names([self._interfaces[runtime.name, path] for path in paths.values()])
         for file, path in paths.items():
             if (runtime.name, file) not in self._models:
                 self._models[runtime.name, file] = self._model(runtime, file, path)
         return tuple(self._models[runtime.name, file] for file in files)
 
-    def _interface(self, runtime: RuntimeEntry, path: Path) -> Interface:
+    def _interface(self, runtime: RuntimeEntry, file: ModelFile, path: Path) -> Interface:
         interface = interface_of(self.targets[runtime.name], runtime.name, str(path), self.time_limit_s)
         if isinstance(interface, Failure):
-            raise NoModels(f"{path.name} cannot be read: {interface.reason}")
+            raise UnusableModel(f"{file.option} {path.name} cannot be read: {interface.reason}")
         return interface
 
     def _check_names(self, interfaces: Sequence[Interface]) -> None:
-        """Raise NoModels where the user names an input that no model has."""
+        """Raise UnusableModel where the user names an input that no model has."""
         names = {tensor.name for interface in interfaces for tensor in interface.inputs}
         known = f"The models have: {', '.join(sorted(names))}"
         for shape in self.shapes:
@@ -94,10 +98,10 @@ class UserModels:
                     f"--shape {shape_text(shape.shape)} is of the only input, and there are several. {known}"
                 )
             if shape.name not in (None, *names):
-                raise NoModels(f"--shape {shape.name}: no model has such an input. {known}")
+                raise UnusableModel(f"--shape {shape.name}: no model has such an input. {known}")
         unknown = sorted(set(self._arrays()[0]) - names)
         if unknown:
-            raise NoModels(f"--inputs {self.arrays}: no model has an input {unknown[0]!r}. {known}")
+            raise UnusableModel(f"--inputs {self.arrays}: no model has an input {unknown[0]!r}. {known}")
 
     def _arrays(self) -> tuple[dict[str, Given], str]:
         """Return the given arrays by the names of inputs, and the digest of their file."""
@@ -128,10 +132,12 @@ class UserModels:
         weightless = str(file.weightless.resolve()) if file.weightless else None
         model = Model(path.stem, str(path), _digest(path), weightless=weightless)
         try:
-            attempts = candidates(interface, self._given(interface))
+            given = self._given(interface)
+            attempts = candidates(interface, given)
         except ModelError as error:
-            raise NoModels(f"{file.option} {path.name}: {error}. Change --shape or --inputs") from None
-        inputs = attempts[0] if len(attempts) == 1 else self._first_that_runs(runtime, file, model, attempts)
+            raise UnusableModel(f"{file.option} {path.name}: {error}. Change --shape or --inputs") from None
+        needs_trial = len(attempts) > 1 or any(tensor.name in given for tensor in interface.inputs)
+        inputs = self._first_that_runs(runtime, file, model, attempts) if needs_trial else attempts[0]
         shapes = [tensor for tensor in inputs if tensor.name in _free_inputs(interface)]
         if shapes:
             texts = [shape_text(tensor.shape) for tensor in shapes]
@@ -153,10 +159,10 @@ class UserModels:
             if failure is None:
                 return inputs
             failures.append(failure)
-        tried = "; ".join(dict.fromkeys(_shapes_text(inputs) for inputs in attempts))
-        raise NoModels(
-            f"{file.option} {file.path.name} runs with none of the shapes that were tried ({tried}). The first failed: "
-            f"{failures[0].reason}. Give the shape with --shape NAME=SIZExSIZE, or data with --inputs FILE.npz"
+        tried = "; ".join(dict.fromkeys(map(_shapes_text, attempts)))
+        raise UnusableModel(
+            f"{file.option} {file.path.name} does not run with {tried}: {failures[0].reason}. Give another shape with "
+            "--shape NAME=SIZES, or data with --inputs FILE.npz"
         )
 
 
@@ -165,13 +171,13 @@ def built_in_model(path: Path, weightless: Path | None = None) -> Model:
     return Model(path.stem, str(path), _digest(path), weightless=str(weightless) if weightless else None)
 
 
-def assumptions(model: Model) -> list[str]:
-    """Return what was assumed of a model's inputs, a line each, as the option that says it."""
-    lines = []
-    for tensor in model.inputs:
-        if tensor.assumed:
-            lines.append(f"--shape {tensor.name}={shape_text(tensor.shape)}")
-    return lines
+def assumptions(model: Model) -> str:
+    """Return what was assumed of a model's inputs, with the option that says it; empty where nothing was."""
+    shapes = [f"--shape {tensor.name}={shape_text(tensor.shape)}" for tensor in model.inputs if tensor.assumed]
+    values = [f"{tensor.name} of {tensor.value}" for tensor in model.inputs if tensor.value is not None]
+    parts = [" ".join(shapes)] if shapes else []
+    parts += [f"{', '.join(values)} (--inputs FILE.npz gives others)"] if values else []
+    return f"assumed for {Path(model.path).name}: {', '.join(parts)}" if parts else ""
 
 
 def _free_inputs(interface: Interface) -> set[str]:
@@ -180,7 +186,7 @@ def _free_inputs(interface: Interface) -> set[str]:
 
 
 def _shapes_text(inputs: Sequence[Input]) -> str:
-    return ", ".join(f"{tensor.name}={shape_text(tensor.shape)}" for tensor in inputs if tensor.assumed)
+    return ", ".join(f"{tensor.name}={shape_text(tensor.shape)}" for tensor in inputs)
 
 
 def _digest_of_inputs(digest: str, inputs: Sequence[Input], arrays: str) -> str:

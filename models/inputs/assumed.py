@@ -83,8 +83,8 @@ def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[I
 
 
 def shape_text(shape: Sequence[Union[int, str]]) -> str:
-    """Return a shape as --shape takes it: 1x3x640x640; a free size is its name, or "?"."""
-    return "x".join("?" if size == "" else str(size) for size in shape) or "scalar"
+    """Return a shape as --shape takes it: 1x3x640x640; a free size is "?"."""
+    return "x".join("?" if isinstance(size, str) else str(size) for size in shape) or "a scalar"
 
 
 def _check(tensor: DeclaredTensor, given: Given) -> None:

@@ -10,7 +10,7 @@ import json
 import shutil
 from pathlib import Path
 
-from cache import CacheError, cache_root, locked, run_in_another_process
+from cache import ProcessError, cache_root, locked, run_in_another_process
 from models.errors import ModelError
 from models.inputs.assumed import Given
 
@@ -42,6 +42,6 @@ def _unpack(path: Path, folder: Path) -> None:
     folder.mkdir()
     try:
         run_in_another_process("models.inputs.arrays", str(path), str(folder))
-    except CacheError as error:
+    except ProcessError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ModelError(f"{path}: it is no file of arrays as numpy.savez writes them ({error})") from None
+        raise ModelError(f"{path}: it is no file of arrays as numpy.savez writes them ({error.words})") from None

@@ -208,9 +208,23 @@ def _group(group: Group, label: str, number: int, texts: Texts) -> dict[str, Any
         "label": label,
         "conditions": _conditions(group, texts),
         # What must be known before the figures are read.
-        "notes": [texts(source) for source in sources],
+        "notes": [texts(source) for source in sources] + _assumptions(group, texts),
         "warnings": group_warnings(group, texts),
     }
+
+
+def _assumptions(group: Group, texts: Texts) -> list[str]:
+    """Return what was assumed of the inputs of each model, with the option that changes it."""
+    models = {model.digest: model for row in group.rows for model in row.info.plan.models}
+    notes = []
+    for model in models.values():
+        shapes = [f"{tensor.name}={'x'.join(map(str, tensor.shape))}" for tensor in model.inputs if tensor.assumed]
+        values = [f"{tensor.name}={tensor.value}" for tensor in model.inputs if tensor.value is not None]
+        data = [tensor.name for tensor in model.inputs if tensor.file]
+        for key, inputs in (("note_shapes", shapes), ("note_values", values), ("note_data", data)):
+            if inputs:
+                notes.append(texts(key, model=model.name, inputs=texts.joined(inputs)))
+    return notes
 
 
 def _conditions(group: Group, texts: Texts) -> str:

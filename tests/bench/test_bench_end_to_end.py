@@ -300,45 +300,76 @@ def test_a_run_that_the_storage_does_not_take(bench: Bench, tiny_model: Path) ->
 
 
 def test_failures_are_rows(bench: Bench, tiny_model: Path) -> None:
-    """A damaged model, a killed process and a model that the adapter cannot feed spoil only what uses them.
+    """A killed process and a mechanism that the runtime lacks spoil only what uses them.
 
     The others are measured, a failure makes the exit code 1, and what the runtime lacks is skipped.
     """
-    damaged, free = bench.folder / "damaged.onnx", bench.folder / "free.onnx"
-    damaged.write_bytes(tiny_model.read_bytes()[:-2000])
-    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, "width"]) for name in "xy"]
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "free", ends[:1], ends[1:])
-    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(free))
-    models = ["--model", tiny_model, "--model", damaged, *["--resolution", free] * 3]
-    chosen = f"{_NO_REUSE} or partial_dup or {_FULL_DUP} or shared_context or resolutions_2"
-    done = bench.run(*models, *bench.plugin("kills", _KILLS), "-k", chosen)
+    chosen = f"{_NO_REUSE} or {_FULL_DUP} or shared_context or external_internal"
+    done = bench.run("--model", tiny_model, *bench.plugin("kills", _KILLS), "-k", chosen)
     assert done.code == 1, done.words
     failures = {}
     for name, info in done.results().items():
         failures[name] = info.failure and (info.failure.kind, info.failure.phase, info.failure.context)
     assert failures == {
-        "no_reuse": ("failed", "context", 2),
-        "partial_dup": ("failed", "prepare", None),
+        "no_reuse": None,
         "full_dup": None,
         "shared_context": ("crashed", "steady", None),
-        "resolutions_2": ("not_supported", "context", 0),
+        "external_internal": ("not_supported", "context", 0),
     }
-    for name, message in (
-        ("no_reuse", Message("onnx_model_unreadable", {"model": str(damaged)})),
-        ("partial_dup", Message("onnx_model_unreadable", {"model": str(damaged)})),
-        ("shared_context", Message("process_ended_by_signal", {"signal": "SIGKILL"})),
-    ):
-        failure = known(done.results()[name].failure)
-        assert failure.message == message
-    for words in (f"failed in phase 'context 2': {damaged}", "free sizes (width)", "3 failed, 1 passed, 1 skipped"):
+    failure = known(done.results()["shared_context"].failure)
+    assert failure.message == Message("process_ended_by_signal", {"signal": "SIGKILL"})
+    for words in ("crashed in phase 'steady'", "takes no allocator", "1 failed, 2 passed, 1 skipped"):
         assert words in done.words
     assert "Traceback" not in done.words
+    assert "Nothing was measured" not in done.words
 
 
-def test_a_hang_ends_at_the_time_limit_of_the_option(bench: Bench, tiny_model: Path) -> None:
-    """A limit that is too short for a start ends the process; its row is stored although there is no other."""
-    done = bench.run("--model", tiny_model, "-k", "shared_context", "--time-limit=0.01")
+def test_a_model_that_cannot_be_read(bench: Bench, tiny_model: Path) -> None:
+    """It is named before anything is measured; what needs other models is measured, and the exit code is 1."""
+    damaged = bench.folder / "damaged.onnx"
+    damaged.write_bytes(tiny_model.read_bytes()[:-2000])
+    alone = bench.run("--model", damaged, "-k", _FULL_DUP)
+    assert alone.code == 4
+    assert alone.words.count("--model damaged.onnx cannot be read") == 1
+    beside = bench.run("--model", tiny_model, *["--resolution", damaged] * 3, "-k", f"{_FULL_DUP} or resolutions_2")
+    assert beside.code == 1
+    assert beside.outcomes() == {"full_dup": "ok"}
+    assert "Not all was measured. --resolution damaged.onnx cannot be read" in beside.words
+
+
+def test_a_session_that_measures_nothing_fails(bench: Bench, tiny_model: Path) -> None:
+    """Where every mechanism is missing the exit code is not 0, and each reason stands once in one sentence."""
+    done = bench.run("--model", tiny_model, "-k", "external_internal or external_mmz or cuda_copied_io")
     assert done.code == 1
+    assert set(done.outcomes().values()) == {"not_supported"}
+    (line,) = [line for line in done.words.splitlines() if "Nothing was measured" in line]
+    assert (line.count("takes no allocator"), line.count("onnxruntime-gpu")) == (1, 1)
+
+
+def test_what_was_assumed_is_shown_and_stored(bench: Bench) -> None:
+    """A model of free sizes is measured with usual ones that run; the terminal and the result say which."""
+    free = bench.folder / "free.onnx"
+    tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, 3, "h", "w"]) for name in "xy"]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "free", tensors[:1], tensors[1:])
+    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(free))
+    done = bench.run("--model", free, "-k", f"{_NO_REUSE}")
+    assert done.code == 0, done.words
+    assert "assumed for free.onnx: --shape x=1x3x640x640" in done.words
+    (result,) = done.results().values()
+    (model,) = result.plan.models
+    assert model.name == "free 1x3x640x640"
+    assert [(tensor.shape, tensor.assumed) for tensor in model.inputs] == [((1, 3, 640, 640), (0, 2, 3))]
+    given = bench.run("--model", free, "--shape", "1x3x8x8", "-k", f"{_NO_REUSE}")
+    assert "assumed for" not in given.words
+    other = given.runs()[-1].results[0].info
+    assert other.plan.models[0].name == "free 1x3x8x8"
+    assert other.models[0].digest != result.models[0].digest, "two shapes are two configurations"
+
+
+def test_a_hang_ends_at_the_time_limit_of_the_option(bench: Bench) -> None:
+    """A limit that is too short for a start ends the process; its row is stored although there is no other."""
+    done = bench.run("-k", "shared_context", "--time-limit=0.01")
+    assert done.code == 1, done.words
     assert "time limit of 0.01 s (--time-limit)" in done.words
     assert done.outcomes() == {"shared_context": "hung"}
     assert done.runs()[0].is_finished
