@@ -94,7 +94,7 @@ class UserModels:
         known = f"The models have: {', '.join(sorted(names))}"
         for shape in self.shapes:
             if shape.name is None and not any(len(interface.inputs) == 1 for interface in interfaces):
-                raise NoModels(
+                raise UnusableModel(
                     f"--shape {shape_text(shape.shape)} is of the only input, and there are several. {known}"
                 )
             if shape.name not in (None, *names):

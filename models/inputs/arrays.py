@@ -21,6 +21,8 @@ INDEX = "index.json"
 def unpack(file: Path, folder: Path) -> None:
     """Write the arrays, and the index with file, shape and type of each; ValueError where they are Python objects."""
     entries = {}
+    if not zipfile.is_zipfile(file):
+        raise ValueError("it is no .npz file")
     with np.load(file, allow_pickle=False) as arrays:
         for number, name in enumerate(arrays.files):
             values = np.ascontiguousarray(arrays[name]).reshape(arrays[name].shape)
@@ -33,5 +35,5 @@ def unpack(file: Path, folder: Path) -> None:
 if __name__ == "__main__":
     try:
         unpack(Path(sys.argv[1]), Path(sys.argv[2]))
-    except (AttributeError, OSError, ValueError, zipfile.BadZipFile) as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        sys.exit(str(error))

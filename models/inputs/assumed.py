@@ -75,11 +75,9 @@ def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[I
     attempts: list[tuple[Input, ...]] = []
     for number in range(len(_PICTURES)):
         attempt = _Attempt(interface, given, number).inputs()
-        if attempt not in attempts:
-            attempts.append(attempt)
-    # A table that integers index may have one row.
-    zeros = tuple(_with_zeros(tensor) for tensor in attempts[0])
-    return attempts if zeros == attempts[0] else [*attempts, zeros]
+        # A table that integers index may have one row.
+        attempts += [attempt, tuple(_with_zeros(tensor) for tensor in attempt)] if number == 0 else [attempt]
+    return list(dict.fromkeys(attempts))
 
 
 def shape_text(shape: Sequence[Union[int, str]]) -> str:

@@ -1,0 +1,188 @@
+"""The user's own model files: what their inputs are fed with, tried on the real ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from harness.errors import NoModels, UnusableModel, UserError
+from harness.measuring import user_models
+from harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions
+from runtimes import find_runtime
+from runtimes.base import Input, Interface
+from scenarios.plan import Model
+from targets.base import THIS_INTERPRETER
+from targets.measured_process import interface_of
+from targets.outcome import Failure
+from tests.support import TIME_LIMIT_S
+
+_ONNX = find_runtime("onnxruntime")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unpack arrays into a cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def _save(path: Path, nodes: Sequence[Any], inputs: Sequence[Any], output: Any, constants: Sequence[Any] = ()) -> Path:
+    graph = helper.make_graph(nodes, "graph", inputs, [output], initializer=constants)
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    return path
+
+
+def _info(name: str, element: int, shape: Sequence[Any] | None) -> Any:
+    return helper.make_tensor_value_info(name, element, shape)
+
+
+def _picture(folder: Path, sizes: Sequence[Any] = ("n", 3, "h", "w"), name: str = "picture.onnx") -> Path:
+    output = _info("y", TensorProto.FLOAT, sizes)
+    return _save(
+        folder / name, [helper.make_node("Relu", ["x"], ["y"])], [_info("x", TensorProto.FLOAT, sizes)], output
+    )
+
+
+def _only_of(folder: Path, rows: int) -> Path:
+    """Return a model of free sizes that runs only with so many rows: a constant of that height is added."""
+    constant = onnx.numpy_helper.from_array(np.zeros((1, 3, rows, 1), np.float32), "constant")
+    node = helper.make_node("Concat", ["x", "constant"], ["y"], axis=3)
+    sizes = ["n", 3, "h", "w"]
+    output = _info("y", TensorProto.FLOAT, None)
+    return _save(folder / "rows.onnx", [node], [_info("x", TensorProto.FLOAT, sizes)], output, [constant])
+
+
+def _table(folder: Path, rows: int) -> Path:
+    """Return a model whose integers index a table of so many rows."""
+    table = onnx.numpy_helper.from_array(np.zeros((rows, 4), np.float32), "table")
+    node = helper.make_node("Gather", ["table", "ids"], ["y"])
+    inputs = [_info("ids", TensorProto.INT64, ["batch", "length"])]
+    return _save(folder / "table.onnx", [node], inputs, _info("y", TensorProto.FLOAT, None), [table])
+
+
+def _models(*paths: Path, shapes: Sequence[InputShape] = (), arrays: Path | None = None) -> tuple[Model, ...]:
+    user = UserModels({"onnxruntime": THIS_INTERPRETER}, TIME_LIMIT_S, shapes, arrays)
+    return user.of(_ONNX, [ModelFile(path) for path in paths])
+
+
+def test_free_sizes_are_assumed(tmp_path: Path) -> None:
+    """The name of the model tells the shape, and a sentence the option that changes it."""
+    (model,) = _models(_picture(tmp_path))
+    assert model.name == "picture 1x3x640x640"
+    assert model.inputs == (Input("x", "float32", (1, 3, 640, 640), assumed=(0, 2, 3)),)
+    assert assumptions(model) == "assumed for picture.onnx: --shape x=1x3x640x640"
+
+
+def test_the_next_size_is_tried(tmp_path: Path) -> None:
+    """Where the first guess does not run another may; where none does, the first reason is told with the way out."""
+    (model,) = _models(_only_of(tmp_path, 48))
+    assert model.inputs[0].shape == (1, 3, 48, 320)
+    with pytest.raises(UnusableModel) as refusal:
+        _models(_only_of(tmp_path, 41))
+    for words in ("--model rows.onnx does not run with x=1x3x640x640; x=1x3x320x320; ", "Concat", "--shape NAME=SIZES"):
+        assert words in str(refusal.value)
+
+
+def test_integers_index_any_table(tmp_path: Path) -> None:
+    """Indices are 0 and 1, or 0 alone where the table has one row."""
+    assert [_models(_table(tmp_path, rows))[0].inputs[0].value for rows in (2, 1)] == [None, 0]
+
+
+def test_a_model_without_free_sizes_is_what_it_was(tmp_path: Path) -> None:
+    """Its name and digest are the file's alone, so that runs of earlier versions compare."""
+    (fixed,) = _models(_picture(tmp_path, (1, 3, 8, 8)))
+    assert (fixed.name, fixed.inputs) == ("picture", (Input("x", "float32", (1, 3, 8, 8)),))
+    assert assumptions(fixed) == ""
+
+
+@pytest.mark.parametrize("name", [None, "x"])
+def test_a_shape_that_is_given(tmp_path: Path, name: str | None) -> None:
+    """It is taken as it is, is no assumption, and another shape is another configuration of the same file."""
+    path = _picture(tmp_path)
+    models = [_models(path, shapes=[InputShape(name, (1, 3, size, 9))])[0] for size in (8, 16)]
+    assert [model.name for model in models] == ["picture 1x3x8x9", "picture 1x3x16x9"]
+    assert [assumptions(model) for model in models] == ["", ""]
+    assert len({model.digest for model in models}) == 2
+    assert len({model.path for model in models}) == 1
+
+
+def test_arrays_that_are_given(tmp_path: Path) -> None:
+    """They give shape and elements, for all models that have the input; their digest is part of the configuration."""
+    paths = [_picture(tmp_path), _picture(tmp_path, (1, 3, 8, 8), "fixed.onnx")]
+    digests = []
+    for value in (0, 1):
+        np.savez(tmp_path / "data.npz", x=np.full((1, 3, 8, 8), value, np.float32))
+        models = _models(*paths, arrays=tmp_path / "data.npz")
+        assert [model.inputs[0].shape for model in models] == [(1, 3, 8, 8)] * 2
+        assert all(np.load(model.inputs[0].file or "").max() == value for model in models)
+        digests += [model.digest for model in models]
+    assert len(set(digests)) == 4
+
+
+@pytest.mark.parametrize(
+    ("shapes", "error", "words"),
+    [
+        ([InputShape("z", (1,))], UnusableModel, "--shape z: no model has such an input. The models have: x"),
+        ([InputShape("x", (1, 3, 8))], UnusableModel, "input 'x' is ?x3x?x?, not 1x3x8. Change --shape"),
+        ([InputShape("x", (1, 3, 8, 7))], UserError, "--shape x=1x3x8x7: the array of --inputs is 1x3x8x8"),
+    ],
+)
+def test_what_contradicts(tmp_path: Path, shapes: Sequence[InputShape], error: type[Exception], words: str) -> None:
+    """Names that no model has, shapes that do not fit, and a shape beside an array of another one are refused."""
+    np.savez(tmp_path / "data.npz", x=np.zeros((1, 3, 8, 8), np.float32))
+    arrays = tmp_path / "data.npz" if error is UserError else None
+    with pytest.raises(error) as refusal:
+        _models(_picture(tmp_path), shapes=shapes, arrays=arrays)
+    assert words in str(refusal.value)
+
+
+def test_arrays_that_no_model_takes(tmp_path: Path) -> None:
+    """An array of another name or type is refused with the inputs that there are, and so is a file that has none."""
+    path = _picture(tmp_path)
+    for arrays, words in (
+        ({"y": np.zeros(3)}, "no model has an input 'y'. The models have: x"),
+        ({"x": np.zeros((1, 3, 8, 8))}, "input 'x' takes float32, and its data are float64"),
+    ):
+        np.savez(tmp_path / "data.npz", **arrays)
+        with pytest.raises(UnusableModel) as refusal:
+            _models(path, arrays=tmp_path / "data.npz")
+        assert words in str(refusal.value)
+    with pytest.raises(UserError, match=r"--inputs .*none\.npz: it cannot be read"):
+        _models(path, arrays=tmp_path / "none.npz")
+
+
+def test_a_nameless_shape_of_several_inputs(tmp_path: Path) -> None:
+    """It cannot be told whose it is: the inputs' names are listed."""
+    inputs = [_info(name, TensorProto.FLOAT, ["n"]) for name in ("a", "b")]
+    path = _save(tmp_path / "sum.onnx", [helper.make_node("Add", ["a", "b"], ["y"])], inputs, _info("y", 1, ["n"]))
+    with pytest.raises(UnusableModel, match=r"--shape 4 is of the only input, and there are several.*: a, b"):
+        _models(path, shapes=[InputShape(None, (4,))])
+    (model,) = _models(path, shapes=[InputShape("a", (4,))])
+    assert [tensor.shape for tensor in model.inputs] == [(4,), (4,)], "they have one name for the size"
+
+
+def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several sets of models have the same files: a process for each would take seconds."""
+    calls = []
+
+    def read(*arguments: Any) -> Interface | Failure:
+        calls.append(arguments)
+        return interface_of(*arguments)
+
+    monkeypatch.setattr(user_models, "interface_of", read)
+    user = UserModels({"onnxruntime": THIS_INTERPRETER}, TIME_LIMIT_S)
+    file = ModelFile(_picture(tmp_path, (1, 3, 8, 8)))
+    assert user.of(_ONNX, [file, file]) == user.of(_ONNX, [file]) * 2
+    assert len(calls) == 1
+
+
+def test_the_error_of_another_runtimes_file(tmp_path: Path) -> None:
+    """It is no fault of the file: the runtime is left out, and the session goes on."""
+    with pytest.raises(NoModels) as refusal:
+        UserModels({}, TIME_LIMIT_S).of(find_runtime("megengine_lite"), [ModelFile(_picture(tmp_path))])
+    assert not isinstance(refusal.value, UnusableModel)

@@ -1,0 +1,171 @@
+"""Shapes and values of inputs that neither the file nor the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from models import ModelError
+from models.inputs.assumed import Given, candidates, shape_text
+from runtimes.base import DeclaredTensor, Input, Interface
+
+_Declared = tuple[str, str, tuple[object, ...]]
+
+
+def _interface(*inputs: _Declared, metadata: Mapping[str, str] | None = None) -> Interface:
+    tensors = tuple(DeclaredTensor(*tensor) for tensor in inputs)  # type: ignore[arg-type]
+    return Interface(tensors, (), dict(metadata or {}))
+
+
+def _first(*inputs: _Declared, given: Mapping[str, Given] | None = None) -> list[Input]:
+    return list(candidates(_interface(*inputs), given or {})[0])
+
+
+@pytest.mark.parametrize(
+    ("tensor", "shape"),
+    [
+        # Declared as exporters of public models do: detector, reader of a line, classifier, camera frame.
+        (("images", "float32", ("batch", 3, "height", "width")), (1, 3, 640, 640)),
+        (("x", "float32", ("p2o.DynamicDimension.0", 3, "p2o.DynamicDimension.1", "?")), (1, 3, 640, 640)),
+        (("x", "float32", ("", 3, 48, "")), (1, 3, 48, 320)),
+        (("input1", "float32", (1, 1, 64, "image_width")), (1, 1, 64, 320)),
+        (("x", "float32", ("N", 224, 224, 3)), (1, 224, 224, 3)),
+        (("x", "float32", ("", 3, 800, "")), (1, 3, 800, 800)),
+        (("x", "uint8", ("", "", "", 3)), (1, 640, 640, 3)),
+        (("x", "float32", ("", "", "", "")), (1, 3, 640, 640)),
+        (("image", "float32", (3, "height", "width")), (3, 640, 640)),
+        # Text.
+        (("input_ids", "int64", ("batch", "seq_len")), (1, 128)),
+        (("tokens", "int64", (1, "")), (1, 128)),
+        (("atoms", "int64", ("",)), (128,)),
+        (("distances", "int64", (1, "seq_len", "seq_len")), (1, 128, 128)),
+        (("hidden", "float32", ("batch", "encoder_sequence_length", 512)), (1, 128, 512)),
+        (("words", "str", ("", 6)), (1, 6)),
+        # Sound.
+        (("input", "float32", ("", "")), (1, 16000)),
+        (("input", "float32", ("batch", "sequence")), (1, 16000)),
+        (("audio", "float32", (1, "samples")), (1, 16000)),
+        (("mel", "float32", ("batch", "time", 80)), (1, 100, 80)),
+        (("degraded", "float32", ("batch_size", 1, "frames", 257)), (1, 1, 100, 257)),
+        # Recurrent state, also where its batch is not the first size; a cache is empty at the beginning.
+        (("state", "float32", (2, "", 128)), (2, 1, 128)),
+        (("past_key", "float32", ("batch", 8, "past_length", 64)), (1, 8, 0, 64)),
+        # Nothing is free.
+        (("x", "float32", (2, 7)), (2, 7)),
+        (("x", "float32", ()), ()),
+    ],
+)
+def test_the_first_shape(tensor: _Declared, shape: tuple[int, ...]) -> None:
+    """Each size is that of the most usual use, by its name, its place and the sizes beside it; it counts as assumed."""
+    (fed,) = _first(tensor)
+    assert fed.shape == shape
+    assert fed.assumed == tuple(index for index, size in enumerate(tensor[2]) if isinstance(size, str))
+
+
+def test_a_picture_is_tried_at_several_sizes() -> None:
+    """Squares and a line of text come, each once, and no two attempts are equal."""
+    attempts = candidates(_interface(("x", "float32", ("", 3, "?", "?"))), {})
+    shapes = [attempt[0].shape for attempt in attempts]
+    assert len(set(shapes)) == len(shapes)
+    assert {(1, 3, 320, 320), (1, 3, 224, 224), (1, 3, 48, 320)} <= set(shapes)
+
+
+def test_speech_is_tried_in_short_pieces_too() -> None:
+    """Networks that take 32 ms refuse a second."""
+    attempts = candidates(_interface(("input", "float32", ("", ""))), {})
+    assert [attempt[0].shape for attempt in attempts][:2] == [(1, 16000), (1, 512)]
+
+
+def test_one_attempt_where_nothing_is_free() -> None:
+    """A model whose file says all has nothing to try, unless integers could index a table of one row."""
+    assert len(candidates(_interface(("x", "float32", (1, 3))), {})) == 1
+    (noise,), (zeros,) = candidates(_interface(("x", "int64", (1, 3))), {})
+    assert (noise.value, zeros.value) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "sides"),
+    [
+        ({"imgsz": "[320, 416]"}, (320, 416)),
+        ({"imgsz": "256"}, (256, 256)),
+        ({"input_shape": "[1, 3, 96, 160]"}, (96, 160)),
+        ({"author": "640"}, (640, 640)),
+    ],
+)
+def test_sides_that_the_metadata_name(metadata: dict[str, str], sides: tuple[int, int]) -> None:
+    """What the file's maker wrote comes first; where that does not run the usual sizes follow."""
+    picture = ("x", "float32", ("", 3, "h", "w"))
+    attempts = candidates(_interface(picture, metadata=metadata), {})
+    assert attempts[0][0].shape == (1, 3, *sides)
+    assert len(attempts) > 1
+
+
+def test_a_name_is_one_size_in_all_inputs() -> None:
+    """Also where the user gives it for one of them, and where a size is a sum; a size without a name is its own."""
+    inputs = (
+        ("mask", "int64", ("batch", "past_length + length")),
+        ("ids", "int64", ("batch", "length")),
+        ("other", "int64", ("?", "?")),
+    )
+    _, ids, other = _first(*inputs, given={"ids": Given((1, 7))})
+    assert (ids.shape, ids.assumed) == ((1, 7), ())
+    assert other.shape == (1, 128)
+    past = ("past_key", "float32", ("batch", 8, "past_length", 64))
+    assert _first(past, *inputs, given={"ids": Given((2, 7))})[1].shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "value"),
+    [
+        (("h0", "float32", (1, 1, 64)), 0),
+        (("state", "float16", (2, 1, 8)), 0),
+        (("attention_mask", "int64", (1, 8)), 1),
+        (("mask", "bool", (1, 8)), 1),
+        (("sr", "int64", ()), 16000),
+        (("sampling_rate", "int32", (1,)), 16000),
+        (("ids", "int64", (1, 8)), None),
+        (("images", "float32", (1, 3, 8, 8)), None),
+        (("height", "int64", ()), None),
+        (("name", "str", (1,)), None),
+    ],
+)
+def test_values_that_a_name_asks_for(tensor: _Declared, value: int | None) -> None:
+    """State is zero, a mask hides nothing, speech has 16,000 samples per second; all else is noise."""
+    assert _first(tensor)[0].value == value
+
+
+def test_the_length_of_a_sequence() -> None:
+    """An input that tells it has the length of the longest sequence that is fed."""
+    inputs = (("text", "int64", (1, "length")), ("text_lengths", "int64", (1,)))
+    assert _first(*inputs)[1].value == 128
+    assert _first(*inputs, given={"text": Given((1, 40))})[1].value == 40
+
+
+def test_data_that_are_given() -> None:
+    """They are fed as they are: no value is assumed, and their sizes are those of the other inputs."""
+    given = {"mask": Given((1, 9), "mask.npy", "int64")}
+    mask, ids = _first(("mask", "int64", (1, "length")), ("ids", "int64", (1, "length")), given=given)
+    assert (mask.file, mask.value, mask.assumed) == ("mask.npy", None, ())
+    assert (ids.shape, ids.assumed) == ((1, 9), (1,))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Given((1, 3, 8)), "input 'x' is ?x3x?x8, not 1x3x8"),
+        (Given((1, 4, 8, 8)), "input 'x' is ?x3x?x8, not 1x4x8x8"),
+        (Given(()), "not a scalar"),
+        (Given((1, 3, 8, 8), "x.npy", "float64"), "input 'x' takes float32, and its data are float64"),
+    ],
+)
+def test_what_contradicts_the_file(given: Given, words: str) -> None:
+    """Another rank, size or type is refused with both."""
+    with pytest.raises(ModelError) as refusal:
+        candidates(_interface(("x", "float32", ("", 3, "height", 8))), {"x": given})
+    assert words in str(refusal.value)
+
+
+def test_shapes_as_text() -> None:
+    """As the option takes them; what is free is a question mark."""
+    assert [shape_text(shape) for shape in ((1, 3, 8), (1, "n", ""), ())] == ["1x3x8", "1x?x?", "a scalar"]

@@ -1,0 +1,75 @@
+"""Files of arrays for the inputs of models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models import ModelError
+from models.inputs.given import given_arrays
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_arrays_by_name(cache: Path, tmp_path: Path) -> None:
+    """Each has its shape, type and elements, in C order, whatever its layout was; the file is unpacked once."""
+    arrays = {
+        "picture": np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4).transpose(0, 3, 1, 2),
+        "rate": np.int64(16000),
+        "words": np.array([["a", "bcd"]]),
+        "empty": np.zeros((0, 2), np.float16),
+    }
+    file = tmp_path / "data.npz"
+    np.savez(file, **arrays)
+    given, digest = given_arrays(file)
+    assert list(given) == list(arrays)
+    for name, tensor in given.items():
+        assert tensor.file is not None
+        assert cache in Path(tensor.file).parents
+        read = np.load(tensor.file)
+        assert read.flags.c_contiguous
+        assert tensor.shape == read.shape == arrays[name].shape
+        assert np.array_equal(read, arrays[name])
+    assert [tensor.type for tensor in given.values()] == ["float32", "int64", "str", "float16"]
+    before = {path: path.stat().st_mtime_ns for path in Path(given["rate"].file or "").parent.iterdir()}
+    assert given_arrays(file) == (given, digest)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "it is no file of arrays"),
+        (b"no zip file", "it is no file of arrays"),
+        (None, "it cannot be read (No such file or directory)"),
+    ],
+)
+def test_files_without_arrays(cache: Path, tmp_path: Path, content: bytes | None, words: str) -> None:
+    """The message names the file and how to write one; nothing stays in the cache."""
+    file = tmp_path / "data.npz"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ModelError) as refusal:
+        given_arrays(file)
+    assert str(refusal.value).startswith(f"{file}: {words}")
+    assert "numpy.savez" in str(refusal.value)
+    assert not list((cache / "reusebench" / "inputs").glob("*/*"))
+
+
+@pytest.mark.parametrize("arrays", [{"x": np.array([{}], dtype=object)}, {}])
+def test_arrays_that_no_input_takes(tmp_path: Path, arrays: dict[str, object]) -> None:
+    """Python objects are refused, and a file without any array; an array of its own (.npy) is no file of them."""
+    file = tmp_path / "data.npz"
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"numpy\.savez"):
+        given_arrays(file)
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    with pytest.raises(ModelError, match="it is no file of arrays"):
+        given_arrays(tmp_path / "one.npy")
