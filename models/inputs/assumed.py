@@ -12,9 +12,12 @@ from runtimes.base import TEXT, DeclaredTensor, Input, Interface
 
 __all__ = ["Given", "candidates", "shape_text"]
 
-#: Pictures to try where both sides are free, as height and width, the most usual first: those that detectors,
-#: classifiers, readers of text and segmentation networks are trained on.
+#: Pictures to try where both sides are free, as height and width, the most usual first: those that detectors and
+#: segmentation networks are trained on, classifiers, readers of a line of text.
 _PICTURES = ((640, 640), (320, 320), (224, 224), (48, 320), (512, 512), (256, 256), (32, 100), (128, 128))
+_OF_CLASSIFIERS, _OF_READERS = (224, 224), (48, 320)
+#: A reader of text gives probabilities of so many characters, or more, for each place.
+_FEWEST_CHARACTERS = 30
 #: What another free size may count, and the sizes to try: the width of a line of text, speech of 1 s or 32 ms.
 _SIZES = {
     "batch": (1,),
@@ -22,15 +25,18 @@ _SIZES = {
     "line": (320, 640, 160),
     "tokens": (128, 64, 512, 16, 1),
     "samples": (16000, 512, 32000, 1536, 576),
+    # With recurrent state networks take a short piece at a time.
+    "piece": (512, 576, 1536, 16000, 160),
     "frames": (100, 64, 200, 16),
     "past": (0, 1),
     "other": (1, 16, 128),
 }
 #: Those that a sequence has, whose length an input may tell.
-_LENGTHS = ("tokens", "samples", "frames")
+_LENGTHS = ("tokens", "samples", "piece", "frames")
 #: What the name of a free size says that it counts; the first that fits.
+_COUNTS_PAST = re.compile("past|cache")
 _NAMES = (
-    ("past", re.compile("past|cache")),
+    ("past", _COUNTS_PAST),
     ("batch", re.compile(r"batch|^n$|^bs?$")),
     ("samples", re.compile("sample|audio|wav")),
     ("frames", re.compile("time|frame|^t$")),
@@ -47,7 +53,8 @@ _SIDES_KEYS = ("imgsz", "image_size", "img_size", "input_size", "input_shape")
 
 #: Inputs whose names ask for other values than noise: a recurrent state at its beginning, a mask that hides nothing,
 #: samples per second, the length of a sequence.
-_STATE = re.compile(r"state|hidden|cache|past|memory|^[hc](_?(0|in|n|t|prev))?$", re.IGNORECASE)
+_STATE = re.compile(r"state|hidden|cache|past|memory|^[hc](0|_?in|_?n|_?t|_?prev)?$", re.IGNORECASE)
+_FIRST_STATE = re.compile(r"^[hc]_?0$", re.IGNORECASE)
 _MASK = re.compile("mask", re.IGNORECASE)
 _RATE = re.compile(r"^sr$|sampl\w*_?rate", re.IGNORECASE)
 _LENGTH = re.compile(r"len(gth)?s?$", re.IGNORECASE)
@@ -100,6 +107,8 @@ class _Attempt:
     def __init__(self, interface: Interface, given: Mapping[str, Given], number: int) -> None:
         self._interface, self._given, self._number = interface, given, number
         self._sides = _sides(interface.metadata)
+        self._pictures = _pictures(interface.outputs)
+        self._states = {tensor.name for tensor in interface.inputs if _is_state(tensor, interface.outputs)}
         #: What the names of free sizes stand for: one size in all inputs.
         self._named: dict[str, int] = {}
         #: The length of the longest sequence.
@@ -124,7 +133,7 @@ class _Attempt:
             free.append(index)
             shape.append(data.shape[index] if data else self._size(tensor, index, declared))
             self._named.setdefault(declared, shape[-1])
-            if _counted(tensor, index) in _LENGTHS:
+            if self._counted(tensor, index) in _LENGTHS:
                 self._longest = max(self._longest, shape[-1])
         if data:
             return Input(tensor.name, tensor.type, data.shape, file=data.file)
@@ -137,8 +146,14 @@ class _Attempt:
         terms = [str(self._named.get(term.strip(), term.strip())) for term in name.split("+")]
         if len(terms) > 1 and all(map(str.isdigit, terms)):
             return sum(map(int, terms))
-        counted = _counted(tensor, index)
+        counted = self._counted(tensor, index)
         return self._usual(counted) if counted != "side" else self._side(tensor, index)
+
+    def _counted(self, tensor: DeclaredTensor, index: int) -> str:
+        if tensor.name in self._states and not _COUNTS_PAST.search(str(tensor.dimensions[index]).lower()):
+            return "batch"
+        counted = _counted(tensor, index)
+        return "piece" if counted == "samples" and self._states else counted
 
     def _usual(self, counted: str) -> int:
         sizes = _SIZES[counted]
@@ -154,22 +169,23 @@ class _Attempt:
         known = [size for size in others if isinstance(size, int)]
         if known and known[0] <= _LINE_HEIGHT:
             return self._usual("line")
-        return known[0] if known and self._number == 0 else _PICTURES[self._number][is_width]
+        return known[0] if known and self._number == 0 else self._pictures[self._number][is_width]
 
     def _with_value(self, tensor: Input) -> Input:
         """Return the input with the value that its name asks for; where it asks for none it is fed with noise."""
         if tensor.file is not None or tensor.type == TEXT:
             return tensor
-        is_float = "float" in tensor.type
+        is_integer = tensor.type in ("int32", "int64", "bool")
         value = None
         if _RATE.search(tensor.name):
             value = _SAMPLES_PER_SECOND
-        elif _MASK.search(tensor.name) and not is_float:
-            value = 1
-        elif _STATE.search(tensor.name) and is_float:
+        elif tensor.name in self._states:
             value = 0
-        elif _LENGTH.search(tensor.name) and not is_float:
+        elif _LENGTH.search(tensor.name) and is_integer:
             value = self._longest
+        elif is_integer or _MASK.search(tensor.name):
+            # Nearly every table has a second row, whose place means no padding.
+            value = 1
         return replace(tensor, value=value)
 
 
@@ -181,7 +197,7 @@ def _counted(tensor: DeclaredTensor, index: int) -> str:
         if pattern.search(name):
             is_sound = counted == "tokens" and "float" in tensor.type and index == 1 and rank == 2
             return "samples" if is_sound else counted
-    if (index == 0 and rank > 1) or tensor.type == TEXT or _STATE.search(tensor.name):
+    if (index == 0 and rank > 1) or tensor.type == TEXT:
         return "batch"
     axes = _picture_axes(tensor)
     if axes:
@@ -213,6 +229,32 @@ def _sides(metadata: Mapping[str, str]) -> tuple[int, ...]:
     return ()
 
 
+def _pictures(outputs: Sequence[DeclaredTensor]) -> list[tuple[int, int]]:
+    """Return the pictures to try: first what networks with such outputs take."""
+    first = _PICTURES[0]
+    if outputs and all(len(tensor.dimensions) == 2 for tensor in outputs):
+        first = _OF_CLASSIFIERS
+    for tensor in outputs:
+        *_, places, characters = (None, None, *tensor.dimensions)
+        is_text = isinstance(places, str) and isinstance(characters, int) and characters >= _FEWEST_CHARACTERS
+        if len(tensor.dimensions) == 3 and is_text:
+            first = _OF_READERS
+    return [first, *(picture for picture in _PICTURES if picture != first)]
+
+
+def _is_state(tensor: DeclaredTensor, outputs: Sequence[DeclaredTensor]) -> bool:
+    """Whether the input is recurrent state: by its name, and an output is its next value, unless it is the first."""
+    if "float" not in tensor.type or not _STATE.search(tensor.name):
+        return False
+    if _FIRST_STATE.search(tensor.name):
+        return True
+    for output in outputs:
+        pairs = list(zip(tensor.dimensions, output.dimensions))
+        differ = any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in pairs)
+        if len(tensor.dimensions) == len(output.dimensions) and not differ:
+            return True
+    return False
+
+
 def _with_zeros(tensor: Input) -> Input:
-    is_index = "int" in tensor.type and tensor.file is None and tensor.value is None
-    return replace(tensor, value=0) if is_index else tensor
+    return replace(tensor, value=0) if tensor.value == 1 and tensor.type in ("int32", "int64") else tensor

@@ -89,8 +89,8 @@ def test_the_next_size_is_tried(tmp_path: Path) -> None:
 
 
 def test_integers_index_any_table(tmp_path: Path) -> None:
-    """Indices are 0 and 1, or 0 alone where the table has one row."""
-    assert [_models(_table(tmp_path, rows))[0].inputs[0].value for rows in (2, 1)] == [None, 0]
+    """Indices are 1, or 0 where the table has one row."""
+    assert [_models(_table(tmp_path, rows))[0].inputs[0].value for rows in (2, 1)] == [1, 0]
 
 
 def test_a_model_without_free_sizes_is_what_it_was(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -13,13 +13,17 @@ from runtimes.base import DeclaredTensor, Input, Interface
 _Declared = tuple[str, str, tuple[object, ...]]
 
 
-def _interface(*inputs: _Declared, metadata: Mapping[str, str] | None = None) -> Interface:
-    tensors = tuple(DeclaredTensor(*tensor) for tensor in inputs)  # type: ignore[arg-type]
-    return Interface(tensors, (), dict(metadata or {}))
+def _interface(
+    *inputs: _Declared, outputs: Sequence[_Declared] = (), metadata: Mapping[str, str] | None = None
+) -> Interface:
+    tensors, returned = ([DeclaredTensor(*tensor) for tensor in side] for side in (inputs, outputs))  # type: ignore[arg-type]
+    return Interface(tuple(tensors), tuple(returned), dict(metadata or {}))
 
 
-def _first(*inputs: _Declared, given: Mapping[str, Given] | None = None) -> list[Input]:
-    return list(candidates(_interface(*inputs), given or {})[0])
+def _first(
+    *inputs: _Declared, given: Mapping[str, Given] | None = None, outputs: Sequence[_Declared] = ()
+) -> list[Input]:
+    return list(candidates(_interface(*inputs, outputs=outputs), given or {})[0])
 
 
 @pytest.mark.parametrize(
@@ -48,8 +52,7 @@ def _first(*inputs: _Declared, given: Mapping[str, Given] | None = None) -> list
         (("audio", "float32", (1, "samples")), (1, 16000)),
         (("mel", "float32", ("batch", "time", 80)), (1, 100, 80)),
         (("degraded", "float32", ("batch_size", 1, "frames", 257)), (1, 1, 100, 257)),
-        # Recurrent state, also where its batch is not the first size; a cache is empty at the beginning.
-        (("state", "float32", (2, "", 128)), (2, 1, 128)),
+        # A cache is empty at the beginning.
         (("past_key", "float32", ("batch", 8, "past_length", 64)), (1, 8, 0, 64)),
         # Nothing is free.
         (("x", "float32", (2, 7)), (2, 7)),
@@ -80,8 +83,35 @@ def test_speech_is_tried_in_short_pieces_too() -> None:
 def test_one_attempt_where_nothing_is_free() -> None:
     """A model whose file says all has nothing to try, unless integers could index a table of one row."""
     assert len(candidates(_interface(("x", "float32", (1, 3))), {})) == 1
-    (noise,), (zeros,) = candidates(_interface(("x", "int64", (1, 3))), {})
-    assert (noise.value, zeros.value) == (None, 0)
+    (ones,), (zeros,) = candidates(_interface(("x", "int64", (1, 3))), {})
+    assert (ones.value, zeros.value) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("output", "picture"),
+    [
+        (("label", "float32", ("n", 2)), (224, 224)),
+        (("text", "float32", ("n", "places", 6625)), (48, 320)),
+        (("boxes", "float32", ("n", "boxes", 6)), (640, 640)),
+        (("map", "float32", ("n", 1, "h", "w")), (640, 640)),
+    ],
+)
+def test_a_picture_by_what_the_network_gives(output: _Declared, picture: tuple[int, int]) -> None:
+    """A classifier gives one row, a reader of text the characters of each place; detectors take larger pictures."""
+    (fed,) = _first(("x", "float32", ("n", 3, "?", "?")), outputs=[output])
+    assert fed.shape == (1, 3, *picture)
+
+
+def test_recurrent_state() -> None:
+    """It is an input that comes back as an output: zero, one at a time, and with it short pieces of sound."""
+    sound, state = ("input", "float32", ("", "")), ("state", "float32", (2, "", 128))
+    piece, zero = _first(sound, state, outputs=[("stateN", "float32", ("", "", ""))])
+    assert (piece.shape, zero.shape, zero.value) == ((1, 512), (2, 1, 128), 0)
+    # What an encoder gave to a decoder is none.
+    (hidden,) = _first(
+        ("encoder_hidden_states", "float32", ("b", "seq", 512)), outputs=[("logits", "float32", ("b", "seq", 32128))]
+    )
+    assert (hidden.shape, hidden.value) == ((1, 128, 512), None)
 
 
 @pytest.mark.parametrize(
@@ -119,19 +149,19 @@ def test_a_name_is_one_size_in_all_inputs() -> None:
     ("tensor", "value"),
     [
         (("h0", "float32", (1, 1, 64)), 0),
-        (("state", "float16", (2, 1, 8)), 0),
         (("attention_mask", "int64", (1, 8)), 1),
         (("mask", "bool", (1, 8)), 1),
         (("sr", "int64", ()), 16000),
         (("sampling_rate", "int32", (1,)), 16000),
-        (("ids", "int64", (1, 8)), None),
+        (("ids", "int64", (1, 8)), 1),
+        (("pixels", "uint8", (1, 8, 8, 3)), None),
         (("images", "float32", (1, 3, 8, 8)), None),
-        (("height", "int64", ()), None),
+        (("height", "int64", ()), 1),
         (("name", "str", (1,)), None),
     ],
 )
 def test_values_that_a_name_asks_for(tensor: _Declared, value: int | None) -> None:
-    """State is zero, a mask hides nothing, speech has 16,000 samples per second; all else is noise."""
+    """A first state is zero, a mask hides nothing, speech has 16,000 samples per second, integers index a table."""
     assert _first(tensor)[0].value == value
 
 
