@@ -95,7 +95,8 @@ def shape_text(shape: Sequence[Union[int, str]]) -> str:
 def _check(tensor: DeclaredTensor, given: Given) -> None:
     pairs = zip(tensor.dimensions, given.shape)
     fits = all(isinstance(declared, str) or declared == size for declared, size in pairs)
-    if not fits or len(given.shape) != len(tensor.dimensions):
+    # A tensor of unknown rank looks like a scalar.
+    if not fits or len(given.shape) != len(tensor.dimensions or given.shape):
         raise ModelError(f"input {tensor.name!r} is {shape_text(tensor.dimensions)}, not {shape_text(given.shape)}")
     if given.type not in (None, tensor.type):
         raise ModelError(f"input {tensor.name!r} takes {tensor.type}, and its data are {given.type}")

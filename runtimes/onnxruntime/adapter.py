@@ -11,6 +11,7 @@ their internal memory has; where several run at once it grows by what each needs
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, List, Optional, Sequence
 
 import onnxruntime as ort
@@ -39,6 +40,17 @@ _LOG_ERRORS_ONLY = 3
 #: The arena grows by the requested size, and not to the next power of two (arena_extend_strategy of OrtArenaCfg).
 _SAME_AS_REQUESTED = 1
 _DEFAULT = -1
+#: What ONNX Runtime says where it cannot load a model: the code of our sentence, whose fields are the groups.
+_REFUSALS = (
+    ("onnx_operator_missing", re.compile(r"error: (?P<operator>[\w.]+:\w+)\(-?\d+\) is not a registered function")),
+    (
+        "onnx_operator_missing",
+        re.compile(r"(?:No Op registered|Could not find an implementation) for (?P<operator>\w+)"),
+    ),
+    ("onnx_weights_missing", re.compile(r"External data path does not exist: \"?(?P<path>[^\"]+)")),
+    ("onnx_too_new", re.compile(r"Unsupported model (?P<what>IR version): (?P<given>\d+), max .*: (?P<newest>\d+)")),
+    ("onnx_too_new", re.compile(r"(?P<what>Opset) (?P<given>\d+) is under development .* till opset (?P<newest>\d+)")),
+)
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
@@ -192,6 +204,12 @@ def _open_session(model: str, options: Any, device: Optional[str] = None) -> Any
         session = ort.InferenceSession(model, options, providers=providers)
     except InvalidProtobuf:
         raise AdapterError("onnx_model_unreadable", model=model) from None
+    except Exception as error:
+        for code, pattern in _REFUSALS:
+            matched = pattern.search(str(error))
+            if matched:
+                raise AdapterError(code, model=model, version=ort.__version__, **matched.groupdict()) from None
+        raise
     if session.get_providers()[0] != providers[0]:
         raise NotSupported("onnx_cuda_does_not_start")
     return session

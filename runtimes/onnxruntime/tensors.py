@@ -212,7 +212,8 @@ def is_fed(tensor: DeclaredTensor) -> bool:
 
 
 def _has_free_size(tensor: DeclaredTensor) -> bool:
-    return any(isinstance(size, str) for size in tensor.dimensions)
+    """Whether a run alone shows the shape; a tensor of unknown rank looks like a scalar."""
+    return not tensor.dimensions or any(isinstance(size, str) for size in tensor.dimensions)
 
 
 def _element(tensor: DeclaredTensor) -> Any:
