@@ -172,6 +172,12 @@ def test_the_length_of_a_sequence() -> None:
     assert _first(*inputs, given={"text": Given((1, 40))})[1].value == 40
 
 
+def test_a_tensor_of_unknown_rank() -> None:
+    """ONNX Runtime shows it as a scalar: any shape that is given is taken."""
+    (fed,) = _first(("x", "float32", ()), given={"x": Given((2, 3))})
+    assert fed.shape == (2, 3)
+
+
 def test_data_that_are_given() -> None:
     """They are fed as they are: no value is assumed, and their sizes are those of the other inputs."""
     given = {"mask": Given((1, 9), "mask.npy", "int64")}
