@@ -1,0 +1,66 @@
+"""What came out of public models that others made: the table of docs/models.md.
+
+`python -m benchmarks.public_models --storage DIR FILE...` measures each file by pytest bench/ (ONNX Runtime, 4 streams x
+3 contexts, no reuse, full dup, and dup with one internal memory), a run for each, and prints a row of Markdown for each.
+A file that does not run is a row with the reason. Some minutes for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from reports.page.exported_tables import TABLES
+from reports.page.material import read_material
+from storage.run_file import StoredRun
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+_NO_REUSE, _DUP, _DUP_AND_ARENA = "no_reuse_one_model", "full_dup", "full_dup_internal_reuse"
+_HEADS = ("file", "fed with", "no reuse, MiB", "dup saves", "dup and one internal memory save", "latency, ms")
+
+
+def main() -> None:
+    """Measure every file, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--storage", type=Path, required=True)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    print(f"| {' | '.join(_HEADS)} |\n|{'---|' * len(_HEADS)}")
+    for file in arguments.files:
+        print(f"| {' | '.join(_row(file, arguments.storage / file.parent.name / file.stem))} |", flush=True)
+
+
+def _row(file: Path, storage: Path) -> Iterator[str]:
+    scenarios = " or ".join(f"{name}]" for name in (_NO_REUSE, _DUP, _DUP_AND_ARENA))
+    command = [sys.executable, "-m", "pytest", "bench/test_dup.py", "--runtime", "onnxruntime", "-k", scenarios]
+    command += ["--model", str(file), "--rounds", "3", f"--benchmark-storage=file://{storage.absolute()}"]
+    done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
+    yield file.name
+    if done.returncode == 4:
+        errors = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if line.startswith("ERROR")]
+        yield " ".join(errors)
+        return
+    material = read_material([storage], None)
+    (run, *_) = (run for run in material.files if isinstance(run, StoredRun))
+    (model,) = run.results[0].info.plan.models
+    shapes = [f"{tensor.name} {'x'.join(map(str, tensor.shape)) or 'scalar'}" for tensor in model.inputs]
+    yield ", ".join(shapes)
+    _, records = TABLES["comparison"]
+    rows = {row["scenario"]: row for row in records(material) if row.get("run_number")}
+    base = rows[_NO_REUSE]
+    yield _mib(base.get("application_memory_over_baseline_bytes"))
+    for name in (_DUP, _DUP_AND_ARENA):
+        saved = rows[name].get("saved_over_baseline_percent")
+        yield rows[name]["outcome"] if saved is None else f"{saved:.0f} %"
+    yield "" if base.get("latency_ns") is None else f"{base['latency_ns'] / 1e6:.1f}"
+
+
+def _mib(size: float | None) -> str:
+    return "" if size is None else f"{size / 2**20:.1f}"
+
+
+if __name__ == "__main__":
+    main()
