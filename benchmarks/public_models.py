@@ -1,8 +1,8 @@
 """What came out of public models that others made: the table of docs/models.md.
 
-`python -m benchmarks.public_models --storage DIR FILE...` measures each file by pytest bench/ (ONNX Runtime, 4 streams x
-3 contexts, no reuse, full dup, and dup with one internal memory), a run for each, and prints a row of Markdown for each.
-A file that does not run is a row with the reason. Some minutes for each.
+`python -m benchmarks.public_models --storage DIR FILE...` measures each file by pytest bench/ (ONNX Runtime, 4 streams
+x 3 contexts, no reuse, full dup, and dup with one internal memory), and prints a row of Markdown for each; some minutes
+for each. A file that does not run is a row with the reason.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ _REFUSALS = (
         re.compile(r"(?:No Op registered|Could not find an implementation) for (?P<operator>\w+)"),
     ),
     ("onnx_weights_missing", re.compile(r"External data path does not exist: \"?(?P<path>[^\"]+)")),
+    ("onnx_weights_missing", re.compile(r"cannot get file size: No such file or directory \[(?P<path>[^\]]+)")),
     ("onnx_too_new", re.compile(r"Unsupported model (?P<what>IR version): (?P<given>\d+), max .*: (?P<newest>\d+)")),
     ("onnx_too_new", re.compile(r"(?P<what>Opset) (?P<given>\d+) is under development .* till opset (?P<newest>\d+)")),
 )

@@ -222,6 +222,8 @@ def _element(tensor: DeclaredTensor) -> Any:
 
 def _bfloat16_value(array: Any) -> Any:
     """Return a tensor of bfloat16 over the array, which has its bits."""
+    if not hasattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type"):
+        raise NotSupported("onnx_no_bfloat16", version=ort.__version__)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _ONNX_BFLOAT16)
 
 

@@ -12,7 +12,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from models.inputs.assumed import candidates
-from runtimes import open_runtime
 from runtimes.base import AdapterError, Context, Input, Memory, NotSupported, Runtime
 
 _FLOAT = TensorProto.FLOAT
@@ -22,12 +21,6 @@ _WIDE = 64
 _IR = 8
 
 _Make = Callable[[Path], Path]
-
-
-@pytest.fixture(scope="module")
-def runtime() -> Runtime:
-    """Return the adapter, here in the test's own process."""
-    return open_runtime("onnxruntime")
 
 
 def _info(name: str, shape: Sequence[Any] | None, element: int = _FLOAT) -> Any:
