@@ -108,16 +108,18 @@ def _run(
     specs: Sequence[ContextSpec] | None = None,
     stopped: Callable[[float], bool] | None = None,
     decoders: Sequence[Any] = (),
+    chains: tuple[tuple[int, ...], ...] = (),
 ) -> _Done:
     """Run the schedule with these contexts, by default all of stream 0."""
     context_specs = tuple(specs or [ContextSpec(0, 0) for _ in contexts])
-    plan = Plan("mine", None, "x", models_of("m"), context_specs, cores=2, rounds=1, schedule=schedule)
-    workers = [Worker(f"context-{index}") for index in range(len(contexts))]
+    plan = Plan("mine", None, "x", models_of("m"), context_specs, 2, rounds=1, schedule=schedule, chains=chains)
+    of_chains = {chain: Worker(f"chain-{chain}") for chain in plan.all_chains()}
+    workers = [of_chains[plan.chain_of(index)] for index in range(len(contexts))]
     messages: list[dict[str, Any]] = []
     try:
         data = Pipeline(plan, contexts, workers, decoders).run(messages.append, stopped or _sleep)
     finally:
-        for worker in workers:
+        for worker in of_chains.values():
             worker.stop()
     return _Done(messages, data)
 
@@ -231,6 +233,38 @@ def test_contexts_that_share_an_internal_memory_infer_in_turn() -> None:
         specs,
     )
     assert concurrency.most_inside == 1
+
+
+def test_a_frame_goes_through_a_chain() -> None:
+    """Its contexts infer one after the other, in order, never at once; the frame's latency is that of them all."""
+    order: list[str] = []
+    concurrency = _Concurrency()
+
+    class Noting(_Waiter):
+        def __init__(self, name: str) -> None:
+            super().__init__(_INTERVAL_S / 4, concurrency=concurrency)
+            self.name = name
+
+        def infer(self) -> None:
+            super().infer()
+            order.append(self.name)
+
+    contexts = [Noting(name) for name in ("recognise", "detect", "track")]
+    done = _run(_schedule(queue=_LONG_QUEUE), contexts, chains=((1, 0, 2),))
+    frames = round(0.3 / _INTERVAL_S)
+    assert order == ["detect", "recognise", "track"] * frames
+    assert concurrency.most_inside == 1
+    assert len(done.rows[0]) == frames
+    assert min(dict(zip(STAGES, stages))["inference"] for _, *stages in done.rows[0]) >= 0.75 * _INTERVAL_S * 1e9
+
+
+def test_chains_of_a_stream_share_its_frames() -> None:
+    """Two chains of two take frames in turn: each frame goes through one of them, whole."""
+    contexts = [_Waiter(_INTERVAL_S) for _ in range(4)]
+    done = _run(_schedule(queue=_LONG_QUEUE), contexts, chains=((0, 1), (2, 3)))
+    counts = [context.inferences for context in contexts]
+    assert counts[0] == counts[1] > 0 < counts[2] == counts[3]
+    assert counts[0] + counts[2] == len(done.rows[0])
 
 
 def test_no_thread_is_left() -> None:
