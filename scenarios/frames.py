@@ -191,7 +191,7 @@ class Link(NamedTuple):
 
 
 class ChainThread:
-    """Takes frames, scales each into the inputs of a chain's contexts, infers one after the other, reads the outputs."""
+    """Takes frames, scales each into the inputs of a chain's contexts, infers in order and reads the outputs."""
 
     def __init__(self, links: Sequence[Link], pool: Pool) -> None:
         """Take the contexts in the order in which they run."""

@@ -292,7 +292,7 @@ def test_contexts_of_a_chain_share_internal_memory_without_a_core() -> None:
     plan = _plan(memory, memory, chains=((1, 0),))
     assert plan.internal_memories() == {0: [0, 1]}
     assert not plan.may_run_at_once(0, 1)
-    with pytest.raises(InvalidPlan, match="contexts 0 and 2 of .* may run at the same time"):
+    with pytest.raises(InvalidPlan, match=r"contexts 0 and 2 of .* may run at the same time"):
         _plan(memory, memory, memory, chains=((0, 1),))
     bound = dataclasses.replace(memory, core=1)
     assert _plan(bound, bound, bound, chains=((0, 1),)).may_run_at_once(0, 2) is False
