@@ -25,6 +25,7 @@ from reports.sections.contexts import contexts_figure, fit_table, resolutions_fi
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
 from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure, savings_table
+from reports.sections.plans import layout_tables
 from reports.sections.programs import processes_table, programs_figure, programs_table
 from reports.sections.speed import speed_figure, speed_sentences, speed_table
 from reports.sections.tables import (
@@ -40,13 +41,13 @@ from reports.sections.tables import (
 )
 from reports.sections.timeline import timeline_figure
 from reports.streams.section import stream_definitions, workload_figures, workload_parts
-from scenarios.catalogue import MODEL_SETS, QUESTIONS
+from scenarios.catalogue import MODEL_SETS, PLANS, QUESTIONS
 from storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.
 REPORT_PAGE = "index"
 #: The question that the published figures answer.
-_PUBLISHED_QUESTION = next(iter(QUESTIONS))
+_PUBLISHED_QUESTION = "dup"
 
 
 def start_figures(material: Material, languages: Sequence[str]) -> Figures:
@@ -233,7 +234,8 @@ def _conditions(group: Group, texts: Texts) -> str:
     values = {"python": info.python_version or EMPTY, "streams": info.streams, "contexts": info.contexts}
     # Contexts of streams of video do not wait for each other.
     inferring = "conditions" if any(row.schedule is None for row in group.rows) else "conditions_streams"
-    parts = [texts(inferring, target=info.target, cores=info.cores, **values)]
+    key = "conditions_plans" if group.is_of_plans else inferring
+    parts = [texts(key, target=info.target, cores=info.cores, **values)]
     if info.chip:
         parts.append(texts("condition_chip", chip=info.chip))
     if info.driver_version:
@@ -286,6 +288,11 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         if name == "streams":
             parts.append({**part, "workloads": workload_parts(group, material.published, texts)})
             continue
+        if name == PLANS:
+            part["layouts"] = layout_tables(rows, group.has_npu_memory, texts)
+            part["workloads"] = workload_parts(group, (), texts)
+            # Those with streams are in the workloads.
+            rows = [row for row in rows if row.schedule is None]
         # By the size of the tensors where that is part of the question, else below no heading.
         by_heading = by_size(rows, texts) if name == "io_copies" else {"": rows}
         parts.append(
