@@ -41,7 +41,7 @@ from reports.sections.tables import (
 )
 from reports.sections.timeline import timeline_figure
 from reports.streams.section import stream_definitions, workload_figures, workload_parts
-from scenarios.catalogue import MODEL_SETS, PLANS, QUESTIONS
+from scenarios.catalogue import MODEL_SETS, PLANS, QUESTIONS, name_of_plan
 from storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.
@@ -105,7 +105,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
     boards = {group.board: group.newest for group in reversed(shown)}
     # What is known of each board that the page shows something of.
     files = {program.file.board: program.file for program in reversed(material.programs)} | boards
-    scenarios = {row.scenario for group in shown for row in group.rows}
+    scenarios = dict.fromkeys(row.scenario for group in shown for row in group.rows)
     first = material.published[0]
     return {
         "lead": _lead(shown, list(boards)[::-1], texts) if shown else _programs_lead(material.programs[0].file, texts),
@@ -141,7 +141,12 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
             for file in list(files.values())[::-1]
         ],
         "scenarios": [
-            (texts.scenario(name), text) for name, text in texts.starting_with("about_").items() if name in scenarios
+            *(
+                (texts.scenario(name), text)
+                for name, text in texts.starting_with("about_").items()
+                if name in scenarios
+            ),
+            *((texts.scenario(name), texts("about_plan_without_reuse")) for name in scenarios if name_of_plan(name)),
         ],
         "definitions": [
             *((texts(f"term_{key}"), text) for key, text in texts.starting_with("define_").items()),
@@ -163,8 +168,10 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
     if group.computes:
         jobs["contexts"] = partial(contexts_figure, rows, False, texts)
     for name, of_question in questions.items():
-        if name != "streams":
-            jobs[f"{name}-explanation"] = partial(explanation_figure, of_question, texts)
+        # Those of streams are in their workloads.
+        without_streams = [row for row in of_question if row.schedule is None]
+        if without_streams:
+            jobs[f"{name}-explanation"] = partial(explanation_figure, without_streams, texts)
     return jobs
 
 
