@@ -295,11 +295,11 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         if name == "streams":
             parts.append({**part, "workloads": workload_parts(group, material.published, texts)})
             continue
-        if name == PLANS:
-            part["layouts"] = layout_tables(rows, group.has_npu_memory, texts)
-            part["workloads"] = workload_parts(group, (), texts)
-            # Those with streams are in the workloads.
-            rows = [row for row in rows if row.schedule is None]
+        is_of_plans = name == PLANS
+        part["layouts"] = layout_tables(rows, group.has_npu_memory, texts) if is_of_plans else []
+        part["workloads"] = workload_parts(group, (), texts) if is_of_plans else []
+        # Plans with streams are in the workloads.
+        rows = [row for row in rows if row.schedule is None]
         # By the size of the tensors where that is part of the question, else below no heading.
         by_heading = by_size(rows, texts) if name == "io_copies" else {"": rows}
         parts.append(
