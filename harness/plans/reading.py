@@ -94,7 +94,7 @@ def _checked_name(document: Document, name: str) -> str:
 
 def _model(models: Section, name: str) -> PlanModel:
     """Return the model of this name: its file alone, or a table."""
-    if isinstance(models.values[name], str):
+    if not isinstance(models.values[name], dict):
         return PlanModel(name, _existing(models, name))
     section = models.section(name)
     section.expect("file", "network", "size", "seed", "weightless", "shape", "inputs")
