@@ -179,41 +179,117 @@ def test_streams(folder: Path) -> None:
         ('file = "m', 'fiel = "m', "line 6, models.reader.fiel: there is no such key here; did you mean 'file'? valid"),
         ('file = "m.onnx", ', "", "line 6, models.reader: a model is either a `file` or a built-in `network`"),
         ('file = "m.onnx", shape', 'network = "tiny", shape', "line 6, models.reader.shape: this is of a `file`"),
-        ('file = "m.onnx", shape = "1x3x8x8"', 'network = "tniy"', "network: there is no built-in network 'tniy'; did "),
+        (
+            'file = "m.onnx", shape = "1x3x8x8"',
+            'network = "tniy"',
+            "network: there is no built-in network 'tniy'; did ",
+        ),
         ('file = "m.onnx", shape = "1x3x8x8"', 'network = "tiny", size = 3', "size: tiny cannot be made for size 3; "),
         ("1x3x8x8", "1,3,8,8", "line 6, models.reader.shape: '1,3,8,8' is no shape; valid: sizes as in 1x3x640x640"),
         ('"1x3x8x8"', "{ x = 3 }", "line 6, models.reader.shape.x: 3 is not valid; valid: a text"),
-        ('"detector", s', '"detctor", s', "contexts.detect.model: there is no model 'detctor'; did you mean 'detector'?"),
+        (
+            '"detector", s',
+            '"detctor", s',
+            "contexts.detect.model: there is no model 'detctor'; did you mean 'detector'?",
+        ),
         ('model = "detector", ', "", "line 9, contexts.detect.model: it is missing; valid: detector, reader"),
         ("0, internal", "2, internal", "line 9, contexts.detect.stream: there is no stream 2; valid: 0 to 1, or no "),
         ("stream = 0, internal", "internal", "line 9, contexts.detect: its `stream` is missing; valid: 0 to 1"),
         ("stream = 1", 'stream = "1"', "line 11, contexts.detect-2.stream: '1' is not valid; valid: a whole number"),
-        ('dup = "detect"', 'dup = "detekt"', "contexts.detect-2.dup: there is no context 'detekt'; did you mean 'detect"),
+        (
+            'dup = "detect"',
+            'dup = "detekt"',
+            "contexts.detect-2.dup: there is no context 'detekt'; did you mean 'detect",
+        ),
         ('dup = "detect"', 'dup = "detect-2"', "line 11, contexts.detect-2.dup: this is the context itself; a context"),
-        ('model = "detector", ', 'dup = "detect-2", ', "line 9, contexts.detect.dup: 'detect-2' comes later in the file"),
+        (
+            'model = "detector", ',
+            'dup = "detect-2", ',
+            "line 9, contexts.detect.dup: 'detect-2' comes later in the file",
+        ),
         ('dup = "detect"', 'dup = "detect", model = "reader"', "detect-2.model: 'detect' has 'detector'; leave it out"),
-        ('dup = "detect"', 'dup = "detect", shared_context = "read"', "detect-2.shared_context: a context reuses another"),
-        ("detect-2 =", 'x = { dup = "read", stream = 0 }\ny = { dup = "x", stream = 0 }\ndetect-2 =', "'x' reuses 'read' itself; name a context that is loaded: 'read'"),
-        ("stream = 1", 'stream = 1, internal = "a"', "contexts.detect-2: with 'detect': they share an internal memory and "),
-        ("stream = 1", "stream = 1, core = 1", "line 9, contexts.detect: its `core` is missing: 'detect-2' has one; give "),
+        (
+            'dup = "detect"',
+            'dup = "detect", shared_context = "read"',
+            "detect-2.shared_context: a context reuses another",
+        ),
+        (
+            "detect-2 =",
+            'x = { dup = "read", stream = 0 }\ny = { dup = "x", stream = 0 }\ndetect-2 =',
+            "'x' reuses 'read' itself; name a context that is loaded: 'read'",
+        ),
+        (
+            "stream = 1",
+            'stream = 1, internal = "a"',
+            "contexts.detect-2: with 'detect': they share an internal memory and ",
+        ),
+        (
+            "stream = 1",
+            "stream = 1, core = 1",
+            "line 9, contexts.detect: its `core` is missing: 'detect-2' has one; give ",
+        ),
         ("stream = 1", 'stream = 1, outside = ["weights"]', "contexts.detect-2: its weights are its source's; only "),
-        ("stream = 1", 'stream = 1, outside = "weights"', "detect-2.outside: 'weights' is not valid; valid: a list of "),
-        ("stream = 1", 'stream = 1, zero_copy = ["inputs"]', "'inputs' is unknown; did you mean 'input'? valid: input, o"),
-        ("stream = 1", 'stream = 1, allocator = "malloc"', "there is no allocator 'malloc'; valid: create_mem, dma_heap"),
+        (
+            "stream = 1",
+            'stream = 1, outside = "weights"',
+            "detect-2.outside: 'weights' is not valid; valid: a list of ",
+        ),
+        (
+            "stream = 1",
+            'stream = 1, zero_copy = ["inputs"]',
+            "'inputs' is unknown; did you mean 'input'? valid: input, o",
+        ),
+        (
+            "stream = 1",
+            'stream = 1, allocator = "malloc"',
+            "there is no allocator 'malloc'; valid: create_mem, dma_heap",
+        ),
         ("stream = 1", 'stream = 1, device = "tpu"', "detect-2.device: there is no device 'tpu'; valid: cuda"),
-        ("stream = 1", "stream = 1, device_io = 1", "contexts.detect-2.device_io: 1 is not valid; valid: true or false"),
-        ("stream = 1", 'stream = 1, device_io = true, zero_copy = ["input"]', "detect-2: tensors that stay on the device "),
+        (
+            "stream = 1",
+            "stream = 1, device_io = 1",
+            "contexts.detect-2.device_io: 1 is not valid; valid: true or false",
+        ),
+        (
+            "stream = 1",
+            'stream = 1, device_io = true, zero_copy = ["input"]',
+            "detect-2: tensors that stay on the device ",
+        ),
         ('after = "detect"', 'after = "detect-2"', "read.after: 'detect-2' serves another stream; contexts of a chain"),
-        ('stream = 0, internal = "a" }\nread', 'stream = 0, after = "read" }\nread', "run after each other in a circle"),
-        ("detect-2 =", 'x = { model = "reader", stream = 0, after = "detect" }\ndetect-2 =', "'read' runs after 'detect' already; name the last of the chain"),
-        ("count = 2", "count = 3", "line 14, streams.count: no context serves stream 2 of 3; give it one, or lower the "),
+        (
+            'stream = 0, internal = "a" }\nread',
+            'stream = 0, after = "read" }\nread',
+            "run after each other in a circle",
+        ),
+        (
+            "detect-2 =",
+            'x = { model = "reader", stream = 0, after = "detect" }\ndetect-2 =',
+            "'read' runs after 'detect' already; name the last of the chain",
+        ),
+        (
+            "count = 2",
+            "count = 3",
+            "line 14, streams.count: no context serves stream 2 of 3; give it one, or lower the ",
+        ),
         ("count = 2", "fps = 2", "line 13, streams.count: it is missing; give the number of streams"),
         ("count = 2", "count = 2\nfps = -1", "line 15, streams.fps: -1 is not valid; valid: a number from 0"),
-        ("count = 2", "count = 2\nduration = 'x'", "line 15, streams.duration: 'x' is not valid; valid: a time from 1s"),
-        ("[streams]", "[[streams]]", "line 13, streams: [{'count': 2}] is not valid; valid: a table of keys and values"),
-        ("count = 2", "count = ", "it is no valid TOML (JSON needs a name that ends with .json): Invalid value (at line 14"),
+        (
+            "count = 2",
+            "count = 2\nduration = 'x'",
+            "line 15, streams.duration: 'x' is not valid; valid: a time from 1s",
+        ),
+        (
+            "[streams]",
+            "[[streams]]",
+            "line 13, streams: [{'count': 2}] is not valid; valid: a table of keys and values",
+        ),
+        (
+            "count = 2",
+            "count = ",
+            "it is no valid TOML (JSON needs a name that ends with .json): Invalid value (at line 14",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_has_its_line_and_its_key(folder: Path, old: str, new: str, words: str) -> None:
     """What is wrong, and what is valid, in the terms of the file."""
     assert old in _GATE
@@ -234,14 +310,23 @@ def test_a_core_that_is_not_there(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"contexts": {\n "c": {"model": "b"}}}', "line 2, contexts.c.model: there is no model 'b', as there is none at"),
-        ('{"models": {"m": "m.onnx"},\n "contexts": {"c": {"model": "m",\n "zero_copy": ["x"]}}}', "line 3, contexts.c.zero"),
+        (
+            '{"contexts": {\n "c": {"model": "b"}}}',
+            "line 2, contexts.c.model: there is no model 'b', as there is none at",
+        ),
+        (
+            '{"models": {"m": "m.onnx"},\n "contexts": {"c": {"model": "m",\n "zero_copy": ["x"]}}}',
+            "line 3, contexts.c.zero",
+        ),
         ("{}", "contexts: a plan needs a context"),
         ("[]", "it has no keys; a plan has models and contexts"),
         ("{", "it is no valid JSON: Expecting property name"),
-        ('{"scenario": "gate"}', "this has a `scenario`, as stored plans have, and is none: Object missing required field"),
+        (
+            '{"scenario": "gate"}',
+            "this has a `scenario`, as stored plans have, and is none: Object missing required field",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_in_json_have_their_lines_too(folder: Path, text: str, words: str) -> None:
     """Of keys, and of the text itself."""
     assert _refusal(folder, text, "p.json").startswith(words)
