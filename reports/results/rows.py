@@ -298,7 +298,7 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
 
 
 def newest_groups(groups: Iterable[Group]) -> list[Group]:
-    """Return the newest group of scenarios, and of plans, of each board, runtime and target; groups come newest first."""
+    """Return the newest group of scenarios and of plans of each board, runtime and target; they come newest first."""
     newest: dict[tuple[str, str, str, bool], Group] = {}
     for group in groups:
         newest.setdefault((group.board, group.info.runtime, group.info.target, group.is_of_plans), group)
