@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import av
 import pytest
 
-from runtimes.base import Context, Copies
+from runtimes.base import Context, Copies, ImageInput, NotSupported
 from scenarios import frames as frames_module
 from scenarios.frames import STAGES, Checksums, Clock
 from scenarios.pipeline import Pipeline
@@ -265,6 +266,49 @@ def test_chains_of_a_stream_share_its_frames() -> None:
     counts = [context.inferences for context in contexts]
     assert counts[0] == counts[1] > 0 < counts[2] == counts[3]
     assert counts[0] + counts[2] == len(done.rows[0])
+
+
+class _Pictured(_Waiter):
+    """A context whose input is a picture of 4 x 4 bytes, or none."""
+
+    def __init__(self, has_picture: bool) -> None:
+        super().__init__()
+        self.input = bytearray(16)
+        self._has_picture = has_picture
+
+    def image_input(self) -> ImageInput:
+        """Return the input."""
+        if not self._has_picture:
+            raise NotSupported("no_picture_input", shapes="1x128")
+        return ImageInput(memoryview(self.input), 4, 4, 1, "nchw", "uint8", 4)
+
+
+class _White:
+    """A decoder of white frames."""
+
+    def next_frame(self) -> tuple[int, Any]:
+        """Return the first frame."""
+        frame = av.VideoFrame(4, 4, "gray")
+        frame.planes[0].update(b"\xff" * frame.planes[0].buffer_size)
+        return 0, frame
+
+    def restart(self) -> None:
+        """Begin again."""
+
+
+def test_every_context_of_a_chain_gets_the_frame() -> None:
+    """In its picture; one behind the first that takes no picture keeps its input, and infers all the same."""
+    contexts = [_Pictured(True), _Pictured(False), _Pictured(True)]
+    _run(_schedule(), contexts, decoders=[_White()], chains=((0, 1, 2),))
+    assert [set(context.input) for context in contexts] == [{255}, {0}, {255}]
+    assert contexts[0].inferences == contexts[1].inferences > 0
+
+
+def test_the_first_of_a_chain_takes_the_frame() -> None:
+    """Where its model takes no picture, streams are not supported."""
+    contexts = [_Pictured(True), _Pictured(False)]
+    with pytest.raises(NotSupported, match="no input of the model is a picture"):
+        _run(_schedule(), contexts, decoders=[_White()], chains=((1, 0),))
 
 
 def test_no_thread_is_left() -> None:

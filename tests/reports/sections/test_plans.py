@@ -11,6 +11,7 @@ import pytest
 from reports.base.texts import LANGUAGES, texts_of
 from reports.results.colours import scenario_colour
 from reports.results.labels import labels_of
+from reports.results.rows import newest_groups
 from reports.sections.answers import answers
 from reports.sections.plans import layout_tables
 from scenarios.catalogue import without_reuse
@@ -98,6 +99,14 @@ def test_plans_of_several_layouts_are_a_group_apart_from_scenarios(tmp_path: Pat
     labels = labels_of([plans, scenarios], _ENGLISH)
     common = "ONNX Runtime 1.2.3, python"
     assert labels == [f"{common}, plans", f"{common}, {_ENGLISH('label_streams', streams=4, contexts=3)}"]
+
+
+def test_the_newest_plans_and_the_newest_scenarios_are_shown(tmp_path: Path) -> None:
+    """However many groups of either are newer: the page has a limit."""
+    full_run(tmp_path)
+    write_run(tmp_path, _pair(tmp_path), 2, at="2026-01-03T03:04:05")
+    groups = groups_of(tmp_path)
+    assert newest_groups(groups) == groups
 
 
 def test_plans_with_other_models_are_not_joined(tmp_path: Path) -> None:
