@@ -92,6 +92,8 @@ class _Done:
 
     def __init__(self, messages: list[dict[str, Any]], data: dict[str, Any]) -> None:
         self.seconds: float = data["seconds"]
+        #: Of outputs, by model and number of the frame.
+        self.checksums: list[dict[int, int]] = data["frame_checksums"]
         last = messages[-1]["streams"]
         #: By stream.
         self.lost = [int(stream["dropped"] + stream["missed"]) for stream in last]
@@ -113,7 +115,7 @@ def _run(
 ) -> _Done:
     """Run the schedule with these contexts, by default all of stream 0."""
     context_specs = tuple(specs or [ContextSpec(0, 0) for _ in contexts])
-    plan = Plan("mine", None, "x", models_of("m"), context_specs, 2, rounds=1, schedule=schedule, chains=chains)
+    plan = Plan("mine", None, "x", models_of("m", "n"), context_specs, 2, rounds=1, schedule=schedule, chains=chains)
     of_chains = {chain: Worker(f"chain-{chain}") for chain in plan.all_chains()}
     workers = [of_chains[plan.chain_of(index)] for index in range(len(contexts))]
     messages: list[dict[str, Any]] = []
@@ -297,9 +299,11 @@ class _White:
 
 
 def test_every_context_of_a_chain_gets_the_frame() -> None:
-    """In its picture; one behind the first that takes no picture keeps its input, and infers all the same."""
+    """In its picture, and its outputs are compared; one that takes no picture keeps its input, and infers too."""
     contexts = [_Pictured(True), _Pictured(False), _Pictured(True)]
-    _run(_schedule(), contexts, decoders=[_White()], chains=((0, 1, 2),))
+    specs = [ContextSpec(0, 0), ContextSpec(0, 0), ContextSpec(0, 1)]
+    done = _run(_schedule(), contexts, specs, decoders=[_White()], chains=((0, 1, 2),))
+    assert [list(of_model) for of_model in done.checksums] == [[0], [0]]
     assert [set(context.input) for context in contexts] == [{255}, {0}, {255}]
     assert contexts[0].inferences == contexts[1].inferences > 0
 
