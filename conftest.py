@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +11,8 @@ import pytest
 
 from harness.clock import ReplayClock
 from harness.errors import UserError
-from harness.options import add_options
+from harness.options import add_options, resolve_plan_files
+from harness.plans.plan_file import PlanFile
 from harness.selection import Selection, selected_runtimes
 from harness.session import Session, choose_board_storage
 from samplers.environment import environment
@@ -18,6 +20,8 @@ from storage.board import board_name, board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
+_PLANS: pytest.StashKey[tuple[PlanFile, ...]] = pytest.StashKey()
+_QUESTIONS = Path(__file__).parent / "bench"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,8 +31,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the storage before pytest-benchmark opens it."""
+    """Choose the storage before pytest-benchmark opens it, and read the user's plans."""
     choose_board_storage(config)
+    try:
+        config.stash[_PLANS] = resolve_plan_files(config.option)
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the built-in questions where plans are given, else the question of plans; not a file that is named."""
+    if collection_path.parent != _QUESTIONS or collection_path.suffix != ".py":
+        return None
+    is_of_plans = collection_path.name == "test_plans.py"
+    return True if is_of_plans != bool(config.stash[_PLANS]) else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -38,8 +54,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if _RUNTIMES not in stash:
             stash[_RUNTIMES] = selected_runtimes(Selection.of(metafunc.config.option))
         names = stash[_RUNTIMES]
-        # Without a runtime Session raises the reason.
+        # Without a runtime, or without a plan, Session raises the reason.
         metafunc.parametrize("runtime", names or [pytest.param(None, id="none")])
+        if "plan" in metafunc.fixturenames:
+            plans = [scenario for file in metafunc.config.stash[_PLANS] for scenario in file.scenarios]
+            metafunc.parametrize("plan", plans or [pytest.param(None, id="none")])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -48,9 +67,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
     if measuring and not session.config.option.collectonly:
         parameters = [item.callspec.params for item in measuring]  # type: ignore[attr-defined]
-        configurations = [(values["runtime"], values["scenario"]) for values in parameters]
+        configurations = [(values["runtime"], values.get("scenario") or values["plan"]) for values in parameters]
+        config, plans = session.config, session.config.stash[_PLANS]
         try:
-            session.config.stash[_SESSION] = Session(session.config, configurations)
+            config.stash[_SESSION] = Session(config, configurations, plans)
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
 

@@ -14,15 +14,19 @@ from harness.errors import UserError
 from harness.gate import add_gate_options
 from harness.measuring.model_sets import BuiltIn, ModelSets
 from harness.measuring.user_models import InputShape, ModelFile, UserModels
+from harness.plans.plan_file import PlanFile
+from harness.plans.reading import read_plan_files
 from harness.selection import add_selection_options, chip_of
-from harness.settings import Pace, Settings
+from harness.settings import Pace, Settings, parse_duration
+from models import Recipe
+from scenarios.catalogue import find_scenario
 from targets.base import Target
 from targets.chips import CHIPS
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["add_options", "resolve_model_sets", "resolve_settings"]
+__all__ = ["add_options", "default_recipes", "resolve_model_sets", "resolve_plan_files", "resolve_settings"]
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,9 @@ _QUICK = Effort(
     idle_s=0.2,
     pace=Pace(warm_up_s=1.0, duration_s=3.0),
 )
+_STREAMS, _CONTEXTS = 4, 3
 #: Streams that are to run so long run once, unless --repeats says otherwise.
 _SOAK_S = 600.0
-#: Figures of streams come every second.
-_SHORTEST_S = 1.0
 
 
 def _number(kind: Callable[[str], float], minimum: float, valid: str) -> Callable[[str], float]:
@@ -88,17 +91,6 @@ _count = _number(int, 1, "a whole number from 1")
 _count_from_0 = _number(int, 0, "a whole number from 0")
 _from_0 = _number(float, 0, "a number from 0")
 _rate = _number(float, 0.001, "a number above 0")
-
-
-def _duration(text: str) -> float:
-    """Return seconds: a number of them, or with s, m or h behind it."""
-    matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
-    seconds = float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]] if matched else 0.0
-    if not _SHORTEST_S <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s, as 90, 90s, 2m, 1h"
-        )
-    return seconds
 
 
 def _resolution(text: str) -> ModelFile:
@@ -154,8 +146,16 @@ def add_options(parser: pytest.Parser) -> None:
         type=Path,
         help="Real data for the inputs: arrays by the inputs' names (numpy.savez). Default: noise.",
     )
-    add("--streams", metavar="N", type=_count, default=4, help="Streams that are served. Default: 4.")
-    add("--contexts", metavar="N", type=_count, default=3, help="Contexts of each stream. Default: 3.")
+    add(
+        "--plan",
+        action="append",
+        metavar="FILE",
+        type=Path,
+        help="Measure this plan, and it alone: models, streams and contexts of your own, in TOML or JSON "
+        "(docs/plans.md); repeatable. `reusebench plan NAME` prints a scenario as such a file.",
+    )
+    add("--streams", metavar="N", type=_count, help=f"Streams that are served. Default: {_STREAMS}.")
+    add("--contexts", metavar="N", type=_count, help=f"Contexts of each stream. Default: {_CONTEXTS}.")
     add(
         "--repeats",
         metavar="N",
@@ -192,7 +192,7 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--duration",
         metavar="TIME",
-        type=_duration,
+        type=parse_duration,
         help="How long streams are measured: 90, 90s, 2m, 1h. From 10 minutes on once, unless --repeats is given. "
         f"Default: {_DEFAULT.pace.duration_s:g}s.",
     )
@@ -225,8 +225,8 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
     effort = _QUICK if option.quick else _DEFAULT
     duration_s = option.duration or effort.pace.duration_s
     return Settings(
-        streams=option.streams,
-        contexts=option.contexts,
+        streams=option.streams or _STREAMS,
+        contexts=option.contexts or _CONTEXTS,
         repeats=option.repeats or (1 if duration_s >= _SOAK_S else effort.repeats),
         rounds=option.rounds or effort.rounds,
         sample_hz=option.sample_hz,
@@ -245,9 +245,22 @@ def resolve_model_sets(option: argparse.Namespace, targets: Mapping[str, Target]
         raise UserError(f"{given} is for the user's own models: add --model FILE, or leave {given} out")
     return ModelSets(
         built_in=(_QUICK if option.quick else _DEFAULT).built_in,
-        streams=option.streams,
+        streams=option.streams or _STREAMS,
         user=UserModels(targets, option.time_limit, tuple(option.shape or ()), option.inputs),
         files=tuple(map(ModelFile, option.model or ())),
         resolutions=tuple(option.resolution or ()),
         chip=chip_of(targets),
     )
+
+
+def resolve_plan_files(option: argparse.Namespace) -> tuple[PlanFile, ...]:
+    """Return the user's plans; raise UserError where a file is wrong, or an option says what the files say."""
+    for name in ("model", "resolution", "shape", "inputs", "streams", "contexts"):
+        if option.plan and getattr(option, name):
+            raise UserError(f"--plan says itself what --{name} says: leave --{name} out, or change the file")
+    return read_plan_files(option.plan or ())
+
+
+def default_recipes(scenario: str, streams: int) -> list[Recipe]:
+    """Return what the models of a scenario are made from where no option says otherwise."""
+    return _DEFAULT.built_in.recipes(find_scenario(scenario).model_set, streams)

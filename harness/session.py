@@ -6,7 +6,7 @@ import datetime
 import functools
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from harness.gate import Verdict, make_gate
 from harness.measuring.measurement import Bench
 from harness.measuring.videos import Videos
 from harness.options import resolve_model_sets, resolve_settings
+from harness.plans.plan_file import PlanFile
 from harness.progress import Progress
 from harness.selection import Selection, chip_of, resolve_targets
 from harness.settings import check_kernel
@@ -37,11 +38,15 @@ _COMMON_STORAGE = f"{_FILE_SCHEME}./.benchmarks"
 class Session:
     """Created once tests that measure have been collected."""
 
-    def __init__(self, config: pytest.Config, configurations: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, config: pytest.Config, configurations: Sequence[tuple[str, str]], plan_files: Sequence[PlanFile] = ()
+    ) -> None:
         """Check everything a user can have got wrong, and make what is needed, before anything is measured.
 
-        `configurations` are pairs of a runtime and a scenario.
+        `configurations` are pairs of a runtime and a scenario; those of `plan_files` are named by the files.
         """
+        of_files = {scenario: file for file in plan_files for scenario in file.scenarios}
+        _check_plans(configurations, of_files)
         self._config = config
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
         #: False under --benchmark-disable and --benchmark-skip.
@@ -60,7 +65,7 @@ class Session:
         models = resolve_model_sets(config.option, targets)
         videos = Videos(targets, config.option.video)
         npu = find_npu_sources() if has_npu() else None
-        self._bench = Bench(settings, models, targets, videos, self.storage, progress, npu)
+        self._bench = Bench(settings, models, targets, videos, self.storage, progress, npu, of_files)
         #: Why configurations have no models.
         self._without_models = self._find_without_models(configurations)
         #: What was assumed of the user's models, a line each.
@@ -209,6 +214,15 @@ class Session:
             if required and all(key in reasons for key in required):
                 raise UserError("; ".join(dict.fromkeys(f"{key[0]}: {reasons[key]}" for key in required)))
         return reasons
+
+
+def _check_plans(configurations: Sequence[tuple[str, str | None]], of_files: Mapping[str, PlanFile]) -> None:
+    """Raise UserError where plans are to be measured and none is given, or are given and none is to be measured."""
+    scenarios = {scenario for _, scenario in configurations}
+    if None in scenarios:
+        raise UserError("bench/test_plans.py measures plans of yours: name one with --plan FILE (docs/plans.md)")
+    if of_files and not scenarios & of_files.keys():
+        raise UserError("--plan is measured by bench/test_plans.py: name no other file of bench/, or leave --plan out")
 
 
 def _entry(benchmark: Any, result: Result) -> dict[str, Any]:

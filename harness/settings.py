@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -12,7 +14,10 @@ from samplers.process import pss_readable
 from scenarios.catalogue import Parameters
 from scenarios.plan import Model, Streams, Video
 
-__all__ = ["Pace", "Settings", "check_kernel"]
+__all__ = ["Pace", "Settings", "check_kernel", "parse_duration"]
+
+#: Figures of streams come every second.
+_SHORTEST_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -48,21 +53,39 @@ class Settings:
 
     def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
         """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""
-        on_npu = find_runtime(runtime).device == "npu"
         return Parameters(
             runtime,
             tuple(files),
             self.streams,
             self.contexts,
-            cores=self.npu_cores if on_npu else self.cpus,
+            cores=self.cores(runtime),
             rounds=self.rounds,
-            binds=on_npu,
+            binds=_on_npu(runtime),
             schedule=schedule,
         )
+
+    def cores(self, runtime: str) -> int:
+        """Return how many contexts may infer at once on a runtime."""
+        return self.npu_cores if _on_npu(runtime) else self.cpus
 
     def schedule(self, video: Video | None) -> Streams:
         """Return the schedule of streams that play the video; None: nothing is decoded."""
         return Streams(self.streams, video=video, **asdict(self.pace))
+
+
+def _on_npu(runtime: str) -> bool:
+    return find_runtime(runtime).device == "npu"
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds: a number of them, or with s, m or h behind it; raise argparse.ArgumentTypeError."""
+    matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    seconds = float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]] if matched else 0.0
+    if not _SHORTEST_S <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s, as 90, 90s, 2m, 1h"
+        )
+    return seconds
 
 
 def check_kernel() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "IN_TURN",
     "MODEL_SETS",
     "OTHER_QUESTION",
+    "PLANS",
     "QUESTIONS",
     "RESOLUTIONS",
     "SCENARIOS",
@@ -42,8 +43,11 @@ __all__ = [
     "TooFewModels",
     "build_plans",
     "find_scenario",
+    "name_of_plan",
+    "name_without_reuse",
     "question_of",
     "scenarios_of",
+    "without_reuse",
 ]
 
 #: Which models a scenario is made from: one per stream; several that run one after the other, the largest first; one
@@ -317,8 +321,13 @@ SCENARIOS: Tuple[Scenario, ...] = (
 )
 
 
+#: The question of the plans that users bring: each is compared with itself without reuse, which is called after it.
+PLANS = "plans"
+#: No plan's name has a dot.
+_WITHOUT_REUSE = ".no_reuse"
 #: The questions that scenarios answer, each by the baselines of its scenarios: a file of bench/, a part of the report.
 QUESTIONS: Dict[str, Tuple[str, ...]] = {
+    PLANS: (),
     "dup": ("no_reuse", "no_reuse_one_model"),
     "internal_reuse": ("in_turn",),
     "shared_weights": ("resolutions_2", "resolutions_3", "resolutions"),
@@ -336,7 +345,7 @@ def question_of(scenario: str, baseline: Optional[str]) -> str:
     for question, baselines in QUESTIONS.items():
         if (baseline or scenario) in baselines:
             return question
-    return OTHER_QUESTION
+    return PLANS if name_of_plan(baseline or scenario) else OTHER_QUESTION
 
 
 def scenarios_of(question: str) -> List[str]:
@@ -350,6 +359,30 @@ def find_scenario(name: str) -> Scenario:
         if scenario.name == name:
             return scenario
     raise KeyError(f"unknown scenario {name!r}; valid: {', '.join(scenario.name for scenario in SCENARIOS)}")
+
+
+def name_without_reuse(plan: str) -> str:
+    """Return what a user's plan without reuse is called, as a scenario."""
+    return f"{plan}{_WITHOUT_REUSE}"
+
+
+def name_of_plan(scenario: str) -> Optional[str]:
+    """Return the name of the user's plan that this is without reuse; None where it is no such plan."""
+    return scenario[: -len(_WITHOUT_REUSE)] if scenario.endswith(_WITHOUT_REUSE) else None
+
+
+def without_reuse(plan: Plan) -> Plan:
+    """Return the baseline of a user's plan: every context is loaded, and the runtime allocates all of its memory.
+
+    Models, streams, the order of running, cores and device stay.
+    """
+    contexts = []
+    for context in plan.contexts:
+        contexts.append(
+            Context(context.stream, context.model, device=context.device, core=context.core, name=context.name)
+        )
+    name = name_without_reuse(plan.scenario)
+    return replace(plan, scenario=name, baseline=None, contexts=tuple(contexts))
 
 
 def build_plans(name: str, parameters: Parameters) -> List[Plan]:

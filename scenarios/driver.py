@@ -18,7 +18,7 @@ import sys
 import time
 from array import array
 from dataclasses import asdict
-from typing import Any, Callable, Dict, List, Optional, TextIO
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, TextIO
 
 from messages import Message, Value
 from runtimes import open_runtime
@@ -105,8 +105,15 @@ class Walk:
         context = self._new_context(self._plan.contexts[index], self._plan.needs_prepared(index))
         load_ns = time.monotonic_ns() - started
         self._contexts.append(context)
-        self._workers.append(Worker(f"context-{index}"))
+        self._workers.append(self._worker_of(index))
         return {"load_ns": load_ns, **self._versions(), **_account(context)}
+
+    def _worker_of(self, index: int) -> Worker:
+        """Return the thread of the context's chain, which is there as soon as one of its contexts is."""
+        for other in self._plan.chain_of(index):
+            if other < index:
+                return self._workers[other]
+        return Worker(f"context-{index}")
 
     def _new_context(self, spec: ContextSpec, from_prepared: bool) -> Context:
         model, memory = self._plan.models[spec.model], _memory(spec, self._plan.cores)
@@ -152,12 +159,18 @@ class Walk:
 
     def _rounds(self) -> Dict[str, Any]:
         any_core, of_core = Gate(self._plan.cores), [Gate(1) for _ in range(self._plan.cores)]
-        tasks = []
-        for context, spec in zip(self._contexts, self._plan.contexts):
-            gate = any_core if spec.core is None else of_core[spec.core]
-            tasks.append(_rounds(context, gate, self._plan.rounds))
+        latencies = [array("q", bytes(8 * self._plan.rounds)) for _ in self._contexts]
+        workers, tasks = [], []
+        for chain in self._plan.all_chains():
+            turns = []
+            for index in chain:
+                core = self._plan.contexts[index].core
+                gate = any_core if core is None else of_core[core]
+                turns.append(_Turn(self._contexts[index], gate, latencies[index]))
+            workers.append(self._workers[chain[0]])
+            tasks.append(_rounds(turns, self._plan.rounds))
         started = time.monotonic_ns()
-        latencies = run_on_all(self._workers, tasks)
+        run_on_all(workers, tasks)
         elapsed_ns = time.monotonic_ns() - started
         return {
             "elapsed_ns": elapsed_ns,
@@ -166,7 +179,9 @@ class Walk:
         }
 
     def _destroy_last(self, index: int) -> Dict[str, Any]:
-        self._workers.pop(index).stop()
+        worker = self._workers.pop(index)
+        if worker not in self._workers:
+            worker.stop()
         self._contexts.pop(index).destroy()
         return {}
 
@@ -213,14 +228,21 @@ def _account(context: Context) -> Dict[str, Any]:
     return {"account": context.account(), "allocations": allocations}
 
 
-def _rounds(context: Context, gate: Gate, rounds: int) -> Callable[[], array[int]]:
-    latencies = array("q", bytes(8 * rounds))
+class _Turn(NamedTuple):
+    """A context's turn in the rounds of its chain."""
 
-    def run() -> array[int]:
-        for index in range(rounds):
-            with gate:
-                latencies[index] = _timed(context.infer)
-        return latencies
+    context: Context
+    gate: Gate
+    #: Of each round, to be filled.
+    latencies_ns: array[int]
+
+
+def _rounds(turns: List[_Turn], rounds: int) -> Callable[[], None]:
+    def run() -> None:
+        for number in range(rounds):
+            for context, gate, latencies_ns in turns:
+                with gate:
+                    latencies_ns[number] = _timed(context.infer)
 
     return run
 

@@ -9,7 +9,7 @@ import threading
 import time
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING, Any, ContextManager, Deque, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ContextManager, Deque, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from runtimes.base import Context
 from scenarios.plan import Streams
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from video.decoder import Decoder
     from video.letterbox import Letterbox
 
-__all__ = ["STAGES", "Checksums", "Clock", "ContextThread", "StreamThread", "Tally"]
+__all__ = ["STAGES", "ChainThread", "Checksums", "Clock", "Link", "StreamThread", "Tally"]
 
 #: Of a frame, in order. A row of figures is its latency and then the time of each stage, in ns.
 #: wait: from when it is due to when its stream begins with it; queue: from decoded to when a context begins with it.
@@ -179,20 +179,23 @@ class StreamThread:
             self._tally.dropped += counts
 
 
-class ContextThread:
-    """Takes frames, scales each into the input of its context, infers and reads the output."""
+class Link(NamedTuple):
+    """A context of a chain, and what a frame meets there."""
 
-    def __init__(
-        self,
-        context: Context,
-        letterbox: Optional[Letterbox],
-        pool: Pool,
-        gate: ContextManager[None],
-        checksums: Checksums,
-    ) -> None:
-        """Take no letterbox where frames have no image; each inference holds the gate."""
-        self._context, self._letterbox, self._pool = context, letterbox, pool
-        self._gate, self._checksums = gate, checksums
+    context: Context
+    #: None where frames have no image, or the context does not take it.
+    letterbox: Optional[Letterbox]
+    #: Held by each inference.
+    gate: ContextManager[None]
+    checksums: Checksums
+
+
+class ChainThread:
+    """Takes frames, scales each into the inputs of a chain's contexts, infers in order and reads the outputs."""
+
+    def __init__(self, links: Sequence[Link], pool: Pool) -> None:
+        """Take the contexts in the order in which they run."""
+        self._links, self._pool = links, pool
         self._inbox: SimpleQueue[Optional[Frame]] = pool.add()
 
     def run(self, tallies: Any, clock: Clock) -> None:
@@ -209,14 +212,22 @@ class ContextThread:
     def _serve(self, frame: Frame) -> Tuple[int, ...]:
         """Return when it was taken, scaled, inferred and read."""
         taken_ns = time.monotonic_ns()
-        if self._letterbox:
-            self._letterbox.fill(frame.take_image())
+        self._resize(frame)
         resized_ns = time.monotonic_ns()
-        with self._gate:
-            self._context.infer()
+        for link in self._links:
+            with link.gate:
+                link.context.infer()
         inferred_ns = time.monotonic_ns()
-        value = self._context.checksum()
+        values = [link.context.checksum() for link in self._links]
         read_ns = time.monotonic_ns()
-        if self._letterbox:
-            self._checksums.note(frame.number, value)
+        for link, value in zip(self._links, values):
+            if link.letterbox:
+                link.checksums.note(frame.number, value)
         return taken_ns, resized_ns, inferred_ns, read_ns
+
+    def _resize(self, frame: Frame) -> None:
+        """Fill the inputs; the image is let go at the end."""
+        image = frame.take_image()
+        for link in self._links:
+            if link.letterbox:
+                link.letterbox.fill(image)

@@ -1,4 +1,4 @@
-"""Streams of frames in the measured process: each frame is decoded when it is due, and a context takes it in turn.
+"""Streams of frames in the measured process: each frame is decoded when it is due, and a chain takes it in turn.
 
 Standard library only, Python 3.8; the decoder is imported when a plan has a video, and is weighed with it.
 """
@@ -12,8 +12,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Sequence
 
-from runtimes.base import Context
-from scenarios.frames import Checksums, Clock, ContextThread, StreamThread, Tally
+from runtimes.base import Context, NotSupported
+from scenarios.frames import ChainThread, Checksums, Clock, Link, StreamThread, Tally
 from scenarios.heap import Heap
 from scenarios.plan import Plan, Streams
 from scenarios.pool import Pool
@@ -29,6 +29,8 @@ _FIRST_FRAMES = 20
 #: How often the heap is read, and after how many readings the harness gets the frames that are done.
 _READING_NS = 100_000_000
 _READINGS = 10
+#: The codes of a model without an input for frames.
+_NO_PICTURE = ("no_picture_input", "rknn_no_picture_input")
 
 #: Sends the harness what was done since the last time.
 SendProgress = Callable[[Dict[str, Any]], None]
@@ -50,12 +52,12 @@ def open_decoders(schedule: Streams) -> List[Decoder]:
 
 
 class Pipeline:
-    """The threads of one steady phase: one for each stream, and that of each context."""
+    """The threads of one steady phase: one for each stream, and that of each chain of contexts."""
 
     def __init__(
         self, plan: Plan, contexts: Sequence[Context], workers: Sequence[Worker], decoders: Sequence[Decoder]
     ) -> None:
-        """Take the plan's contexts, each with its thread, and a decoder for each stream; none: nothing is decoded."""
+        """Take the plan's contexts, each with its chain's thread, and a decoder for each stream; none: none decodes."""
         assert plan.schedule is not None
         self._plan, self._schedule = plan, plan.schedule
         self._contexts, self._workers, self._decoders = contexts, workers, decoders
@@ -68,7 +70,7 @@ class Pipeline:
     def run(self, send_progress: SendProgress, stopped_within: StoppedWithin) -> Dict[str, Any]:
         """Run for the schedule's duration, or until the harness ends it; return the barrier's data."""
         clock = Clock(self._schedule)
-        self._start_contexts(clock)
+        self._start_chains(clock)
         streams = self._start_streams(clock)
         end_ns = self._wait(clock, send_progress, stopped_within)
         self._finish(streams)
@@ -79,12 +81,16 @@ class Pipeline:
             "unequal_frames": [of_model.unequal for of_model in self._checksums],
         }
 
-    def _start_contexts(self, clock: Clock) -> None:
-        for spec, context, worker, gate in zip(self._plan.contexts, self._contexts, self._workers, _gates(self._plan)):
-            letterbox = _letterbox(context) if self._decoders else None
-            pool = self._pools[spec.stream or 0]
-            thread = ContextThread(context, letterbox, pool, gate, self._checksums[spec.model])
-            worker.start(self._ending_all(partial(thread.run, self._tallies, clock)))
+    def _start_chains(self, clock: Clock) -> None:
+        gates = _gates(self._plan)
+        for chain in self._plan.all_chains():
+            links = []
+            for index in chain:
+                context, spec = self._contexts[index], self._plan.contexts[index]
+                letterbox = _letterbox(context, index == chain[0]) if self._decoders else None
+                links.append(Link(context, letterbox, gates[index], self._checksums[spec.model]))
+            thread = ChainThread(links, self._pools[self._plan.contexts[chain[0]].stream or 0])
+            self._workers[chain[0]].start(self._ending_all(partial(thread.run, self._tallies, clock)))
 
     def _start_streams(self, clock: Clock) -> List[Worker]:
         workers = [Worker(f"stream-{stream}") for stream in range(self._schedule.count)]
@@ -123,8 +129,8 @@ class Pipeline:
             worker.stop()
         for pool in self._pools:
             pool.drain()
-        for worker in self._workers:
-            worker.finish()
+        for chain in self._plan.all_chains():
+            self._workers[chain[0]].finish()
 
     def _ending_all(self, task: Callable[[], None]) -> Callable[[], None]:
         """Return the task, which ends all other threads if it fails, so that `_finish` raises its exception."""
@@ -159,7 +165,13 @@ def _gates(plan: Plan) -> List[ContextManager[Any]]:
     return gates
 
 
-def _letterbox(context: Context) -> Any:
+def _letterbox(context: Context, is_first: bool) -> Any:
+    """Return what fills the context's input; None where it takes no pictures, and is not the first of its chain."""
     from video.letterbox import Letterbox  # as late as the decoder
 
-    return Letterbox(context.image_input())
+    try:
+        return Letterbox(context.image_input())
+    except NotSupported as error:
+        if is_first or error.message.code not in _NO_PICTURE:
+            raise
+        return None

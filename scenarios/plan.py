@@ -6,7 +6,7 @@ process: standard library only, Python 3.8.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -16,6 +16,7 @@ __all__ = [
     "ALLOCATORS",
     "CREATE_MEM",
     "CUDA",
+    "DEVICES",
     "DMA_HEAP",
     "DUP",
     "INPUT",
@@ -59,11 +60,16 @@ ALLOCATORS = (CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ)
 
 #: A device that a runtime may use besides the one that it infers on by itself (Context.device).
 CUDA = "cuda"
-_DEVICES = (CUDA,)
+DEVICES = (CUDA,)
 
 
 class InvalidPlan(ValueError):
-    """The plan contradicts itself; the message names the context and what would be valid."""
+    """The plan contradicts itself; the message names the contexts and what would be valid."""
+
+    def __init__(self, problem: str, where: str = "", contexts: Tuple[int, ...] = ()) -> None:
+        """Take what is wrong, and where: in words, and as indices into Plan.contexts where it is of some of them."""
+        super().__init__(f"{where}: {problem}" if where else problem)
+        self.problem, self.contexts = problem, contexts
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,8 @@ class Context:
     device: Optional[str] = None
     #: The core that runs it, whose contexts run in turn; None: any free one.
     core: Optional[int] = None
+    #: What the user calls it, which changes nothing of what is measured; None: it has no name.
+    name: Optional[str] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -136,8 +144,8 @@ class Video:
 class Streams:
     """A schedule: streams of camera frames, each at its pace, whose frames the contexts take in turn.
 
-    A frame is decoded when it is due, then scaled into the input of the context that takes it. Frames are due at
-    equal intervals, those of different streams evenly between each other.
+    A frame is decoded when it is due, then scaled into the inputs of the chain of contexts that takes it. Frames are
+    due at equal intervals, those of different streams evenly between each other.
     """
 
     count: int
@@ -173,91 +181,124 @@ class Plan:
     runtime: str
     models: Tuple[Model, ...]
     contexts: Tuple[Context, ...]
-    #: At most so many contexts infer at once; each runs on a thread of its own. In a schedule of streams only contexts
-    #: that share an internal memory wait for each other: the rest is left to the system, as in an application.
+    #: At most so many contexts infer at once; each chain runs on a thread of its own. In a schedule of streams only
+    #: contexts that share an internal memory wait for each other: the rest is left to the system, as in an application.
     cores: int
     #: Timed inferences of each context in the steady phase of a plan without a schedule.
     rounds: int
     #: None: every context infers `rounds` times.
     schedule: Optional[Streams] = None
+    #: Indices into contexts: one thread runs those of a chain one after the other, in this order, for each round or for
+    #: each frame. A context that is in none is a chain of its own.
+    chains: Tuple[Tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a plan that no runtime could walk, or that would compute nonsense."""
         if self.cores < 1 or self.rounds < 1:
             raise InvalidPlan(f"cores ({self.cores}) and rounds ({self.rounds}) must be 1 or more")
-        if self.schedule is not None:
-            self._check_schedule(self.schedule)
         for index, context in enumerate(self.contexts):
             self._check_context(index, context)
             self._check_memory(index, context)
         if len({context.core is None for context in self.contexts}) > 1:
-            raise InvalidPlan(f"scenario {self.scenario!r}: either every context has a core or none has")
+            raise self._refusal("either every context has a core or none has")
+        self._check_chains()
+        if self.schedule is not None:
+            self._check_schedule(self.schedule)
         for members in self.internal_memories().values():
             self._check_turns(members)
 
     def _check_schedule(self, schedule: Streams) -> None:
-        where = f"scenario {self.scenario!r}"
         if schedule.count < 1 or schedule.duration_s <= 0:
-            raise InvalidPlan(f"{where}: a schedule needs a stream and a duration above 0 s")
+            raise self._refusal("a schedule needs a stream and a duration above 0 s")
         if min(schedule.fps, schedule.queue, schedule.warm_up_s) < 0:
-            raise InvalidPlan(f"{where}: fps, queue and warm_up_s of a schedule must be 0 or more")
+            raise self._refusal("fps, queue and warm_up_s of a schedule must be 0 or more")
         served = {context.stream for context in self.contexts}
         wanted = set(range(schedule.count))
         if served not in (set(), {None}, wanted):
-            raise InvalidPlan(
-                f"{where}: its contexts serve the streams {sorted(served, key=str)}; valid: all of {sorted(wanted)}, "
+            raise self._refusal(
+                f"its contexts serve the streams {sorted(served, key=str)}; valid: all of {sorted(wanted)}, "
                 "or None in every context, which then serves all streams"
             )
 
     def _check_context(self, index: int, context: Context) -> None:
-        where = self._where(index)
         if context.mechanism not in _MECHANISMS:
-            raise InvalidPlan(f"{where}: unknown mechanism {context.mechanism!r}; valid: {', '.join(_MECHANISMS)}")
+            valid = ", ".join(_MECHANISMS)
+            raise self._refusal(f"unknown mechanism {context.mechanism!r}; valid: {valid}", index)
         if not 0 <= context.model < len(self.models):
-            raise InvalidPlan(f"{where}: model {context.model} is not among the plan's {len(self.models)} models")
+            raise self._refusal(f"model {context.model} is not among the plan's {len(self.models)} models", index)
         if context.mechanism == LOAD:
             if context.source is not None:
-                raise InvalidPlan(f"{where}: a loaded context has no source; leave source out or make it a dup")
+                raise self._refusal("a loaded context has no source; leave source out or make it a dup", index)
             return
         if context.source is None or not 0 <= context.source < index:
-            raise InvalidPlan(f"{where}: its source must be a context made before it, not {context.source}")
+            raise self._refusal(f"its source must be a context made before it, not {context.source}", index)
         source = self.contexts[context.source]
         if source.model != context.model and context.mechanism != SHARED_WEIGHTS:
-            raise InvalidPlan(f"{where}: its source uses another model; reuse needs the same model")
+            raise self._refusal("its source uses another model; reuse needs the same model", index)
         if source.mechanism != LOAD:
-            raise InvalidPlan(f"{where}: its source must be a loaded context, not a {source.mechanism}")
+            raise self._refusal(f"its source must be a loaded context, not a {source.mechanism}", index)
 
     def _check_memory(self, index: int, context: Context) -> None:
-        where = self._where(index)
-        _check_words(f"{where}: outside", context.outside, (WEIGHTS, INTERNAL))
-        _check_words(f"{where}: zero_copy", context.zero_copy, (INPUT, OUTPUT))
-        _check_words(f"{where}: allocator", (context.allocator,), ALLOCATORS)
+        self._check_words(index, "outside", context.outside, (WEIGHTS, INTERNAL))
+        self._check_words(index, "zero_copy", context.zero_copy, (INPUT, OUTPUT))
+        self._check_words(index, "allocator", (context.allocator,), ALLOCATORS)
         if context.device is not None:
-            _check_words(f"{where}: device", (context.device,), _DEVICES)
+            self._check_words(index, "device", (context.device,), DEVICES)
         if context.device_io and context.zero_copy:
-            raise InvalidPlan(
-                f"{where}: tensors that stay on the device are not the application's; leave out zero_copy"
-            )
+            raise self._refusal("tensors that stay on the device are not the application's; leave out zero_copy", index)
         if context.source is not None and WEIGHTS in context.outside:
-            raise InvalidPlan(f"{where}: its weights are its source's; only a loaded context's can be outside")
+            raise self._refusal("its weights are its source's; only a loaded context's can be outside", index)
         if context.internal is not None and INTERNAL in context.outside:
-            raise InvalidPlan(f"{where}: shared internal memory is outside already; leave {INTERNAL!r} out of outside")
+            raise self._refusal(f"shared internal memory is outside already; leave {INTERNAL!r} out of outside", index)
         if context.core is not None and not 0 <= context.core < self.cores:
-            raise InvalidPlan(f"{where}: core {context.core} is not among the plan's {self.cores} cores")
+            raise self._refusal(f"core {context.core} is not among the plan's {self.cores} cores", index)
+
+    def _check_words(self, index: int, key: str, words: Tuple[str, ...], valid: Tuple[str, ...]) -> None:
+        unknown = [word for word in words if word not in valid]
+        if unknown:
+            raise self._refusal(f"{key}: {unknown[0]!r} is unknown; valid: {', '.join(valid)}", index)
+
+    def _check_chains(self) -> None:
+        indices = [index for chain in self.chains for index in chain]
+        if not all(self.chains) or sorted(set(indices)) != sorted(indices):
+            raise self._refusal("a chain has contexts, and no context is in two chains or twice in one")
+        if not set(indices) <= set(range(len(self.contexts))):
+            raise self._refusal(f"a chain names a context that is not among the plan's {len(self.contexts)} contexts")
+        for chain in self.chains:
+            if len({self.contexts[index].stream for index in chain}) > 1:
+                raise self._refusal("contexts that run one after the other serve the same stream", *chain)
 
     def _check_turns(self, members: List[int]) -> None:
         for one, other in combinations(members, 2):
             if self.may_run_at_once(one, other):
-                raise InvalidPlan(
-                    f"contexts {one} and {other} of scenario {self.scenario!r} share an internal memory and may run at "
-                    "the same time, so one would overwrite the other; give both the same core, or each its own memory"
+                raise self._refusal(
+                    "they share an internal memory and may run at the same time, so one would overwrite the other; "
+                    "give both the same core, run one after the other in a chain, or give each its own memory",
+                    one,
+                    other,
                 )
 
-    def _where(self, index: int) -> str:
-        return f"context {index} of scenario {self.scenario!r}"
+    def _refusal(self, problem: str, *contexts: int) -> InvalidPlan:
+        """Return the error of the scenario, or of these contexts of it."""
+        where = f"scenario {self.scenario!r}"
+        if contexts:
+            where = f"context{'s' * (len(contexts) > 1)} {' and '.join(map(str, contexts))} of {where}"
+        return InvalidPlan(problem, where, contexts)
+
+    def all_chains(self) -> List[Tuple[int, ...]]:
+        """Return every chain, those of a single context too, in the order of their first made contexts."""
+        chained = {index for chain in self.chains for index in chain}
+        alone = [(index,) for index in range(len(self.contexts)) if index not in chained]
+        return sorted([*self.chains, *alone], key=min)
+
+    def chain_of(self, index: int) -> Tuple[int, ...]:
+        """Return the contexts that run in turn with this one, and itself, in their order."""
+        return next((chain for chain in self.chains if index in chain), (index,))
 
     def may_run_at_once(self, one: int, other: int) -> bool:
         """Whether the schedule lets these two contexts infer at the same time."""
+        if other in self.chain_of(one):
+            return False
         cores = self.contexts[one].core, self.contexts[other].core
         return self.cores > 1 and (None in cores or cores[0] != cores[1])
 
@@ -306,6 +347,7 @@ class Plan:
         fields = dict(data)
         fields["models"] = tuple(map(_model_from_json, data["models"]))
         fields["contexts"] = tuple(_context_from_json(context) for context in data["contexts"])
+        fields["chains"] = tuple(map(tuple, data["chains"]))
         if data["schedule"] is not None:
             video = data["schedule"]["video"]
             fields["schedule"] = Streams(**{**data["schedule"], "video": video and Video(**video)})
@@ -322,9 +364,3 @@ def _model_from_json(data: Dict[str, Any]) -> Model:
 def _context_from_json(data: Dict[str, Any]) -> Context:
     lists = {name: tuple(data[name]) for name in ("outside", "zero_copy")}
     return Context(**{**data, **lists})
-
-
-def _check_words(where: str, words: Tuple[str, ...], valid: Tuple[str, ...]) -> None:
-    unknown = [word for word in words if word not in valid]
-    if unknown:
-        raise InvalidPlan(f"{where}: {unknown[0]!r} is unknown; valid: {', '.join(valid)}")

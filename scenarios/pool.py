@@ -1,4 +1,4 @@
-"""The contexts that take the frames of some streams: those that are free, and the frames that wait for one."""
+"""The chains of contexts that take the frames of some streams: those that are free, and frames that wait for one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Frame:
 
 
 class Pool:
-    """Gives each frame to the context that has been free for longest, so that they take frames in turn."""
+    """Gives each frame to the chain that has been free for longest, so that they take frames in turn."""
 
     def __init__(self, queue: int) -> None:
-        """Let at most so many frames of each stream wait for a context."""
+        """Let at most so many frames of each stream wait for a chain."""
         self._queue = queue
         self._changed = threading.Condition()
         self._idle: Deque[SimpleQueue[Optional[Frame]]] = deque()
@@ -41,16 +41,16 @@ class Pool:
         self._is_closed = False
 
     def add(self) -> SimpleQueue[Optional[Frame]]:
-        """Return the inbox of a further context, which is free; None in it means that no further frame will come."""
+        """Return the inbox of a further chain, which is free; None in it means that no further frame will come."""
         inbox: SimpleQueue[Optional[Frame]] = SimpleQueue()
         with self._changed:
             self._idle.append(inbox)
         return inbox
 
     def offer(self, frame: Frame, waits: bool = False) -> bool:
-        """Give the frame to a context, or queue it; False where it is dropped, as the queue is full.
+        """Give the frame to a chain, or queue it; False where it is dropped, as the queue is full.
 
-        With `waits` the caller waits for a free context or an entry of the queue, and nothing is dropped.
+        With `waits` the caller waits for a free chain or an entry of the queue, and nothing is dropped.
         """
         with self._changed:
             if waits:
@@ -68,7 +68,7 @@ class Pool:
             return True
 
     def done(self, inbox: SimpleQueue[Optional[Frame]]) -> None:
-        """Give the context, which is done with its frame, the next one that waits; without one it is free."""
+        """Give the chain, which is done with its frame, the next one that waits; without one it is free."""
         with self._changed:
             if self._is_closed:
                 inbox.put(None)

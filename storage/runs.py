@@ -172,10 +172,14 @@ def _values(figures: Result | Phase) -> dict[str, tuple[float, ...]]:
 
 
 def _common_plan(plan: Plan) -> dict[str, Any]:
-    """Return what of a plan is the same on every machine, whatever the files of its models and where its video is."""
+    """Return what of a plan is the same on every machine, whatever it is called and wherever its files are."""
     common = plan.to_json()
     for name in ("models", "runtime"):
         del common[name]
+    for context in common["contexts"]:
+        del context["name"]
+    if not plan.chains:
+        del common["chains"]
     if plan.schedule is None:
         del common["schedule"]
     elif plan.schedule.video:

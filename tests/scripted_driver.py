@@ -111,7 +111,8 @@ class Script:
         """Write down which contexts are inside an inference when this one begins, and stay a little."""
         if self.value("calls"):
             with self._lock:
-                self.note(context=context, inside=list(self._inside))
+                thread = threading.current_thread().name
+                self.note(context=context, inside=list(self._inside), thread=thread)
                 self._inside.append(context)
             time.sleep(0.002)
 

@@ -20,12 +20,13 @@ from harness.measuring.outputs import Outputs
 from harness.measuring.repeat import RepeatMeasurement
 from harness.measuring.result import Configuration, Repeat, build_result
 from harness.measuring.videos import Videos
+from harness.plans.plan_file import PlanFile
 from harness.progress import Progress
 from harness.settings import Settings
 from messages import Message
 from runtimes import find_runtime
 from samplers.npu import NpuSources
-from scenarios.catalogue import TooFewModels, build_plans, find_scenario
+from scenarios.catalogue import TooFewModels, build_plans, find_scenario, without_reuse
 from scenarios.plan import Plan
 from storage.result import Result
 from storage.trace import write_trace
@@ -67,6 +68,8 @@ class Bench:
     progress: Progress
     #: Where NPU memory can be read; None on a machine without an NPU.
     npu: NpuSources | None = None
+    #: The user's plans, each by the names of its two scenarios.
+    plan_files: Mapping[str, PlanFile] = field(default_factory=dict)
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     #: How many processes the session has started, which keeps the names of their traces apart.
     _processes: int = 0
@@ -78,6 +81,9 @@ class Bench:
 
     def plans(self, runtime: str, scenario: str) -> list[Plan]:
         """Return the plans of a configuration, the best first; raise UserError where models or video are missing."""
+        if scenario in self.plan_files:
+            plan = self._plan_of_file(runtime, self.plan_files[scenario])
+            return [plan if scenario == plan.scenario else without_reuse(plan)]
         entry = find_scenario(scenario)
         models = self.models.of(runtime, entry.model_set)
         schedule = self.settings.schedule(self.videos.of(runtime)) if entry.has_streams else None
@@ -88,6 +94,15 @@ class Bench:
         if schedule and not (schedule.video or plans[0].contexts):
             raise NoModels("a virtual board decodes no video, so there is no decoder memory to measure")
         return plans
+
+    def _plan_of_file(self, runtime: str, file: PlanFile) -> Plan:
+        """Return the user's plan on a runtime; raise UserError where the runtime or the machine is not for it."""
+        settings = self.settings
+        is_known = find_runtime(runtime).device == "cpu" or self.targets[runtime].chip is not None
+        cores = file.checked_cores(settings.cores(runtime), is_known)
+        models = self.models.of_plan(runtime, file)
+        schedule = file.schedule(settings.pace, self.videos.of(runtime)) if file.streams else None
+        return file.plan(runtime, models, cores, file.rounds or settings.rounds, schedule)
 
     def measure(self, runtime: str, scenario: str, keep: Keep = lambda _: None) -> Measurement:
         """Measure one configuration; every failure of the measured process is part of the result.
@@ -182,12 +197,18 @@ class Bench:
         for barrier in repeats[0].barriers if repeats else ():
             for name in _VERSIONS:
                 versions[name] = getattr(barrier.data, name) or versions.get(name)
+        file = self.plan_files.get(plan.scenario)
+        if file:
+            streams, contexts, model_files = file.stream_count, file.contexts_per_stream, len(file.models)
+        else:
+            streams, contexts = self.settings.streams, self.settings.contexts
+            model_files = len(self.models.of(plan.runtime, find_scenario(plan.scenario).model_set))
         return Configuration(
             plan=plan,
             target=target.name,
-            streams=self.settings.streams,
-            contexts=self.settings.contexts,
-            model_files=len(self.models.of(plan.runtime, find_scenario(plan.scenario).model_set)),
+            streams=streams,
+            contexts=contexts,
+            model_files=model_files,
             run=self.run,
             runtime_version=versions.get("runtime_version"),
             python_version=versions.get("python_version"),

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cache import CacheError
-from harness.errors import NoModels
-from harness.measuring.user_models import ModelFile, UserModels, assumptions, built_in_model
+from harness.errors import NoModels, UserError
+from harness.measuring.user_models import (
+    InputShape,
+    ModelFile,
+    UserModels,
+    assumptions,
+    built_in_model,
+    is_unchanged,
+)
+from harness.plans.plan_file import PlanFile, PlanModel
 from models import ModelError, Recipe, can_be_weightless, ensure_all
 from runtimes import RuntimeEntry, find_runtime
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
@@ -31,6 +39,16 @@ class BuiltIn:
     in_turn: tuple[tuple[str, int], ...]
     #: One network; the first size has the weights of all.
     resolutions: tuple[tuple[str, int], ...]
+
+    def recipes(self, model_set: str, streams: int) -> list[Recipe]:
+        """Return what the models of a set are made from."""
+        if model_set in _FRAMES:
+            return [Recipe(*_FRAMES[model_set], seed=1)]
+        if model_set == STREAMS:
+            name, size = self.stream
+            return [Recipe(name, size, seed) for seed in range(1, streams + 1)]
+        networks = self.in_turn if model_set == IN_TURN else self.resolutions
+        return [Recipe(name, size, seed=1) for name, size in networks]
 
 
 @dataclass
@@ -79,16 +97,7 @@ class ModelSets:
                     "frame. Leave --model out to measure it"
                 )
             return self.user.of(runtime, self.files)
-        return tuple(map(built_in_model, ensure_all(runtime.suffix, self._recipes(model_set), self.chip)))
-
-    def _recipes(self, model_set: str) -> list[Recipe]:
-        """Return what the built-in models of a set are made from."""
-        if model_set in _FRAMES:
-            return [Recipe(*_FRAMES[model_set], seed=1)]
-        if model_set == IN_TURN:
-            return [Recipe(name, size, seed=1) for name, size in self.built_in.in_turn]
-        name, size = self.built_in.stream
-        return [Recipe(name, size, seed) for seed in range(1, self.streams + 1)]
+        return tuple(map(built_in_model, self._built(runtime, self.built_in.recipes(model_set, self.streams))))
 
     def _resolutions(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         if self.resolutions:
@@ -98,10 +107,71 @@ class ModelSets:
                 "--model is given without --resolution: weights are shared between resolutions of one network. Give "
                 "each with --resolution FILE[,WEIGHTLESS], the one with the weights first"
             )
-        recipes = [Recipe(name, size, seed=1) for name, size in self.built_in.resolutions]
-        files = ensure_all(runtime.suffix, recipes, self.chip)
-        weightless: list[Path | None] = [None] * len(files)
-        if can_be_weightless(runtime.suffix, self.chip):
-            # The first has the weights that the others share.
-            weightless[1:] = ensure_all(runtime.suffix, recipes[1:], self.chip, weightless=True)
-        return tuple(map(built_in_model, files, weightless))
+        recipes = self.built_in.recipes(RESOLUTIONS, self.streams)
+        files = self._built(runtime, recipes)
+        # The first has the weights that the others share.
+        return tuple(map(built_in_model, files, [None, *self._weightless(runtime, recipes[1:])]))
+
+    def of_plan(self, runtime: str, plan: PlanFile) -> tuple[Model, ...]:
+        """Return the models of a user's plan for a runtime; raise UserError where they cannot be had."""
+        key = (runtime, plan.scenarios[0])
+        if key not in self._known:
+            try:
+                self._known[key] = self._of_plan(find_runtime(runtime), plan)
+            except NoModels as error:
+                self._known[key] = error
+            except (CacheError, ModelError) as error:
+                self._known[key] = NoModels(f"--plan {plan.document.path}: a network could not be built: {error}")
+        models = self._known[key]
+        if isinstance(models, NoModels):
+            raise models
+        return models
+
+    def _of_plan(self, runtime: RuntimeEntry, plan: PlanFile) -> tuple[Model, ...]:
+        if plan.runtime not in (None, runtime.name):
+            raise NoModels(f"--plan {plan.document.path} was measured on {plan.runtime}: add --runtime {plan.runtime}")
+        networks = [model for model in plan.models if isinstance(model.source, Recipe)]
+        # Those that have the weights of another one need none of their own.
+        slaves = [model for model in networks if model in plan.slaves]
+        files = dict(zip(networks, self._built(runtime, [model.recipe for model in networks])))
+        weightless = dict(zip(slaves, self._weightless(runtime, [model.recipe for model in slaves])))
+        models = []
+        for model in plan.models:
+            if model in files:
+                models.append(replace(built_in_model(files[model], weightless.get(model)), name=model.name))
+            elif isinstance(model.source, Model):
+                models.append(_stored(model.source, plan))
+            else:
+                models.append(self._user_model(runtime, plan, model))
+        return tuple(models)
+
+    def _user_model(self, runtime: RuntimeEntry, plan: PlanFile, model: PlanModel) -> Model:
+        """Return the model of a file, with the inputs that the plan gives it."""
+        shapes = [InputShape(name, sizes) for name, sizes in model.shape]
+        user = UserModels(self.user.targets, self.user.time_limit_s, shapes, model.inputs)
+        path = Path(str(model.source))
+        try:
+            (read,) = user.of(runtime, [ModelFile(path, "file", model.weightless)])
+        except UserError as error:
+            raise type(error)(str(plan.document.error(("models", model.name), str(error)))) from None
+        # Behind the file's name stand shapes that the file leaves free.
+        return replace(read, name=model.name + read.name[len(path.stem) :])
+
+    def _built(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path]:
+        return ensure_all(runtime.suffix, recipes, self.chip) if recipes else []
+
+    def _weightless(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path | None]:
+        """Return files of these networks without weights; None for each where there are no such files."""
+        if not recipes or not can_be_weightless(runtime.suffix, self.chip):
+            return [None] * len(recipes)
+        return list(ensure_all(runtime.suffix, recipes, self.chip, weightless=True))
+
+
+def _stored(model: Model, plan: PlanFile) -> Model:
+    """Return a model as a plan was stored with it; raise UserError where its file is another one now."""
+    if not is_unchanged(model):
+        raise UserError(
+            f"--plan {plan.document.path}: {model.path} has changed since the plan was stored. Put the old file back, "
+            "or write a plan file with the new one (docs/plans.md)"
+        )
+    return model

@@ -22,7 +22,7 @@ from targets.base import Target
 from targets.measured_process import interface_of, try_plan
 from targets.outcome import Failure
 
-__all__ = ["InputShape", "ModelFile", "UserModels", "assumptions", "built_in_model"]
+__all__ = ["InputShape", "ModelFile", "UserModels", "assumptions", "built_in_model", "is_unchanged"]
 
 #: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
 _NAMES_A_FILE = b"location"
@@ -169,6 +169,14 @@ class UserModels:
 def built_in_model(path: Path, weightless: Path | None = None) -> Model:
     """Return a model of the built-in set, whose file says all of its inputs."""
     return Model(path.stem, str(path), _digest(path), weightless=str(weightless) if weightless else None)
+
+
+def is_unchanged(model: Model) -> bool:
+    """Whether a stored model's file is still the one that its digest, with its inputs, was taken of."""
+    digest = _digest(Path(model.path))
+    # Arrays of a file are unpacked in a folder that is called by its digest.
+    arrays = next((Path(tensor.file).parent.name for tensor in model.inputs if tensor.file), "")
+    return model.digest in (digest, _digest_of_inputs(digest, model.inputs, arrays))
 
 
 def assumptions(model: Model) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from messages import Message, read_sentence, words
 from runtimes import RUNTIMES
+from scenarios.catalogue import name_of_plan
 
 _FOLDER = Path(__file__).parent.parent / "texts"
 #: Its texts come first wherever texts are listed, definitions above all.
@@ -31,8 +32,9 @@ class Texts:
         return self.words[key].format(**values)
 
     def scenario(self, name: str) -> str:
-        """Return what the language calls a scenario; its own name where it has none yet."""
-        return self.words.get(f"scenario_{name}", name)
+        """Return what the language calls a scenario, or a user's plan; its own name where it has none yet."""
+        plan = name_of_plan(name)
+        return self("plan_without_reuse", plan=plan) if plan else self.words.get(f"scenario_{name}", name)
 
     def scenarios(self, names: Iterable[str]) -> str:
         """Return what the language calls these scenarios, as one list."""

@@ -25,6 +25,7 @@ from reports.sections.contexts import contexts_figure, fit_table, resolutions_fi
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
 from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure, savings_table
+from reports.sections.plans import layout_tables
 from reports.sections.programs import processes_table, programs_figure, programs_table
 from reports.sections.speed import speed_figure, speed_sentences, speed_table
 from reports.sections.tables import (
@@ -40,13 +41,13 @@ from reports.sections.tables import (
 )
 from reports.sections.timeline import timeline_figure
 from reports.streams.section import stream_definitions, workload_figures, workload_parts
-from scenarios.catalogue import MODEL_SETS, QUESTIONS
+from scenarios.catalogue import MODEL_SETS, PLANS, QUESTIONS, name_of_plan
 from storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.
 REPORT_PAGE = "index"
 #: The question that the published figures answer.
-_PUBLISHED_QUESTION = next(iter(QUESTIONS))
+_PUBLISHED_QUESTION = "dup"
 
 
 def start_figures(material: Material, languages: Sequence[str]) -> Figures:
@@ -104,7 +105,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
     boards = {group.board: group.newest for group in reversed(shown)}
     # What is known of each board that the page shows something of.
     files = {program.file.board: program.file for program in reversed(material.programs)} | boards
-    scenarios = {row.scenario for group in shown for row in group.rows}
+    scenarios = dict.fromkeys(row.scenario for group in shown for row in group.rows)
     first = material.published[0]
     return {
         "lead": _lead(shown, list(boards)[::-1], texts) if shown else _programs_lead(material.programs[0].file, texts),
@@ -140,7 +141,12 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
             for file in list(files.values())[::-1]
         ],
         "scenarios": [
-            (texts.scenario(name), text) for name, text in texts.starting_with("about_").items() if name in scenarios
+            *(
+                (texts.scenario(name), text)
+                for name, text in texts.starting_with("about_").items()
+                if name in scenarios
+            ),
+            *((texts.scenario(name), texts("about_plan_without_reuse")) for name in scenarios if name_of_plan(name)),
         ],
         "definitions": [
             *((texts(f"term_{key}"), text) for key, text in texts.starting_with("define_").items()),
@@ -162,8 +168,10 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
     if group.computes:
         jobs["contexts"] = partial(contexts_figure, rows, False, texts)
     for name, of_question in questions.items():
-        if name != "streams":
-            jobs[f"{name}-explanation"] = partial(explanation_figure, of_question, texts)
+        # Those of streams are in their workloads.
+        without_streams = [row for row in of_question if row.schedule is None]
+        if without_streams:
+            jobs[f"{name}-explanation"] = partial(explanation_figure, without_streams, texts)
     return jobs
 
 
@@ -233,7 +241,8 @@ def _conditions(group: Group, texts: Texts) -> str:
     values = {"python": info.python_version or EMPTY, "streams": info.streams, "contexts": info.contexts}
     # Contexts of streams of video do not wait for each other.
     inferring = "conditions" if any(row.schedule is None for row in group.rows) else "conditions_streams"
-    parts = [texts(inferring, target=info.target, cores=info.cores, **values)]
+    key = "conditions_plans" if group.is_of_plans else inferring
+    parts = [texts(key, target=info.target, cores=info.cores, **values)]
     if info.chip:
         parts.append(texts("condition_chip", chip=info.chip))
     if info.driver_version:
@@ -286,6 +295,11 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         if name == "streams":
             parts.append({**part, "workloads": workload_parts(group, material.published, texts)})
             continue
+        is_of_plans = name == PLANS
+        part["layouts"] = layout_tables(rows, group.has_npu_memory, texts) if is_of_plans else []
+        part["workloads"] = workload_parts(group, (), texts) if is_of_plans else []
+        # Plans with streams are in the workloads.
+        rows = [row for row in rows if row.schedule is None]
         # By the size of the tensors where that is part of the question, else below no heading.
         by_heading = by_size(rows, texts) if name == "io_copies" else {"": rows}
         parts.append(

@@ -69,7 +69,7 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     info = group.info
     rows = [row for row in group.rows if row.schedule is None]
     title = texts(
-        "terminal_title",
+        "terminal_title_plans" if group.is_of_plans else "terminal_title",
         runtime=texts.runtime(info.runtime),
         version=group.short_version or EMPTY,
         target=info.target,

@@ -6,10 +6,12 @@ the others were chosen to be far from them and from each other, also without red
 
 from __future__ import annotations
 
+import zlib
+
 from matplotlib.colors import to_hex, to_rgb
 
 from accounting.sizes import COMPONENTS
-from scenarios.catalogue import QUESTIONS, find_scenario, scenarios_of
+from scenarios.catalogue import QUESTIONS, find_scenario, name_of_plan, scenarios_of
 
 _OF_SCENARIOS = ("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee", "#22cc55", "#bb3344", "#8877ee")
 #: A variant has its scenario's colour, the first of them nearer to black and the second to white.
@@ -53,5 +55,10 @@ PHASE_ALPHA = 0.22
 
 
 def scenario_colour(name: str) -> str:
-    """Return a scenario's colour, which is distinct within its question: no figure shows the scenarios of two."""
-    return _SCENARIO_COLOURS.get(name, OTHER_COLOUR)
+    """Return a scenario's colour, which is distinct within its question: no figure shows the scenarios of two.
+
+    A user's plan has one that follows from its name; without reuse it is grey.
+    """
+    if name in _SCENARIO_COLOURS or name_of_plan(name):
+        return _SCENARIO_COLOURS.get(name, OTHER_COLOUR)
+    return _OF_SCENARIOS[zlib.crc32(name.encode()) % len(_OF_SCENARIOS)]

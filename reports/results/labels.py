@@ -12,7 +12,11 @@ from reports.results.rows import Group
 _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     lambda group, _: group.board,
     lambda group, texts: texts("label_python", python=group.info.python_version or EMPTY),
-    lambda group, texts: texts("label_streams", streams=group.info.streams, contexts=group.info.contexts),
+    lambda group, texts: texts(
+        "label_plans" if group.is_of_plans else "label_streams",
+        streams=group.info.streams,
+        contexts=group.info.contexts,
+    ),
     lambda group, texts: texts("label_cores", cores=group.info.cores),
     lambda group, _: group.info.models[0].name,
     lambda group, texts: texts("label_run", run=group.newest.path.name.partition("_")[0]),

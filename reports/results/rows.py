@@ -11,7 +11,16 @@ from typing import Union
 from accounting.account import Account
 from reports.base.statistics import Figure, difference
 from reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
-from scenarios.catalogue import OTHER_QUESTION, QUESTIONS, SCENARIOS, STREAMS, question_of
+from scenarios.catalogue import (
+    OTHER_QUESTION,
+    PLANS,
+    QUESTIONS,
+    SCENARIOS,
+    STREAMS,
+    name_of_plan,
+    question_of,
+    without_reuse,
+)
 from scenarios.plan import Streams
 from storage.result import Result, StreamsRun
 from storage.run_file import StoredResult, StoredRun
@@ -20,6 +29,8 @@ from storage.run_file import StoredResult, StoredRun
 #: Results that were stored before there was a `chip` have none.
 GROUP_CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")
 
+#: Of these a user's plan says itself how many it has: plans of several layouts stand in one table.
+_OF_LAYOUT = ("streams", "contexts", "cores")
 #: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
 BUSY_PERCENT = 10.0
 
@@ -74,7 +85,7 @@ class Row:
 
     @property
     def model_set(self) -> str:
-        """Which of the session's models the scenario uses, one of MODEL_SETS."""
+        """Which of the session's models the scenario uses, one of MODEL_SETS; a user's plan has a set of its own."""
         return _model_set(self.info)
 
     @property
@@ -214,6 +225,11 @@ class Group:
         return any(row.memory("npu_memory_bytes") for row in self.rows)
 
     @property
+    def is_of_plans(self) -> bool:
+        """Whether its rows are plans of the user's, which share no group with built-in scenarios."""
+        return self.rows[0].question == PLANS
+
+    @property
     def questions(self) -> dict[str, list[Row]]:
         """The rows by the question that they answer, in the order of QUESTIONS."""
         questions = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER_QUESTION)}
@@ -250,9 +266,10 @@ class _Gathering:
     def rows(self) -> Iterator[Row]:
         """Yield the rows in their order, each joined to the baseline with the same models and the same workload."""
         baselines: dict[tuple[str | None, _Models, _Workload | None], Row] = {}
-        ordered = sorted(self.members.items(), key=lambda member: _ORDER.get(member[0][0], len(_ORDER)))
+        ordered = sorted(self.members.items(), key=lambda member: _place(member[1][0].info))
         for (scenario, models, workload), (result, file) in ordered:
-            row = Row(result, file, baselines.get((result.info.baseline, models, workload)))
+            baseline = baselines.get((result.info.baseline, models, workload))
+            row = Row(result, file, baseline if baseline and _is_comparable(result.info, baseline.info) else None)
             baselines[(scenario, models, workload)] = row
             yield row
 
@@ -268,8 +285,7 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
     for file in sorted(files, key=lambda file: file.recorded_at)[::-1]:
         by_conditions: dict[_Conditions, list[StoredResult]] = {}
         for result in file.results:
-            conditions = (file.board, *(getattr(result.info, name) for name in GROUP_CONDITIONS))
-            by_conditions.setdefault(conditions, []).append(result)
+            by_conditions.setdefault(_conditions(file.board, result.info), []).append(result)
         for conditions, results in by_conditions.items():
             firsts = {_model_set(result.info): _models(result.info)[0] for result in results}
             gathering = next((other for other in gatherings if other.takes(conditions, firsts)), None)
@@ -282,10 +298,10 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
 
 
 def newest_groups(groups: Iterable[Group]) -> list[Group]:
-    """Return the newest group of each board, runtime and target; groups come newest first."""
-    newest: dict[tuple[str, str, str], Group] = {}
+    """Return the newest group of scenarios and of plans of each board, runtime and target; they come newest first."""
+    newest: dict[tuple[str, str, str, bool], Group] = {}
     for group in groups:
-        newest.setdefault((group.board, group.info.runtime, group.info.target), group)
+        newest.setdefault((group.board, group.info.runtime, group.info.target, group.is_of_plans), group)
     return list(newest.values())
 
 
@@ -298,8 +314,27 @@ def workload_key(info: Result) -> _Workload | None:
     return (schedule.count, schedule.fps, schedule.queue, schedule.warm_up_s, schedule.duration_s, digest)
 
 
+def _conditions(board: str, info: Result) -> _Conditions:
+    """Return what must be equal before two results stand in one table."""
+    left_out = _OF_LAYOUT if question_of(info.scenario, info.baseline) == PLANS else ()
+    return (board, *(None if name in left_out else getattr(info, name) for name in GROUP_CONDITIONS))
+
+
+def _place(info: Result) -> tuple[int, str, bool]:
+    """Return what rows are sorted by: scenarios as they run, then plans by name; a baseline before the others."""
+    name = info.baseline or info.scenario
+    return _ORDER.get(info.scenario, len(_ORDER)), name_of_plan(name) or "", info.baseline is not None
+
+
+def _is_comparable(info: Result, baseline: Result) -> bool:
+    """Whether a plan of this name had the same contexts when its baseline was measured; of scenarios it has."""
+    is_plan = question_of(info.scenario, info.baseline) == PLANS
+    return not is_plan or without_reuse(info.plan).contexts == baseline.plan.contexts
+
+
 def _model_set(info: Result) -> str:
-    return _MODEL_SETS.get(info.scenario, STREAMS)
+    name = info.baseline or info.scenario
+    return _MODEL_SETS.get(info.scenario, name if name_of_plan(name) else STREAMS)
 
 
 def _models(info: Result) -> _Models:

@@ -95,6 +95,12 @@ def context_costs(row: Row) -> list[ContextCost]:
     return costs
 
 
+def added_by_contexts(row: Row, npu: bool) -> list[Figure | None]:
+    """Return the NPU memory, else the PSS, that each context added, in the order of making; none without figures."""
+    repeats = _added_npu_bytes(row) if npu else _added_bytes(row)
+    return [Figure.of(of_context) for of_context in zip(*repeats)]
+
+
 def further_costs(row: Row) -> list[FurtherCost]:
     """Return a cost for each mechanism that makes contexts after the first."""
     mechanisms = [context.mechanism for context in row.info.plan.contexts]

@@ -19,7 +19,9 @@ from tests.support import CHECKOUT, TIME_LIMIT_S
 BENCH_LIMIT_S = 5 * TIME_LIMIT_S
 
 #: As little work as there is; --quick shortens the idle time before each process.
-_SMALL = ("--quick", "--streams=2", "--contexts=2", "--repeats=1", "--rounds=2", "--duration=1")
+_SMALL = ("--quick", "--repeats=1", "--rounds=2", "--duration=1")
+#: Of a layout, which a plan says itself.
+_SMALL_LAYOUT = ("--streams=2", "--contexts=2")
 #: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
 _SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
 #: Parts of arguments that select streams.
@@ -87,7 +89,9 @@ class Bench:
         which take seconds, only where the arguments name them.
         """
         words = list(map(str, arguments))
-        command = [sys.executable, "-m", "pytest", "bench/", "-p", "no:cacheprovider", *_SMALL]
+        layout = () if "--plan" in words else _SMALL_LAYOUT
+        folder = () if any(word.startswith("bench/") for word in words) else ("bench/",)
+        command = [sys.executable, "-m", "pytest", *folder, "-p", "no:cacheprovider", *_SMALL, *layout]
         command += [f"--benchmark-storage=file://{self.storage}", *words]
         if not any(word.startswith(_SELECTIONS) for word in words):
             command.append("--runtime=onnxruntime")

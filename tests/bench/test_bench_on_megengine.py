@@ -10,6 +10,7 @@ from cache import CacheError, cache_root
 from models import ModelError, Recipe, ensure_all
 from models.megengine.environment import MEGENGINE
 from tests.bench.bench_process import Bench
+from tests.bench.pipelines import pipeline_file, saved_bytes
 
 #: The user's own, read before any test has a cache of its own.
 _CACHE = cache_root()
@@ -34,3 +35,15 @@ def test_a_runtime_in_its_own_environment(bench: Bench) -> None:
     assert info.runtime_version
     assert (info.python_version or "").startswith(("3.8", "3.9", "3.10"))
     assert f"platform linux -- Python {platform.python_version()}" in done.words
+
+
+def test_a_pipeline(bench: Bench) -> None:
+    """A detector and then a recogniser in one runtime memory, and a dup of each for a further stream."""
+    try:
+        ensure_all(".mge", [Recipe("tiny", 64, 1), Recipe("tiny", 320, 1)])
+    except (CacheError, ModelError) as error:
+        pytest.skip(str(error))
+    done = bench.run("--runtime=megengine_lite", "--plan", pipeline_file(bench.folder), cache=_CACHE.parent)
+    assert done.code == 0, done.words
+    assert done.outcomes() == {"pipeline.no_reuse": "ok", "pipeline": "ok"}
+    assert saved_bytes(done.results()) > 0

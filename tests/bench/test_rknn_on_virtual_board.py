@@ -307,3 +307,29 @@ def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board) -> None:
     assert info.repeats[0].npu is not None
     assert info.repeats[0].npu.source == "ledger"
     assert info.memory.npu_left_bytes == (0,)
+
+
+@pytest.mark.parametrize("board", _LIBRARIES[-1:], indirect=True)
+def test_a_pipeline_on_the_virtual_board(bench: Bench, board: Board) -> None:
+    """A detector and then a recogniser share internal memory without a core: the ledger sees both use it."""
+    (bench.folder / "pipeline.json").write_text(
+        json.dumps(
+            {
+                "models": {"detector": board.models[0].path, "recogniser": board.models[1].path},
+                "contexts": {
+                    "detect": {"model": "detector", "internal": "one"},
+                    "recognise": {"model": "recogniser", "internal": "one", "after": "detect"},
+                },
+            }
+        )
+    )
+    options = ["--target", board.target.name, "--rknn-library", board.library.path]
+    done = bench.run(*options, "--plan", bench.folder / "pipeline.json", cache=_CACHE.parent)
+    assert done.code == 0, done.words
+    results = done.results()
+    assert done.outcomes() == {"pipeline.no_reuse": "ok", "pipeline": "ok"}
+    npu = results["pipeline"].repeats[0].npu
+    assert npu is not None
+    assert [(shared.owner, shared.readers) for shared in npu.shared] == [(0, (1,))]
+    whole, own = (results[name].memory.npu_memory_bytes[0] for name in ("pipeline.no_reuse", "pipeline"))
+    assert 0 < (own or 0) < (whole or 0)

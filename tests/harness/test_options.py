@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import UserError
 from harness.measuring.user_models import ModelFile
-from harness.options import add_options, resolve_model_sets, resolve_settings
+from harness.options import add_options, resolve_model_sets, resolve_plan_files, resolve_settings
 from harness.session import choose_board_storage
 from harness.settings import Settings, check_kernel
 from samplers import process as process_module
@@ -176,3 +176,25 @@ def test_the_run_that_benchmark_compare_alone_means(
     for number in numbers:
         (folder / f"{number:04}_x.json").touch()
     assert _chosen(f"file://{tmp_path}", option_value).benchmark_compare == loaded
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--model", "m"),
+        ("--resolution", "m"),
+        ("--shape", "1x3"),
+        ("--inputs", "f"),
+        ("--streams", 2),
+        ("--contexts", 2),
+    ],
+)
+def test_a_plan_says_itself_what_options_say(tmp_path: Path, option: tuple[str, object]) -> None:
+    """Both together are refused, before a file is read."""
+    with pytest.raises(UserError, match=rf"--plan says itself what {option[0]} says: leave {option[0]} out"):
+        resolve_plan_files(_option("--plan", tmp_path / "none.toml", *option))
+
+
+def test_without_a_plan_there_are_none() -> None:
+    """The options of built-in scenarios have no part in it."""
+    assert resolve_plan_files(_option("--model", "m", "--streams", 2)) == ()

@@ -16,7 +16,7 @@ from harness.measuring.result import Configuration, Repeat, build_result
 from reports.base.statistics import Figure
 from reports.results.rows import Group, Row, group_results
 from samplers.readings import Environment, MemorySource, ProcessMemory, SystemMemory
-from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans, find_scenario
+from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans
 from scenarios.catalogue import STREAMS as OF_STREAMS
 from scenarios.plan import LOAD, Context, Model, Plan, Streams
 from storage.result import Result, StreamsRun
@@ -34,6 +34,7 @@ STREAMS, CONTEXTS = 4, 3
 LATENCY_NS = 20_000_000
 #: Bytes of an input tensor of the stored runs, by the scenario's models; an output has half of it.
 TENSOR_BYTES = {OF_STREAMS: 2 * MIB, FRAMES_1080P: 24 * MIB, FRAMES_4K: 96 * MIB}
+_MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
 #: What a context of the stored runs has in NPU memory, where it shares nothing: 10 MiB in all.
 NPU_SIZES = {
     "weights": 6 * MIB,
@@ -130,7 +131,7 @@ def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -
 
 def copies_of(plan: Plan, context: Context) -> Copies:
     """Return what an inference of the context copies: every tensor that is not used where it is, once."""
-    size = TENSOR_BYTES.get(find_scenario(plan.scenario).model_set, 2 * MIB)
+    size = TENSOR_BYTES.get(_MODEL_SETS.get(plan.scenario, OF_STREAMS), 2 * MIB)
     is_copied = {name: name not in context.zero_copy and not context.device_io for name in ("input", "output")}
     return Copies(size * is_copied["input"], size // 2 * is_copied["output"])
 
@@ -233,15 +234,16 @@ def result(
     computes: bool = True,
     schedule: Streams | None = None,
     frames: Sequence[Optional[StreamsRun]] = (),
+    plan: Plan | None = None,
 ) -> Result:
     """Return a result with one repeat per entry of per_context, and write its traces.
 
-    With an account of NPU memory it is a result of the runtime rknn. A scenario of streams needs a schedule, and may
-    have what the streams came to in each repeat.
+    With a plan, a user's, it is of that one. With an account of NPU memory it is a result of the runtime rknn. A
+    scenario of streams needs a schedule, and may have what the streams came to in each repeat.
     """
     runtime = "rknn" if npu else "onnxruntime"
     parameters = Parameters(runtime, tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2, schedule=schedule)
-    plan = build_plans(scenario, parameters)[0]
+    plan = plan or build_plans(scenario, parameters)[0]
     account = npu(plan) if npu else None
     repeats = []
     for number, costs in enumerate(per_context, start=1):

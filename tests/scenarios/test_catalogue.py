@@ -24,8 +24,10 @@ from scenarios.catalogue import (
     TooFewModels,
     build_plans,
     find_scenario,
+    name_of_plan,
     question_of,
     scenarios_of,
+    without_reuse,
 )
 from scenarios.plan import (
     ALLOCATORS,
@@ -292,3 +294,28 @@ def test_every_scenario_answers_a_question() -> None:
     for scenario in SCENARIOS:
         assert question_of(scenario.name, scenario.baseline) == question_of(scenario.baseline or scenario.name, None)
     assert question_of("of_tomorrow", "baseline_of_tomorrow") == OTHER_QUESTION
+
+
+def test_a_plan_without_reuse() -> None:
+    """Every context is loaded from its own model and left to the runtime; what else it says stays."""
+    contexts = (
+        Context(0, 0, internal=3, core=0, zero_copy=(INPUT,), name="first"),
+        Context(0, 1, internal=3, core=0, outside=(WEIGHTS,), allocator="dma_heap"),
+        Context(1, 0, DUP, 0, core=1, device=CUDA, device_io=True),
+        Context(1, 1, SHARED_WEIGHTS, 0, core=1),
+        Context(1, 1, SHARED_CONTEXT, 1, core=1),
+    )
+    plan = Plan("gate", "gate.no_reuse", "x", (_A, _B), contexts, 2, 3, chains=((1, 0), (2, 3)))
+    baseline = without_reuse(plan)
+    assert (baseline.scenario, baseline.baseline) == ("gate.no_reuse", None)
+    loaded = [Context(0, 0, core=0), Context(0, 1, core=0), Context(1, 0, core=1, device=CUDA)]
+    assert baseline.contexts == (*loaded, Context(1, 1, core=1), Context(1, 1, core=1))
+    assert baseline.contexts[0].name == "first"
+    assert replace(baseline, scenario="gate", baseline="gate.no_reuse", contexts=contexts) == plan
+
+
+def test_the_question_of_plans() -> None:
+    """A plan and its baseline answer it; the baseline is known by its name, which no built-in scenario has."""
+    assert question_of("gate", "gate.no_reuse") == question_of("gate.no_reuse", None) == "plans"
+    assert name_of_plan("gate.no_reuse") == "gate"
+    assert [name for name in (*_NAMES, "gate") if name_of_plan(name)] == []

@@ -29,15 +29,24 @@ from targets.base import THIS_INTERPRETER
 from tests.support import make_plan, walk
 
 _ROUNDS = 10
+#: Inferences of each context before the rounds.
+_WARM_UP = 2
 
 
 class Walk:
     """A walk of these contexts, and what the scripted runtime wrote down during it."""
 
-    def __init__(self, folder: Path, *contexts: Context, cores: int = 2, script: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *contexts: Context,
+        cores: int = 2,
+        script: str = "",
+        chains: tuple[tuple[int, ...], ...] = (),
+    ) -> None:
         path = folder / "calls"
         models = tuple(Model(f"model-{index}", f"calls={path};{script};{index}", str(index)) for index in range(2))
-        self.run = walk(Plan("mine", None, "scripted", models, contexts, cores, _ROUNDS))
+        self.run = walk(Plan("mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains))
         assert self.run.failure is None, self.run.failure
         self._lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -53,6 +62,19 @@ class Walk:
         """Return the pairs of contexts of which one began an inference while the other was in one."""
         pairs = [(line["context"], other) for line in self._lines if "inside" in line for other in line["inside"]]
         return {(min(pair), max(pair)) for pair in pairs}
+
+    def order(self, *contexts: int) -> list[int]:
+        """Return which of these contexts inferred, one after the other, in the rounds."""
+        inferred = [line["context"] for line in self._lines if line.get("context") in contexts]
+        return inferred[_WARM_UP * len(contexts) :]
+
+    def threads(self) -> dict[int, set[str]]:
+        """Return the names of the threads that each context inferred on."""
+        names: dict[int, set[str]] = {}
+        for line in self._lines:
+            if "inside" in line:
+                names.setdefault(line["context"], set()).add(line["thread"])
+        return names
 
     def data(self, phase: str) -> list[StepData]:
         """Return what the steps of a phase came to."""
@@ -150,6 +172,26 @@ def test_contexts_of_no_core_take_any(tmp_path: Path) -> None:
     walked = Walk(tmp_path, *[Context(0, 0)] * 4, cores=2, script="meet@infer0;meet@infer3")
     assert (0, 3) in walked.at_once()
     assert walked.most_at_once() == 2
+
+
+def test_contexts_of_a_chain_run_one_after_the_other(tmp_path: Path) -> None:
+    """In the chain's order, whatever the order of making; another chain runs beside it, and each inference is timed."""
+    contexts = [Context(0, index % 2) for index in range(4)]
+    walked = Walk(tmp_path, *contexts, cores=2, script="meet@infer2;meet@infer3", chains=((2, 0), (3, 1)))
+    assert walked.order(0, 2) == [2, 0] * _ROUNDS
+    assert walked.order(1, 3) == [3, 1] * _ROUNDS
+    assert (2, 3) in walked.at_once()
+    assert walked.at_once() & {(0, 2), (1, 3)} == set()
+    (steady,) = walked.data("steady")
+    assert [len(latencies) for latencies in steady.latencies_ns] == [_ROUNDS] * 4
+
+
+def test_a_chain_has_one_thread(tmp_path: Path) -> None:
+    """From the first inferences on, as in an application; it ends with the last context of its chain."""
+    chain = [Context(0, 0)] * 3
+    threads = Walk(tmp_path, *chain, Context(0, 0), chains=((2, 0, 1),)).threads()
+    assert [threads[index] for index in range(3)] == [{"context-0"}] * 3
+    assert threads[3] == {"context-3"}
 
 
 def test_allocations_of_the_adapter_are_reported(tmp_path: Path) -> None:

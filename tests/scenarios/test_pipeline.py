@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import av
 import pytest
 
-from runtimes.base import Context, Copies
+from runtimes.base import Context, Copies, ImageInput, NotSupported
 from scenarios import frames as frames_module
 from scenarios.frames import STAGES, Checksums, Clock
 from scenarios.pipeline import Pipeline
@@ -91,6 +92,8 @@ class _Done:
 
     def __init__(self, messages: list[dict[str, Any]], data: dict[str, Any]) -> None:
         self.seconds: float = data["seconds"]
+        #: Of outputs, by model and number of the frame.
+        self.checksums: list[dict[int, int]] = data["frame_checksums"]
         last = messages[-1]["streams"]
         #: By stream.
         self.lost = [int(stream["dropped"] + stream["missed"]) for stream in last]
@@ -108,16 +111,18 @@ def _run(
     specs: Sequence[ContextSpec] | None = None,
     stopped: Callable[[float], bool] | None = None,
     decoders: Sequence[Any] = (),
+    chains: tuple[tuple[int, ...], ...] = (),
 ) -> _Done:
     """Run the schedule with these contexts, by default all of stream 0."""
     context_specs = tuple(specs or [ContextSpec(0, 0) for _ in contexts])
-    plan = Plan("mine", None, "x", models_of("m"), context_specs, cores=2, rounds=1, schedule=schedule)
-    workers = [Worker(f"context-{index}") for index in range(len(contexts))]
+    plan = Plan("mine", None, "x", models_of("m", "n"), context_specs, 2, rounds=1, schedule=schedule, chains=chains)
+    of_chains = {chain: Worker(f"chain-{chain}") for chain in plan.all_chains()}
+    workers = [of_chains[plan.chain_of(index)] for index in range(len(contexts))]
     messages: list[dict[str, Any]] = []
     try:
         data = Pipeline(plan, contexts, workers, decoders).run(messages.append, stopped or _sleep)
     finally:
-        for worker in workers:
+        for worker in of_chains.values():
             worker.stop()
     return _Done(messages, data)
 
@@ -231,6 +236,83 @@ def test_contexts_that_share_an_internal_memory_infer_in_turn() -> None:
         specs,
     )
     assert concurrency.most_inside == 1
+
+
+def test_a_frame_goes_through_a_chain() -> None:
+    """Its contexts infer one after the other, in order, never at once; the frame's latency is that of them all."""
+    order: list[str] = []
+    concurrency = _Concurrency()
+
+    class Noting(_Waiter):
+        def __init__(self, name: str) -> None:
+            super().__init__(_INTERVAL_S / 4, concurrency=concurrency)
+            self.name = name
+
+        def infer(self) -> None:
+            super().infer()
+            order.append(self.name)
+
+    contexts = [Noting(name) for name in ("recognise", "detect", "track")]
+    done = _run(_schedule(queue=_LONG_QUEUE), contexts, chains=((1, 0, 2),))
+    frames = round(0.3 / _INTERVAL_S)
+    assert order == ["detect", "recognise", "track"] * frames
+    assert concurrency.most_inside == 1
+    assert len(done.rows[0]) == frames
+    assert min(dict(zip(STAGES, stages))["inference"] for _, *stages in done.rows[0]) >= 0.75 * _INTERVAL_S * 1e9
+
+
+def test_chains_of_a_stream_share_its_frames() -> None:
+    """Two chains of two take frames in turn: each frame goes through one of them, whole."""
+    contexts = [_Waiter(_INTERVAL_S) for _ in range(4)]
+    done = _run(_schedule(queue=_LONG_QUEUE), contexts, chains=((0, 1), (2, 3)))
+    counts = [context.inferences for context in contexts]
+    assert counts[0] == counts[1] > 0 < counts[2] == counts[3]
+    assert counts[0] + counts[2] == len(done.rows[0])
+
+
+class _Pictured(_Waiter):
+    """A context whose input is a picture of 4 x 4 bytes, or none."""
+
+    def __init__(self, has_picture: bool) -> None:
+        super().__init__()
+        self.input = bytearray(16)
+        self._has_picture = has_picture
+
+    def image_input(self) -> ImageInput:
+        """Return the input."""
+        if not self._has_picture:
+            raise NotSupported("no_picture_input", shapes="1x128")
+        return ImageInput(memoryview(self.input), 4, 4, 1, "nchw", "uint8", 4)
+
+
+class _White:
+    """A decoder of white frames."""
+
+    def next_frame(self) -> tuple[int, Any]:
+        """Return the first frame."""
+        frame = av.VideoFrame(4, 4, "gray")
+        frame.planes[0].update(b"\xff" * frame.planes[0].buffer_size)
+        return 0, frame
+
+    def restart(self) -> None:
+        """Begin again."""
+
+
+def test_every_context_of_a_chain_gets_the_frame() -> None:
+    """In its picture, and its outputs are compared; one that takes no picture keeps its input, and infers too."""
+    contexts = [_Pictured(True), _Pictured(False), _Pictured(True)]
+    specs = [ContextSpec(0, 0), ContextSpec(0, 0), ContextSpec(0, 1)]
+    done = _run(_schedule(), contexts, specs, decoders=[_White()], chains=((0, 1, 2),))
+    assert [list(of_model) for of_model in done.checksums] == [[0], [0]]
+    assert [set(context.input) for context in contexts] == [{255}, {0}, {255}]
+    assert contexts[0].inferences == contexts[1].inferences > 0
+
+
+def test_the_first_of_a_chain_takes_the_frame() -> None:
+    """Where its model takes no picture, streams are not supported."""
+    contexts = [_Pictured(True), _Pictured(False)]
+    with pytest.raises(NotSupported, match="no input of the model is a picture"):
+        _run(_schedule(), contexts, decoders=[_White()], chains=((1, 0),))
 
 
 def test_no_thread_is_left() -> None:

@@ -41,8 +41,14 @@ _IN_TURN = Context(0, 0, internal=7, core=0)
 _STREAMS = Streams(2, 25.0, 1, 2.0, 10.0, Video("clip", "/clip.mp4", "cc", "h264", 1920, 1080, 30.0, 0))
 
 
-def _plan(*contexts: Context, cores: int = 2, rounds: int = 3, schedule: Streams | None = None) -> Plan:
-    return Plan("mine", None, "onnxruntime", _MODELS, contexts, cores, rounds, schedule)
+def _plan(
+    *contexts: Context,
+    cores: int = 2,
+    rounds: int = 3,
+    schedule: Streams | None = None,
+    chains: tuple[tuple[int, ...], ...] = (),
+) -> Plan:
+    return Plan("mine", None, "onnxruntime", _MODELS, contexts, cores, rounds, schedule, chains)
 
 
 def _in_json(plan: Plan) -> dict[str, Any]:
@@ -60,13 +66,14 @@ def test_json_both_ways_gives_the_same_plan() -> None:
         _plan(_IN_TURN, outside, Context(1, 1, SHARED_WEIGHTS, 0, internal=7, core=0), device),
         _plan(Context(None, 0), schedule=_STREAMS),
         _plan(Context(None, 0), schedule=dataclasses.replace(_STREAMS, video=None)),
+        _plan(*[Context(0, 0)] * 5, chains=((0, 1), (4, 2))),
     )
     for plan in plans:
         assert Plan.from_json(_in_json(plan)) == plan
 
 
 def test_plans_that_were_stored_before_contexts_had_memory() -> None:
-    """The storage reads them as they ran: everything allocated by the runtime, all copied, on any core."""
+    """The storage reads them as they ran: everything allocated by the runtime, all copied, on any core, alone."""
     contexts = (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1))
     data = _in_json(_plan(*contexts))
     for context in data["contexts"]:
@@ -74,9 +81,9 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
             del context[name]
     for model in data["models"]:
         del model["weightless"]
-    del data["schedule"]
+    del data["schedule"], data["chains"], data["contexts"][0]["name"]
     read = msgspec.convert(data, Plan)
-    assert read.contexts == contexts
+    assert (read.contexts, read.chains) == (contexts, ())
     assert [model.weightless for model in read.models] == [None, None]
 
 
@@ -137,7 +144,7 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
         ),
         (
             [Context(0, 0, internal=0), Context(0, 0, internal=0)],
-            ["contexts 0 and 1", "may run at the same time", "or each its own memory"],
+            ["contexts 0 and 1", "may run at the same time", "in a chain, or give each its own memory"],
         ),
     ],
 )
@@ -253,3 +260,47 @@ def test_which_contexts_need_the_prepared_model() -> None:
         Context(0, 0), Context(0, 0, DUP, 0), Context(0, 1, outside=(WEIGHTS,)), Context(0, 1, outside=(INTERNAL,))
     )
     assert [plan.needs_prepared(index) for index in range(4)] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("chains", "words"),
+    [
+        (((0, 1), (2, 1)), "no context is in two chains or twice in one"),
+        (((0, 0),), "or twice in one"),
+        (((0,), ()), "a chain has contexts"),
+        (((0, 3),), "not among the plan's 3 contexts"),
+        (((0, -1),), "not among the plan's 3 contexts"),
+        (((0, 2),), "contexts 0 and 2 of scenario 'mine': contexts that run one after the other serve the same stream"),
+    ],
+)
+def test_an_impossible_chain_is_refused(chains: tuple[tuple[int, ...], ...], words: str) -> None:
+    """A context runs once in a round, and a frame stays in its stream."""
+    with pytest.raises(InvalidPlan, match=words):
+        _plan(Context(0, 0), Context(0, 1), Context(1, 0), chains=chains)
+
+
+def test_every_context_is_in_a_chain() -> None:
+    """Those that nobody has chained are alone; chains come in the order in which their first contexts are made."""
+    plan = _plan(*[Context(0, 0)] * 5, chains=((4, 1), (2, 3)))
+    assert plan.all_chains() == [(0,), (4, 1), (2, 3)]
+    assert [plan.chain_of(index) for index in range(5)] == [(0,), (4, 1), (2, 3), (2, 3), (4, 1)]
+
+
+def test_contexts_of_a_chain_share_internal_memory_without_a_core() -> None:
+    """They never run at once; contexts of two chains do, unless both have the same core."""
+    memory = Context(0, 0, internal=0)
+    plan = _plan(memory, memory, chains=((1, 0),))
+    assert plan.internal_memories() == {0: [0, 1]}
+    assert not plan.may_run_at_once(0, 1)
+    with pytest.raises(InvalidPlan, match=r"contexts 0 and 2 of .* may run at the same time"):
+        _plan(memory, memory, memory, chains=((0, 1),))
+    bound = dataclasses.replace(memory, core=1)
+    assert _plan(bound, bound, bound, chains=((0, 1),)).may_run_at_once(0, 2) is False
+
+
+def test_a_name_changes_nothing_of_a_plan() -> None:
+    """Plans whose contexts have other names, or none, are equal; a name is kept for tables."""
+    named = _plan(Context(0, 0, name="detector"))
+    assert named == _plan(Context(0, 0))
+    assert hash(named) == hash(_plan(Context(0, 0)))
+    assert Plan.from_json(_in_json(named)).contexts[0].name == "detector"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from harness.errors import NoModels, UserError
 from harness.measuring import model_sets, user_models
 from harness.measuring.model_sets import BuiltIn, ModelSets
 from harness.measuring.user_models import ModelFile, UserModels
+from harness.plans.plan_file import PlanFile
+from harness.plans.reading import read_plan_file
 from models import ModelError, Recipe
 from runtimes.base import DeclaredTensor, Interface
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
@@ -237,3 +240,89 @@ def test_built_in_models_for_a_chip(model_set: str) -> None:
         _sets().of("rknn", model_set)
     with pytest.raises(NoModels, match="unknown platform 'rk1'; valid: rk3588, "):
         _sets(chip="rk1").of("rknn", model_set)
+
+
+# Those of plan files
+
+
+def _plan_file(folder: Path, text: str, name: str = "p.toml") -> PlanFile:
+    (folder / name).write_text(text)
+    return read_plan_file(folder / name)
+
+
+def test_models_of_a_plan(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
+    """Files and networks have the names that the plan gives them; of an NPU slaves come without their weights."""
+    list(_write(tmp_path, "m.rknn"))
+    file = _plan_file(
+        tmp_path,
+        """
+        [models]
+        own = "m.rknn"
+        master = { network = "tiny", size = 64, seed = 1 }
+        slave = { network = "tiny", size = 96, seed = 1 }
+        [contexts]
+        a = { model = "own" }
+        b = { model = "master" }
+        c = { model = "slave", shared_weights = "b" }
+        """,
+    )
+    sets = _sets(chip="rk3588")
+    models = sets.of_plan("rknn", file)
+    assert [model.name for model in models] == ["own", "master", "slave"]
+    assert models[0].path == str(tmp_path / "m.rknn")
+    assert built == [
+        (".rknn", "tiny", 64, 1, "rk3588", False),
+        (".rknn", "tiny", 96, 1, "rk3588", False),
+        (".rknn", "tiny", 96, 1, "rk3588", True),
+    ]
+    assert [Path(model.weightless or "").name for model in models[1:]] == ["", ".rknn-tiny-96-1-rk3588-True"]
+    assert sets.of_plan("rknn", file) is models
+    assert len(built) == 3
+    del built[:]
+    with pytest.raises(NoModels, match=r"p\.toml, line 3, models\.own: file .*m\.rknn: onnxruntime reads \.onnx files"):
+        sets.of_plan("onnxruntime", file)
+
+
+def test_a_plan_gives_its_models_their_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each model its own shapes; what is wrong with one is told with the model's line."""
+    monkeypatch.setattr(user_models, "try_plan", lambda *_: None)
+    list(_write(tmp_path, "m.onnx"))
+    text = "[models]\nm = { file = 'm.onnx', shape = { picture = '1x3x8x8' } }\n[contexts]\na = { model = 'm' }"
+    (model,) = _sets().of_plan("onnxruntime", _plan_file(tmp_path, text))
+    assert [tensor.shape for tensor in model.inputs] == [(1, 3, 8, 8)]
+    wrong = _plan_file(tmp_path, text.replace("picture", "frame"))
+    with pytest.raises(UserError, match=r"line 2, models\.m: --shape frame: no model has such an input"):
+        _sets().of_plan("onnxruntime", wrong)
+
+
+def test_models_of_a_stored_plan(tmp_path: Path) -> None:
+    """They are those that were measured, on that runtime; a file that has changed is refused."""
+    list(_write(tmp_path, "m.onnx"))
+    text = "[models]\nm = 'm.onnx'\n[contexts]\na = { model = 'm' }"
+    file = _plan_file(tmp_path, text)
+    models = _sets().of_plan("onnxruntime", file)
+    stored = json.dumps(file.plan("onnxruntime", models, 1, 1).to_json())
+    again = _plan_file(tmp_path, stored, "p.json")
+    assert _sets().of_plan("onnxruntime", again) == models
+    with pytest.raises(NoModels, match=r"p\.json was measured on onnxruntime: add --runtime onnxruntime"):
+        _sets().of_plan("rknn", again)
+    (tmp_path / "m.onnx").write_bytes(b"another")
+    with pytest.raises(UserError, match=r"m\.onnx has changed since the plan was stored"):
+        _sets().of_plan("onnxruntime", again)
+
+
+def test_a_network_of_a_plan_that_cannot_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is told, and asked for once: a conversion that fails takes its time too."""
+    calls = []
+
+    def fail(*_: Any, **__: Any) -> Any:
+        calls.append(1)
+        raise ModelError("no converter")
+
+    monkeypatch.setattr(model_sets, "ensure_all", fail)
+    file = _plan_file(tmp_path, "[models]\nm = { network = 'tiny' }\n[contexts]\na = { model = 'm' }")
+    sets = _sets()
+    for _ in range(2):
+        with pytest.raises(NoModels, match=r"--plan .*p\.toml: a network could not be built: no converter"):
+            sets.of_plan("megengine_lite", file)
+    assert len(calls) == 1

@@ -1,0 +1,67 @@
+"""Plans of users: how each is laid out, context by context, and what each context adds with and without reuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reports.base.formatting import EMPTY, mib
+from reports.base.statistics import Figure
+from reports.base.table import Table, heads_of
+from reports.base.texts import Texts
+from reports.results.rows import Row
+from reports.sections.contexts import added_by_contexts
+from scenarios.plan import Context, Plan
+
+_HEADS = (
+    "column_plan_context",
+    "column_plan_model",
+    "column_plan_stream",
+    "column_plan_made",
+    "column_plan_internal",
+    "column_plan_after",
+    "column_plan_core",
+)
+
+
+def layout_tables(rows: Iterable[Row], npu: bool, texts: Texts) -> list[tuple[str, Table]]:
+    """Return (name, contexts) of each plan, whether it was measured or not; those without reuse are part of them."""
+    return [(texts.scenario(row.scenario), _layout_table(row, npu, texts)) for row in rows if row.info.baseline]
+
+
+def _layout_table(row: Row, npu: bool, texts: Texts) -> Table:
+    plan = row.info.plan
+    own = added_by_contexts(row, npu)
+    before = added_by_contexts(row.baseline, npu) if row.baseline else []
+    lines = []
+    for index, context in enumerate(plan.contexts):
+        figures = [_cell(figures, index, npu) for figures in (before, own)]
+        lines.append((row.outcome, [*_words(plan, index, context, texts), *figures]))
+    heads = [*_HEADS, "column_plan_added_before", "column_plan_added_npu" if npu else "column_plan_added"]
+    return Table(heads_of(heads, texts), lines, words=range(len(_HEADS)))
+
+
+def _words(plan: Plan, index: int, context: Context, texts: Texts) -> list[str]:
+    """Return what the plan says of a context."""
+    chain, names = plan.chain_of(index), [_name(plan, other) for other in range(len(plan.contexts))]
+    made = texts.words.get(f"mechanism_{context.mechanism}", context.mechanism)
+    if context.source is not None:
+        made = texts("plan_made_from", mechanism=made, source=names[context.source])
+    sharing = plan.internal_memories().get(context.internal, []) if context.internal is not None else []
+    others = [names[other] for other in sharing if other != index]
+    return [
+        names[index],
+        plan.models[context.model].name,
+        texts("plan_all_streams") if context.stream is None else str(context.stream),
+        made,
+        texts("plan_shared_internal", others=texts.joined(others)) if others else texts("plan_own_internal"),
+        EMPTY if index == chain[0] else names[chain[chain.index(index) - 1]],
+        EMPTY if context.core is None else str(context.core),
+    ]
+
+
+def _name(plan: Plan, index: int) -> str:
+    return plan.contexts[index].name or str(index + 1)
+
+
+def _cell(figures: Sequence[Figure | None], index: int, npu: bool) -> str:
+    return mib(figures[index], npu=npu) if index < len(figures) else EMPTY

@@ -1,0 +1,70 @@
+"""`reusebench plan`: scenarios and stored plans, as files that `pytest bench/ --plan` reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from harness.plans.reading import read_plan_file
+from scenarios.plan import DUP, Plan
+from tests.reports.stored import MODELS, changed, dup, even, full_run, result, runs_of, write_run
+from tests.support import Reusebench
+
+
+def test_a_scenario(tmp_path: Path, reusebench: Reusebench) -> None:
+    """With so many streams, contexts and cores; by default those of `pytest bench/`."""
+    done = reusebench("plan", "full_dup_internal_reuse", "--streams", 2, "--contexts", 1, "--cores", 3)
+    assert (done.exit_code, done.err) == (0, "")
+    path = tmp_path / "mine.toml"
+    path.write_text(done.out)
+    file = read_plan_file(path)
+    assert (file.name, file.cores) == ("my_full_dup_internal_reuse", 3)
+    assert [(context.mechanism, context.core, context.internal) for context in file.contexts] == [
+        ("load", 0, 0),
+        (DUP, 1, 1),
+    ]
+    path.write_text(reusebench("plan", "no_reuse").out)
+    assert (len(read_plan_file(path).contexts), len(read_plan_file(path).models)) == (12, 4)
+
+
+def test_a_scenario_as_a_runtime_runs_it(tmp_path: Path, reusebench: Reusebench) -> None:
+    """On an NPU the contexts of streams are bound to cores."""
+    path = tmp_path / "mine.toml"
+    cores = {}
+    for runtime in ("onnxruntime", "rknn"):
+        path.write_text(reusebench("plan", "streams_full_dup", "--runtime", runtime, "--cores", 2).out)
+        cores[runtime] = {context.core for context in read_plan_file(path).contexts}
+    assert cores == {"onnxruntime": {None}, "rknn": {0, 1}}
+
+
+def test_a_stored_plan(tmp_path: Path, reusebench: Reusebench) -> None:
+    """As JSON that is equal to what was stored, of the newest run that has it."""
+    full_run(tmp_path)
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], 2, at="2026-01-03T03:04:05")
+    done = reusebench("plan", "full_dup", "--run", "1..2", "--storage", tmp_path)
+    assert done.exit_code == 0, done.err
+    stored = next(one.info for one in runs_of(tmp_path)[0].results if one.info.scenario == "full_dup")
+    assert Plan.from_json(json.loads(done.out)) == stored.plan
+
+
+def test_a_stored_plan_that_is_not_there(tmp_path: Path, reusebench: Reusebench) -> None:
+    """What the run has is named, and how to choose where several runtimes have it."""
+    infos = [result(tmp_path, "full_dup", dup(40, 10), models=MODELS)]
+    infos.append(changed(infos[0], runtime="megengine_lite"))
+    write_run(tmp_path, infos)
+    for words, sentence in (
+        (["gate"], "latest has no 'gate'; it has: full_dup"),
+        (["full_dup", "--runtime", "rknn"], "latest has no 'full_dup' on rknn; it has: full_dup"),
+        (["full_dup"], "has 'full_dup' on several runtimes; add --runtime, one of onnxruntime, megengine_lite"),
+    ):
+        done = reusebench("plan", *words, "--run", "latest", "--storage", tmp_path)
+        assert (done.exit_code, done.out) == (2, "")
+        assert sentence in done.err
+    assert reusebench("plan", "full_dup", "--run", 1, "--runtime", "onnxruntime", "--storage", tmp_path).exit_code == 0
+
+
+def test_an_unknown_scenario(reusebench: Reusebench) -> None:
+    """The nearest is named; exit code 2."""
+    done = reusebench("plan", "ful_dup")
+    assert (done.exit_code, done.out) == (2, "")
+    assert "there is no scenario 'ful_dup'; did you mean 'full_dup'?" in done.err

@@ -1,0 +1,85 @@
+"""Scenarios as plan files: a printed file, read again, gives the plan that the scenario has."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UserError
+from harness.measuring.model_sets import BuiltIn
+from harness.plans.plan_file import PlanFile
+from harness.plans.reading import read_plan_file
+from harness.plans.writing import check_scenario, machine_cores, plan_text, scenario_text
+from harness.settings import Pace
+from models import Recipe
+from scenarios.catalogue import SCENARIOS, Parameters, build_plans
+from scenarios.plan import CUDA, DUP, Context, Model, Plan, Streams
+
+_STREAMS, _CONTEXTS, _CORES = 2, 3, 2
+_BUILT_IN = BuiltIn(
+    stream=("tiny", 64),
+    in_turn=(("tiny", 96), ("tiny", 64)),
+    resolutions=tuple(("tiny", size) for size in (64, 96, 80, 48)),
+)
+
+
+def _models(recipes: list[Recipe]) -> tuple[Model, ...]:
+    """Return built-in models, as far as plans know them."""
+    return tuple(Model(Path(recipe.file_name).stem, recipe.file_name, recipe.file_name) for recipe in recipes)
+
+
+def _plan_of(file: PlanFile, runtime: str) -> Plan:
+    """Return the plan of a file on this machine, with the options' defaults."""
+    models = _models([model.recipe for model in file.models])
+    cores = file.checked_cores(_CORES, is_known=True)
+    return file.plan(runtime, models, cores, 6, file.schedule(Pace(), None) if file.streams else None)
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "rknn"])
+@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
+def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: str, runtime: str) -> None:
+    """For every scenario of the catalogue: models, contexts, who reuses whom, cores and streams."""
+    entry = next(entry for entry in SCENARIOS if entry.name == scenario)
+    recipes = _BUILT_IN.recipes(entry.model_set, _STREAMS)
+    path = tmp_path / "p.toml"
+    path.write_text(scenario_text(scenario, runtime, recipes, _STREAMS, _CONTEXTS, _CORES))
+    file = read_plan_file(path)
+    schedule = Streams(_STREAMS, video=None, **asdict(Pace()))
+    parameters = Parameters(
+        runtime, _models(recipes), _STREAMS, _CONTEXTS, _CORES, 6, binds=runtime == "rknn", schedule=schedule
+    )
+    expected = build_plans(scenario, parameters)[0]
+    assert file.name == f"my_{scenario}"
+    assert _plan_of(file, runtime) == replace(expected, scenario=file.name, baseline=file.scenarios[0])
+
+
+def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:
+    """Chains in another order than that of making, a device, names of contexts, and names that need quotes."""
+    recipe = Recipe("tiny", 64, 0)
+    (model,) = (Model("tiny-64-seed0-v1", "", "tiny-64-seed0-v1"),)
+    contexts = (
+        Context(0, 0, device=CUDA, device_io=True, name="the first"),
+        Context(0, 0, DUP, 0),
+        Context(0, 0, DUP, 0, name="last"),
+    )
+    plan = Plan("mine", None, "onnxruntime", (model,), contexts, 1, 6, chains=((2, 0),))
+    path = tmp_path / "p.toml"
+    path.write_text(plan_text(plan, [recipe], "Mine."))
+    file = read_plan_file(path)
+    assert (file.contexts, file.chains) == (contexts, plan.chains)
+    assert [context.name for context in file.contexts] == ["the first", "context-2", "last"]
+
+
+def test_an_unknown_scenario() -> None:
+    """The nearest is named."""
+    with pytest.raises(UserError, match="there is no scenario 'ful_dup'; did you mean 'full_dup'"):
+        check_scenario("ful_dup")
+    check_scenario("full_dup")
+
+
+def test_cores_of_this_machine() -> None:
+    """Those of an NPU that is not here are not known."""
+    assert machine_cores("onnxruntime") >= 1
+    assert machine_cores("rknn") >= 1
