@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from messages import Message, Value
 
@@ -16,7 +16,9 @@ __all__ = [
     "Copies",
     "ImageInput",
     "Memory",
+    "NodeOrder",
     "NotSupported",
+    "Preparation",
     "Runtime",
     "input_pattern",
 ]
@@ -94,6 +96,29 @@ class ImageInput(NamedTuple):
     pitch_bytes: int
 
 
+@dataclass(frozen=True)
+class NodeOrder:
+    """The order in which the nodes of a prepared model run, and what the inferences of one context add in it."""
+
+    #: How many orders were run.
+    tried: int = 0
+    #: In the order in which the runtime itself saved them this time.
+    saved_bytes: Optional[int] = None
+    #: In the order that was taken.
+    chosen_bytes: Optional[int] = None
+    #: Why none was chosen; None where one was.
+    reason: Optional[Message] = None
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a runtime made of a model beforehand."""
+
+    path: str
+    #: None where the runtime has no orders to choose from.
+    node_order: Optional[NodeOrder] = None
+
+
 class Context(ABC):
     """One context of a runtime, with its own input; not for use from two threads at once."""
 
@@ -147,11 +172,11 @@ class Runtime(ABC):
     #: Of the kernel driver under it, as far as it is known by now; None where there is none.
     driver_version: Optional[str] = None
 
-    def prepare(self, model: str, digest: str, folder: str) -> Optional[str]:
-        """Make what sharing or giving weights needs of a model beforehand, in a process of its own; return its path.
+    def prepare(self, model: str, digest: str, folder: str, alive: Callable[[], None]) -> Optional[Preparation]:
+        """Make what sharing or giving weights needs of a model beforehand, in a process of its own.
 
-        It goes into the folder, which nobody else uses, under the model's digest. None when the runtime needs
-        nothing.
+        It goes into the folder, which nobody else uses, under the model's digest. Where it takes many inferences,
+        `alive` is called before each few of them. None when the runtime needs nothing.
         """
         return None
 

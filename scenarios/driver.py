@@ -18,7 +18,7 @@ import sys
 import time
 from array import array
 from dataclasses import asdict
-from typing import Any, Callable, Dict, List, Optional, TextIO
+from typing import Any, Callable, Dict, List, TextIO
 
 from messages import Message, Value
 from runtimes import open_runtime
@@ -181,10 +181,11 @@ def main() -> int:
     try:
         runtime = open_runtime(command["runtime"])
         if command["command"] == "prepare":
-            prepared: Dict[str, Optional[str]] = {}
+            prepared: Dict[str, Any] = {}
             for model in command["models"]:
-                digest = model["digest"]
-                prepared[digest] = runtime.prepare(model["path"], digest, command["folder"])
+                path, digest = model["path"], model["digest"]
+                preparation = runtime.prepare(path, digest, command["folder"], lambda: channel.send("preparing"))
+                prepared[digest] = preparation and asdict(preparation)
             channel.send("prepared", models=prepared)
             return 0
         plan = Plan.from_json(command["plan"])

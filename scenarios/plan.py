@@ -6,9 +6,9 @@ process: standard library only, Python 3.8.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 __all__ = [
     "ALLOCATORS",
@@ -274,6 +274,15 @@ class Plan:
     def needs_prepared(self, index: int) -> bool:
         """Whether this context is made from what the runtime prepared: its weights are shared, or the application's."""
         return self.shares_weights(index) or WEIGHTS in self.contexts[index].outside
+
+    def models_to_prepare(self) -> List[Model]:
+        """Return the models, each once, that some context needs prepared."""
+        indices = {context.model for index, context in enumerate(self.contexts) if self.needs_prepared(index)}
+        return list({self.models[index].digest: self.models[index] for index in sorted(indices)}.values())
+
+    def with_prepared(self, paths: Mapping[str, Optional[str]]) -> Plan:
+        """Return the plan with the path of what was made of each model, by the model's digest."""
+        return replace(self, models=tuple(replace(model, prepared=paths.get(model.digest)) for model in self.models))
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps of a walk in order; contexts are destroyed last made first, so a dup before its source."""

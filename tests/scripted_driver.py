@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import runtimes
-from runtimes.base import Allocation, Context, Copies, Memory, NotSupported, Runtime
+from runtimes.base import Allocation, Context, Copies, Memory, NodeOrder, NotSupported, Preparation, Runtime
 from scenarios import driver
 
 #: The model of a context that does nothing out of the ordinary.
@@ -36,6 +36,9 @@ PLAIN = "plain"
 
 #: What an inference copies where nothing is used in place.
 COPIES = Copies(input_bytes=600, output_bytes=40)
+
+#: What every preparation says of the model's nodes.
+NODE_ORDER = NodeOrder(tried=2, saved_bytes=7000, chosen_bytes=5000)
 
 #: What every context says of itself, the same as Rockchip's library does.
 ACCOUNT = {"weights_bytes": 1000, "internal_bytes": 300, "dma_bytes": 1400}
@@ -233,11 +236,12 @@ class ScriptedRuntime(Runtime):
     def __init__(self) -> None:
         self._script = Script()
 
-    def prepare(self, model: str, digest: str, folder: str) -> str | None:
+    def prepare(self, model: str, digest: str, folder: str, alive: Callable[[], None]) -> Preparation:
         """Return the model itself: a dup needs no more."""
         self._script.read(model)
+        alive()
         self._script.at("prepare")
-        return model
+        return Preparation(model, NODE_ORDER)
 
     def load(self, model: str, prepared: str | None, memory: Memory) -> Context:
         """Do what the script says of `load`, or of `load_prepared`; `driver=V` is the driver's version from then on."""
