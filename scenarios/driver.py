@@ -226,7 +226,8 @@ def _warm_up(context: Context) -> int:
     """Run the first inference and one more, and return the latency of the first.
 
     The second belongs to what a context costs: runtimes plan their memory in the first and allocate by the plan from
-    the second on (ONNX Runtime 1.31, YOLOv5s at 320x320: 6.6 of a dup's 16 MiB; nothing came after the second).
+    the second on (ONNX Runtime 1.31, YOLOv5s at 320x320: 6.6 of a dup's 16 MiB; only in orders of its nodes that are
+    not chosen did more come after the second).
     """
     latency_ns = _timed(context.infer)
     context.infer()
