@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from messages import Message, Value
 
@@ -23,7 +23,9 @@ __all__ = [
     "Inputs",
     "Interface",
     "Memory",
+    "NodeOrder",
     "NotSupported",
+    "Preparation",
     "Runtime",
     "input_pattern",
 ]
@@ -148,6 +150,29 @@ class ImageInput(NamedTuple):
     pitch_bytes: int
 
 
+@dataclass(frozen=True)
+class NodeOrder:
+    """The order in which the nodes of a prepared model run, and what the inferences of one context add in it."""
+
+    #: How many orders were run.
+    tried: int = 0
+    #: In the order in which the runtime itself saved them this time.
+    saved_bytes: Optional[int] = None
+    #: In the order that was taken.
+    chosen_bytes: Optional[int] = None
+    #: Why none was chosen; None where one was.
+    reason: Optional[Message] = None
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a runtime made of a model beforehand."""
+
+    path: str
+    #: None where the runtime has no orders to choose from.
+    node_order: Optional[NodeOrder] = None
+
+
 #: By the name of the input.
 Inputs = Mapping[str, Input]
 NO_INPUTS: Inputs = {}
@@ -210,11 +235,13 @@ class Runtime(ABC):
     def interface(self, model: str) -> Interface:
         """Return what the model file declares; nothing is run."""
 
-    def prepare(self, model: str, digest: str, folder: str) -> Optional[str]:
-        """Make what sharing or giving weights needs of a model beforehand, in a process of its own; return its path.
+    def prepare(
+        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+    ) -> Optional[Preparation]:
+        """Make what sharing or giving weights needs of a model beforehand, in a process of its own.
 
-        It goes into the folder, which nobody else uses, under the model's digest. None when the runtime needs
-        nothing.
+        It goes into the folder, which nobody else uses, under the model's digest. Where it takes many inferences,
+        `alive` is called before each few of them. None when the runtime needs nothing.
         """
         return None
 

@@ -18,12 +18,12 @@ import sys
 import time
 from array import array
 from dataclasses import asdict
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, TextIO
+from typing import Any, Callable, Dict, List, NamedTuple, TextIO
 
 from messages import Message, Value
 from runtimes import open_runtime
 from runtimes.base import AdapterError, Context, Memory, NotSupported, Runtime
-from scenarios.plan import DUP, SHARED_WEIGHTS, Plan, Step
+from scenarios.plan import DUP, SHARED_WEIGHTS, Plan, Step, inputs_from_json
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
 
@@ -197,10 +197,14 @@ def main() -> int:
     try:
         runtime = open_runtime(command["runtime"])
         if command["command"] == "prepare":
-            prepared: Dict[str, Optional[str]] = {}
+            prepared: Dict[str, Any] = {}
             for model in command["models"]:
-                digest = model["digest"]
-                prepared[digest] = runtime.prepare(model["path"], digest, command["folder"])
+                path, digest = model["path"], model["digest"]
+                inputs = {tensor.name: tensor for tensor in inputs_from_json(model["inputs"])}
+                preparation = runtime.prepare(
+                    path, digest, command["folder"], lambda: channel.send("preparing"), inputs
+                )
+                prepared[digest] = preparation and asdict(preparation)
             channel.send("prepared", models=prepared)
             return 0
         if command["command"] == "inspect":
@@ -251,7 +255,8 @@ def _warm_up(context: Context) -> int:
     """Run the first inference and one more, and return the latency of the first.
 
     The second belongs to what a context costs: runtimes plan their memory in the first and allocate by the plan from
-    the second on (ONNX Runtime 1.31, YOLOv5s at 320x320: 6.6 of a dup's 16 MiB; nothing came after the second).
+    the second on (ONNX Runtime 1.31, YOLOv5s at 320x320: 6.6 of a dup's 16 MiB; only in orders of its nodes that are
+    not chosen did more come after the second).
     """
     latency_ns = _timed(context.infer)
     context.infer()

@@ -6,9 +6,9 @@ process: standard library only, Python 3.8.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from runtimes.base import Input
 
@@ -35,6 +35,7 @@ __all__ = [
     "Step",
     "Streams",
     "Video",
+    "inputs_from_json",
 ]
 
 #: The context is made from the model, and reuses nothing.
@@ -321,6 +322,15 @@ class Plan:
         """Whether this context is made from what the runtime prepared: its weights are shared, or the application's."""
         return self.shares_weights(index) or WEIGHTS in self.contexts[index].outside
 
+    def models_to_prepare(self) -> List[Model]:
+        """Return the models, each once, that some context needs prepared."""
+        indices = {context.model for index, context in enumerate(self.contexts) if self.needs_prepared(index)}
+        return list({self.models[index].digest: self.models[index] for index in sorted(indices)}.values())
+
+    def with_prepared(self, paths: Mapping[str, Optional[str]]) -> Plan:
+        """Return the plan with the path of what was made of each model, by the model's digest."""
+        return replace(self, models=tuple(replace(model, prepared=paths.get(model.digest)) for model in self.models))
+
     def steps(self) -> Iterator[Step]:
         """Yield the steps of a walk in order; contexts are destroyed last made first, so a dup before its source."""
         indices = range(len(self.contexts))
@@ -354,11 +364,16 @@ class Plan:
         return cls(**fields)
 
 
-def _model_from_json(data: Dict[str, Any]) -> Model:
+def inputs_from_json(data: List[Dict[str, Any]]) -> Tuple[Input, ...]:
+    """Return the inputs of a model, as they stand in Plan.to_json()."""
     inputs = []
-    for tensor in data["inputs"]:
+    for tensor in data:
         inputs.append(Input(**{**tensor, "shape": tuple(tensor["shape"]), "assumed": tuple(tensor["assumed"])}))
-    return Model(**{**data, "inputs": tuple(inputs)})
+    return tuple(inputs)
+
+
+def _model_from_json(data: Dict[str, Any]) -> Model:
+    return Model(**{**data, "inputs": inputs_from_json(data["inputs"])})
 
 
 def _context_from_json(data: Dict[str, Any]) -> Context:

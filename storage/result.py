@@ -13,7 +13,7 @@ import msgspec
 from accounting.account import Account
 from samplers.readings import CpuUse, Machine, NpuMemory, ProcessMemory, SystemMemory
 from scenarios.plan import Plan
-from targets.barriers import Copies
+from targets.barriers import Copies, NodeOrder
 from targets.outcome import Failure
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "FrameCount",
     "Memory",
     "ModelName",
+    "NodeOrder",
     "Percentiles",
     "PhaseReading",
     "Result",
@@ -182,6 +183,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[ModelName, ...]
     #: How many model files the user gave, or the built-in set has.
     model_files: _Count
+    #: By the digest of a model that was prepared: in which order its nodes run.
+    node_orders: dict[str, NodeOrder] = {}
     #: "ok", or the kind of the failure.
     outcome: str
     failure: Optional[Failure]

@@ -19,7 +19,10 @@ __all__ = [
     "DriverFailure",
     "DriverMessage",
     "Frames",
+    "NodeOrder",
+    "Preparation",
     "Prepared",
+    "Preparing",
     "StepData",
     "StreamCount",
 ]
@@ -90,10 +93,34 @@ class DriverFailure(msgspec.Struct, frozen=True, tag_field="event", tag="failure
     message: Message
 
 
-class Prepared(msgspec.Struct, frozen=True, tag_field="event", tag="prepared"):
-    """What the runtime made of each model beforehand, by the model's digest."""
+class NodeOrder(msgspec.Struct, frozen=True):
+    """The order in which the nodes of a prepared model run (runtimes.base.NodeOrder)."""
 
-    models: dict[str, Optional[str]]
+    #: How many orders were run.
+    tried: int = 0
+    #: What the inferences of one context add, in the order in which the runtime itself saved the nodes this time.
+    saved_bytes: Optional[int] = None
+    #: In the order that was chosen.
+    chosen_bytes: Optional[int] = None
+    #: Why none was chosen.
+    reason: Optional[Message] = None
+
+
+class Preparation(msgspec.Struct, frozen=True):
+    """What the runtime made of a model beforehand (runtimes.base.Preparation)."""
+
+    path: str
+    node_order: Optional[NodeOrder] = None
+
+
+class Preparing(msgspec.Struct, frozen=True, tag_field="event", tag="preparing"):
+    """A model is being prepared, which takes many inferences; the process has come further since the last message."""
+
+
+class Prepared(msgspec.Struct, frozen=True, tag_field="event", tag="prepared"):
+    """What the runtime made of each model beforehand, by the model's digest; None where it needs nothing."""
+
+    models: dict[str, Optional[Preparation]]
 
 
 class StreamCount(msgspec.Struct, frozen=True):
@@ -121,7 +148,7 @@ class Described(msgspec.Struct, frozen=True, tag_field="event", tag="interface")
     interface: Interface
 
 
-DriverMessage = Union[Barrier, DriverFailure, Prepared, Described, Frames]
+DriverMessage = Union[Barrier, DriverFailure, Preparing, Prepared, Described, Frames]
 
 
 class BarrierReading(msgspec.Struct):

@@ -11,8 +11,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -21,8 +21,18 @@ import msgspec
 from messages import Message
 from runtimes.base import Interface
 from samplers.readings import Reading
-from scenarios.plan import Plan, Step
-from targets.barriers import Barrier, BarrierReading, Described, DriverFailure, DriverMessage, Frames, Prepared
+from scenarios.plan import Model, Plan, Step
+from targets.barriers import (
+    Barrier,
+    BarrierReading,
+    Described,
+    DriverFailure,
+    DriverMessage,
+    Frames,
+    Preparation,
+    Prepared,
+    Preparing,
+)
 from targets.base import Target
 from targets.interrupt import first_interrupt_calls
 from targets.outcome import Failure, classify_exit, oom_kills
@@ -258,25 +268,27 @@ class _Lead:
         self._process.write("go")
 
 
-def prepare_models(target: Target, plan: Plan, folder: Path, time_limit_s: float) -> Plan | Failure:
-    """Return the plan with what the runtime needs made of each model whose weights are shared or given.
+def prepare_models(
+    target: Target, runtime: str, models: Iterable[Model], folder: Path, time_limit_s: float
+) -> dict[str, Preparation | None] | Failure:
+    """Return what the runtime needs made of each model so that its weights can be shared or given, by its digest.
 
     In a process of its own, so that making it is not part of what is measured.
     """
-    needed = {plan.contexts[index].model for index in range(len(plan.contexts)) if plan.needs_prepared(index)}
-    if not needed:
-        return plan
-    models = [{"path": plan.models[index].path, "digest": plan.models[index].digest} for index in sorted(needed)]
-    command = {"command": "prepare", "runtime": plan.runtime, "models": models, "folder": str(folder)}
+    files = [
+        {"path": model.path, "digest": model.digest, "inputs": list(map(asdict, model.inputs))} for model in models
+    ]
+    command = {"command": "prepare", "runtime": runtime, "models": files, "folder": str(folder)}
     with _started(target) as process:
         process.write(json.dumps(command))
         try:
-            message = process.read(Step("prepare"), time_limit_s)
+            message: DriverMessage = Preparing()
+            while isinstance(message, Preparing):
+                message = process.read(Step("prepare"), time_limit_s)
         except _Stopped as stopped:
             return stopped.failure
     assert isinstance(message, Prepared)
-    prepared = message.models
-    return replace(plan, models=tuple(replace(model, prepared=prepared.get(model.digest)) for model in plan.models))
+    return message.models
 
 
 def interface_of(target: Target, runtime: str, model: str, time_limit_s: float) -> Interface | Failure:

@@ -37,7 +37,9 @@ from runtimes.base import (
     Inputs,
     Interface,
     Memory,
+    NodeOrder,
     NotSupported,
+    Preparation,
     Runtime,
 )
 from scenarios import driver
@@ -47,6 +49,9 @@ PLAIN = "plain"
 
 #: What an inference copies where nothing is used in place.
 COPIES = Copies(input_bytes=600, output_bytes=40)
+
+#: What every preparation says of the model's nodes.
+NODE_ORDER = NodeOrder(tried=2, saved_bytes=7000, chosen_bytes=5000)
 
 #: What every context says of itself, the same as Rockchip's library does.
 ACCOUNT = {"weights_bytes": 1000, "internal_bytes": 300, "dma_bytes": 1400}
@@ -252,11 +257,14 @@ class ScriptedRuntime(Runtime):
         sides = ("height", "width") if self._script.value("free") else (8, 8)
         return Interface((DeclaredTensor("picture", "float32", (1, 3, *sides)),), (), {})
 
-    def prepare(self, model: str, digest: str, folder: str) -> str | None:
+    def prepare(
+        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+    ) -> Preparation:
         """Return the model itself: a dup needs no more."""
         self._script.read(model)
+        alive()
         self._script.at("prepare")
-        return model
+        return Preparation(model, NODE_ORDER)
 
     def load(self, model: str, prepared: str | None, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
         """Do what the script says of `load`, or of `load_prepared`; `driver=V` is the driver's version from then on."""

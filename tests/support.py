@@ -18,7 +18,8 @@ from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan, Step, Streams
 from targets.barriers import BarrierReading, Frames, StepData
 from targets.base import Target
-from targets.measured_process import Listener, Observer, Run, run_plan
+from targets.measured_process import Listener, Observer, Run, prepare_models, run_plan
+from targets.outcome import Failure
 
 _Value = TypeVar("_Value")
 
@@ -94,6 +95,15 @@ def make_plan(
     """Return the first plan of a scenario over models of these paths, small enough to walk in no time."""
     parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores, rounds=3, schedule=schedule)
     return build_plans(scenario, parameters)[0]
+
+
+def prepared_plan(plan: Plan, target: Target, folder: Path) -> Plan | Failure:
+    """Return the plan with its models prepared, if it needs that; a Failure where they could not be."""
+    models = plan.models_to_prepare()
+    made = prepare_models(target, plan.runtime, models, folder, TIME_LIMIT_S) if models else {}
+    if isinstance(made, Failure):
+        return made
+    return plan.with_prepared({digest: known(preparation).path for digest, preparation in made.items()})
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 from accounting.sharing import WRONG_READS
-from cache import cache_root
 from harness.errors import NoModels
 from harness.measuring.model_sets import ModelSets
 from harness.measuring.outputs import Outputs
+from harness.measuring.preparations import Preparations
 from harness.measuring.repeat import RepeatMeasurement
 from harness.measuring.result import Configuration, Repeat, build_result
 from harness.measuring.videos import Videos
@@ -31,7 +29,6 @@ from scenarios.plan import Plan
 from storage.result import Result
 from storage.trace import write_trace
 from targets.base import Target
-from targets.measured_process import prepare_models
 from targets.outcome import Failure
 
 __all__ = ["Bench", "Measurement"]
@@ -74,10 +71,14 @@ class Bench:
     #: How many processes the session has started, which keeps the names of their traces apart.
     _processes: int = 0
     _outputs: Outputs = field(default_factory=Outputs)
+    _preparations: Preparations = field(init=False)
     #: By a plan without its scenario's name: many scenarios have the baseline of another one, and it is measured once.
     _measured: dict[Plan, Measurement] = field(default_factory=dict)
     #: By runtime: the versions that its processes reported at the barrier `imported`.
     _versions: dict[str, dict[str, str | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._preparations = Preparations(self.settings.time_limit_s)
 
     def plans(self, runtime: str, scenario: str) -> list[Plan]:
         """Return the plans of a configuration, the best first; raise UserError where models or video are missing."""
@@ -143,44 +144,30 @@ class Bench:
         repeats: list[Repeat] = []
         latencies_ns: list[int] = []
         interrupted = False
+        preparations = self._preparations.of(plan, self.targets[plan.runtime])
+        if isinstance(preparations, Failure):
+            return self._measurement(plan, [], preparations, [])
+        prepared = plan.with_prepared({digest: made.path for digest, made in preparations.items() if made})
         while len(repeats) < self.settings.repeats and not interrupted:
-            with self._prepared(plan) as prepared:
-                if isinstance(prepared, Failure):
-                    return self._measurement(plan, repeats, prepared, [])
-                number = len(repeats) + 1
-                self._processes += 1
-                trace_name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
-                measuring = RepeatMeasurement(
-                    prepared,
-                    self.targets[plan.runtime],
-                    self.settings,
-                    self.npu,
-                    show_step=partial(self.progress.step, number),
-                    keep=lambda cut_off: keep(
-                        build_result(self._configuration(plan, [cut_off]), [*repeats, cut_off], cut_off.failure)
-                    ),
-                )
-                repeats.append(measuring.measure(partial(write_trace, self.storage, self.run, trace_name)))
+            number = len(repeats) + 1
+            self._processes += 1
+            trace_name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
+            measuring = RepeatMeasurement(
+                prepared,
+                self.targets[plan.runtime],
+                self.settings,
+                self.npu,
+                show_step=partial(self.progress.step, number),
+                keep=lambda cut_off: keep(
+                    build_result(self._configuration(plan, [cut_off]), [*repeats, cut_off], cut_off.failure)
+                ),
+            )
+            repeats.append(measuring.measure(partial(write_trace, self.storage, self.run, trace_name)))
             if repeats[-1].failure:
                 return self._measurement(plan, repeats, repeats[-1].failure, [])
             latencies_ns += measuring.latencies_ns(repeats[-1])
             interrupted = measuring.interrupted
         return replace(self._measurement(plan, repeats, None, latencies_ns), interrupted=interrupted)
-
-    @contextmanager
-    def _prepared(self, plan: Plan) -> Iterator[Plan | Failure]:
-        """Yield the plan with its models prepared anew; a Failure where they could not be prepared.
-
-        What a runtime prepares may differ from time to time (ONNX Runtime orders the optimised graph differently, and
-        full dup of YOLOv5s then takes 285 to 358 MiB): prepared once for all, the spread would hide it.
-        """
-        if not find_runtime(plan.runtime).prepares:
-            yield plan
-            return
-        folder = cache_root() / "prepared"
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=f"{plan.runtime}-") as work:
-            yield prepare_models(self.targets[plan.runtime], plan, Path(work), self.settings.time_limit_s)
 
     def _measurement(
         self, plan: Plan, repeats: list[Repeat], failure: Failure | None, latencies_ns: list[int]
@@ -215,6 +202,7 @@ class Bench:
             driver_version=versions.get("driver_version"),
             chip=target.chip,
             computes=target.computes,
+            node_orders=self._preparations.node_orders(plan),
         )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accounting.account import Account
 from scenarios.plan import Plan
 from storage.result import SCHEMA, FrameCount, Memory, ModelName, PhaseReading, Result, Speed, StoredRepeat, StreamsRun
-from targets.barriers import BarrierReading, Copies
+from targets.barriers import BarrierReading, Copies, NodeOrder
 from targets.outcome import Failure
 
 __all__ = ["Configuration", "Repeat", "build_result"]
@@ -38,6 +38,8 @@ class Configuration:
     chip: str | None = None
     #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
+    #: Of prepared models, by digest.
+    node_orders: dict[str, NodeOrder] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         rounds=plan.rounds,
         models=tuple(ModelName(name=model.name, digest=model.digest) for model in plan.models),
         model_files=configuration.model_files,
+        node_orders=configuration.node_orders,
         outcome=failure.kind if failure else "ok",
         failure=failure,
         output_digests=_output_digests(plan, repeats),

@@ -25,6 +25,7 @@ from reports.sections.contexts import contexts_figure, fit_table, resolutions_fi
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
 from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure, savings_table
+from reports.sections.node_orders import node_order_note
 from reports.sections.plans import layout_tables
 from reports.sections.programs import processes_table, programs_figure, programs_table
 from reports.sections.speed import speed_figure, speed_sentences, speed_table
@@ -211,12 +212,13 @@ def _group(group: Group, label: str, number: int, texts: Texts) -> dict[str, Any
     """Return what stands in the list that groups are chosen from."""
     sources = [] if group.computes else ["note_virtual"]
     sources += [f"npu_source_{source}" for source in _npu_sources(group)]
+    order = node_order_note(group, texts)
     return {
         "id": group_id(number),
         "label": label,
         "conditions": _conditions(group, texts),
         # What must be known before the figures are read.
-        "notes": [texts(source) for source in sources] + _assumptions(group, texts),
+        "notes": [*(texts(source) for source in sources), *_assumptions(group, texts), *([order] if order else [])],
         "warnings": group_warnings(group, texts),
     }
 

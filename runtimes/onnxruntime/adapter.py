@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
@@ -28,15 +28,15 @@ from runtimes.base import (
     Interface,
     Memory,
     NotSupported,
+    Preparation,
     Runtime,
 )
-from runtimes.onnxruntime.prepared import GivenWeights, prepare, same_weights
+from runtimes.onnxruntime.options import as_prepared, plain_options
+from runtimes.onnxruntime.prepared import GivenWeights, same_weights
 from runtimes.onnxruntime.tensors import Tensors, declared, is_fed, open_tensors
 
 __all__ = ["OnnxContext", "OnnxRuntime", "open_runtime"]
 
-#: ONNX Runtime's severity scale (OrtLoggingLevel): 3 is error.
-_LOG_ERRORS_ONLY = 3
 #: The arena grows by the requested size, and not to the next power of two (arena_extend_strategy of OrtArenaCfg).
 _SAME_AS_REQUESTED = 1
 _DEFAULT = -1
@@ -116,13 +116,20 @@ class OnnxRuntime(Runtime):
     def __init__(self) -> None:
         self._has_shared_arena = False
 
-    def prepare(self, model: str, digest: str, folder: str) -> str:
+    def prepare(
+        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+    ) -> Preparation:
         """Save the optimised model and its weights."""
-        return prepare(model, os.path.join(folder, digest), _open_session, _options())
+        from runtimes.onnxruntime.preparing import Runner, prepare  # weighs nothing where models are measured
+
+        runner = Runner(
+            _open_session, lambda session: OnnxContext(session, model, Memory(), inputs, shared=False), alive
+        )
+        return prepare(model, os.path.join(folder, digest), runner)
 
     def interface(self, model: str) -> Interface:
         """Return what the file declares; the graph is read as it is, since optimising takes its time."""
-        options = _options()
+        options = plain_options()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = _open_session(model, options)
         inputs, outputs = (tuple(map(declared, tensors)) for tensors in (session.get_inputs(), session.get_outputs()))
@@ -137,7 +144,7 @@ class OnnxRuntime(Runtime):
         options = self._options_of(memory)
         if prepared is None:
             return OnnxContext(_open_session(model, options, memory.device), model, memory, inputs, shared=False)
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        as_prepared(options)
         weights = GivenWeights(prepared) if "weights" in memory.outside else None
         if weights:
             weights.give_to(options)
@@ -165,7 +172,7 @@ class OnnxRuntime(Runtime):
 
     def _options_of(self, memory: Memory) -> Any:
         """Return the options of a session; where internal memory is shared, with the arena of the process."""
-        options = _options()
+        options = plain_options()
         if memory.internal is None:
             return options
         if not self._has_shared_arena:
@@ -189,14 +196,6 @@ def _check_memory(memory: Memory) -> None:
         raise NotSupported("onnx_any_memory", allocator=memory.allocator)
     if memory.device is not None and _CUDA not in ort.get_available_providers():
         raise NotSupported("onnx_no_cuda_provider")
-
-
-def _options() -> Any:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = _LOG_ERRORS_ONLY
-    return options
 
 
 def _open_session(model: str, options: Any, device: Optional[str] = None) -> Any:

@@ -1,33 +1,26 @@
-"""What is made of a model beforehand, so that its weights can be shared between sessions or given by the application.
-
-The optimised model is saved with its weights beside it. Loaded with optimisation off it is the same graph with equal
-results, and the weights are one mapped file. Weights of models in one folder that are equal, those of a network at
-several resolutions, become one file with several names.
-"""
+"""A prepared model (preparing.py), as sessions use it."""
 
 from __future__ import annotations
 
-import filecmp
 import json
 import os
-from typing import Any, Callable, List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 import numpy as np
 import onnxruntime as ort
 
 from runtimes.base import NotSupported
 
-__all__ = ["GivenWeights", "prepare", "same_weights"]
+__all__ = ["EXTERNAL_FROM_BYTES", "INDEX_FILE", "WEIGHTS_FILE", "GivenWeights", "IndexedTensor", "same_weights"]
 
-_MODEL_FILE = "model.onnx"
-_WEIGHTS_FILE = "weights.bin"
+WEIGHTS_FILE = "weights.bin"
 #: The tensors in the weights' file with their offsets; missing where the `onnx` package was.
-_INDEX_FILE = "weights.json"
-#: Smaller tensors stay inside model.onnx, where sharing them would not repay a page.
-_EXTERNAL_FROM_BYTES = 1024
+INDEX_FILE = "weights.json"
+#: Smaller tensors stay inside the model's file, where sharing them would not repay a page.
+EXTERNAL_FROM_BYTES = 1024
 
 
-class _Tensor(NamedTuple):
+class IndexedTensor(NamedTuple):
     """One tensor of the weights' file."""
 
     name: str
@@ -44,8 +37,8 @@ class GivenWeights:
         folder = os.path.dirname(prepared)
         tensors = _read_index(folder)
         if not tensors:
-            raise NotSupported("onnx_no_large_weight", size=_EXTERNAL_FROM_BYTES)
-        self._memory = np.fromfile(os.path.join(folder, _WEIGHTS_FILE), np.uint8)
+            raise NotSupported("onnx_no_large_weight", size=EXTERNAL_FROM_BYTES)
+        self._memory = np.fromfile(os.path.join(folder, WEIGHTS_FILE), np.uint8)
         self._values = {}
         for tensor in tensors:
             piece = self._memory[tensor.offset : tensor.offset + tensor.length]
@@ -63,70 +56,15 @@ class GivenWeights:
             options.add_initializer(name, value)
 
 
-def prepare(model: str, folder: str, optimise: Callable[[str, Any], None], options: Any) -> str:
-    """Save the optimised model into the folder, good for this version of ONNX Runtime and this CPU; return its path.
-
-    `optimise(model, options)` opens a session.
-    """
-    os.makedirs(folder)
-    path = os.path.join(folder, _MODEL_FILE)
-    options.optimized_model_filepath = path
-    prefix = "session.optimized_model_external_initializers"
-    options.add_session_config_entry(f"{prefix}_file_name", _WEIGHTS_FILE)
-    options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(_EXTERNAL_FROM_BYTES))
-    optimise(model, options)
-    _write_index(path, folder)
-    _share_file(folder)
-    _flush_to_disk(folder)
-    return path
-
-
 def same_weights(*models: str) -> bool:
     """Whether two prepared models map one file."""
-    files = [os.path.join(os.path.dirname(model), _WEIGHTS_FILE) for model in models]
+    files = [os.path.join(os.path.dirname(model), WEIGHTS_FILE) for model in models]
     return all(map(os.path.exists, files)) and os.path.samefile(*files)
 
 
-def _write_index(model: str, folder: str) -> None:
-    """List the tensors of the weights' file, where the `onnx` package is installed."""
-    try:
-        import onnx
-    except ImportError:
-        return
-    index = []
-    for tensor in onnx.load(model, load_external_data=False).graph.initializer:
-        if tensor.external_data:
-            location = {entry.key: entry.value for entry in tensor.external_data}
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).name
-            offset, length = int(location["offset"]), int(location["length"])
-            index.append(_Tensor(tensor.name, dtype, tuple(tensor.dims), offset, length))
-    with open(os.path.join(folder, _INDEX_FILE), "w", encoding="utf-8") as file:
-        json.dump(index, file)
-
-
-def _read_index(folder: str) -> List[_Tensor]:
-    path = os.path.join(folder, _INDEX_FILE)
+def _read_index(folder: str) -> List[IndexedTensor]:
+    path = os.path.join(folder, INDEX_FILE)
     if not os.path.exists(path):
         raise NotSupported("onnx_package_missing")
     with open(path, encoding="utf-8") as file:
-        return [_Tensor(*entry) for entry in json.load(file)]
-
-
-def _share_file(folder: str) -> None:
-    """Make the weights another name of an equal file that was prepared before, beside this folder."""
-    own = os.path.join(folder, _WEIGHTS_FILE)
-    parent = os.path.dirname(folder)
-    for name in sorted(os.listdir(parent)):
-        other = os.path.join(parent, name, _WEIGHTS_FILE)
-        if other != own and os.path.exists(other) and os.path.exists(own) and filecmp.cmp(own, other, shallow=False):
-            os.unlink(own)
-            os.link(other, own)
-            return
-
-
-def _flush_to_disk(folder: str) -> None:
-    """Have the files on disk before anything is measured: writing them back later would show in system memory."""
-    for name in os.listdir(folder):
-        descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
+        return [IndexedTensor(*entry) for entry in json.load(file)]

@@ -30,9 +30,8 @@ from runtimes.base import (
     input_pattern,
 )
 from targets.base import THIS_INTERPRETER
-from targets.measured_process import prepare_models
 from targets.outcome import Failure
-from tests.support import TIME_LIMIT_S, make_plan, walk
+from tests.support import known, make_plan, prepared_plan, walk
 from video.letterbox import Letterbox
 
 _WITHOUT_CUDA = pytest.mark.skipif(
@@ -66,10 +65,9 @@ def _outputs(context: Context) -> list[bytes]:
 
 def _prepare(runtime: Runtime, model: Path | str, folder: Path) -> str:
     digest = f"digest-of-{Path(model).stem}"
-    prepared = runtime.prepare(str(model), digest, str(folder))
-    assert prepared is not None
-    assert digest in prepared, "models of one name would be one"
-    return prepared
+    preparation = known(runtime.prepare(str(model), digest, str(folder), lambda: None))
+    assert digest in preparation.path, "models of one name would be one"
+    return preparation.path
 
 
 def test_outputs_are_the_same_whatever_is_shared(runtime: Runtime, mobile_model: Path, tmp_path: Path) -> None:
@@ -343,7 +341,7 @@ def test_a_damaged_model_is_a_failure_with_words(
     damaged = tmp_path / "damaged.onnx"
     damaged.write_bytes(damage(tiny_model.read_bytes()))
     plan = make_plan(scenario, damaged, runtime="onnxruntime")
-    prepared = prepare_models(THIS_INTERPRETER, plan, tmp_path / "prepared", TIME_LIMIT_S)
+    prepared = prepared_plan(plan, THIS_INTERPRETER, tmp_path / "prepared")
     failure = prepared if isinstance(prepared, Failure) else walk(prepared, THIS_INTERPRETER).failure
     step = ("prepare", None) if scenario == "full_dup" else ("context", 0)
     assert failure is not None

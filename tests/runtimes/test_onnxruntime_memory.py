@@ -15,8 +15,7 @@ import pytest
 from samplers.process import read_process
 from scenarios.plan import Plan
 from targets.base import THIS_INTERPRETER
-from targets.measured_process import prepare_models
-from tests.support import TIME_LIMIT_S, StubObserver, make_plan, walk
+from tests.support import StubObserver, make_plan, prepared_plan, walk
 
 _CONTEXTS = 4
 
@@ -39,7 +38,7 @@ class Walked:
 
     def __init__(self, scenario: str, folder: Path, *models: Path) -> None:
         plan = make_plan(scenario, *models, contexts=_CONTEXTS, runtime="onnxruntime", cores=1)
-        prepared = prepare_models(THIS_INTERPRETER, plan, folder, TIME_LIMIT_S)
+        prepared = prepared_plan(plan, THIS_INTERPRETER, folder)
         assert isinstance(prepared, Plan)
         observer = StubObserver(_look)
         run = walk(prepared, THIS_INTERPRETER, observer)

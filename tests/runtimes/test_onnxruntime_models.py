@@ -199,7 +199,9 @@ def test_every_mechanism_gives_equal_outputs(runtime: Runtime, tmp_path: Path, k
     inputs = _inputs(runtime, model)
     expected = _outputs(runtime.load(model, None, Memory(), inputs))
     assert any(map(len, expected))
-    prepared = runtime.prepare(model, "digest", str(tmp_path / "prepared"))
+    preparation = runtime.prepare(model, "digest", str(tmp_path / "prepared"), lambda: None, inputs)
+    assert preparation is not None
+    prepared = preparation.path
     for memory in (Memory(), Memory(internal=0), Memory(zero_copy=("input", "output"))):
         source = runtime.load(model, prepared, memory, inputs)
         contexts = [runtime.load(model, None, memory, inputs), source, runtime.dup(source, memory)]

@@ -14,8 +14,7 @@ import pytest
 
 from scenarios.plan import Plan, Streams, Video
 from targets.base import THIS_INTERPRETER, Target
-from targets.measured_process import prepare_models
-from tests.support import CHECKOUT, TIME_LIMIT_S, make_plan, walk
+from tests.support import CHECKOUT, make_plan, prepared_plan, walk
 
 #: Packages that the measured process may hold.
 _PACKAGES = {"messages", "runtimes", "scenarios"}
@@ -73,9 +72,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Modules:
 def walked(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Modules:
     """Return the modules of a process that has walked a plan with dups on ONNX Runtime."""
     folder = tmp_path_factory.mktemp("walked")
-    plan = prepare_models(
-        THIS_INTERPRETER, make_plan("full_dup", tiny_model, runtime="onnxruntime"), folder, TIME_LIMIT_S
-    )
+    plan = prepared_plan(make_plan("full_dup", tiny_model, runtime="onnxruntime"), THIS_INTERPRETER, folder)
     assert isinstance(plan, Plan)
     return _modules_of_walk(plan, folder / "modules.json")
 

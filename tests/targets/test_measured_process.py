@@ -24,12 +24,22 @@ from samplers.observer import Observer
 from samplers.readings import Reading
 from scenarios.plan import Plan, Step
 from targets import measured_process
-from targets.barriers import StepData
+from targets.barriers import Preparation, StepData
 from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import Run, prepare_models
 from targets.outcome import OUTCOMES, Failure
 from tests.scripted_driver import ACCOUNT
-from tests.support import CHECKOUT, SCRIPTED, TIME_LIMIT_S, StubListener, StubObserver, make_plan, walk
+from tests.support import (
+    CHECKOUT,
+    SCRIPTED,
+    TIME_LIMIT_S,
+    StubListener,
+    StubObserver,
+    make_plan,
+    models_of,
+    prepared_plan,
+    walk,
+)
 from tests.targets.clock import Clock
 
 
@@ -413,7 +423,7 @@ def test_a_process_ends_when_the_harness_is_gone(barriers: int) -> None:
 
 def _prepared(plan: Plan, folder: Path) -> Plan:
     """Return the plan with its models prepared."""
-    prepared = prepare_models(SCRIPTED, plan, folder, TIME_LIMIT_S)
+    prepared = prepared_plan(plan, SCRIPTED, folder)
     assert isinstance(prepared, Plan)
     return prepared
 
@@ -444,6 +454,14 @@ def test_prepared_models_are_loaded(tmp_path: Path) -> None:
     assert "share_weights0" in (tmp_path / "second").read_text().splitlines()
 
 
+def test_preparing_may_take_longer_than_a_step(tmp_path: Path) -> None:
+    """As long as the process says from time to time that it goes on."""
+    body = "read()\nfor _ in range(8):\n    time.sleep(0.25)\n    send(event='preparing')\n"
+    body += "send(event='prepared', models={'digest': {'path': 'here'}})"
+    made = prepare_models(_script(tmp_path, body), "scripted", models_of("plain"), tmp_path, time_limit_s=1.5)
+    assert made == {"digest": Preparation("here")}
+
+
 @pytest.mark.parametrize(
     ("script", "kind", "message"),
     [
@@ -456,6 +474,6 @@ def test_prepared_models_are_loaded(tmp_path: Path) -> None:
 def test_preparing_may_fail_too(tmp_path: Path, script: str, kind: str, message: Message) -> None:
     """The failure is a result like any other, in a phase of its own."""
     limit_s = 0.3 if kind == "hung" else TIME_LIMIT_S
-    failure = prepare_models(SCRIPTED, make_plan("full_dup", script), tmp_path, limit_s)
+    failure = prepare_models(SCRIPTED, "scripted", models_of(script), tmp_path, limit_s)
     assert isinstance(failure, Failure)
     assert (failure.kind, failure.phase, failure.context, failure.message) == (kind, "prepare", None, message)

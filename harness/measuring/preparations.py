@@ -1,0 +1,56 @@
+"""What runtimes make of models beforehand: of each model once in a session."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+from cache import cache_root
+from runtimes import find_runtime
+from scenarios.plan import Plan
+from targets.barriers import NodeOrder, Preparation
+from targets.base import Target
+from targets.measured_process import prepare_models
+from targets.outcome import Failure
+
+__all__ = ["Preparations"]
+
+
+class Preparations:
+    """Prepared models, in a folder of the cache that is removed with this object, at the latest when Python ends."""
+
+    def __init__(self, time_limit_s: float) -> None:
+        self._time_limit_s = time_limit_s
+        #: By runtime, then by the model's digest.
+        self._known: dict[str, dict[str, Preparation | None]] = {}
+        self._folder: Path | None = None
+
+    def of(self, plan: Plan, target: Target) -> dict[str, Preparation | None] | Failure:
+        """Return what the plan's runtime needs made of its models, by digest; a Failure where it could not be made."""
+        if not find_runtime(plan.runtime).prepares:
+            return {}
+        known = self._known.setdefault(plan.runtime, {})
+        models = plan.models_to_prepare()
+        missing = [model for model in models if model.digest not in known]
+        if missing:
+            made = prepare_models(target, plan.runtime, missing, self._folder_of(plan.runtime), self._time_limit_s)
+            if isinstance(made, Failure):
+                return made
+            known.update(made)
+        return {model.digest: known[model.digest] for model in models}
+
+    def node_orders(self, plan: Plan) -> dict[str, NodeOrder]:
+        """Return which orders were found for the models of the plan, by digest; empty before they are prepared."""
+        known = self._known.get(plan.runtime, {})
+        made = {model.digest: known.get(model.digest) for model in plan.models_to_prepare()}
+        return {digest: one.node_order for digest, one in made.items() if one and one.node_order}
+
+    def _folder_of(self, runtime: str) -> Path:
+        if self._folder is None:
+            parent = cache_root() / "prepared"
+            parent.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(dir=parent))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder / runtime

@@ -1,0 +1,88 @@
+"""What is made of a model beforehand, so that its weights can be shared between sessions or given by the application.
+
+The optimised model is saved with its weights beside it. Loaded with optimisation off it is the same graph with equal
+results, and the weights are one mapped file. Weights of models in one folder that are equal, those of a network at
+several resolutions, become one file with several names. Its nodes are put into the order that takes the least memory.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Iterable
+
+from messages import Message
+from runtimes.base import NodeOrder, Preparation
+from runtimes.onnxruntime.options import plain_options
+from runtimes.onnxruntime.prepared import EXTERNAL_FROM_BYTES, INDEX_FILE, WEIGHTS_FILE, IndexedTensor
+from runtimes.onnxruntime.trials import Runner, choose_order
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["Runner", "prepare"]
+
+_MODEL_FILE = "model.onnx"
+
+
+def prepare(model: str, folder: str, runner: Runner) -> Preparation:
+    """Save the optimised model into the folder, good for this version of ONNX Runtime and this CPU.
+
+    The files are the same every time; where the `onnx` package is missing they have another order of nodes each time.
+    """
+    shutil.rmtree(folder, ignore_errors=True)  # of a preparation that failed
+    os.makedirs(folder)
+    path = os.path.join(folder, _MODEL_FILE)
+    options = plain_options()
+    options.optimized_model_filepath = path
+    prefix = "session.optimized_model_external_initializers"
+    options.add_session_config_entry(f"{prefix}_file_name", WEIGHTS_FILE)
+    options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(EXTERNAL_FROM_BYTES))
+    runner.open_session(model, options)
+    try:
+        from runtimes.onnxruntime.graph import SavedGraph
+    except ImportError:
+        node_order = NodeOrder(reason=Message("onnx_order_needs_onnx"))
+    else:
+        graph = SavedGraph(path)
+        node_order = choose_order(model, path, graph, runner)
+        _write_index(graph.weights(), folder)
+    _share_file(folder)
+    _flush_to_disk(folder)
+    return Preparation(path, node_order)
+
+
+def _write_index(weights: Iterable[onnx.TensorProto], folder: str) -> None:
+    """List the tensors of the weights' file."""
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    index = []
+    for tensor in weights:
+        location = {entry.key: entry.value for entry in tensor.external_data}
+        dtype = tensor_dtype_to_np_dtype(tensor.data_type).name
+        offset, length = int(location["offset"]), int(location["length"])
+        index.append(IndexedTensor(tensor.name, dtype, tuple(tensor.dims), offset, length))
+    with open(os.path.join(folder, INDEX_FILE), "w", encoding="utf-8") as file:
+        json.dump(index, file)
+
+
+def _share_file(folder: str) -> None:
+    """Make the weights another name of an equal file that was prepared before, beside this folder."""
+    own = os.path.join(folder, WEIGHTS_FILE)
+    parent = os.path.dirname(folder)
+    for name in sorted(os.listdir(parent)):
+        other = os.path.join(parent, name, WEIGHTS_FILE)
+        if other != own and os.path.exists(other) and os.path.exists(own) and filecmp.cmp(own, other, shallow=False):
+            os.unlink(own)
+            os.link(other, own)
+            return
+
+
+def _flush_to_disk(folder: str) -> None:
+    """Have the files on disk before anything is measured: writing them back later would show in system memory."""
+    for name in os.listdir(folder):
+        descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)

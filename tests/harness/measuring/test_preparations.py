@@ -1,0 +1,58 @@
+"""Models that are prepared for all configurations of a session."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+
+from cache import cache_root
+from storage.result import Result
+from tests.harness.measuring.conftest import MakeBench
+from tests.scripted_driver import NODE_ORDER
+
+
+def test_each_model_is_prepared_once_in_a_session(tmp_path: Path, make_bench: MakeBench) -> None:
+    """For all repeats and all scenarios; a scenario with a further model has that one prepared."""
+    logs = [tmp_path / name for name in "ab"]
+    bench = make_bench(tmp_path, *(f"log={log}" for log in logs), streams=2)
+    for scenario in ("full_dup", "partial_dup", "full_dup_internal_reuse"):
+        assert bench.measure("scripted", scenario).result.outcome == "ok"
+    made = [[line for line in log.read_text().splitlines() if line.startswith("prepare")] for log in logs]
+    assert made == [["prepare0"], ["prepare0"]]
+
+
+def test_what_was_found_is_in_the_result(tmp_path: Path, make_bench: MakeBench) -> None:
+    """By the digest of each model that the plan needs prepared, and it is read as it was written."""
+    bench = make_bench(tmp_path, "plain", "plain too", streams=2, repeats=1)
+    found = {}
+    for scenario in ("partial_dup", "full_dup", "no_reuse"):
+        result = bench.measure("scripted", scenario).result
+        assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
+        found[scenario] = {digest: msgspec.structs.asdict(order) for digest, order in result.node_orders.items()}
+    digests = [model.digest for model in bench.plans("scripted", "partial_dup")[0].models]
+    assert found["partial_dup"] == dict.fromkeys(digests, asdict(NODE_ORDER))
+    assert found["full_dup"] == {digests[0]: asdict(NODE_ORDER)}
+    assert found["no_reuse"] == {}
+
+
+def test_a_preparation_that_failed_is_tried_again(tmp_path: Path, make_bench: MakeBench) -> None:
+    """In the next scenario; what went well before it is kept."""
+    log = tmp_path / "log"
+    bench = make_bench(tmp_path, f"log={log};raise@prepare0", repeats=1)
+    outcomes = [bench.measure("scripted", name).result.outcome for name in ("full_dup", "full_dup_internal_reuse")]
+    assert (outcomes, log.read_text().count("prepare0")) == (["failed", "failed"], 2)
+
+
+def test_nothing_stays_behind(tmp_path: Path, make_bench: MakeBench) -> None:
+    """The folder of what was prepared goes with the session."""
+    gc.collect()  # earlier sessions
+    before = set((cache_root() / "prepared").glob("*"))
+    bench = make_bench(tmp_path, "plain", repeats=1)
+    bench.measure("scripted", "full_dup")
+    assert len(set((cache_root() / "prepared").glob("*")) - before) == 1
+    del bench
+    gc.collect()
+    assert set((cache_root() / "prepared").glob("*")) - before == set()
