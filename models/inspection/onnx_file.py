@@ -1,0 +1,194 @@
+"""Reads .onnx files with the package onnx; weights in other files are not loaded."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Optional, Union
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from models.errors import ModelError
+from models.inspection.result import ExternalFile, Function, Inspection, OnnxFacts, Operator, Tensor, Weights
+from runtimes.base import TEXT
+
+__all__ = ["read"]
+
+#: ONNX's own operators have this domain, or none.
+_OWN_DOMAIN = "ai.onnx"
+#: Ways of quantising, by the operators that show them.
+_QUANTISED = {
+    "QDQ": re.compile("DequantizeLinear"),
+    "QOperator": re.compile("QLinear.*|QGemm|QAttention|QEmbedLayerNormalization"),
+    "dynamic": re.compile("DynamicQuantize.*"),
+    "blocks": re.compile("MatMulNBits|MatMulBnb4|GatherBlockQuantized"),
+}
+#: Operators whose constant second input each session of ONNX Runtime lays out again for itself (docs/mechanisms.md).
+_LAID_OUT = ("Gemm", "MatMul")
+#: Elements of these types share bytes: their width in bits (onnx.proto).
+_PACKED_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
+
+
+def read(path: Path) -> Inspection:
+    """Return what the file shows; raise ModelError where it is no whole ONNX model."""
+    try:
+        model = onnx.load(str(path), format="protobuf", load_external_data=False)
+    except DecodeError:
+        model = onnx.ModelProto()
+    if not (model.HasField("graph") and model.opset_import):
+        raise ModelError(f"{path} is not an ONNX model, or is cut short. Export or copy it again")
+    # Before IR version 4 every initializer is an input too; later it is one that the caller may replace.
+    constants = {tensor.name for tensor in model.graph.initializer}
+    nodes = [*_nodes(model.graph), *(node for function in model.functions for node in _nodes(function))]
+    tensors = list(_constants(model, nodes))
+    operators = Counter((_domain(node.domain), node.op_type) for node in nodes)
+    return Inspection(
+        file=str(path),
+        size_bytes=path.stat().st_size,
+        inputs=tuple(_tensor(value) for value in model.graph.input if value.name not in constants),
+        outputs=tuple(map(_tensor, model.graph.output)),
+        weights=_weights(tensors),
+        operators=tuple(Operator(domain, name, count) for (domain, name), count in operators.most_common()),
+        facts=OnnxFacts(
+            ir_version=model.ir_version,
+            opsets={_domain(opset.domain): opset.version for opset in model.opset_import},
+            producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
+            metadata={entry.key: entry.value for entry in model.metadata_props},
+            subgraphs=dict(Counter(node.op_type for node in nodes for _ in _subgraphs(node))),
+            quantised=tuple(_quantised(name for _, name in operators)),
+            functions=tuple(
+                Function(function.domain, function.name, len(function.node)) for function in model.functions
+            ),
+            external_files=tuple(_external_files(path.parent, tensors)),
+            laid_out_bytes=_laid_out_bytes(model.graph),
+        ),
+    )
+
+
+def _domain(name: str) -> str:
+    return "" if name == _OWN_DOMAIN else name
+
+
+def _tensor(value: onnx.ValueInfoProto) -> Tensor:
+    """Return an input or output; of a sequence or a map the type says what is in it, as ONNX Runtime writes it."""
+    kind = value.type
+    if kind.WhichOneof("value") == "optional_type":
+        kind = kind.optional_type.elem_type
+    if kind.WhichOneof("value") != "tensor_type":
+        return Tensor(value.name, _type_text(value.type), ())
+    sizes: list[Union[int, str]] = []
+    for dimension in kind.tensor_type.shape.dim:
+        is_known = dimension.HasField("dim_value") and dimension.dim_value >= 0
+        sizes.append(dimension.dim_value if is_known else dimension.dim_param)
+    return Tensor(value.name, _type_name(kind.tensor_type.elem_type), tuple(sizes))
+
+
+def _type_text(kind: onnx.TypeProto) -> str:
+    which = kind.WhichOneof("value")
+    if which == "sequence_type":
+        return f"seq({_type_text(kind.sequence_type.elem_type)})"
+    if which == "map_type":
+        key = _type_name(kind.map_type.key_type)
+        return f"map({key},{_type_text(kind.map_type.value_type)})"
+    if which == "optional_type":
+        return f"optional({_type_text(kind.optional_type.elem_type)})"
+    if which in ("tensor_type", "sparse_tensor_type"):
+        name = which.removesuffix("_type")
+        return f"{name}({_type_name(getattr(kind, which).elem_type)})"
+    return "unknown"
+
+
+def _type_name(number: int) -> str:
+    """Return what numpy calls the type of elements; "str" for text."""
+    try:
+        name = onnx.TensorProto.DataType.Name(number).lower()
+    except ValueError:
+        return f"type {number}"
+    return {"float": "float32", "double": "float64", "string": TEXT, "undefined": "unknown"}.get(name, name)
+
+
+def _nodes(graph: Union[onnx.GraphProto, onnx.FunctionProto]) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of the graph and of the graphs in it."""
+    for node in graph.node:
+        yield node
+        for subgraph in _subgraphs(node):
+            yield from _nodes(subgraph)
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _constants(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
+    """Yield the initializers of all graphs, and the tensors that operators have as attributes, as Constant has."""
+    graphs = [model.graph]
+    for node in nodes:
+        graphs += _subgraphs(node)
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            if attribute.HasField("sparse_tensor"):
+                yield attribute.sparse_tensor.values
+    for graph in graphs:
+        yield from graph.initializer
+        yield from (sparse.values for sparse in graph.sparse_initializer)
+
+
+def _weights(tensors: Iterable[onnx.TensorProto]) -> tuple[Weights, ...]:
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for tensor in tensors:
+        name = _type_name(tensor.data_type)
+        counts[name] += 1
+        sizes[name] += _size_bytes(tensor)
+    return tuple(Weights(name, counts[name], size) for name, size in sizes.most_common())
+
+
+def _size_bytes(tensor: onnx.TensorProto) -> int:
+    name = _type_name(tensor.data_type)
+    if name == TEXT:
+        return sum(map(len, tensor.string_data))
+    count = math.prod(tensor.dims)
+    if name in _PACKED_BITS:
+        return -(-count * _PACKED_BITS[name] // 8)
+    try:
+        return count * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+    except KeyError:
+        return len(tensor.raw_data)
+
+
+def _external_files(folder: Path, tensors: Iterable[onnx.TensorProto]) -> Iterator[ExternalFile]:
+    needed: dict[str, int] = {}
+    for tensor in tensors:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            entries = {entry.key: entry.value for entry in tensor.external_data}
+            name = entries.get("location", "")
+            end = int(entries.get("offset", 0)) + int(entries.get("length", _size_bytes(tensor)))
+            needed[name] = max(needed.get(name, 0), end)
+    for name, end in needed.items():
+        file = folder / name
+        yield ExternalFile(name, file.stat().st_size if file.is_file() else None, end)
+
+
+def _quantised(operators: Iterable[str]) -> Iterator[str]:
+    names = list(operators)
+    for way, pattern in _QUANTISED.items():
+        if any(map(pattern.fullmatch, names)):
+            yield way
+
+
+def _laid_out_bytes(graph: onnx.GraphProto) -> int:
+    sizes = {tensor.name: _size_bytes(tensor) for tensor in graph.initializer}
+    names = {_second_input(node) for node in graph.node if node.op_type in _LAID_OUT and not node.domain}
+    return sum(size for name, size in sizes.items() if name in names)
+
+
+def _second_input(node: onnx.NodeProto) -> Optional[str]:
+    return node.input[1] if len(node.input) > 1 else None
