@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Optional, Union
+from typing import Union
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from models.errors import ModelError
 from models.inspection.result import ExternalFile, Function, Inspection, OnnxFacts, Operator, Tensor, Weights
@@ -22,10 +22,10 @@ __all__ = ["read"]
 _OWN_DOMAIN = "ai.onnx"
 #: Ways of quantising, by the operators that show them.
 _QUANTISED = {
-    "QDQ": re.compile("DequantizeLinear"),
+    "QDQ": re.compile("QuantizeLinear"),
     "QOperator": re.compile("QLinear.*|QGemm|QAttention|QEmbedLayerNormalization"),
     "dynamic": re.compile("DynamicQuantize.*"),
-    "blocks": re.compile("MatMulNBits|MatMulBnb4|GatherBlockQuantized"),
+    "weights": re.compile("MatMulNBits|MatMulBnb4|GatherBlockQuantized"),
 }
 #: Operators whose constant second input each session of ONNX Runtime lays out again for itself (docs/mechanisms.md).
 _LAID_OUT = ("Gemm", "MatMul")
@@ -59,7 +59,7 @@ def read(path: Path) -> Inspection:
             producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
             metadata={entry.key: entry.value for entry in model.metadata_props},
             subgraphs=dict(Counter(node.op_type for node in nodes for _ in _subgraphs(node))),
-            quantised=tuple(_quantised(name for _, name in operators)),
+            quantised=tuple(dict.fromkeys(_quantised(name for _, name in operators))),
             functions=tuple(
                 Function(function.domain, function.name, len(function.node)) for function in model.functions
             ),
@@ -76,10 +76,11 @@ def _domain(name: str) -> str:
 def _tensor(value: onnx.ValueInfoProto) -> Tensor:
     """Return an input or output; of a sequence or a map the type says what is in it, as ONNX Runtime writes it."""
     kind = value.type
-    if kind.WhichOneof("value") == "optional_type":
+    if kind.optional_type.elem_type.HasField("tensor_type"):
+        # An optional tensor is fed like any other.
         kind = kind.optional_type.elem_type
-    if kind.WhichOneof("value") != "tensor_type":
-        return Tensor(value.name, _type_text(value.type), ())
+    if not kind.HasField("tensor_type"):
+        return Tensor(value.name, _type_text(kind), ())
     sizes: list[Union[int, str]] = []
     for dimension in kind.tensor_type.shape.dim:
         is_known = dimension.HasField("dim_value") and dimension.dim_value >= 0
@@ -92,23 +93,26 @@ def _type_text(kind: onnx.TypeProto) -> str:
     if which == "sequence_type":
         return f"seq({_type_text(kind.sequence_type.elem_type)})"
     if which == "map_type":
-        key = _type_name(kind.map_type.key_type)
-        return f"map({key},{_type_text(kind.map_type.value_type)})"
+        return f"map({_onnx_name(kind.map_type.key_type)},{_type_text(kind.map_type.value_type)})"
     if which == "optional_type":
         return f"optional({_type_text(kind.optional_type.elem_type)})"
     if which in ("tensor_type", "sparse_tensor_type"):
-        name = which.removesuffix("_type")
-        return f"{name}({_type_name(getattr(kind, which).elem_type)})"
+        return f"{which.removesuffix('_type')}({_onnx_name(getattr(kind, which).elem_type)})"
     return "unknown"
 
 
 def _type_name(number: int) -> str:
     """Return what numpy calls the type of elements; "str" for text."""
+    name = _onnx_name(number)
+    return {"float": "float32", "double": "float64", "string": TEXT}.get(name, name)
+
+
+def _onnx_name(number: int) -> str:
+    """Return what ONNX calls the type of elements."""
     try:
-        name = onnx.TensorProto.DataType.Name(number).lower()
+        return str(onnx.TensorProto.DataType.Name(number)).lower()
     except ValueError:
         return f"type {number}"
-    return {"float": "float32", "double": "float64", "string": TEXT, "undefined": "unknown"}.get(name, name)
 
 
 def _nodes(graph: Union[onnx.GraphProto, onnx.FunctionProto]) -> Iterator[onnx.NodeProto]:
@@ -178,17 +182,16 @@ def _external_files(folder: Path, tensors: Iterable[onnx.TensorProto]) -> Iterat
 
 
 def _quantised(operators: Iterable[str]) -> Iterator[str]:
-    names = list(operators)
+    names = set(operators)
     for way, pattern in _QUANTISED.items():
         if any(map(pattern.fullmatch, names)):
             yield way
+    if "DequantizeLinear" in names and "QuantizeLinear" not in names:
+        yield "weights"
 
 
 def _laid_out_bytes(graph: onnx.GraphProto) -> int:
-    sizes = {tensor.name: _size_bytes(tensor) for tensor in graph.initializer}
-    names = {_second_input(node) for node in graph.node if node.op_type in _LAID_OUT and not node.domain}
-    return sum(size for name, size in sizes.items() if name in names)
-
-
-def _second_input(node: onnx.NodeProto) -> Optional[str]:
-    return node.input[1] if len(node.input) > 1 else None
+    """Return the size of matrices of float32 that are the second input of such an operator."""
+    names = {node.input[1] for node in graph.node if node.op_type in _LAID_OUT and not _domain(node.domain)}
+    matrices = [tensor for tensor in graph.initializer if tensor.name in names and len(tensor.dims) == 2]
+    return sum(_size_bytes(tensor) for tensor in matrices if tensor.data_type == onnx.TensorProto.FLOAT)

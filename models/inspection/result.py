@@ -90,7 +90,7 @@ class OnnxFacts:
     metadata: dict[str, str]
     #: Graphs inside If, Loop and Scan, by the operator.
     subgraphs: dict[str, int]
-    #: "QDQ", "QOperator", "dynamic", "blocks": the ways that its operators are quantised.
+    #: How it is quantised, by its operators: "QDQ", "QOperator", "dynamic", "weights" (those alone).
     quantised: tuple[str, ...]
     functions: tuple[Function, ...]
     external_files: tuple[ExternalFile, ...]

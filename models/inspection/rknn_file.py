@@ -152,9 +152,7 @@ def _weights(graph: Table) -> tuple[Weights, ...]:
     return tuple(Weights(name, counts[name], size) for name, size in sizes.most_common())
 
 
-def _tensors(
-    description: Mapping[str, Any], graph: Optional[_Graph]
-) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+def _tensors(description: Mapping[str, Any], graph: Optional[_Graph]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Return the inputs and the outputs."""
     declared = {tensor["tensor_id"]: tensor for tensor in description["norm_tensor"]}
     sides: dict[str, list[Tensor]] = {"input": [], "output": []}

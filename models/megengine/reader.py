@@ -19,7 +19,12 @@ import numpy as np
 from megengine.utils.network import Network  # type: ignore[import-not-found]
 
 #: Operators that are constants, of one tensor or several, and those that are inputs.
-_CONSTANTS = ("ImmutableTensor", "SharedDeviceTensor", "MultipleDeviceTensorHolder", "MultipleDeviceTensorWithFormatHolder")
+_CONSTANTS = (
+    "ImmutableTensor",
+    "SharedDeviceTensor",
+    "MultipleDeviceTensorHolder",
+    "MultipleDeviceTensorWithFormatHolder",
+)
 _INPUTS = ("Host2DeviceCopy",)
 
 
