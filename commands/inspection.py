@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import groupby
 from pathlib import Path
 from typing import Optional, Union
 
@@ -38,7 +37,7 @@ _WIDTH = 110
 _REMARK_INDENT = len("external_internal  applies  ")
 #: More rows of inputs or outputs are not shown.
 _ROWS = 24
-#: So many tensors that differ in nothing but numbers in their names are shown in one row.
+#: So many tensors that differ in nothing but the numbers in their names are one row.
 _ALIKE = 4
 _NUMBER = re.compile(r"\d+")
 #: Of a free size, that is shown.
@@ -163,32 +162,40 @@ def _assumed_text(tensor: Input) -> str:
 
 
 def _tensors(head: str, tensors: Sequence[Tensor], assumed: Mapping[str, str]) -> str:
-    """Return the table; neighbours that differ in nothing but the numbers in their names are one row."""
+    """Return the table; those that differ in nothing but the numbers in their names, as caches do, are one row."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for tensor in tensors:
+        cells = _cells(tensor, assumed)
+        pattern = _NUMBER.sub("#", tensor.name)
+        groups.setdefault((pattern, *cells), []).append(tensor.name)
     rows: list[tuple[str, ...]] = []
-    for _, neighbours in groupby(tensors, lambda tensor: (_NUMBER.sub("#", tensor.name), _cells(tensor, assumed))):
-        alike = list(neighbours)
-        if len(alike) < _ALIKE:
-            rows += [(tensor.name, *_cells(tensor, assumed)) for tensor in alike]
-        else:
-            rows.append((f"{alike[0].name} to {alike[-1].name}, {len(alike)}", *_cells(alike[0], assumed)))
+    for (_, *cells), names in groups.items():
+        shown = names if len(names) < _ALIKE else [f"{names[0]} to {names[-1]}, {len(names)}"]
+        rows += [(name, *cells) for name in shown]
     hidden = len(rows) - _ROWS
+    heads = [head, "type", "shape", "in memory", "assumed"]
+    # The last two where there is something in them.
+    used = [index for index in range(len(heads)) if index < 3 or any(row[index] for row in rows)]
+    table = [[row[index] for index in used] for row in rows[:_ROWS]]
     if hidden > 0:
-        rows[_ROWS:] = [(f"... {hidden} more: --json",)]
-    heads = [head, "type", "shape", "layout", "assumed"]
-    # Without the columns that are empty.
-    used = [index for index in range(len(heads)) if index < 3 or any(row[index:] and row[index] for row in rows)]
-    table = [[row[index] for index in used if index < len(row)] for row in rows]
+        table.append([f"and {hidden} more: --json"])
     return _table(table, [heads[index] for index in used])
 
 
 def _cells(tensor: Tensor, assumed: Mapping[str, str]) -> tuple[str, ...]:
     """Return what stands behind the name."""
-    sizes = [_size_text(size) for size in tensor.dimensions]
-    shape = " or ".join(map(shape_text, tensor.shapes)) or " x ".join(sizes) or "scalar"
     layout = tensor.layout or ""
     # The toolkit writes NCHW of tensors that have fewer dimensions too.
-    layout = layout if len(layout) == len(sizes) else ""
-    return tensor.type or _UNKNOWN, shape if is_fed(tensor) else "", layout, assumed.get(tensor.name, "")
+    layout = layout if len(layout) == len(tensor.dimensions or ()) else ""
+    return tensor.type or _UNKNOWN, _shape_text(tensor), layout, assumed.get(tensor.name, "")
+
+
+def _shape_text(tensor: Tensor) -> str:
+    if tensor.shapes:
+        return " or ".join(map(shape_text, tensor.shapes))
+    if tensor.dimensions is None:
+        return _UNKNOWN if is_fed(tensor) else ""
+    return " x ".join(map(_size_text, tensor.dimensions)) or "scalar"
 
 
 def _size_text(size: Union[int, str]) -> str:

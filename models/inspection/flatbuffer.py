@@ -41,14 +41,6 @@ class Table:
         begin, length = self._vector(position)
         return bytes(self._buffer[begin : begin + length]).decode()
 
-    def integers(self, field: int) -> tuple[int, ...]:
-        """Return a list of signed integers of four bytes."""
-        position = self._field(field)
-        if position is None:
-            return ()
-        begin, length = self._vector(position)
-        return struct.unpack_from(f"<{length}i", self._buffer, begin)
-
     def tables(self, field: int) -> Iterator[Table]:
         """Yield the tables of a list."""
         position = self._field(field)

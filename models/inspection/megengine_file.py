@@ -33,15 +33,17 @@ def read(path: Path) -> Inspection:
     shown: Any = json.loads(done.stdout)
     if shown is None:
         raise ModelError(f"{path} is not a MegEngine model (.mge), or is cut short. Export or copy it again")
-    inputs, outputs = (
-        tuple(Tensor(name, kind, tuple(shape)) for name, kind, shape in shown[side]) for side in ("inputs", "outputs")
-    )
     return Inspection(
         file=str(path),
         size_bytes=path.stat().st_size,
-        inputs=inputs,
-        outputs=outputs,
+        inputs=tuple(map(_tensor, shown["inputs"])),
+        outputs=tuple(map(_tensor, shown["outputs"])),
         weights=tuple(Weights(*entry) for entry in shown["weights"]),
         operators=tuple(Operator("", name, count) for name, count in shown["operators"]),
         facts=MegEngineFacts(shown["version"]),
     )
+
+
+def _tensor(entry: tuple[str, str, list[int] | None]) -> Tensor:
+    name, kind, shape = entry
+    return Tensor(name, kind, None if shape is None else tuple(shape))

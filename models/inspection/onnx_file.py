@@ -45,7 +45,7 @@ def read(path: Path) -> Inspection:
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = [*_nodes(model.graph), *(node for function in model.functions for node in _nodes(function))]
     tensors = list(_constants(model, nodes))
-    operators = Counter((_domain(node.domain), node.op_type) for node in nodes)
+    operators = Counter((_domain(node.domain), _text(node.op_type)) for node in nodes)
     return Inspection(
         file=str(path),
         size_bytes=path.stat().st_size,
@@ -56,12 +56,13 @@ def read(path: Path) -> Inspection:
         facts=OnnxFacts(
             ir_version=model.ir_version,
             opsets={_domain(opset.domain): opset.version for opset in model.opset_import},
-            producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
-            metadata={entry.key: entry.value for entry in model.metadata_props},
-            subgraphs=dict(Counter(node.op_type for node in nodes for _ in _subgraphs(node))),
+            producer=" ".join(filter(None, map(_text, (model.producer_name, model.producer_version)))),
+            metadata={_text(entry.key): _text(entry.value) for entry in model.metadata_props},
+            subgraphs=dict(Counter(_text(node.op_type) for node in nodes for _ in _subgraphs(node))),
             quantised=tuple(dict.fromkeys(_quantised(name for _, name in operators))),
             functions=tuple(
-                Function(function.domain, function.name, len(function.node)) for function in model.functions
+                Function(_text(function.domain), _text(function.name), len(function.node))
+                for function in model.functions
             ),
             external_files=tuple(_external_files(path.parent, tensors)),
             laid_out_bytes=_laid_out_bytes(model.graph),
@@ -69,8 +70,13 @@ def read(path: Path) -> Inspection:
     )
 
 
-def _domain(name: str) -> str:
-    return "" if name == _OWN_DOMAIN else name
+def _text(value: Union[str, bytes]) -> str:
+    """Return a text of the file; protobuf gives the bytes of one that is not in UTF-8."""
+    return value if isinstance(value, str) else value.decode(errors="replace")
+
+
+def _domain(name: Union[str, bytes]) -> str:
+    return "" if name == _OWN_DOMAIN else _text(name)
 
 
 def _tensor(value: onnx.ValueInfoProto) -> Tensor:
@@ -80,12 +86,14 @@ def _tensor(value: onnx.ValueInfoProto) -> Tensor:
         # An optional tensor is fed like any other.
         kind = kind.optional_type.elem_type
     if not kind.HasField("tensor_type"):
-        return Tensor(value.name, _type_text(kind), ())
+        return Tensor(_text(value.name), _type_text(kind), None)
+    if not kind.tensor_type.HasField("shape"):
+        return Tensor(_text(value.name), _type_name(kind.tensor_type.elem_type), None)
     sizes: list[Union[int, str]] = []
     for dimension in kind.tensor_type.shape.dim:
         is_known = dimension.HasField("dim_value") and dimension.dim_value >= 0
-        sizes.append(dimension.dim_value if is_known else dimension.dim_param)
-    return Tensor(value.name, _type_name(kind.tensor_type.elem_type), tuple(sizes))
+        sizes.append(dimension.dim_value if is_known else _text(dimension.dim_param))
+    return Tensor(_text(value.name), _type_name(kind.tensor_type.elem_type), tuple(sizes))
 
 
 def _type_text(kind: onnx.TypeProto) -> str:
@@ -159,7 +167,7 @@ def _size_bytes(tensor: onnx.TensorProto) -> int:
     name = _type_name(tensor.data_type)
     if name == TEXT:
         return sum(map(len, tensor.string_data))
-    count = math.prod(tensor.dims)
+    count: int = math.prod(tensor.dims)
     if name in _PACKED_BITS:
         return -(-count * _PACKED_BITS[name] // 8)
     try:
@@ -172,7 +180,7 @@ def _external_files(folder: Path, tensors: Iterable[onnx.TensorProto]) -> Iterat
     needed: dict[str, int] = {}
     for tensor in tensors:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            entries = {entry.key: entry.value for entry in tensor.external_data}
+            entries = {entry.key: _text(entry.value) for entry in tensor.external_data}
             name = entries.get("location", "")
             end = int(entries.get("offset", 0)) + int(entries.get("length", _size_bytes(tensor)))
             needed[name] = max(needed.get(name, 0), end)

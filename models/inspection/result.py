@@ -27,8 +27,9 @@ class Tensor:
     name: str
     #: Of its elements, as in runtimes.base.DeclaredTensor; None: unknown.
     type: Optional[str]
-    #: A size that the file leaves free is a text: the name that it has there, or "" where it has none.
-    dimensions: tuple[Union[int, str], ...]
+    #: A size that the file leaves free is a text: the name that it has there, or "" where it has none; None: the file
+    #: does not even give their number.
+    dimensions: Optional[tuple[Union[int, str], ...]]
     #: How the runtime has it in memory, where the file says: "NHWC".
     layout: Optional[str] = None
     #: Of a .rknn file with dynamic shapes: all of them; empty where there is one shape alone.
@@ -152,4 +153,4 @@ class Inspection:
 
 
 def _declared(tensors: tuple[Tensor, ...]) -> tuple[DeclaredTensor, ...]:
-    return tuple(DeclaredTensor(tensor.name, tensor.type or "", tensor.dimensions) for tensor in tensors)
+    return tuple(DeclaredTensor(tensor.name, tensor.type or "", tensor.dimensions or ()) for tensor in tensors)

@@ -38,6 +38,18 @@ _MINI_VERSION = 0x10
 #: Stands before the description.
 _LENGTH = struct.Struct("<Q")
 
+#: What reading a damaged file raises: its offsets lead anywhere, and its texts are no JSON, or not that JSON.
+_DAMAGED = (
+    struct.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    SyntaxError,
+    RecursionError,
+)
+
 #: Fields of the tables, by their numbers.
 _MODEL_GRAPHS, _MODEL_GENERATOR, _MODEL_COMPILER, _MODEL_INPUTS, _MODEL_OUTPUTS = 2, 3, 7, 12, 13
 _GRAPH_TENSORS, _GRAPH_NODES = 0, 1
@@ -73,7 +85,7 @@ def read(path: Path) -> Inspection:
                 raise ModelError(f"{path} {kind}")
         try:
             return _read(path, content)
-        except (ValueError, LookupError, TypeError, struct.error):
+        except _DAMAGED:
             raise ModelError(f"{path} is not an RKNN model, or is cut short. Convert or copy it again") from None
 
 
@@ -123,7 +135,7 @@ def _graph(content: bytes) -> Optional[_Graph]:
         return None
     model = root(content)
     # One for each of several shapes, with the same operators and weights.
-    first = next(model.tables(_MODEL_GRAPHS))
+    first, *_ = model.tables(_MODEL_GRAPHS)
     nodes = Counter(node.text(_NODE_TYPE) for node in first.tables(_GRAPH_NODES))
     compiler = model.text(_MODEL_COMPILER)
     matched = _COMPILER.search(compiler)

@@ -61,8 +61,10 @@ def _shown(network: Any) -> dict[str, Any]:
     }
 
 
-def _tensor(variable: Any) -> tuple[str, str, list[int]]:
-    return variable.name, np.dtype(variable.dtype).name, [int(size) for size in variable.shape]
+def _tensor(variable: Any) -> tuple[str, str, list[int] | None]:
+    # None where it follows from values alone.
+    shape = variable.shape
+    return variable.name, np.dtype(variable.dtype).name, None if shape is None else [int(size) for size in shape]
 
 
 if __name__ == "__main__":
