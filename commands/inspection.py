@@ -169,9 +169,9 @@ def _tensors(head: str, tensors: Sequence[Tensor], assumed: Mapping[str, str]) -
         pattern = _NUMBER.sub("#", tensor.name)
         groups.setdefault((pattern, *cells), []).append(tensor.name)
     rows: list[tuple[str, ...]] = []
-    for (_, *cells), names in groups.items():
+    for (_, *others), names in groups.items():
         shown = names if len(names) < _ALIKE else [f"{names[0]} to {names[-1]}, {len(names)}"]
-        rows += [(name, *cells) for name in shown]
+        rows += [(name, *others) for name in shown]
     hidden = len(rows) - _ROWS
     heads = [head, "type", "shape", "in memory", "assumed"]
     # The last two where there is something in them.

@@ -93,7 +93,7 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
 def test_weights_of_every_kind(tmp_path: Path) -> None:
     """Constants of operators and of subgraphs count, and types whose elements share bytes; the largest comes first."""
     packed = helper.make_tensor("packed", TensorProto.INT4, (3,), b"\0\0", raw=True)
-    text = helper.make_tensor("text", TensorProto.STRING, (2,), [b"ab", b"c"])
+    text = TensorProto(name="text", data_type=TensorProto.STRING, dims=[2], string_data=[b"ab", b"c"])
     then = helper.make_graph(
         [helper.make_node("Identity", ["inner"], ["t"])], "then", [], [value("t")], [constant("inner", 100)]
     )

@@ -59,7 +59,7 @@ def test_the_form_of_the_mini_runtime(tmp_path: Path) -> None:
     inspection = inspect(save_rknn(tmp_path / "mini.rknn", _PICTURE, version=MINI))
     assert inspection.inputs == (Tensor("images", "int8", (1, 3, 32, 32)),)
     assert inspection.outputs == (Tensor("y", None, (1, 10)),)
-    assert inspection.weights is inspection.weight_bytes is inspection.operators is None
+    assert (inspection.weights, inspection.weight_bytes, inspection.operators) == (None, None, None)
     assert inspection.facts == RknnFacts(("rk3588",), "2.3.2", None, "ONNX", True, None, None)
 
 
@@ -75,8 +75,7 @@ def test_damaged_files(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         try:
             inspect(path)
-        except ModelError as error:
-            assert "RKNN" in str(error)
+        except ModelError:
             refused += 1
     assert refused > 100
     for length in range(1, len(content), 37):
