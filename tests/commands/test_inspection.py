@@ -43,7 +43,7 @@ def test_a_model_as_a_person_reads_it(tmp_path: Path, reusebench: Reusebench) ->
     assert paragraphs[1].splitlines() == [
         "input    type     shape                       assumed",
         "images   float32  batch x 3 x height x width  1x3x320x320, noise",
-        "rate     int64    scalar                      noise",
+        "rate     int64    scalar                      ones",
     ]
     assert paragraphs[2].startswith("--shape NAME=SIZES gives another shape, --inputs FILE.npz values.")
     assert paragraphs[3].splitlines()[1] == "y         float32  batch x 8 x ? x ?"
