@@ -124,8 +124,6 @@ def _read(path: Path, content: mmap.mmap) -> Inspection:
 def _description(content: mmap.mmap, position: int) -> Mapping[str, Any]:
     (length,) = _LENGTH.unpack_from(content, position)
     begin = position + _LENGTH.size
-    if begin + length > len(content):
-        raise ValueError(length)
     description: Mapping[str, Any] = json.loads(content[begin : begin + length])
     return description
 

@@ -82,7 +82,7 @@ def test_long_lists_are_short(tmp_path: Path, reusebench: Reusebench) -> None:
     """Tensors that differ in nothing but numbers are one row, of others the first are shown; JSON has them all."""
     caches = [value(f"past.{layer}.{part}", (1, 8, "past", 64)) for layer in range(12) for part in ("key", "value")]
     others = [value(f"x{'abcdefghijklmnopqrstuvwxyz'[index]}", (index + 1,)) for index in range(26)]
-    path = save_model(tmp_path / "net.onnx", [], [*caches, *others], [])
+    path = save_model(tmp_path / "net.onnx", [], [*caches, *others], [value("present", (1, 8, "all", 64))])
     lines = reusebench("models", "inspect", path).out.split("\n\n")[1].splitlines()
     assert [line.split("  ")[0] for line in lines[1:4]] == [
         "past.0.key to past.11.key, 12",

@@ -82,7 +82,7 @@ def test_what_a_dup_shares(tmp_path: Path) -> None:
 
 
 def test_what_hinders_onnxruntime(tmp_path: Path) -> None:
-    """Inputs that cannot be fed, operators of nobody, weights that are missing or cut short are named."""
+    """Inputs that cannot be fed, operators of nobody, weights that are missing or cut short; not those that it has."""
     sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
     outside = [constant("a", 4), constant("b", 4)]
     for tensor in outside:
@@ -106,7 +106,11 @@ def test_what_hinders_onnxruntime(tmp_path: Path) -> None:
         "input 's' is seq(tensor(float)): this runtime cannot be fed with it from Python",
         "operator theirs.Odd is not ONNX Runtime's, and no library of it is loaded",
     ]
-    assert hindrances(inspect(_identity(tmp_path))) == []
+    body = [helper.make_node("Relu", ["x"], ["y"])]
+    function = helper.make_function("theirs", "Odd", ["x"], ["y"], body, [helper.make_opsetid("", 17)])
+    nodes = [helper.make_node("Odd", ["x"], ["y"], domain="theirs")]
+    whole = save_model(path, nodes, [value("x")], [value("y")], functions=[function], domains=["theirs"])
+    assert hindrances(inspect(whole)) == []
 
 
 def test_rknn() -> None:
