@@ -29,8 +29,8 @@ _QUANTISED = {
 }
 #: Operators whose constant second input each session of ONNX Runtime lays out again for itself (docs/mechanisms.md).
 _LAID_OUT = ("Gemm", "MatMul")
-#: Elements of these types share bytes: their width in bits (onnx.proto).
-_PACKED_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
+#: The names of types have the bits of an element; those of fewer than eight share bytes.
+_BITS = re.compile(r"[a-z]+(\d+)")
 
 
 def read(path: Path) -> Inspection:
@@ -167,13 +167,8 @@ def _size_bytes(tensor: onnx.TensorProto) -> int:
     name = _type_name(tensor.data_type)
     if name == TEXT:
         return sum(map(len, tensor.string_data))
-    count: int = math.prod(tensor.dims)
-    if name in _PACKED_BITS:
-        return -(-count * _PACKED_BITS[name] // 8)
-    try:
-        return count * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
-    except KeyError:
-        return len(tensor.raw_data)
+    matched = _BITS.match(name.replace("bool", "uint8"))
+    return -(-math.prod(tensor.dims) * int(matched[1]) // 8) if matched else len(tensor.raw_data)
 
 
 def _external_files(folder: Path, tensors: Iterable[onnx.TensorProto]) -> Iterator[ExternalFile]:
@@ -182,11 +177,17 @@ def _external_files(folder: Path, tensors: Iterable[onnx.TensorProto]) -> Iterat
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             entries = {entry.key: _text(entry.value) for entry in tensor.external_data}
             name = entries.get("location", "")
-            end = int(entries.get("offset", 0)) + int(entries.get("length", _size_bytes(tensor)))
+            offset, length = (entries.get(key, "") for key in ("offset", "length"))
+            end = _number(offset) + (_number(length) or _size_bytes(tensor))
             needed[name] = max(needed.get(name, 0), end)
     for name, end in needed.items():
         file = folder / name
         yield ExternalFile(name, file.stat().st_size if file.is_file() else None, end)
+
+
+def _number(text: str) -> int:
+    """Return the number; 0 where it is not given, or is none."""
+    return int(text) if text.isdecimal() else 0
 
 
 def _quantised(operators: Iterable[str]) -> Iterator[str]:

@@ -93,6 +93,7 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
 def test_weights_of_every_kind(tmp_path: Path) -> None:
     """Constants of operators and of subgraphs count, and types whose elements share bytes; the largest comes first."""
     packed = helper.make_tensor("packed", TensorProto.INT4, (3,), b"\0\0", raw=True)
+    brain = helper.make_tensor("brain", TensorProto.BFLOAT16, (4,), bytes(8), raw=True)
     text = TensorProto(name="text", data_type=TensorProto.STRING, dims=[2], string_data=[b"ab", b"c"])
     then = helper.make_graph(
         [helper.make_node("Identity", ["inner"], ["t"])], "then", [], [value("t")], [constant("inner", 100)]
@@ -105,13 +106,15 @@ def test_weights_of_every_kind(tmp_path: Path) -> None:
         ],
         [value("condition", (), TensorProto.BOOL)],
         [value("y")],
-        [packed, text, constant("half", 9, dtype=np.float16)],
+        [packed, text, brain, constant("half", 9, dtype=np.float16), constant("flags", 7, dtype=np.bool_)],
     )
     inspection = inspect(path)
     assert inspection.weights == (
         Weights("float32", 2, 800),
         Weights("int64", 1, 40),
         Weights("float16", 1, 18),
+        Weights("bfloat16", 1, 8),
+        Weights("bool", 1, 7),
         Weights("str", 1, 3),
         Weights("int4", 1, 2),
     )
