@@ -46,7 +46,7 @@ COMMANDS = {
     "runs": Subcommand("List stored runs; remove old ones."),
     "doctor": Subcommand("Show what works here, what is missing and how to get it."),
     "plan": Subcommand("Print a scenario, or what was measured, as a plan file."),
-    "models": Subcommand("Build model files and clips; install converters."),
+    "models": Subcommand("Build and inspect model files; make clips; install converters."),
     "board": Subcommand("Prepare the virtual board and the ledger of NPU buffers."),
 }
 

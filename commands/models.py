@@ -9,6 +9,7 @@ import click
 from tabulate import tabulate
 
 from cache import written_whole
+from commands.inspection import inspect_model
 from commands.options import PATH
 from harness.extras import check_extra
 from models.built_files import fill
@@ -28,7 +29,10 @@ _CHIPS = [platform.name for platform in RKNN_PLATFORMS]
 
 @click.group()
 def models() -> None:
-    """Build model files and clips; install converters."""
+    """Build and inspect model files; make clips; install converters."""
+
+
+models.add_command(inspect_model)
 
 
 @models.command("list")

@@ -78,9 +78,9 @@ _ONLY = {
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
     "reports": "errors base results sections explanation claims streams compare history page",
-    "harness": "errors extras selection gate settings plans clock progress measuring options session",
+    "harness": "errors extras mechanisms selection gate settings plans clock progress measuring options session",
     "samplers": "files readings process system npu machine sources observer environment",
-    "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine __init__",
+    "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine inspection __init__",
     "recorder": "errors signals pace phases process_tree program recording phase_figures stored_form summary task",
     "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
     " barriers measured_process",

@@ -1,0 +1,153 @@
+"""Which mechanisms can apply to a model, on the runtime that reads it, as far as its file shows.
+
+The adapters in runtimes/ refuse the same, in the same words, when they are measured. Here no runtime is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Optional
+
+from messages import Message
+from models.inspection.result import Inspection, MegEngineFacts, OnnxFacts, RknnFacts, Tensor
+from runtimes.base import TEXT
+
+__all__ = ["Mechanism", "hindrances", "is_fed", "mechanisms"]
+
+#: The scenario that measures each mechanism (scenarios/catalogue.py).
+_SCENARIOS = (
+    "full_dup",
+    "shared_context",
+    "internal_reuse",
+    "shared_weights",
+    "external_weights",
+    "external_internal",
+    "external_memory",
+    "zero_copy_io",
+    "device_io",
+)
+#: What the adapter of ONNX Runtime feeds (runtimes/onnxruntime/tensors.py).
+_FED = re.compile(r"str|bool|bfloat16|float(16|32|64)|u?int(8|16|32|64)")
+#: The domains whose operators ONNX Runtime has.
+_DOMAINS = re.compile(r"(ai\.onnx\..*|com\.microsoft(\..*)?|com\.ms\.internal\..*|org\.pytorch\.aten)?")
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Whether a mechanism can apply."""
+
+    #: The scenario that measures it, which -k chooses.
+    scenario: str
+    #: None: unknown.
+    applies: Optional[bool]
+    #: Why not, or what to know beforehand; empty where there is nothing to say.
+    remark: str = ""
+
+
+_Answer = tuple[Optional[bool], str]
+#: By scenario: what differs from "it applies".
+_Answers = Mapping[str, _Answer]
+
+
+def is_fed(tensor: Tensor) -> bool:
+    """Whether the harness can feed an input; one of unknown type it can."""
+    return tensor.type is None or bool(_FED.fullmatch(tensor.type))
+
+
+def hindrances(inspection: Inspection) -> list[str]:
+    """Return why the runtime cannot run the model at all, as far as the file shows."""
+    facts = inspection.facts
+    return list(_onnx_hindrances(inspection, facts)) if isinstance(facts, OnnxFacts) else []
+
+
+def mechanisms(inspection: Inspection) -> list[Mechanism]:
+    """Return every mechanism, of a model that nothing hinders."""
+    facts = inspection.facts
+    answers: _Answers
+    if isinstance(facts, OnnxFacts):
+        answers = _onnx(inspection, facts)
+    elif isinstance(facts, MegEngineFacts):
+        answers = _MEGENGINE
+    else:
+        answers = _rknn(facts)
+    return [Mechanism(scenario, *answers.get(scenario, (True, ""))) for scenario in _SCENARIOS]
+
+
+def _no(code: str, **values: str) -> tuple[bool, str]:
+    """Return that it does not apply, in the words of the adapter."""
+    return False, str(Message(code, values))
+
+
+def _onnx_hindrances(inspection: Inspection, facts: OnnxFacts) -> Iterator[str]:
+    for file in facts.external_files:
+        if file.size_bytes is None:
+            yield f"{file.name}, the file with weights, is not beside the model"
+        elif file.size_bytes < file.needed_bytes:
+            yield f"{file.name} has {file.size_bytes:,} bytes, and {file.needed_bytes:,} are needed"
+    for tensor in inspection.inputs:
+        if not is_fed(tensor):
+            yield str(Message("onnx_input_type", {"tensor": tensor.name, "type": str(tensor.type)}))
+    defined = {(function.domain, function.name) for function in facts.functions}
+    for operator in inspection.operators or ():
+        if not _DOMAINS.fullmatch(operator.domain) and (operator.domain, operator.name) not in defined:
+            yield f"operator {operator.domain}.{operator.name} is not ONNX Runtime's, and no library of it is loaded"
+
+
+def _onnx(inspection: Inspection, facts: OnnxFacts) -> _Answers:
+    answers: dict[str, _Answer] = {
+        "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
+        "external_internal": _no("onnx_no_allocator"),
+        "external_memory": _no("onnx_no_allocator"),
+        "device_io": _no("onnx_cpu_device_io"),
+    }
+    if not inspection.weight_bytes:
+        answers["full_dup"] = (True, "the file has no weights to share")
+    else:
+        percent = round(100 * facts.laid_out_bytes / inspection.weight_bytes)
+        if percent:
+            shared = f"shares {100 - percent} % of the weights"
+            answers["full_dup"] = (True, f"{shared}: each session lays out those of Gemm and MatMul for itself")
+    unbound = next(filter(_is_unbound, (*inspection.inputs, *inspection.outputs)), None)
+    if unbound:
+        answers["zero_copy_io"] = _no("onnx_not_bindable", tensor=unbound.name, type=str(unbound.type))
+    return answers
+
+
+def _is_unbound(tensor: Tensor) -> bool:
+    return tensor.type == TEXT or not is_fed(tensor)
+
+
+_MEGENGINE: _Answers = {
+    "shared_context": _no("megengine_one_thread"),
+    "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
+    "external_weights": _no("megengine_keeps_weights"),
+    "external_internal": _no("megengine_no_allocator"),
+    "external_memory": _no("megengine_no_allocator"),
+}
+
+
+def _rknn(facts: RknnFacts) -> _Answers:
+    answers: dict[str, _Answer] = {
+        "shared_context": _no("rknn_one_thread"),
+        "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
+        "external_weights": _no("rknn_weights_alone_outside"),
+        "device_io": _no("rknn_already_on_device"),
+    }
+    if facts.is_mini:
+        answers["full_dup"] = (False, "the mini runtime (librknnmrt) has no rknn_dup_context")
+        answers["shared_weights"] = (False, "the mini runtime (librknnmrt) ignores RKNN_FLAG_SHARE_WEIGHT_MEM")
+    elif facts.has_dynamic_shapes:
+        answers["full_dup"] = (False, "rknn_dup_context takes no model with dynamic shapes")
+        answers["shared_weights"] = (False, "dynamic shapes: this one file has all resolutions over its weights")
+        for scenario in ("internal_reuse", "external_internal", "external_memory", "zero_copy_io"):
+            answers[scenario] = (None, "not tried with dynamic shapes")
+    elif facts.has_dynamic_shapes is None:
+        answers["full_dup"] = (None, "not with dynamic shapes, and this file does not say whether it has them")
+    if facts.lacks_weights:
+        for scenario in _SCENARIOS:
+            if scenario != "shared_weights":
+                answers.setdefault(scenario, (False, "its weights were left out"))
+        answers["shared_weights"] = (True, "as the slave: --resolution FILE,WEIGHTLESS")
+    return answers

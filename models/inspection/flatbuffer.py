@@ -1,0 +1,73 @@
+"""Reads tables of a FlatBuffers file by the numbers of their fields; a schema is the caller's."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Optional, Union
+
+__all__ = ["Buffer", "Table", "root"]
+
+#: The file, mapped or read.
+Buffer = Union[bytes, memoryview]
+
+#: Of the field number 0 in a table's list of offsets; each has two bytes.
+_FIRST_FIELD = 4
+
+
+class Table:
+    """A table; its fields are numbered from 0. A damaged one raises struct.error or ValueError."""
+
+    def __init__(self, buffer: Buffer, position: int) -> None:
+        self._buffer, self._position = buffer, position
+        self._fields = position - self._number("<i", position)
+        self._fields_size = self._number("<H", self._fields)
+
+    def byte(self, field: int) -> int:
+        """Return a signed byte; 0, the default, where it is not there."""
+        position = self._field(field)
+        return 0 if position is None else self._number("<b", position)
+
+    def integer(self, field: int) -> int:
+        """Return a signed integer of four bytes; 0, the default, where it is not there."""
+        position = self._field(field)
+        return 0 if position is None else self._number("<i", position)
+
+    def text(self, field: int) -> str:
+        """Return a text; "" where it is not there."""
+        position = self._field(field)
+        if position is None:
+            return ""
+        begin, length = self._vector(position)
+        return bytes(self._buffer[begin : begin + length]).decode()
+
+    def tables(self, field: int) -> Iterator[Table]:
+        """Yield the tables of a list."""
+        position = self._field(field)
+        if position is not None:
+            begin, length = self._vector(position)
+            for entry in range(begin, begin + 4 * length, 4):
+                yield Table(self._buffer, entry + self._number("<I", entry))
+
+    def _field(self, number: int) -> Optional[int]:
+        """Return where the field is; None where the table has it not."""
+        entry = _FIRST_FIELD + 2 * number
+        offset = self._number("<H", self._fields + entry) if entry < self._fields_size else 0
+        return self._position + offset if offset else None
+
+    def _vector(self, position: int) -> tuple[int, int]:
+        """Return where the elements begin of the list, or text, that the field at position refers to; their number."""
+        vector = position + self._number("<I", position)
+        return vector + 4, self._number("<I", vector)
+
+    def _number(self, form: str, position: int) -> int:
+        if position < 0:
+            raise ValueError(f"position {position}")
+        (number,) = struct.unpack_from(form, self._buffer, position)
+        return int(number)
+
+
+def root(buffer: Buffer) -> Table:
+    """Return the table that the file consists of."""
+    (position,) = struct.unpack_from("<I", buffer)
+    return Table(buffer, position)

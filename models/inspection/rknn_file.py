@@ -1,0 +1,183 @@
+"""Reads .rknn files, of rknn-toolkit2, without a library of Rockchip's.
+
+Their format is not published. What is read here is what the open source viewer netron reads (its rknn-schema.js), and
+stands in the file in the clear: a header, the graph as FlatBuffers, and a description as JSON. The form of the mini
+runtime has no such graph. Everything else is unknown, and None.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import mmap
+import re
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Optional
+
+from models.errors import ModelError
+from models.inspection.flatbuffer import Table, root
+from models.inspection.result import Inspection, Operator, RknnFacts, Tensor, Weights
+
+__all__ = ["read"]
+
+#: How files begin that are no such model, and what they are.
+_OTHERS = {
+    b"CYPTRKNN": "is encrypted",
+    b"RKNX": "is of RKNN3, for chips whose runtime reusebench does not measure",
+    b"VPMN": "is of RKNN-Toolkit 1, for chips whose runtime reusebench does not measure",
+}
+_MAGIC = b"RKNN"
+#: Magic, four bytes of zero, version, size of the graph; a header of version 2 and later is longer.
+_HEADER = struct.Struct("<4s4xQQ")
+_OLD_HEADER_SIZE, _HEADER_SIZE = 24, 64
+#: The higher bytes of the version of a file for the mini runtime.
+_MINI_VERSION = 0x10
+#: Stands before the description.
+_LENGTH = struct.Struct("<Q")
+
+#: What reading a damaged file raises: its offsets lead anywhere, and its texts are no JSON, or not that JSON.
+_DAMAGED = (
+    struct.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    SyntaxError,
+    RecursionError,
+)
+
+#: Fields of the tables, by their numbers.
+_MODEL_GRAPHS, _MODEL_GENERATOR, _MODEL_COMPILER, _MODEL_INPUTS, _MODEL_OUTPUTS = 2, 3, 7, 12, 13
+_GRAPH_TENSORS, _GRAPH_NODES = 0, 1
+_NODE_TYPE = 1
+_TENSOR_TYPE, _TENSOR_KIND, _TENSOR_SIZE = 0, 2, 12
+#: Kinds of tensors that are constants.
+_CONSTANTS = (4, 5)
+#: By the number of a tensor's type; 0 is unknown.
+_TYPES = (
+    *(None, "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "str", "bool", "float16", "float64"),
+    *("uint32", "uint64", "complex64", "complex128", "bfloat16"),
+)
+_COMPILER = re.compile(r"compiler version: (\S+)")
+
+
+class _Graph(NamedTuple):
+    """What the graph shows beyond the description."""
+
+    operators: tuple[Operator, ...]
+    weights: tuple[Weights, ...]
+    compiler_version: str
+    #: Type and layout, by the name of an input or output.
+    tensors: Mapping[str, Mapping[str, str]]
+    #: By the same; None: the toolkit did not write whether there are several.
+    shapes: Optional[Mapping[str, Sequence[Sequence[int]]]]
+
+
+def read(path: Path) -> Inspection:
+    """Return what the file shows; raise ModelError where it is no whole .rknn file."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for magic, kind in _OTHERS.items():
+            if content[: len(magic)] == magic:
+                raise ModelError(f"{path} {kind}")
+        try:
+            return _read(path, content)
+        except _DAMAGED:
+            raise ModelError(f"{path} is not an RKNN model, or is cut short. Convert or copy it again") from None
+
+
+def _read(path: Path, content: mmap.mmap) -> Inspection:
+    magic, version, graph_size = _HEADER.unpack_from(content)
+    if magic != _MAGIC:
+        raise ValueError(magic)
+    begin = _HEADER_SIZE if version & 0xFF > 1 and graph_size else _OLD_HEADER_SIZE
+    description = _description(content, begin + graph_size)
+    is_mini = version >> 8 == _MINI_VERSION
+    graph = None if is_mini else _graph(content[begin : begin + graph_size])
+    inputs, outputs = _tensors(description, graph)
+    lacks_weights = None
+    if graph and sum(weights.size_bytes for weights in graph.weights) > graph_size:
+        # They are in the account, and there is no room for them in the file.
+        lacks_weights = True
+    return Inspection(
+        file=str(path),
+        size_bytes=len(content),
+        inputs=inputs,
+        outputs=outputs,
+        weights=graph.weights if graph else None,
+        operators=graph.operators if graph else None,
+        facts=RknnFacts(
+            platforms=tuple(description["target_platform"]),
+            toolkit_version=description["version"],
+            compiler_version=graph.compiler_version if graph else None,
+            source=description.get("ori_network_platform"),
+            is_mini=is_mini,
+            has_dynamic_shapes=None if graph is None or graph.shapes is None else bool(graph.shapes),
+            lacks_weights=lacks_weights,
+        ),
+    )
+
+
+def _description(content: mmap.mmap, position: int) -> Mapping[str, Any]:
+    (length,) = _LENGTH.unpack_from(content, position)
+    begin = position + _LENGTH.size
+    description: Mapping[str, Any] = json.loads(content[begin : begin + length])
+    return description
+
+
+def _graph(content: bytes) -> Optional[_Graph]:
+    if content[4:8] != _MAGIC:
+        return None
+    model = root(content)
+    # One for each of several shapes, with the same operators and weights.
+    first, *_ = model.tables(_MODEL_GRAPHS)
+    nodes = Counter(node.text(_NODE_TYPE) for node in first.tables(_GRAPH_NODES))
+    compiler = model.text(_MODEL_COMPILER)
+    matched = _COMPILER.search(compiler)
+    tensors: dict[str, Mapping[str, str]] = {}
+    for field in (_MODEL_INPUTS, _MODEL_OUTPUTS):
+        tensors.update(json.loads(model.text(field) or "{}"))
+    return _Graph(
+        operators=tuple(Operator("", name, count) for name, count in nodes.most_common()),
+        weights=_weights(first),
+        compiler_version=matched[1] if matched else compiler,
+        tensors=tensors,
+        # It is written as Python prints it.
+        shapes=ast.literal_eval(model.text(_MODEL_GENERATOR) or "{}").get("dynamic_shapes"),
+    )
+
+
+def _weights(graph: Table) -> tuple[Weights, ...]:
+    counts: Counter[Optional[str]] = Counter()
+    sizes: Counter[Optional[str]] = Counter()
+    for tensor in graph.tables(_GRAPH_TENSORS):
+        if tensor.byte(_TENSOR_KIND) in _CONSTANTS:
+            number = tensor.byte(_TENSOR_TYPE)
+            name = _TYPES[number] if number < len(_TYPES) else None
+            counts[name] += 1
+            sizes[name] += tensor.integer(_TENSOR_SIZE)
+    return tuple(Weights(name, counts[name], size) for name, size in sizes.most_common())
+
+
+def _tensors(description: Mapping[str, Any], graph: Optional[_Graph]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Return the inputs and the outputs."""
+    declared = {tensor["tensor_id"]: tensor for tensor in description["norm_tensor"]}
+    sides: dict[str, list[Tensor]] = {"input": [], "output": []}
+    for link in description["graph"]:
+        tensor = declared[link["right_tensor_id"]]
+        name = tensor["url"]
+        kind = graph.tensors.get(name, {}) if graph else {}
+        shapes = (graph.shapes or {}).get(name, ()) if graph else ()
+        sides[link["left"]].append(
+            Tensor(
+                name,
+                kind.get("dtype") or tensor["dtype"]["vx_type"] or None,
+                tuple(tensor["size"]),
+                kind.get("layout"),
+                tuple(map(tuple, shapes)),
+            )
+        )
+    return tuple(sides["input"]), tuple(sides["output"])

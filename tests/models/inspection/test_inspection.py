@@ -1,0 +1,36 @@
+"""Which files are inspected at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from models.errors import ModelError
+from models.inspection import READERS, inspect
+from tests.support import CHECKOUT
+
+
+@pytest.mark.parametrize("suffix", READERS)
+def test_empty_files(tmp_path: Path, suffix: str) -> None:
+    """An empty file is called empty, whatever its suffix."""
+    path = tmp_path / f"model{suffix}"
+    path.touch()
+    with pytest.raises(ModelError, match=r"is empty\. Export or copy it again"):
+        inspect(path)
+
+
+def test_what_is_no_model_file(tmp_path: Path) -> None:
+    """A missing file, a folder and another suffix are refused, and the valid ones named."""
+    (tmp_path / "model.pt").touch()
+    for name, problem in (("no.onnx", "does not exist"), ("", "is a folder"), ("model.pt", "is no model file")):
+        with pytest.raises(ModelError, match=f"{problem}.*\\.onnx, \\.rknn, \\.mge"):
+            inspect(tmp_path / name)
+
+
+def test_importing_it_imports_no_library() -> None:
+    """The harness can import it: neither numpy nor onnx comes along."""
+    code = "import sys, models.inspection, harness.mechanisms; sys.exit(bool({'numpy', 'onnx'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False).returncode == 0

@@ -1,0 +1,53 @@
+"""What .mge files show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import models
+from models.errors import ModelError
+from models.inspection import inspect
+from models.inspection.result import MegEngineFacts, Operator, Tensor
+from models.megengine.environment import MEGENGINE
+from models.recipe import Recipe
+
+needs_megengine = pytest.mark.skipif(
+    not MEGENGINE.installed(), reason="run `reusebench models install megengine` to test it"
+)
+
+
+@needs_megengine
+def test_what_the_file_shows() -> None:
+    """Inputs and outputs, weights by type, operators without constants and inputs."""
+    recipe = Recipe("tiny", 64, 1)
+    (path,) = models.ensure_all(".mge", [recipe])
+    inspection = inspect(path)
+    network = recipe.network()
+    assert inspection.inputs == (Tensor("images", "float32", network.input_shape),)
+    assert inspection.outputs == (Tensor("fc", "float32", (1, 100)),)
+    assert [weights.type for weights in inspection.weights or ()] == ["float32"]
+    # With a few constants of the operators themselves.
+    assert inspection.weight_bytes == pytest.approx(network.weight_bytes(), abs=64)
+    assert Operator("", "Convolution", 5) in (inspection.operators or ())
+    assert "ImmutableTensor" not in [operator.name for operator in inspection.operators or ()]
+    assert inspection.facts == MegEngineFacts(MEGENGINE.version)
+
+
+@needs_megengine
+def test_no_model(tmp_path: Path) -> None:
+    """What MegEngine cannot load is refused in a sentence."""
+    path = tmp_path / "no.mge"
+    path.write_bytes(b"no model")
+    with pytest.raises(ModelError, match=r"no\.mge is not a MegEngine model \(\.mge\), or is cut short"):
+        inspect(path)
+
+
+def test_without_megengine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is not installed the command that installs it is named."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = tmp_path / "net.mge"
+    path.write_bytes(b"model")
+    with pytest.raises(ModelError, match="run `reusebench models install megengine` once"):
+        inspect(path)
