@@ -14,7 +14,7 @@ from cache import CacheError
 from harness.errors import NoModels, UnusableModel, UserError
 from models import ModelError
 from models.inputs.assumed import Given, candidates, shape_text
-from models.inputs.given import given_arrays
+from models.inputs.given import as_declared, given_arrays
 from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import Input, Interface
 from scenarios.plan import Context, Model, Plan
@@ -125,7 +125,10 @@ class UserModels:
                 array = f"the array of --inputs is {shape_text(given[name].shape)}"
                 raise UserError(f"--shape {name}={shape_text(shape.shape)}: {array}. Leave one of the two out")
             given.setdefault(name, Given(shape.shape))
-        return given
+        try:
+            return as_declared(given, interface)
+        except CacheError as error:
+            raise UserError(f"--inputs {self.arrays}: {error}") from None
 
     def _model(self, runtime: RuntimeEntry, file: ModelFile, path: Path) -> Model:
         interface = self._interfaces[runtime.name, path]

@@ -91,16 +91,15 @@ class FedInput(NamedTuple):
         return b"".join(table[byte] for byte in pattern[: self.size_bytes // len(table[0])])
 
     def _read(self, data: Input, target: memoryview) -> None:
-        """Read a .npy file: as it is where the type is the same, else its numbers."""
+        """Read a .npy file: as it is, or as numbers where it has real ones and the elements are of another type."""
         assert data.file is not None
         with open(data.file, "rb") as file:
             file.seek(_MAGIC_BYTES)
             (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
             file.seek(length, 1)
-            if data.type == TYPES[self.attribute.type]:
+            if data.type != TYPES[TYPE_FLOAT32] or self.attribute.type == TYPE_FLOAT32:
                 file.readinto(target)
                 return
-            assert data.type == TYPES[TYPE_FLOAT32]
             start = 0
             for chunk in iter(lambda: file.read(_CHUNK * 4), b""):
                 packed = self._packed(memoryview(chunk).cast("f"))
