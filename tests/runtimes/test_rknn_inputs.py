@@ -322,3 +322,10 @@ def test_a_bfloat16_is_copied_as_float32() -> None:
     assert copied_input(_attribute(abi.TYPE_BFLOAT16, 3), None).attribute.type == abi.TYPE_FLOAT32
     with pytest.raises(NotSupported, match="bfloat16"):
         bound_input(_attribute(abi.TYPE_BFLOAT16, 3), None)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0])
+def test_small_integers_without_a_scale_are_indices(scale: float) -> None:
+    """The mini runtime has masks as INT8, and tells a scale of 0 or 1 of what is not quantised."""
+    expected = bytes(byte & 1 for byte in input_pattern()[:5])
+    assert _fed(bound_input(_attribute(abi.TYPE_INT8, 5, scale), None)) == expected
