@@ -94,7 +94,11 @@ class Converter(ABC, Generic[ConvertedRecipe]):
         if answer == _SUCCESS:
             return
         log = self._log.read_bytes()[log_begin:].decode(errors="replace")
-        failure = json.loads(answer) if answer else {"step": f"its process ({end_of(process.wait())})", "words": ""}
+        if answer:
+            failure = json.loads(answer)
+        else:
+            self._process = None  # the next conversion starts another one
+            failure = {"step": f"its process ({end_of(process.wait())})", "words": ""}
         raise ModelError(
             f"{self.environment.library} could not make {recipe.file_name}: {failure['step']} failed: "
             f"{failure['words'] or _last_error(log)}"
