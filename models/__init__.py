@@ -12,13 +12,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from models.built_files import ensure
-from models.errors import ModelError
+from models.errors import ConversionError, ModelError
 from models.megengine.environment import MegEngineConverter
 from models.platforms import find_platform
 from models.recipe import MegEngineRecipe, OnnxFile, Recipe, RknnRecipe
 from models.rknn.toolkit import RknnConverter
 
-__all__ = ["ModelError", "OnnxFile", "Recipe", "RknnConverter", "can_be_weightless", "ensure_all", "rknn_recipe"]
+__all__ = [
+    "ConversionError",
+    "ModelError",
+    "OnnxFile",
+    "Recipe",
+    "RknnConverter",
+    "can_be_weightless",
+    "ensure_all",
+    "rknn_recipe",
+]
 
 
 def ensure_all(
@@ -27,9 +36,9 @@ def ensure_all(
     """Return files of this kind from the cache, in order, made first where they are missing or damaged.
 
     `kind` is how their names end: .onnx, .mge, or .rknn, which is for one chip, may be without weights, and is INT8 if
-    it is quantised. Those that are missing are made in one process: to start a converter takes as long as half a conversion. Raises ModelError for
-    an invalid recipe, where the converter is not installed (only where something is to be made), and if it fails;
-    CacheError where a file cannot be written.
+    it is quantised. Those that are missing are made in one process: to start a converter takes as long as half a
+    conversion. Raises ModelError for an invalid recipe, where the converter is not installed (only where something is
+    to be made), and if it fails; CacheError where a file cannot be written.
     """
     if kind == ".rknn":
         with RknnConverter() as rknn:

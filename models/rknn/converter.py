@@ -20,11 +20,11 @@ _PICTURE_DIMENSIONS = 4
 _LARGEST_PIXEL = 255
 
 #: Operators of files that are quantised already: the toolkit keeps their scales, and refuses to make others.
-_QUANTISED = (b"QuantizeLinear", b"QLinear")
+_QUANTISED = (b"QuantizeLinear", b"DequantizeLinear", b"QLinear")
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"]; return None, or the step that failed and its exception's last line (empty: no exception)."""
+    """Write job["output"]; return None, or the step that failed and its exception's words (empty: no exception)."""
     rknn = RKNN(verbose=False)
     step = "reading the inputs"
     try:
@@ -33,10 +33,18 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
             if do() != 0:
                 return {"step": step, "words": ""}
     except Exception as error:  # The toolkit raises whatever it met, as another type.
-        return {"step": step, "words": str(error).strip().rpartition("\n")[2]}
+        return {"step": step, "words": _last_words(str(error))}
     finally:
         rknn.release()
     return None
+
+
+def _last_words(text: str) -> str:
+    """Return what follows the traceback that the toolkit puts into its exceptions, in one line."""
+    lines = text.strip().splitlines()
+    places = [number for number, line in enumerate(lines) if line.startswith("  File ")]
+    words = lines[places[-1] + 1 :] if places else lines[-1:]
+    return " ".join(line.strip() for line in words if not line.startswith("    "))
 
 
 class _Sample:
