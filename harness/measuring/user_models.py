@@ -305,14 +305,16 @@ def is_unchanged(model: Model) -> bool:
     """Whether a stored model's file is still the one that its digest, with its inputs, was taken of."""
     conversion = model.conversion
     path, inputs = (conversion.source, conversion.inputs) if conversion else (model.path, model.inputs)
+    if not (Path(path).is_file() and Path(model.path).is_file()):
+        return False
     digest = _digest(Path(path))
     # Arrays of a file are unpacked in a folder that is called by its digest.
     arrays = next((Path(tensor.file).parent.name for tensor in inputs if tensor.file), "")
     digests = (digest, _digest_of_inputs(digest, inputs, arrays))
     if conversion is None:
         return model.digest in digests
-    made = Path(model.path)
-    return made.exists() and any(made.name.startswith(OnnxFile(path, known, (), False).label) for known in digests)
+    labels = [OnnxFile(path, known, inputs, has_free_sizes=False).label for known in digests]
+    return Path(model.path).name.startswith(tuple(labels))
 
 
 def assumptions(model: Model) -> str:

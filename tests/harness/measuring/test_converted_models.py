@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 
 from harness.errors import NoModels, UnusableModel
 from harness.measuring import user_models
-from harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions, conversion_text
+from harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions, conversion_text, is_unchanged
 from models.rknn.toolkit import TOOLKIT
 from runtimes import find_runtime
 from runtimes.base import Input
@@ -112,6 +112,19 @@ def test_data_calibrate_and_count(tmp_path: Path) -> None:
         assert model.conversion is not None
         assert model.conversion.inputs[0].file is not None
     assert len(digests) == 2
+
+
+@pytest.mark.usefixtures("toolkit")
+@pytest.mark.parametrize("sizes", [(1, 4), (1, 3, "h", "w")])
+def test_a_stored_model_whose_source_changes(tmp_path: Path, sizes: tuple[Any, ...]) -> None:
+    """What was made of the user's file is not the model of a stored plan any more when that file is another one."""
+    path = _network(tmp_path / "net.onnx", *sizes)
+    (model,) = _user().of(_RKNN, [ModelFile(path)])
+    assert is_unchanged(model)
+    _network(path, *sizes[:-1], 8)
+    assert not is_unchanged(model)
+    path.unlink()
+    assert not is_unchanged(model)
 
 
 @pytest.mark.usefixtures("toolkit")
