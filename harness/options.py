@@ -154,6 +154,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="Measure this plan, and it alone: models, streams and contexts of your own, in TOML or JSON "
         "(docs/plans.md); repeatable. `reusebench plan NAME` prints a scenario as such a file.",
     )
+    add(
+        "--float",
+        action="store_true",
+        help="Have rknn-toolkit2 make .rknn files with floating point (FP16). Default: INT8.",
+    )
     add("--streams", metavar="N", type=_count, help=f"Streams that are served. Default: {_STREAMS}.")
     add("--contexts", metavar="N", type=_count, help=f"Contexts of each stream. Default: {_CONTEXTS}.")
     add(
@@ -243,10 +248,12 @@ def resolve_model_sets(option: argparse.Namespace, targets: Mapping[str, Target]
     if (option.shape or option.inputs) and not (option.model or option.resolution):
         given = "--shape" if option.shape else "--inputs"
         raise UserError(f"{given} is for the user's own models: add --model FILE, or leave {given} out")
+    if option.float and "rknn" not in targets:
+        raise UserError("--float is for the files that rknn-toolkit2 makes: add --runtime rknn, or leave --float out")
     return ModelSets(
         built_in=(_QUICK if option.quick else _DEFAULT).built_in,
         streams=option.streams or _STREAMS,
-        user=UserModels(targets, option.time_limit, tuple(option.shape or ()), option.inputs),
+        user=UserModels(targets, option.time_limit, tuple(option.shape or ()), option.inputs, not option.float),
         files=tuple(map(ModelFile, option.model or ())),
         resolutions=tuple(option.resolution or ()),
         chip=chip_of(targets),

@@ -20,6 +20,17 @@ class RknnPlatform:
     name: str
     #: Whether the toolkit honours remove_weight. Where it does not, it leaves the weights in without a word.
     removes_weights: bool
+    #: Whether the NPU has floating point; where it has none, the toolkit makes INT8 files alone.
+    has_floats: bool
+
+    def check_floats(self) -> None:
+        """Raise ModelError if no file without quantisation can be made for the chip."""
+        if not self.has_floats:
+            valid = ", ".join(platform.name for platform in RKNN_PLATFORMS if platform.has_floats)
+            raise ModelError(
+                f"no file with floating point can be made for {self.name}: its NPU computes with integers; leave "
+                f"--float out, or choose another chip; valid: {valid}"
+            )
 
     def check_weightless(self) -> None:
         """Raise ModelError if no file without weights can be made for the chip."""
@@ -33,16 +44,16 @@ class RknnPlatform:
 
 #: All tried with TOOLKIT_VERSION. The toolkit also knows rk2118, and aborts there on an INT8 image.
 RKNN_PLATFORMS: tuple[RknnPlatform, ...] = (
-    RknnPlatform("rk3588", removes_weights=True),
-    RknnPlatform("rk3576", removes_weights=True),
-    RknnPlatform("rk3568", removes_weights=True),
-    RknnPlatform("rk3566", removes_weights=True),
-    RknnPlatform("rk3562", removes_weights=True),
-    RknnPlatform("rv1126b", removes_weights=True),
-    RknnPlatform("rv1106", removes_weights=False),
-    RknnPlatform("rv1106b", removes_weights=False),
-    RknnPlatform("rv1103", removes_weights=False),
-    RknnPlatform("rv1103b", removes_weights=False),
+    RknnPlatform("rk3588", removes_weights=True, has_floats=True),
+    RknnPlatform("rk3576", removes_weights=True, has_floats=True),
+    RknnPlatform("rk3568", removes_weights=True, has_floats=True),
+    RknnPlatform("rk3566", removes_weights=True, has_floats=True),
+    RknnPlatform("rk3562", removes_weights=True, has_floats=True),
+    RknnPlatform("rv1126b", removes_weights=True, has_floats=True),
+    RknnPlatform("rv1106", removes_weights=False, has_floats=False),
+    RknnPlatform("rv1106b", removes_weights=False, has_floats=False),
+    RknnPlatform("rv1103", removes_weights=False, has_floats=False),
+    RknnPlatform("rv1103b", removes_weights=False, has_floats=False),
 )
 
 

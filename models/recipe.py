@@ -1,14 +1,17 @@
-"""What makes one model file: network, input size, seed; for a `.rknn` also the chip, and whether it has weights."""
+"""What makes one model file: network, input size and seed, or a user's ONNX file; and for what it is converted."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Union
 
 from models.errors import ModelError
 from models.networks import find_network
-from models.networks.network import Network
+from models.networks.network import INPUT_NAME, Network
 from models.platforms import TOOLKIT_VERSION, find_platform
+from runtimes.base import Input
 
 __all__ = [
     "CONVERSION_VERSION",
@@ -17,6 +20,7 @@ __all__ = [
     "MEGENGINE_VERSION",
     "AnyRecipe",
     "MegEngineRecipe",
+    "OnnxFile",
     "Recipe",
     "RknnRecipe",
 ]
@@ -41,6 +45,10 @@ MEGENGINE_CONVERSION_VERSION = 1
 #: Seeds are 32 bits wide: enough for any number of models, and file names stay short.
 _LARGEST_SEED = 2**32 - 1
 
+#: Of a user's file in the names of what is made of it: file systems allow names of 255 bytes.
+_LABEL_CHARACTERS = 40
+_DIGEST_DIGITS = 24
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -63,9 +71,39 @@ class Recipe:
         return find_network(self.name).make(self.size)
 
     @property
+    def label(self) -> str:
+        """What the names of its files begin with."""
+        return f"{self.name}-{self.size}-seed{self.seed}"
+
+    @property
     def file_name(self) -> str:
         """Name of the ONNX file in the cache."""
-        return f"{self.name}-{self.size}-seed{self.seed}-v{EMISSION_VERSION}.onnx"
+        return f"{self.label}-v{EMISSION_VERSION}.onnx"
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What the ONNX file takes."""
+        return (Input(INPUT_NAME, "float32", self.network().input_shape),)
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """A user's ONNX file, with what its inputs are converted for."""
+
+    #: Absolute.
+    path: str
+    #: SHA-256 of the file with the external data that it names, of the shapes and of the data of its inputs.
+    digest: str
+    #: In the file's order.
+    inputs: tuple[Input, ...]
+    #: Whether the file leaves sizes free, which the inputs' shapes fix.
+    has_free_sizes: bool
+
+    @property
+    def label(self) -> str:
+        """What the names of files that are made of it begin with."""
+        stem = re.sub(r"[^\w.-]", "_", Path(self.path).stem)
+        return f"{stem[:_LABEL_CHARACTERS]}-{self.digest[:_DIGEST_DIGITS]}"
 
 
 @dataclass(frozen=True)
@@ -73,25 +111,34 @@ class RknnRecipe:
     """What makes a `.rknn` file; an invalid one raises a ModelError that lists what is valid."""
 
     #: The ONNX file that is converted.
-    source: Recipe
+    source: Union[Recipe, OnnxFile]
     #: The chip as rknn-toolkit2 names it.
     platform: str
     #: Without weights: a slave, which runs on the weights of a master with equal ones.
     weightless: bool = False
+    #: INT8, calibrated with the data of the source's inputs, or with noise; else floating point.
+    quantised: bool = True
 
     def __post_init__(self) -> None:
-        """Raise ModelError for an unknown platform, or one whose weights cannot be left out."""
+        """Raise ModelError for an unknown platform, or one that cannot have what is wanted."""
         platform = find_platform(self.platform)
         if self.weightless:
             platform.check_weightless()
+        if not self.quantised:
+            platform.check_floats()
+
+    @property
+    def form(self) -> str:
+        """What distinguishes the files that are made of one source."""
+        parts = [self.platform]
+        parts += ["weightless"] if self.weightless else []
+        parts += [] if self.quantised else ["float"]
+        return "-".join([*parts, f"toolkit{TOOLKIT_VERSION}", f"v{EMISSION_VERSION}.{CONVERSION_VERSION}"])
 
     @property
     def file_name(self) -> str:
         """Name of the `.rknn` file in the cache."""
-        parts = [self.source.name, str(self.source.size), f"seed{self.source.seed}", self.platform]
-        parts += ["weightless"] if self.weightless else []
-        parts += [f"toolkit{TOOLKIT_VERSION}", f"v{EMISSION_VERSION}.{CONVERSION_VERSION}"]
-        return "-".join(parts) + ".rknn"
+        return f"{self.source.label}-{self.form}.rknn"
 
 
 @dataclass(frozen=True)
@@ -105,7 +152,7 @@ class MegEngineRecipe:
     def file_name(self) -> str:
         """Name of the `.mge` file in the cache."""
         versions = f"megengine{MEGENGINE_VERSION}-v{EMISSION_VERSION}.{MEGENGINE_CONVERSION_VERSION}"
-        return f"{self.source.name}-{self.source.size}-seed{self.source.seed}-{versions}.mge"
+        return f"{self.source.label}-{versions}.mge"
 
 
 #: Of any kind of file.

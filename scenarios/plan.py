@@ -29,6 +29,7 @@ __all__ = [
     "SHARED_WEIGHTS",
     "WEIGHTS",
     "Context",
+    "Conversion",
     "InvalidPlan",
     "Model",
     "Plan",
@@ -74,6 +75,20 @@ class InvalidPlan(ValueError):
 
 
 @dataclass(frozen=True)
+class Conversion:
+    """How a model file was made of one that the runtime does not read."""
+
+    #: Absolute path of that file.
+    source: str
+    #: The converter and its version.
+    by: str
+    #: What the NPU computes with: INT8 or FP16.
+    precision: str
+    #: What the source takes; their data, or noise, have calibrated INT8.
+    inputs: Tuple[Input, ...]
+
+
+@dataclass(frozen=True)
 class Model:
     """A model file that contexts are made from."""
 
@@ -90,6 +105,8 @@ class Model:
     weightless: Optional[str] = None
     #: What it is fed with, one for each of its inputs; empty: what the file declares, and noise.
     inputs: Tuple[Input, ...] = ()
+    #: None: the file is as the user gave it, or built in.
+    conversion: Optional[Conversion] = None
 
 
 @dataclass(frozen=True)
@@ -373,7 +390,10 @@ def inputs_from_json(data: List[Dict[str, Any]]) -> Tuple[Input, ...]:
 
 
 def _model_from_json(data: Dict[str, Any]) -> Model:
-    return Model(**{**data, "inputs": inputs_from_json(data["inputs"])})
+    conversion = data["conversion"]
+    if conversion is not None:
+        conversion = Conversion(**{**conversion, "inputs": inputs_from_json(conversion["inputs"])})
+    return Model(**{**data, "inputs": inputs_from_json(data["inputs"]), "conversion": conversion})
 
 
 def _context_from_json(data: Dict[str, Any]) -> Context:

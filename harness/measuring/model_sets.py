@@ -14,6 +14,7 @@ from harness.measuring.user_models import (
     UserModels,
     assumptions,
     built_in_model,
+    conversion_text,
     is_unchanged,
 )
 from harness.plans.plan_file import PlanFile, PlanModel
@@ -83,9 +84,10 @@ class ModelSets:
         return models
 
     def assumptions(self) -> list[str]:
-        """Return what was assumed of the inputs of the models that were asked for, a line for each model."""
+        """Return what was assumed of the models that were asked for, made of them and left out, a line each."""
         models = [model for of_set in self._known.values() if not isinstance(of_set, NoModels) for model in of_set]
-        return list(dict.fromkeys(filter(None, map(assumptions, models))))
+        lines = [text(model) for model in models for text in (assumptions, conversion_text)]
+        return list(dict.fromkeys(filter(None, lines + self.user.left_out)))
 
     def _models(self, runtime: RuntimeEntry, model_set: str) -> tuple[Model, ...]:
         if model_set == RESOLUTIONS:
@@ -101,7 +103,7 @@ class ModelSets:
 
     def _resolutions(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         if self.resolutions:
-            return self.user.of(runtime, self.resolutions)
+            return self.user.of(runtime, self.resolutions, slaves=self.resolutions[1:])
         if self.files:
             raise NoModels(
                 "--model is given without --resolution: weights are shared between resolutions of one network. Give "
@@ -148,23 +150,25 @@ class ModelSets:
     def _user_model(self, runtime: RuntimeEntry, plan: PlanFile, model: PlanModel) -> Model:
         """Return the model of a file, with the inputs that the plan gives it."""
         shapes = [InputShape(name, sizes) for name, sizes in model.shape]
-        user = UserModels(self.user.targets, self.user.time_limit_s, shapes, model.inputs)
+        user = UserModels(self.user.targets, self.user.time_limit_s, shapes, model.inputs, self.user.quantised)
         path = Path(str(model.source))
+        file = ModelFile(path, "file", model.weightless)
         try:
-            (read,) = user.of(runtime, [ModelFile(path, "file", model.weightless)])
+            (read,) = user.of(runtime, [file], slaves=[file] if model in plan.slaves else ())
         except UserError as error:
             raise type(error)(str(plan.document.error(("models", model.name), str(error)))) from None
-        # Behind the file's name stand shapes that the file leaves free.
+        # Behind the file's name stand shapes that the file leaves free, and the precision of a conversion.
         return replace(read, name=model.name + read.name[len(path.stem) :])
 
     def _built(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path]:
-        return ensure_all(runtime.suffix, recipes, self.chip) if recipes else []
+        return ensure_all(runtime.suffix, recipes, self.chip, quantised=self.user.quantised) if recipes else []
 
     def _weightless(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path | None]:
         """Return files of these networks without weights; None for each where there are no such files."""
         if not recipes or not can_be_weightless(runtime.suffix, self.chip):
             return [None] * len(recipes)
-        return list(ensure_all(runtime.suffix, recipes, self.chip, weightless=True))
+        files = ensure_all(runtime.suffix, recipes, self.chip, weightless=True, quantised=self.user.quantised)
+        return list(files)
 
 
 def _stored(model: Model, plan: PlanFile) -> Model:

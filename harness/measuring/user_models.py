@@ -12,18 +12,36 @@ from pathlib import Path
 
 from cache import CacheError
 from harness.errors import NoModels, UnusableModel, UserError
-from models import ModelError
+from harness.selection import chip_of
+from models import ConversionError, ModelError, OnnxFile, RknnConverter, can_be_weightless, rknn_recipe
 from models.inputs.assumed import Given, candidates, shape_text
 from models.inputs.given import as_declared, given_arrays
-from runtimes import RUNTIMES, RuntimeEntry
+from models.platforms import find_platform
+from runtimes import RUNTIMES, RuntimeEntry, find_runtime
 from runtimes.base import Input, Interface
-from scenarios.plan import Context, Model, Plan
-from targets.base import Target
+from scenarios.plan import Context, Conversion, Model, Plan
+from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import interface_of, try_plan
 from targets.outcome import Failure
 
-__all__ = ["InputShape", "ModelFile", "UserModels", "assumptions", "built_in_model", "is_unchanged"]
+__all__ = [
+    "InputShape",
+    "ModelFile",
+    "UserModels",
+    "assumptions",
+    "built_in_model",
+    "conversion_text",
+    "is_unchanged",
+]
 
+
+#: The kind of files that files of a kind are made of, and the runtime that reads the former.
+_MADE_OF = {".rknn": (".onnx", "onnxruntime")}
+#: What to say of the files that a runtime takes, besides their kind.
+_HOW_MADE = {
+    ".rknn": ", and .onnx files, which rknn-toolkit2 converts",
+    ".mge": ", and MegEngine has no importer of ONNX files: dump one with MegEngine",
+}
 #: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
 _NAMES_A_FILE = b"location"
 
@@ -48,6 +66,10 @@ class ModelFile:
     weightless: Path | None = None
 
 
+class _DoesNotRun(Exception):
+    """A model with certain inputs."""
+
+
 @dataclass
 class UserModels:
     """Reads the user's files, each once for each runtime, in processes of their own."""
@@ -57,36 +79,69 @@ class UserModels:
     shapes: Sequence[InputShape] = ()
     #: --inputs: a file of arrays (.npz).
     arrays: Path | None = None
-    _models: dict[tuple[str, ModelFile], Model] = field(default_factory=dict)
+    #: Whether files are converted to INT8; else to floating point.
+    quantised: bool = True
+    #: Why runtimes left files out.
+    left_out: list[str] = field(default_factory=list)
+    #: By runtime and file: the model, or why there is none, since a conversion that fails takes its time too.
+    _models: dict[tuple[str, ModelFile], Model | UnusableModel] = field(default_factory=dict)
     _interfaces: dict[tuple[str, Path], Interface] = field(default_factory=dict)
 
-    def of(self, runtime: RuntimeEntry, files: Sequence[ModelFile]) -> tuple[Model, ...]:
-        """Return the models.
+    def of(
+        self, runtime: RuntimeEntry, files: Sequence[ModelFile], slaves: Sequence[ModelFile] = ()
+    ) -> tuple[Model, ...]:
+        """Return the models; slaves share the weights of another one, and are converted without their own too.
 
-        Raises NoModels where the runtime takes other files, UnusableModel where it cannot read or run one, UserError
-        where one is no file.
+        Raises NoModels where the runtime takes none of the files, UnusableModel where it cannot read or run one, or one
+        cannot be converted, UserError where one is no file.
         """
-        paths = {}
         for file in files:
-            paths[file] = _checked(file.path, file.option)
+            _check_file(file.path, file.option)
             if file.weightless:
-                _checked(file.weightless, file.option)
-        for file in files:
-            _check_suffix(runtime, file)
-        for file, path in paths.items():
-            if (runtime.name, path) not in self._interfaces:
-                self._interfaces[runtime.name, path] = self._interface(runtime, file, path)
-        self._check_names([self._interfaces[runtime.name, path] for path in paths.values()])
-        for file, path in paths.items():
-            if (runtime.name, file) not in self._models:
-                self._models[runtime.name, file] = self._model(runtime, file, path)
-        return tuple(self._models[runtime.name, file] for file in files)
+                _check_file(file.weightless, file.option)
+        files = self._taken(runtime, files)
+        self._check_names([self._interface(_reader(runtime, file), file) for file in files])
+        models = []
+        with RknnConverter() as toolkit:  # its process starts with the first conversion
+            for file in files:
+                models.append(self._model(runtime, file, toolkit, file in slaves))
+        return tuple(models)
 
-    def _interface(self, runtime: RuntimeEntry, file: ModelFile, path: Path) -> Interface:
-        interface = interface_of(self.targets[runtime.name], runtime.name, str(path), self.time_limit_s)
-        if isinstance(interface, Failure):
-            raise UnusableModel(f"{file.option} {path.name} cannot be read: {interface.reason}")
-        return interface
+    def _taken(self, runtime: RuntimeEntry, files: Sequence[ModelFile]) -> list[ModelFile]:
+        """Return the files that the runtime reads; if there are none, those that can be converted for it."""
+        others = {entry.suffix for entry in RUNTIMES} - {runtime.suffix}
+        taken = [file for file in files if file.path.suffix not in others]
+        taken = taken or [file for file in files if _reader(runtime, file) is not runtime]
+        left_out = []
+        for file in files:
+            if file in taken:
+                continue
+            if _reader(runtime, file) is not runtime:
+                reason = f"it is not converted, since {runtime.name} has {runtime.suffix} files of its own"
+            else:
+                reader = next(entry.name for entry in RUNTIMES if entry.suffix == file.path.suffix)
+                reason = (
+                    f"{runtime.name} reads {runtime.suffix} files{_HOW_MADE.get(runtime.suffix, '')}. "
+                    f"Give one, or choose another --runtime: {reader} reads {file.path.suffix}"
+                )
+            left_out.append(f"{file.option} {file.path}: {reason}")
+        self.left_out += left_out
+        if not taken:
+            raise NoModels("; ".join(left_out))
+        return taken
+
+    def _target(self, runtime: RuntimeEntry) -> Target:
+        """Return where the runtime runs; one that reads for another, and is not measured, runs here."""
+        return self.targets.get(runtime.name, THIS_INTERPRETER)
+
+    def _interface(self, runtime: RuntimeEntry, file: ModelFile) -> Interface:
+        key = (runtime.name, file.path.resolve())
+        if key not in self._interfaces:
+            interface = interface_of(self._target(runtime), runtime.name, str(key[1]), self.time_limit_s)
+            if isinstance(interface, Failure):
+                raise UnusableModel(f"{file.option} {file.path.name} cannot be read: {interface.reason}")
+            self._interfaces[key] = interface
+        return self._interfaces[key]
 
     def _check_names(self, interfaces: Sequence[Interface]) -> None:
         """Raise UnusableModel where the user names an input that no model has."""
@@ -130,43 +185,118 @@ class UserModels:
         except CacheError as error:
             raise UserError(f"--inputs {self.arrays}: {error}") from None
 
-    def _model(self, runtime: RuntimeEntry, file: ModelFile, path: Path) -> Model:
-        interface = self._interfaces[runtime.name, path]
-        weightless = str(file.weightless.resolve()) if file.weightless else None
-        model = Model(path.stem, str(path), _digest(path), weightless=weightless)
+    def _model(self, runtime: RuntimeEntry, file: ModelFile, toolkit: RknnConverter, weightless: bool) -> Model:
+        key = (runtime.name, file)
+        if key not in self._models:
+            try:
+                self._models[key] = self._first_that_runs(runtime, file, toolkit, weightless)
+            except UnusableModel as error:
+                self._models[key] = error
+        model = self._models[key]
+        if isinstance(model, UnusableModel):
+            raise model
+        return model
+
+    def _first_that_runs(
+        self, runtime: RuntimeEntry, file: ModelFile, toolkit: RknnConverter, weightless: bool
+    ) -> Model:
+        """Return the model with the first inputs that one inference runs with, converted where it must be.
+
+        A file that is to be converted is tried by the runtime that reads it first, which takes less time.
+        """
+        path, reader = file.path.resolve(), _reader(runtime, file)
+        interface = self._interface(reader, file)
+        made = str(file.weightless.resolve()) if file.weightless else None
+        model = Model(path.stem, str(path), _digest(path), weightless=made)
         try:
             given = self._given(interface)
             attempts = candidates(interface, given)
         except ModelError as error:
             raise UnusableModel(f"{file.option} {path.name}: {error}. Change --shape or --inputs") from None
         needs_trial = len(attempts) > 1 or any(tensor.name in given for tensor in interface.inputs)
-        inputs = self._first_that_runs(runtime, file, model, attempts) if needs_trial else attempts[0]
-        shapes = [tensor for tensor in inputs if tensor.name in _free_inputs(interface)]
-        if shapes:
-            texts = [shape_text(tensor.shape) for tensor in shapes]
-            model = replace(model, name=" ".join([model.name, *texts]))
-        if shapes or any(tensor.file or tensor.value is not None for tensor in inputs):
-            digest = _digest_of_inputs(model.digest, inputs, self._arrays()[1])
-            model = replace(model, digest=digest)
-        return replace(model, inputs=inputs)
-
-    def _first_that_runs(
-        self, runtime: RuntimeEntry, file: ModelFile, model: Model, attempts: Sequence[tuple[Input, ...]]
-    ) -> tuple[Input, ...]:
-        """Return the first inputs that one inference runs with."""
-        failures = []
+        tried: list[str] = []
+        reasons: list[str] = []
+        refusal = ""
         for inputs in attempts:
-            trial = replace(model, inputs=inputs)
-            plan = Plan("trial", None, runtime.name, (trial,), (Context(None, 0),), cores=1, rounds=1)
-            failure = try_plan(self.targets[runtime.name], plan, self.time_limit_s)
-            if failure is None:
-                return inputs
-            failures.append(failure)
-        tried = "; ".join(dict.fromkeys(map(_shapes_text, attempts)))
+            tried.append(_shapes_text(inputs))
+            fed = self._fed(model, interface, inputs)
+            try:
+                if needs_trial:
+                    self._try(reader, fed)
+                if reader is not runtime:
+                    fed = self._converted(file, fed, bool(_free_inputs(interface)), toolkit, weightless)
+                    if needs_trial:
+                        self._try(runtime, fed)
+                return fed
+            except _DoesNotRun as error:
+                reasons.append(str(error))
+            except ConversionError as error:
+                if error.words == refusal:
+                    break  # Equal words at two shapes: they are not to blame.
+                refusal = refusal or error.words
+        with_inputs = f"with {'; '.join(dict.fromkeys(tried))}"
+        if refusal:
+            raise UnusableModel(
+                f"{file.option} {path.name} cannot be converted {with_inputs}: {toolkit.environment.title}: "
+                f"{refusal.rstrip('!. ')}. {self._advice(refusal)}"
+            )
         raise UnusableModel(
-            f"{file.option} {file.path.name} does not run with {tried}: {failures[0].reason}. Give another shape with "
+            f"{file.option} {path.name} does not run {with_inputs}: {reasons[0]}. Give another shape with "
             "--shape NAME=SIZES, or data with --inputs FILE.npz"
         )
+
+    def _advice(self, refusal: str) -> str:
+        """Return what to do about a file that the toolkit refuses."""
+        chip = chip_of(self.targets)
+        has_floats = chip is not None and find_platform(chip).has_floats
+        # In this step the toolkit quantises.
+        way = "add --float, " if self.quantised and has_floats and refusal.startswith("build") else ""
+        return f"Change the network, {way}or convert it yourself and give the .rknn file"
+
+    def _fed(self, model: Model, interface: Interface, inputs: tuple[Input, ...]) -> Model:
+        """Return the model with these inputs: its name tells the shapes that the file leaves free."""
+        shapes = [tensor for tensor in inputs if tensor.name in _free_inputs(interface)]
+        name = " ".join([model.name, *(shape_text(tensor.shape) for tensor in shapes)])
+        digest = model.digest
+        if shapes or any(tensor.file or tensor.value is not None for tensor in inputs):
+            digest = _digest_of_inputs(digest, inputs, self._arrays()[1])
+        return replace(model, name=name, digest=digest, inputs=inputs)
+
+    def _converted(
+        self, file: ModelFile, model: Model, has_free_sizes: bool, toolkit: RknnConverter, weightless: bool
+    ) -> Model:
+        """Return a model of an ONNX file, with its inputs, as one for the chip; its name tells the precision.
+
+        Raises ConversionError where the toolkit refuses it, NoModels where it cannot be asked.
+        """
+        source = OnnxFile(model.path, model.digest, model.inputs, has_free_sizes)
+        chip = chip_of(self.targets)
+        try:
+            recipes = [rknn_recipe(source, chip, False, self.quantised)]
+            if weightless and can_be_weightless(".rknn", chip):
+                recipes.append(rknn_recipe(source, chip, True, self.quantised))
+            path, *slaves = toolkit.ensure_all(recipes)
+        except ConversionError:
+            raise
+        except (CacheError, ModelError) as error:
+            self.left_out.append(f"{file.option} {file.path} is not converted: {error}")
+            raise NoModels(self.left_out[-1]) from None
+        precision = "INT8" if self.quantised else "FP16"
+        return Model(
+            f"{model.name} {precision}",
+            str(path),
+            # Not of the file: the toolkit never writes the same bytes twice.
+            hashlib.sha256(f"{model.digest} {recipes[0].form}".encode()).hexdigest(),
+            weightless=str(slaves[0]) if slaves else model.weightless,
+            conversion=Conversion(model.path, toolkit.environment.title, precision, model.inputs),
+        )
+
+    def _try(self, runtime: RuntimeEntry, model: Model) -> None:
+        """Raise _DoesNotRun unless one inference runs."""
+        plan = Plan("trial", None, runtime.name, (model,), (Context(None, 0),), cores=1, rounds=1)
+        failure = try_plan(self._target(runtime), plan, self.time_limit_s)
+        if failure:
+            raise _DoesNotRun(failure.reason)
 
 
 def built_in_model(path: Path, weightless: Path | None = None) -> Model:
@@ -176,19 +306,43 @@ def built_in_model(path: Path, weightless: Path | None = None) -> Model:
 
 def is_unchanged(model: Model) -> bool:
     """Whether a stored model's file is still the one that its digest, with its inputs, was taken of."""
-    digest = _digest(Path(model.path))
+    conversion = model.conversion
+    path, inputs = (conversion.source, conversion.inputs) if conversion else (model.path, model.inputs)
+    if not (Path(path).is_file() and Path(model.path).is_file()):
+        return False
+    digest = _digest(Path(path))
     # Arrays of a file are unpacked in a folder that is called by its digest.
-    arrays = next((Path(tensor.file).parent.name for tensor in model.inputs if tensor.file), "")
-    return model.digest in (digest, _digest_of_inputs(digest, model.inputs, arrays))
+    arrays = next((Path(tensor.file).parent.name for tensor in inputs if tensor.file), "")
+    digests = (digest, _digest_of_inputs(digest, inputs, arrays))
+    if conversion is None:
+        return model.digest in digests
+    labels = [OnnxFile(path, known, inputs, has_free_sizes=False).label for known in digests]
+    return Path(model.path).name.startswith(tuple(labels))
 
 
 def assumptions(model: Model) -> str:
     """Return what was assumed of a model's inputs, with the option that says it; empty where nothing was."""
-    shapes = [f"--shape {tensor.name}={shape_text(tensor.shape)}" for tensor in model.inputs if tensor.assumed]
+    conversion = model.conversion
+    inputs, path = (conversion.inputs, conversion.source) if conversion else (model.inputs, model.path)
+    shapes = [f"--shape {tensor.name}={shape_text(tensor.shape)}" for tensor in inputs if tensor.assumed]
     values = [f"{tensor.name} of {tensor.value}" for tensor in model.inputs if tensor.value is not None]
     parts = [" ".join(shapes)] if shapes else []
     parts += [f"{', '.join(values)} (--inputs FILE.npz gives others)"] if values else []
-    return f"assumed for {Path(model.path).name}: {', '.join(parts)}" if parts else ""
+    return f"assumed for {Path(path).name}: {', '.join(parts)}" if parts else ""
+
+
+def conversion_text(model: Model) -> str:
+    """Return how a model was converted, and with which data; empty where it was not."""
+    conversion = model.conversion
+    if conversion is None:
+        return ""
+    text = f"{Path(conversion.source).name} is converted to {conversion.precision} by {conversion.by}"
+    if conversion.precision != "INT8":
+        return text
+    without_data = [tensor.name for tensor in conversion.inputs if not tensor.file]
+    if not without_data:
+        return f"{text}, calibrated with the data of --inputs"
+    return f"{text}, calibrated with noise in {', '.join(without_data)} (--inputs FILE.npz gives data)"
 
 
 def _free_inputs(interface: Interface) -> set[str]:
@@ -207,24 +361,20 @@ def _digest_of_inputs(digest: str, inputs: Sequence[Input], arrays: str) -> str:
     return hashlib.sha256(json.dumps([digest, fed, arrays if has_data else ""]).encode()).hexdigest()
 
 
-def _check_suffix(runtime: RuntimeEntry, file: ModelFile) -> None:
-    """Raise NoModels where the file has the suffix of another runtime's models."""
-    others = {entry.suffix for entry in RUNTIMES} - {runtime.suffix}
-    if file.path.suffix in others:
-        raise NoModels(
-            f"{file.option} {file.path}: {runtime.name} reads {runtime.suffix} files. Give one, or choose another "
-            "--runtime"
-        )
+def _reader(runtime: RuntimeEntry, file: ModelFile) -> RuntimeEntry:
+    """Return the runtime that reads the file as it is: itself, or the one of the kind that its own are made of."""
+    suffix, reader = _MADE_OF.get(runtime.suffix, (None, ""))
+    return find_runtime(reader) if file.path.suffix == suffix else runtime
 
 
-def _checked(path: Path, option: str) -> Path:
+def _check_file(path: Path, option: str) -> None:
+    """Raise UserError where the path is of no file with content."""
     path = path.resolve()
     if not path.is_file():
         problem = "is a folder" if path.is_dir() else "does not exist"
         raise UserError(f"{option} {path}: {problem}. Give a model file, or leave {option} out for the built-in set")
     if path.stat().st_size == 0:
         raise UserError(f"{option} {path}: the file is empty. Export or copy it again")
-    return path
 
 
 def _digest(path: Path) -> str:

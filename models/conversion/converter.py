@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from cache import cannot_write, end_of, written_whole
 from models.built_files import cached_path, fill, is_intact
 from models.conversion.environments import Environment
-from models.errors import ModelError
+from models.errors import ConversionError
 from models.recipe import MegEngineRecipe, RknnRecipe
 
 __all__ = ["ConvertedRecipe", "Converter"]
@@ -81,7 +81,7 @@ class Converter(ABC, Generic[ConvertedRecipe]):
             self.convert(recipe, source, temporary)
 
     def convert(self, recipe: ConvertedRecipe, source: Path, path: Path) -> None:
-        """Write the file that is made of source to path; raise ModelError with the library's last words."""
+        """Write the file that is made of source to path; raise ConversionError with the library's last words."""
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -94,11 +94,13 @@ class Converter(ABC, Generic[ConvertedRecipe]):
         if answer == _SUCCESS:
             return
         log = self._log.read_bytes()[log_begin:].decode(errors="replace")
-        failure = json.loads(answer) if answer else {"step": f"its process ({end_of(process.wait())})", "words": ""}
-        raise ModelError(
-            f"{self.environment.library} could not make {recipe.file_name}: {failure['step']} failed: "
-            f"{failure['words'] or _last_error(log)}"
-        )
+        if answer:
+            failure = json.loads(answer)
+        else:
+            self._process = None  # the next conversion starts another one
+            failure = {"step": f"its process ({end_of(process.wait())})", "words": ""}
+        words = f"{failure['step']} failed: {failure['words'] or _last_error(log)}"
+        raise ConversionError(self.environment.library, recipe.file_name, words)
 
     def folder(self) -> Path:
         """Return a folder for temporary files, which is removed at the end of the `with` block."""

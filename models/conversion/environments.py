@@ -63,6 +63,11 @@ class Environment:
     #: What may be at fault when pip fails.
     suspects: str
 
+    @property
+    def title(self) -> str:
+        """The library with its version."""
+        return f"{self.library} {self.version}"
+
     def folder(self) -> Path:
         """Return the environment's folder, which may not exist yet; one per kind of machine."""
         return cache_root() / self.library.lower() / f"{self.version}-{platform.machine()}-v{self.revision}"

@@ -1,13 +1,14 @@
 """rknn-toolkit2: how it is installed in an environment of its own, and has ONNX files converted into `.rknn` files.
 
-Its pins (numpy 1, an old onnx and protobuf) clash with the project's. The files are INT8, as such models are deployed
-and as the smaller chips demand, calibrated with one image of noise. Standard library only: the harness imports it.
+Its pins (numpy 1, an old onnx and protobuf) clash with the project's. The files are INT8 by default, as such models are
+deployed and as the smaller chips demand. Standard library only: the harness imports it.
 """
 
 from __future__ import annotations
 
 import platform
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from models.conversion.converter import Converter
 from models.conversion.environments import Environment, Installation, ShowStep
 from models.errors import ModelError
 from models.platforms import TOOLKIT_VERSION
-from models.recipe import RknnRecipe
+from models.recipe import OnnxFile, RknnRecipe
 
 __all__ = ["TOOLKIT", "RknnConverter", "install_toolkit"]
 
@@ -95,20 +96,23 @@ def _cpu_torch(installation: Installation) -> str:
 
 
 class RknnConverter(Converter[RknnRecipe]):
-    """Has rknn-toolkit2 make `.rknn` files of ONNX files."""
+    """Has rknn-toolkit2 make `.rknn` files of ONNX files: built-in ones and the user's."""
 
     environment = TOOLKIT
     program = Path(__file__).resolve().with_name("converter.py")
 
     def source(self, recipe: RknnRecipe) -> Path:
-        """Return the ONNX file from the cache."""
-        return ensure(recipe.source)
+        """Return the user's ONNX file, or the built-in one from the cache."""
+        source = recipe.source
+        return Path(source.path) if isinstance(source, OnnxFile) else ensure(source)
 
     def job(self, recipe: RknnRecipe, source: Path) -> dict[str, Any]:
         """Return what converter.py reads."""
         return {
             "onnx": str(source.absolute()),
-            "shape": recipe.source.network().input_shape,
+            "inputs": [asdict(tensor) for tensor in recipe.source.inputs],
+            "has_free_sizes": isinstance(recipe.source, OnnxFile) and recipe.source.has_free_sizes,
             "platform": recipe.platform,
             "remove_weight": recipe.weightless,
+            "quantise": recipe.quantised,
         }

@@ -228,10 +228,18 @@ def _assumptions(group: Group, texts: Texts) -> list[str]:
     models = {model.digest: model for row in group.rows for model in row.info.plan.models}
     notes = []
     for model in models.values():
-        shapes = [f"{tensor.name}={'x'.join(map(str, tensor.shape))}" for tensor in model.inputs if tensor.assumed]
+        conversion = model.conversion
+        taken = conversion.inputs if conversion else model.inputs
+        shapes = [f"{tensor.name}={'x'.join(map(str, tensor.shape))}" for tensor in taken if tensor.assumed]
         values = [f"{tensor.name}={tensor.value}" for tensor in model.inputs if tensor.value is not None]
         data = [tensor.name for tensor in model.inputs if tensor.file]
-        for key, inputs in (("note_shapes", shapes), ("note_values", values), ("note_data", data)):
+        of_keys = {"note_shapes": shapes, "note_values": values, "note_data": data}
+        if conversion:
+            notes.append(texts("note_converted", model=model.name, file=Path(conversion.source).name, by=conversion.by))
+        if conversion and conversion.precision == "INT8":
+            of_keys["note_calibrated_data"] = [tensor.name for tensor in conversion.inputs if tensor.file]
+            of_keys["note_calibrated_noise"] = [tensor.name for tensor in conversion.inputs if not tensor.file]
+        for key, inputs in of_keys.items():
             if inputs:
                 notes.append(texts(key, model=model.name, inputs=texts.joined(inputs)))
     return notes

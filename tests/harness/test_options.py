@@ -133,6 +133,14 @@ def test_models_of_the_options(tmp_path: Path) -> None:
         assert len(set(built_in.resolutions)) == count
 
 
+def test_files_with_floating_point() -> None:
+    """--float reaches what is converted; where nothing is, it is refused with what to add."""
+    assert not resolve_model_sets(_option("--float"), _BOARD).user.quantised
+    assert resolve_model_sets(_option(), _BOARD).user.quantised
+    with pytest.raises(UserError, match=r"--float is for .*add --runtime rknn"):
+        resolve_model_sets(_option("--float"), {})
+
+
 # The storage and pytest-benchmark's options
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from runtimes.base import Input
 from scenarios.plan import (
     CUDA,
     DMA_HEAP,
@@ -21,6 +22,7 @@ from scenarios.plan import (
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    Conversion,
     InvalidPlan,
     Model,
     Plan,
@@ -29,9 +31,17 @@ from scenarios.plan import (
     Video,
 )
 
+_INPUT = Input("x", "float32", (1, 3, 8, 8), file="/data/0.npy", assumed=(0, 2))
 _MODELS = (
     Model("a", "/models/a.onnx", "aa", "/cache/a"),
-    Model("b", "/models/b.onnx", "bb", weightless="/models/b-weightless.onnx"),
+    Model(
+        "b",
+        "/models/b.rknn",
+        "bb",
+        weightless="/models/b-weightless.rknn",
+        inputs=(_INPUT,),
+        conversion=Conversion("/models/b.onnx", "toolkit 1.0", "INT8", (_INPUT,)),
+    ),
 )
 #: Its internal memory is 7, on core 0, where its contexts run in turn.
 _IN_TURN = Context(0, 0, internal=7, core=0)
@@ -80,11 +90,11 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
         for name in ("internal", "outside", "allocator", "zero_copy", "device_io", "device", "core"):
             del context[name]
     for model in data["models"]:
-        del model["weightless"]
+        del model["weightless"], model["inputs"], model["conversion"]
     del data["schedule"], data["chains"], data["contexts"][0]["name"]
     read = msgspec.convert(data, Plan)
     assert (read.contexts, read.chains) == (contexts, ())
-    assert [model.weightless for model in read.models] == [None, None]
+    assert [(model.weightless, model.inputs, model.conversion) for model in read.models] == [(None, (), None)] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Stands in for rknn-toolkit2's environment where it is not installed: a Python that has a scripted `rknn`.
 
-What it does is set with $SCRIPTED_TOOLKIT; models/rknn/converter.py itself runs for real.
+What it does is set with $SCRIPTED_TOOLKIT: `refuse`, or `refuse 640`, which succeeds where no input has that size.
+models/rknn/converter.py itself runs for real.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ runpy.run_path(sys.argv[2], run_name="__main__")' "$@"
 """
 
 _RKNN = r"""
-import json, os, signal, time, zlib
+import json, os, re, signal, time, zlib
+
+def _array(file):
+    # The type of a .npy file, the number of its bytes of data, and their checksum.
+    header, _, data = file.partition(b"\n")
+    return re.search(rb"'descr': '(.*?)'", header)[1].decode(), len(data), zlib.crc32(data)
 
 class RKNN:
     def __init__(self, verbose):
@@ -30,17 +36,18 @@ class RKNN:
         self.options = options
         return 0
 
-    def load_onnx(self, path):
-        self.options["onnx"] = path
+    def load_onnx(self, path, **sizes):
+        self.options.update(sizes, onnx=path)
         return 0
 
-    def build(self, do_quantization, dataset):
+    def build(self, do_quantization, dataset=None):
         self.options["do_quantization"] = do_quantization
-        image = open(open(dataset).read().strip(), "rb").read()
-        self.options["calibration"] = zlib.crc32(image)
-        # What follows the header, which is as long as the dtype and the shape.
-        self.options["pixels"] = len(image) - image.index(b"\n") - 1
-        return getattr(self, "_" + os.environ.get("SCRIPTED_TOOLKIT", "succeed"))()
+        files = open(dataset).read().split() if dataset else []
+        self.options["calibration"] = [_array(open(file, "rb").read()) for file in files]
+        script, _, size = os.environ.get("SCRIPTED_TOOLKIT", "succeed").partition(" ")
+        if size and int(size) not in sum(self.options["input_size_list"], []):
+            script = "succeed"
+        return getattr(self, "_" + script)()
 
     def export_rknn(self, path):
         with open(path, "w") as file:
@@ -58,7 +65,7 @@ class RKNN:
         return -1
 
     def _raise(self):
-        raise ValueError('Traceback:\n  File "sparse.py", line 1\nIndexError: out of range\n\n')
+        raise ValueError('Traceback:\n  File "sparse.py", line 1\nIndexError: out\n of range\n\n')
 
     def _die(self):
         print("half a wo", flush=True)

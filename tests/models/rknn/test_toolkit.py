@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from models.built_files import cached_path, fill
-from models.errors import ModelError
+from models.errors import ConversionError, ModelError
 from models.platforms import RKNN_PLATFORMS
-from models.recipe import Recipe, RknnRecipe
+from models.recipe import OnnxFile, Recipe, RknnRecipe
 from models.rknn.toolkit import RknnConverter
+from runtimes.base import Input
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 
 _YOLO = Recipe("yolov5s", 640, 7)
@@ -62,8 +66,9 @@ def test_the_toolkit_gets_what_the_recipe_has() -> None:
     assert paths == [cached_path(recipe) for recipe in recipes]
     weightless, mini, other, wide = (_read(path) for path in paths)
     calibration = weightless.pop("calibration")
+    ((kind, count, _),) = calibration
+    assert (kind, count) == ("|u1", 3 * 64 * 64)
     assert weightless == {
-        "pixels": 3 * 64 * 64,
         "target_platform": "rk3588",
         "remove_weight": True,
         "mean_values": [[0, 0, 0]],
@@ -74,7 +79,121 @@ def test_the_toolkit_gets_what_the_recipe_has() -> None:
     assert (mini["target_platform"], mini["remove_weight"]) == ("rv1106", False)
     # Models of one size see equal noise, whatever their seed and chip: it is no difference between them.
     assert mini["calibration"] == other["calibration"] == calibration
-    assert wide["pixels"] == 3 * 36 * 64
+    assert wide["calibration"][0][1] == 3 * 36 * 64
+
+
+def _user_file(folder: Path, *inputs: Input, content: bytes = b"onnx", free: bool = True) -> OnnxFile:
+    path = folder / "a [model].onnx"
+    path.write_bytes(content)
+    return OnnxFile(str(path), "5a" * 32, inputs, free)
+
+
+@pytest.fixture
+def toolkit(model_cache: Path) -> Path:  # noqa: ARG001 - where its files go
+    """Install the scripted toolkit; return its folder."""
+    return install_scripted_toolkit()
+
+
+def _made(*recipes: RknnRecipe) -> list[Any]:
+    with RknnConverter() as converter:
+        return [_read(path) for path in converter.ensure_all(recipes)]
+
+
+def test_the_name_of_what_is_made_of_a_users_file(tmp_path: Path) -> None:
+    """It has the file's name in safe characters, the digest, the chip and the precision."""
+    source = _user_file(tmp_path)
+    assert RknnRecipe(source, "rk3588").file_name == f"a__model_-{'5a' * 12}-rk3588-toolkit2.5.0-v1.1.rknn"
+    forms = {RknnRecipe(source, "rk3588", *form).form for form in ((), (True,), (False, False), (True, False))}
+    assert len(forms) == 4
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_the_sizes_that_a_file_leaves_free(tmp_path: Path) -> None:
+    """They reach the toolkit with the inputs' names; where the file has them all, the toolkit reads them there."""
+    inputs = (Input("ids", "int64", (1, 16)), Input("x", "float32", (1, 3, 8, 8)))
+    (free,) = _made(RknnRecipe(_user_file(tmp_path, *inputs), "rk3588"))
+    assert (free["inputs"], free["input_size_list"]) == (["ids", "x"], [[1, 16], [1, 3, 8, 8]])
+    fixed = _user_file(tmp_path, *inputs, free=False)
+    (made,) = _made(RknnRecipe(replace(fixed, digest="00"), "rk3588"))
+    assert not {"inputs", "input_size_list"} & made.keys()
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_pictures_are_pixels_and_other_inputs_what_the_file_takes(tmp_path: Path) -> None:
+    """Floats of four dimensions have means and deviations that make 0 to 1 of pixels; noise fits each type."""
+    inputs = (
+        Input("picture", "float32", (1, 8, 8, 3)),
+        Input("features", "float32", (1, 80, 4)),
+        Input("ids", "int64", (1, 16)),
+        Input("mask", "int32", (1, 16), value=1),
+        Input("flag", "bool", ()),
+    )
+    (made,) = _made(RknnRecipe(_user_file(tmp_path, *inputs), "rk3588"))
+    # The toolkit takes the second dimension for the channels, whatever the layout.
+    assert made["mean_values"] == [[0] * 8, None, None, None, None]
+    assert made["std_values"] == [[255] * 8, None, None, None, None]
+    kinds = [(kind, count) for kind, count, _ in made["calibration"]]
+    assert kinds == [("|u1", 192), ("<f4", 1280), ("<i8", 128), ("<i4", 64), ("|b1", 1)]
+    ones = np.ones((1, 16), np.int32)
+    assert made["calibration"][3][2] == zlib.crc32(ones.tobytes())
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_given_data_calibrate(tmp_path: Path) -> None:
+    """Pixels span the range of a picture's data; other data go to the toolkit as they are."""
+    picture = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
+    features = np.arange(6, dtype=np.float32).reshape(1, 6)
+    for name, values in (("picture", picture), ("features", features)):
+        np.save(tmp_path / f"{name}.npy", values)
+    inputs = (
+        Input("picture", "float32", picture.shape, file=str(tmp_path / "picture.npy")),
+        Input("features", "float32", features.shape, file=str(tmp_path / "features.npy")),
+    )
+    (made,) = _made(RknnRecipe(_user_file(tmp_path, *inputs), "rk3588"))
+    assert (made["mean_values"], made["std_values"]) == ([[127.5] * 3, None], [[127.5] * 3, None])
+    pixels = np.rint((picture + 1) * 127.5).astype(np.uint8)
+    assert [data for _, _, data in made["calibration"]] == [
+        zlib.crc32(values.tobytes()) for values in (pixels, features)
+    ]
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_files_that_are_not_quantised(tmp_path: Path) -> None:
+    """Neither where floating point is wanted, nor where the file is quantised already; nothing is calibrated then."""
+    picture = Input("x", "float32", (1, 3, 8, 8))
+    plain = _user_file(tmp_path, picture)
+    (made,) = _made(RknnRecipe(plain, "rk3588", quantised=False))
+    assert (made["do_quantization"], made["calibration"]) == (False, [])
+    quantised = _user_file(tmp_path, picture, content=b"... DequantizeLinear ...")
+    (made,) = _made(RknnRecipe(replace(quantised, digest="00"), "rv1106"))
+    assert (made["do_quantization"], made["calibration"]) == (False, [])
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_inputs_that_no_array_holds(tmp_path: Path) -> None:
+    """They are an error in words before the toolkit reads the file."""
+    with pytest.raises(ConversionError, match=r"reading the inputs failed: .*bfloat16") as error:
+        _made(RknnRecipe(_user_file(tmp_path, Input("x", "bfloat16", (1,))), "rk3588"))
+    assert error.value.words.startswith("reading the inputs failed")
+
+
+def test_a_process_that_died_is_started_again(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that kills the toolkit does not keep the next one from being made."""
+    recipe = RknnRecipe(_user_file(tmp_path, Input("x", "float32", (1, 3, 8, 8))), "rk3588")
+    with RknnConverter() as converter:
+        monkeypatch.setenv("SCRIPTED_TOOLKIT", "die")
+        with pytest.raises(ConversionError, match="killed by SIGKILL"):
+            converter.ensure_all([recipe])
+        monkeypatch.delenv("SCRIPTED_TOOLKIT")
+        assert converter.ensure_all([recipe])[0].exists()
+    assert (toolkit / "starts").read_text() == "started\n" * 2
+
+
+@pytest.mark.parametrize("name", [chip.name for chip in RKNN_PLATFORMS if not chip.has_floats])
+def test_chips_without_floating_point(name: str) -> None:
+    """The error names the option to leave out and the chips that have it."""
+    with pytest.raises(ModelError, match=f"can be made for {name}: .* leave --float out.* valid: rk3588, "):
+        RknnRecipe(_YOLO, name, quantised=False)
 
 
 def _read(path: Path) -> Any:

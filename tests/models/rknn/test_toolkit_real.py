@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from models.errors import ModelError
-from models.recipe import Recipe, RknnRecipe
+from models.recipe import OnnxFile, Recipe, RknnRecipe
 from models.rknn.toolkit import TOOLKIT, RknnConverter
+from runtimes.base import Input
 
 #: The user's own, looked up before a test has a cache of its own.
 _FOLDER = TOOLKIT.folder()
@@ -53,3 +57,41 @@ def test_files_of_the_toolkit(tmp_path: Path) -> None:
     assert len(first[_MASTER]) == len(second[_MASTER])
     assert len(first[_SLAVE]) == len(second[_SLAVE])
     assert len(first[_MINI]) == pytest.approx(len(second[_MINI]), abs=128)
+
+
+def _users_network(path: Path) -> None:
+    """Write a convolution whose input leaves all but the channels free, beside a vector that is added to its output."""
+    weights = onnx.numpy_helper.from_array(np.linspace(-1, 1, 216, dtype=np.float32).reshape(8, 3, 3, 3), "w")
+    nodes = [
+        helper.make_node("Conv", ["picture", "w"], ["z"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("GlobalAveragePool", ["z"], ["mean"]),
+        helper.make_node("Flatten", ["mean"], ["flat"]),
+        helper.make_node("Add", ["flat", "features"], ["y"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("picture", TensorProto.FLOAT, ["n", 3, "h", "w"]),
+        helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", 8]),
+    ]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8])]
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, initializer=[weights])
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+
+
+def test_a_users_network_of_free_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It becomes INT8 and floating point, with a picture and a vector as inputs, whose names the files keep."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    TOOLKIT.folder().parent.mkdir(parents=True)
+    TOOLKIT.folder().symlink_to(_FOLDER)
+    path = tmp_path / "network.onnx"
+    _users_network(path)
+    inputs = (Input("picture", "float32", (1, 3, 32, 32)), Input("features", "float32", (1, 8)))
+    source = OnnxFile(str(path), "0" * 64, inputs, has_free_sizes=True)
+    with RknnConverter() as converter:
+        made = converter.ensure_all(
+            [RknnRecipe(source, "rk3588"), RknnRecipe(source, "rk3588", quantised=False), RknnRecipe(source, "rv1106")]
+        )
+    for file in made:
+        content = file.read_bytes()
+        assert content.startswith(b"RKNN")
+        assert b"picture" in content
+        assert b"features" in content

@@ -9,7 +9,9 @@ import pytest
 
 from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
+from runtimes.base import Input
 from scenarios.catalogue import QUESTIONS
+from scenarios.plan import Conversion, Model
 from tests.reports.conftest import WrittenReport
 from tests.reports.pages import page, readable, section, sections
 from tests.reports.stored import (
@@ -280,3 +282,25 @@ def test_two_boards_lead_to_both(tmp_path: Path) -> None:
     html = page(tmp_path, tmp_path / "out")
     assert ENGLISH("lead_boards", boards="another; board-123456") in html
     assert section(html, "environment").count("<h3>") == 2
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_how_a_model_was_converted(tmp_path: Path, language: str) -> None:
+    """Of what and by what it was made, the shapes that were assumed, and what INT8 was calibrated with."""
+    inputs = (
+        Input("picture", "float32", (1, 3, 64, 64), assumed=(2, 3)),
+        Input("features", "float32", (1, 8), file="/cache/0.npy"),
+    )
+    conversion = Conversion("/models/net.onnx", "rknn-toolkit2 2.5.0", "INT8", inputs)
+    model = Model("net 1x3x64x64 INT8", "/cache/net.rknn", "0" * 64, conversion=conversion)
+    storage = tmp_path / "storage"
+    write_run(storage, [result(storage, "no_reuse_one_model", even(12), models=[model])])
+    shown = readable(page(storage, tmp_path, language))
+    texts = texts_of(language)
+    for key, values in (
+        ("note_converted", {"file": "net.onnx", "by": "rknn-toolkit2 2.5.0"}),
+        ("note_shapes", {"inputs": "picture=1x3x64x64"}),
+        ("note_calibrated_data", {"inputs": "features"}),
+        ("note_calibrated_noise", {"inputs": "picture"}),
+    ):
+        assert texts(key, model=model.name, **values) in shown

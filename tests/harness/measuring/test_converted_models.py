@@ -1,0 +1,221 @@
+"""The user's ONNX files for a runtime of another kind: tried on ONNX Runtime, converted by a scripted toolkit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from harness.errors import NoModels, UnusableModel
+from harness.measuring import user_models
+from harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions, conversion_text, is_unchanged
+from models.rknn.toolkit import TOOLKIT
+from runtimes import find_runtime
+from runtimes.base import Input
+from scenarios.plan import Conversion, Plan
+from targets.base import THIS_INTERPRETER, Target
+from targets.measured_process import interface_of, try_plan
+from targets.outcome import Failure
+from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
+from tests.support import CHECKOUT, TIME_LIMIT_S
+
+_RKNN = find_runtime("rknn")
+
+
+@pytest.fixture
+def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Install the scripted toolkit in a cache of the test's own, and have whatever it makes run; return its folder."""
+
+    def try_converted(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
+        return None if plan.runtime == "rknn" else try_plan(target, plan, time_limit_s)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(user_models, "try_plan", try_converted)
+    return install_scripted_toolkit()
+
+
+def _network(path: Path, *sizes: Any) -> Path:
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "graph", info[:1], info[1:])
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    return path
+
+
+def _user(chip: str | None = "rk3588", **changes: Any) -> UserModels:
+    return UserModels({"rknn": replace(THIS_INTERPRETER, chip=chip)}, TIME_LIMIT_S, **changes)
+
+
+def _read(path: str) -> Any:
+    return json.loads(Path(path).read_text())
+
+
+def _starts(toolkit: Path) -> int:
+    starts = toolkit / "starts"
+    return len(starts.read_text().splitlines()) if starts.exists() else 0
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_a_file_is_converted_for_the_chip(tmp_path: Path) -> None:
+    """Its name tells shape and precision; what it was made of is known, and said with the options that change it."""
+    path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
+    (model,) = _user().of(_RKNN, [ModelFile(path)])
+    assert model.name == "net 1x3x640x640 INT8"
+    taken = Input("x", "float32", (1, 3, 640, 640), assumed=(0, 2, 3))
+    assert model.conversion == Conversion(str(path), "rknn-toolkit2 2.5.0", "INT8", (taken,))
+    assert model.inputs == ()
+    made = _read(model.path)
+    assert (made["onnx"], made["target_platform"]) == (str(path), "rk3588")
+    assert (made["inputs"], made["input_size_list"]) == (["x"], [[1, 3, 640, 640]])
+    assert assumptions(model) == "assumed for net.onnx: --shape x=1x3x640x640"
+    words = "net.onnx is converted to INT8 by rknn-toolkit2 2.5.0, calibrated with noise in x"
+    assert conversion_text(model) == f"{words} (--inputs FILE.npz gives data)"
+
+
+def test_a_file_is_converted_once(tmp_path: Path, toolkit: Path) -> None:
+    """The next session takes it from the cache; another shape, precision, chip or content is another file."""
+    path = _network(tmp_path / "net.onnx", 1, 3, "h", "w")
+    cases: list[Callable[[], UserModels]] = [
+        _user,
+        lambda: _user(shapes=[InputShape("x", (1, 3, 64, 64))]),
+        lambda: _user(quantised=False),
+        lambda: _user("rv1106"),
+    ]
+    models = [case().of(_RKNN, [ModelFile(path)])[0] for case in cases]
+    assert models == [case().of(_RKNN, [ModelFile(path)])[0] for case in cases]
+    assert _starts(toolkit) == 4
+    (path.parent / "other").mkdir()
+    other = _network(path.parent / "other" / "net.onnx", 1, 3, "h", "width")
+    models += _user().of(_RKNN, [ModelFile(other)])
+    assert len({model.path for model in models}) == len({model.digest for model in models}) == 5
+    assert [model.name for model in models[1:4]] == ["net 1x3x64x64 INT8", "net 1x3x640x640 FP16", models[0].name]
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_data_calibrate_and_count(tmp_path: Path) -> None:
+    """The given arrays reach the toolkit, and other data are another model."""
+    path = _network(tmp_path / "net.onnx", 1, 4)
+    digests = set()
+    for scale in (1, 2):
+        np.savez(tmp_path / "data.npz", x=np.ones((1, 4), np.float32) * scale)
+        (model,) = _user(arrays=tmp_path / "data.npz").of(_RKNN, [ModelFile(path)])
+        digests.add(model.digest)
+        assert conversion_text(model).endswith("calibrated with the data of --inputs")
+        assert model.conversion is not None
+        assert model.conversion.inputs[0].file is not None
+    assert len(digests) == 2
+
+
+@pytest.mark.usefixtures("toolkit")
+@pytest.mark.parametrize("sizes", [(1, 4), (1, 3, "h", "w")])
+def test_a_stored_model_whose_source_changes(tmp_path: Path, sizes: tuple[Any, ...]) -> None:
+    """What was made of the user's file is not the model of a stored plan any more when that file is another one."""
+    path = _network(tmp_path / "net.onnx", *sizes)
+    (model,) = _user().of(_RKNN, [ModelFile(path)])
+    assert is_unchanged(model)
+    _network(path, *sizes[:-1], 8)
+    assert not is_unchanged(model)
+    path.unlink()
+    assert not is_unchanged(model)
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_the_next_shape_where_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the toolkit does not convert, or the chip does not run, is converted with the next shape."""
+    monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse 640")
+    path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
+    (model,) = _user().of(_RKNN, [ModelFile(path)])
+    assert model.name == "net 1x3x320x320 INT8"
+
+
+def test_what_no_shape_makes_good(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal words at two shapes end the attempts; they are told with what to do, and nothing is tried again."""
+    monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
+    path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
+    user = _user()
+    for _ in range(2):
+        with pytest.raises(UnusableModel) as refusal:
+            user.of(_RKNN, [ModelFile(path)])
+        assert str(refusal.value) == (
+            "--model net.onnx cannot be converted with x=1x3x640x640; x=1x3x320x320: rknn-toolkit2 2.5.0: "
+            "build failed: build: rv9999 cannot do that. Change the network, add --float, or convert it yourself and "
+            "give the .rknn file"
+        )
+        assert _starts(toolkit) == 1
+    with pytest.raises(UnusableModel) as refusal:
+        _user("rv1106").of(_RKNN, [ModelFile(path)])
+    assert "--float" not in str(refusal.value), "it has no floating point"
+
+
+def test_resolutions_have_files_without_weights(tmp_path: Path, toolkit: Path) -> None:
+    """All but the first, where the chip's toolkit makes them; one process of the toolkit makes all."""
+    files = [ModelFile(_network(tmp_path / f"{size}.onnx", 1, 3, size, size), "--resolution") for size in (64, 32)]
+    first, second = _user().of(_RKNN, files, slaves=files[1:])
+    assert first.weightless is None
+    assert second.weightless is not None
+    assert (_read(second.weightless)["remove_weight"], _read(second.path)["remove_weight"]) == (True, False)
+    assert _starts(toolkit) == 1
+    assert [model.weightless for model in _user("rv1106").of(_RKNN, files, slaves=files[1:])] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("chip", "quantised", "words"),
+    [
+        (None, True, "this machine's is not known; name one with --target vboard:CHIP"),
+        ("rv1103", False, "no file with floating point can be made for rv1103"),
+        ("rk3588", True, "which is not in /.*run `reusebench models install rknn-toolkit` once"),
+    ],
+)
+def test_where_the_toolkit_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chip: str | None, quantised: bool, words: str
+) -> None:
+    """It is no fault of the file: the runtime is left out with the reason, and the session goes on."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert not TOOLKIT.installed()
+    user = _user(chip, quantised=quantised)
+    with pytest.raises(NoModels, match=f"--model .*net.onnx is not converted: .*{words}") as refusal:
+        user.of(_RKNN, [ModelFile(_network(tmp_path / "net.onnx", 1, 4))])
+    assert not isinstance(refusal.value, UnusableModel)
+    assert user.left_out == [str(refusal.value)]
+
+
+def test_files_of_its_own_kind_come_first(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each runtime takes its files of several kinds, and says which it left out; one that has its own converts none."""
+    onnx_file = _network(tmp_path / "net.onnx", 1, 4)
+    own = ModelFile(tmp_path / "net.rknn")
+    own.path.write_bytes(b"RKNN")
+    user = _user()
+    interface = interface_of(THIS_INTERPRETER, "onnxruntime", str(onnx_file), TIME_LIMIT_S)
+    monkeypatch.setattr(user_models, "interface_of", lambda *_: interface)
+    (model,) = user.of(_RKNN, [ModelFile(onnx_file), own])
+    assert (model.path, model.conversion) == (str(own.path), None)
+    assert user.left_out == [f"--model {onnx_file}: it is not converted, since rknn has .rknn files of its own"]
+    assert _starts(toolkit) == 0
+    (model,) = user.of(find_runtime("onnxruntime"), [ModelFile(onnx_file), own])
+    assert model.path == str(onnx_file)
+    assert user.left_out[1:] == [
+        f"--model {own.path}: onnxruntime reads .onnx files. Give one, or choose another --runtime: rknn reads .rknn"
+    ]
+
+
+def test_the_harness_imports_no_library_of_the_measured_process(tmp_path: Path, toolkit: Path) -> None:
+    """A process that had a user's file converted has mapped neither numpy nor onnx nor a runtime."""
+    path = _network(tmp_path / "net.onnx", 1, 4)
+    code = (
+        "import sys; from dataclasses import replace; from pathlib import Path; from runtimes import find_runtime;"
+        "from harness.measuring.user_models import *; from targets.base import THIS_INTERPRETER;"
+        "user = UserModels({'rknn': replace(THIS_INTERPRETER, chip='rk3588')}, 60);"
+        f"print(user.of(find_runtime('rknn'), [ModelFile(Path({str(path)!r}))])[0].name);"
+        "print([name for name in ('numpy', 'onnx', 'onnxruntime') if name in sys.modules])"
+    )
+    harness = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert (harness.stdout, harness.stderr) == ("net INT8\n[]\n", "")
+    assert _starts(toolkit) == 1
