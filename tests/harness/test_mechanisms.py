@@ -114,14 +114,12 @@ def test_what_hinders_onnxruntime(tmp_path: Path) -> None:
 
 
 def test_rknn() -> None:
-    """A dup needs librknnrt, static shapes and the weights; where the file does not say it is unknown."""
+    """A dup needs librknnrt and the weights; a file with dynamic shapes has all resolutions by itself."""
     usual = {"full_dup", "internal_reuse", "shared_weights", "external_internal", "external_memory", "zero_copy_io"}
     assert _applying(_rknn()) == usual
     assert _applying(_rknn(replace(_RKNN, is_mini=True))) == usual - {"full_dup", "shared_weights"}
-    assert "full_dup" in _applying(_rknn(replace(_RKNN, has_dynamic_shapes=True)), False)
-    assert "internal_reuse" in _applying(_rknn(replace(_RKNN, has_dynamic_shapes=True)), None)
+    assert _applying(_rknn(replace(_RKNN, has_dynamic_shapes=True))) == usual - {"shared_weights"}
     assert _applying(_rknn(replace(_RKNN, lacks_weights=True))) == {"shared_weights"}
-    assert _applying(_rknn(replace(_RKNN, has_dynamic_shapes=None)), None) == {"full_dup"}
 
 
 def test_megengine() -> None:
