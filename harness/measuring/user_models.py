@@ -206,8 +206,8 @@ class UserModels:
         """
         path, reader = file.path.resolve(), _reader(runtime, file)
         interface = self._interface(reader, file)
-        made = str(file.weightless.resolve()) if file.weightless else None
-        model = Model(path.stem, str(path), _digest(path), weightless=made)
+        weightless_path = str(file.weightless.resolve()) if file.weightless else None
+        model = Model(path.stem, str(path), _digest(path), weightless=weightless_path)
         try:
             given = self._given(interface)
             attempts = candidates(interface, given)
@@ -223,35 +223,39 @@ class UserModels:
             try:
                 if needs_trial:
                     self._try(reader, fed)
-                if reader is not runtime:
-                    fed = self._converted(file, fed, bool(_free_inputs(interface)), toolkit, weightless)
-                    if needs_trial:
-                        self._try(runtime, fed)
-                return fed
+                if reader is runtime:
+                    return fed
             except _DoesNotRun as error:
                 reasons.append(str(error))
-            except ConversionError as error:
-                if error.words == refusal:
-                    break  # Equal words at two shapes: they are not to blame.
-                refusal = refusal or error.words
+                continue
+            try:
+                made = self._converted(file, fed, bool(_free_inputs(interface)), toolkit, weightless)
+                if needs_trial:
+                    self._try(runtime, made)
+                return made
+            except (ConversionError, _DoesNotRun) as error:
+                words = self._refusal(toolkit, error)
+            if words == refusal:
+                break  # Equal words at two shapes: they are not to blame.
+            refusal = refusal or words
         with_inputs = f"with {'; '.join(dict.fromkeys(tried))}"
         if refusal:
-            raise UnusableModel(
-                f"{file.option} {path.name} cannot be converted {with_inputs}: {toolkit.environment.title}: "
-                f"{refusal.rstrip('!. ')}. {self._advice(refusal)}"
-            )
+            raise UnusableModel(f"{file.option} {path.name}, {with_inputs}: {refusal}")
         raise UnusableModel(
             f"{file.option} {path.name} does not run {with_inputs}: {reasons[0]}. Give another shape with "
             "--shape NAME=SIZES, or data with --inputs FILE.npz"
         )
 
-    def _advice(self, refusal: str) -> str:
-        """Return what to do about a file that the toolkit refuses."""
+    def _refusal(self, toolkit: RknnConverter, error: ConversionError | _DoesNotRun) -> str:
+        """Return why a file is not converted, or does not run then, and what to do."""
+        advice = "Change the network, or convert it yourself and give the .rknn file"
+        if isinstance(error, _DoesNotRun):
+            return f"converted by {toolkit.environment.title} it does not run: {error}. {advice}"
         chip = chip_of(self.targets)
         has_floats = chip is not None and find_platform(chip).has_floats
-        # In this step the toolkit quantises.
-        way = "add --float, " if self.quantised and has_floats and refusal.startswith("build") else ""
-        return f"Change the network, {way}or convert it yourself and give the .rknn file"
+        if self.quantised and has_floats and error.words.startswith("build"):  # the step that quantises
+            advice = "Change the network, add --float, or convert it yourself and give the .rknn file"
+        return f"{toolkit.environment.title} cannot convert it: {error.words.rstrip('!. ')}. {advice}"
 
     def _fed(self, model: Model, interface: Interface, inputs: tuple[Input, ...]) -> Model:
         """Return the model with these inputs: its name tells the shapes that the file leaves free."""

@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 from harness.errors import NoModels, UnusableModel
 from harness.measuring import user_models
 from harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions, conversion_text, is_unchanged
+from messages import Message
 from models.rknn.toolkit import TOOLKIT
 from runtimes import find_runtime
 from runtimes.base import Input
@@ -145,14 +146,33 @@ def test_what_no_shape_makes_good(tmp_path: Path, toolkit: Path, monkeypatch: py
         with pytest.raises(UnusableModel) as refusal:
             user.of(_RKNN, [ModelFile(path)])
         assert str(refusal.value) == (
-            "--model net.onnx cannot be converted with x=1x3x640x640; x=1x3x320x320: rknn-toolkit2 2.5.0: "
-            "build failed: build: rv9999 cannot do that. Change the network, add --float, or convert it yourself and "
-            "give the .rknn file"
+            "--model net.onnx, with x=1x3x640x640; x=1x3x320x320: rknn-toolkit2 2.5.0 cannot convert it: build failed: "
+            "build: rv9999 cannot do that. Change the network, add --float, or convert it yourself and give the .rknn "
+            "file"
         )
         assert _starts(toolkit) == 1
     with pytest.raises(UnusableModel) as refusal:
         _user("rv1106").of(_RKNN, [ModelFile(path)])
     assert "--float" not in str(refusal.value), "it has no floating point"
+
+
+def test_what_the_chip_does_not_run(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A converted file that fails at two shapes with equal words is named with them, and no third one is made."""
+    failure = Failure("failed", "context", 0, Message("exception", {"type": "Error", "text": "no Slice"}), "")
+    plans = []
+
+    def fail(_target: Target, plan: Plan, _time_limit_s: float) -> Failure | None:
+        plans.append(plan)
+        return failure if plan.runtime == "rknn" else None
+
+    monkeypatch.setattr(user_models, "try_plan", fail)
+    words = (
+        "with x=1x3x640x640; x=1x3x320x320: converted by rknn-toolkit2 2.5.0 it does not run: Error: no Slice. Change"
+    )
+    with pytest.raises(UnusableModel, match=words):
+        _user().of(_RKNN, [ModelFile(_network(tmp_path / "net.onnx", "n", 3, "h", "w"))])
+    assert [plan.runtime for plan in plans] == ["onnxruntime", "rknn"] * 2
+    assert _starts(toolkit) == 1
 
 
 def test_resolutions_have_files_without_weights(tmp_path: Path, toolkit: Path) -> None:
