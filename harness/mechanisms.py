@@ -67,7 +67,7 @@ def mechanisms(inspection: Inspection) -> list[Mechanism]:
     facts = inspection.facts
     answers: _Answers
     if isinstance(facts, OnnxFacts):
-        answers = _onnx(inspection, facts)
+        answers = _onnx(inspection)
     elif isinstance(facts, MegEngineFacts):
         answers = _MEGENGINE
     else:
@@ -95,7 +95,7 @@ def _onnx_hindrances(inspection: Inspection, facts: OnnxFacts) -> Iterator[str]:
             yield f"operator {operator.domain}.{operator.name} is not ONNX Runtime's, and no library of it is loaded"
 
 
-def _onnx(inspection: Inspection, facts: OnnxFacts) -> _Answers:
+def _onnx(inspection: Inspection) -> _Answers:
     answers: dict[str, _Answer] = {
         "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
         "external_internal": _no("onnx_no_allocator"),
@@ -104,11 +104,6 @@ def _onnx(inspection: Inspection, facts: OnnxFacts) -> _Answers:
     }
     if not inspection.weight_bytes:
         answers["full_dup"] = (True, "the file has no weights to share")
-    else:
-        percent = round(100 * facts.laid_out_bytes / inspection.weight_bytes)
-        if percent:
-            shared = f"shares {100 - percent} % of the weights"
-            answers["full_dup"] = (True, f"{shared}: each session lays out those of Gemm and MatMul for itself")
     unbound = next(filter(_is_unbound, (*inspection.inputs, *inspection.outputs)), None)
     if unbound:
         answers["zero_copy_io"] = _no("onnx_not_bindable", tensor=unbound.name, type=str(unbound.type))
