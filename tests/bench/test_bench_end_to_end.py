@@ -428,7 +428,7 @@ def test_a_session_that_is_killed_leaves_what_it_measured(
         (["--benchmark-storage=nothing://x"], "results and traces need a folder; valid: file://PATH or a path"),
         (
             ["--runtime=onnxruntime", "--runtime=rknn", "--model", "{model}"],
-            "rknn: --model {model}: rknn reads .rknn files. Give one",
+            "rknn: --model {model} is not converted: a .rknn file is made for one chip",
         ),
         (
             ["--target=python", "-p", "hidden"],
@@ -458,5 +458,5 @@ def test_a_dry_run_of_all_installed_runtimes(bench: Bench, monkeypatch: pytest.M
     done = bench.run("--model", tiny_model, *chosen, cache=bench.folder)
     assert done.code == 0, done.words
     assert "1 passed, 1 skipped" in done.words
-    assert f"rknn: --model {tiny_model}: rknn reads .rknn files" in done.words
+    assert f"rknn: --model {tiny_model} is not converted: a .rknn file is made for one chip" in done.words
     assert done.runs() == []
