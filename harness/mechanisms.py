@@ -67,7 +67,7 @@ def mechanisms(inspection: Inspection) -> list[Mechanism]:
     facts = inspection.facts
     answers: _Answers
     if isinstance(facts, OnnxFacts):
-        answers = _onnx(inspection, facts)
+        answers = _onnx(inspection)
     elif isinstance(facts, MegEngineFacts):
         answers = _MEGENGINE
     else:
@@ -95,7 +95,7 @@ def _onnx_hindrances(inspection: Inspection, facts: OnnxFacts) -> Iterator[str]:
             yield f"operator {operator.domain}.{operator.name} is not ONNX Runtime's, and no library of it is loaded"
 
 
-def _onnx(inspection: Inspection, facts: OnnxFacts) -> _Answers:
+def _onnx(inspection: Inspection) -> _Answers:
     answers: dict[str, _Answer] = {
         "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
         "external_internal": _no("onnx_no_allocator"),
@@ -104,11 +104,6 @@ def _onnx(inspection: Inspection, facts: OnnxFacts) -> _Answers:
     }
     if not inspection.weight_bytes:
         answers["full_dup"] = (True, "the file has no weights to share")
-    else:
-        percent = round(100 * facts.laid_out_bytes / inspection.weight_bytes)
-        if percent:
-            shared = f"shares {100 - percent} % of the weights"
-            answers["full_dup"] = (True, f"{shared}: each session lays out those of Gemm and MatMul for itself")
     unbound = next(filter(_is_unbound, (*inspection.inputs, *inspection.outputs)), None)
     if unbound:
         answers["zero_copy_io"] = _no("onnx_not_bindable", tensor=unbound.name, type=str(unbound.type))
@@ -139,12 +134,9 @@ def _rknn(facts: RknnFacts) -> _Answers:
         answers["full_dup"] = (False, "the mini runtime (librknnmrt) has no rknn_dup_context")
         answers["shared_weights"] = (False, "the mini runtime (librknnmrt) ignores RKNN_FLAG_SHARE_WEIGHT_MEM")
     elif facts.has_dynamic_shapes:
-        answers["full_dup"] = (False, "rknn_dup_context takes no model with dynamic shapes")
+        # Seen with INT8 at the largest shape (docs/rknn.md).
+        answers["full_dup"] = (True, "with dynamic shapes a run may read memory that is no buffer: see the findings")
         answers["shared_weights"] = (False, "dynamic shapes: this one file has all resolutions over its weights")
-        for scenario in ("internal_reuse", "external_internal", "external_memory", "zero_copy_io"):
-            answers[scenario] = (None, "not tried with dynamic shapes")
-    elif facts.has_dynamic_shapes is None:
-        answers["full_dup"] = (None, "not with dynamic shapes, and this file does not say whether it has them")
     if facts.lacks_weights:
         for scenario in _SCENARIOS:
             if scenario != "shared_weights":

@@ -59,6 +59,10 @@ class DeclaredTensor(NamedTuple):
     type: str
     #: A size that the file leaves free is a text: the name that it has there, or "" where it has none.
     dimensions: Tuple[Union[int, str], ...]
+    #: "nhwc" where the runtime takes the channels last: an array in the order of ONNX, channels first, is turned.
+    layout: str = ""
+    #: Further types of elements that the runtime takes from the user's data.
+    also: Tuple[str, ...] = ()
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -77,6 +81,8 @@ class Interface(NamedTuple):
     outputs: Tuple[DeclaredTensor, ...]
     #: What the file's maker wrote into it.
     metadata: Dict[str, str]
+    #: Of all inputs, in their order: the combinations of shapes that the file allows, the default first; empty: any.
+    shapes: Tuple[Tuple[Tuple[int, ...], ...], ...] = ()
 
 
 @dataclass(frozen=True)

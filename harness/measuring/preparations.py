@@ -8,6 +8,7 @@ import weakref
 from pathlib import Path
 
 from cache import cache_root
+from messages import Message
 from runtimes import find_runtime
 from scenarios.plan import Plan
 from targets.barriers import NodeOrder, Preparation
@@ -28,7 +29,10 @@ class Preparations:
         self._folder: Path | None = None
 
     def of(self, plan: Plan, target: Target) -> dict[str, Preparation | None] | Failure:
-        """Return what the plan's runtime needs made of its models, by digest; a Failure where it could not be made."""
+        """Return what the plan's runtime needs made of its models, by digest; a Failure where it could not be made.
+
+        Where the runtime refuses to make it, the mechanism is not supported: the model runs without.
+        """
         if not find_runtime(plan.runtime).prepares:
             return {}
         known = self._known.setdefault(plan.runtime, {})
@@ -37,7 +41,7 @@ class Preparations:
         if missing:
             made = prepare_models(target, plan.runtime, missing, self._folder_of(plan.runtime), self._time_limit_s)
             if isinstance(made, Failure):
-                return made
+                return _without_preparation(made)
             known.update(made)
         return {model.digest: known[model.digest] for model in models}
 
@@ -54,3 +58,10 @@ class Preparations:
             self._folder = Path(tempfile.mkdtemp(dir=parent))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder / runtime
+
+
+def _without_preparation(failure: Failure) -> Failure:
+    if failure.kind != "failed":
+        return failure
+    message = Message("not_prepared", {"reason": failure.reason})
+    return Failure("not_supported", failure.phase, failure.context, message, failure.last_words)

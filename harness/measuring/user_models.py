@@ -16,7 +16,7 @@ from harness.errors import NoModels, UnusableModel, UserError
 from harness.selection import chip_of
 from models import ConversionError, ModelError, OnnxFile, RknnConverter, can_be_weightless, rknn_recipe
 from models.inputs.assumed import Given, candidates, shape_text
-from models.inputs.given import given_arrays
+from models.inputs.given import as_declared, given_arrays
 from models.platforms import find_platform
 from runtimes import RUNTIMES, RuntimeEntry, find_runtime
 from runtimes.base import Input, Interface
@@ -183,7 +183,10 @@ class UserModels:
                 array = f"the array of --inputs is {shape_text(given[name].shape)}"
                 raise UserError(f"--shape {name}={shape_text(shape.shape)}: {array}. Leave one of the two out")
             given.setdefault(name, Given(shape.shape))
-        return given
+        try:
+            return as_declared(given, interface)
+        except CacheError as error:
+            raise UserError(f"--inputs {self.arrays}: {error}") from None
 
     def _model(self, runtime: RuntimeEntry, file: ModelFile, toolkit: RknnConverter, weightless: bool) -> Model:
         key = (runtime.name, file)

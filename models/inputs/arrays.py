@@ -25,7 +25,9 @@ def unpack(file: Path, folder: Path) -> None:
         raise ValueError("it is no .npz file")
     with np.load(file, allow_pickle=False) as arrays:
         for number, name in enumerate(arrays.files):
-            values = np.ascontiguousarray(arrays[name]).reshape(arrays[name].shape)
+            array = arrays[name]
+            # Little-endian, as measured processes without numpy read it.
+            values = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
             np.save(folder / f"{number}.npy", values, allow_pickle=False)
             kind = "str" if values.dtype.kind in "US" else values.dtype.name
             entries[name] = {"file": f"{number}.npy", "shape": values.shape, "type": kind}

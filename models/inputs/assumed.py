@@ -10,7 +10,7 @@ from typing import Optional, Union
 from models.errors import ModelError
 from runtimes.base import TEXT, DeclaredTensor, Input, Interface
 
-__all__ = ["Given", "candidates", "shape_text"]
+__all__ = ["Given", "candidates", "fits", "shape_text"]
 
 #: Pictures to try where both sides are free, as height and width, the most usual first: those that detectors and
 #: segmentation networks are trained on, classifiers, readers of a line of text.
@@ -79,9 +79,10 @@ def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[I
     for tensor in interface.inputs:
         if tensor.name in given:
             _check(tensor, given[tensor.name])
+    allowed = _allowed(interface, given)
     attempts: list[tuple[Input, ...]] = []
     for number in range(len(_PICTURES)):
-        attempt = _Attempt(interface, given, number).inputs()
+        attempt = _Attempt(interface, given, number, allowed).inputs()
         # A table that integers index may have one row.
         attempts += [attempt, tuple(_with_zeros(tensor) for tensor in attempt)] if number == 0 else [attempt]
     return list(dict.fromkeys(attempts))
@@ -92,21 +93,47 @@ def shape_text(shape: Sequence[Union[int, str]]) -> str:
     return "x".join("?" if isinstance(size, str) else str(size) for size in shape) or "a scalar"
 
 
-def _check(tensor: DeclaredTensor, given: Given) -> None:
-    pairs = zip(tensor.dimensions, given.shape)
-    fits = all(isinstance(declared, str) or declared == size for declared, size in pairs)
+def fits(tensor: DeclaredTensor, shape: Sequence[int]) -> bool:
+    """Whether the input may have the shape, by the sizes that the file gives."""
+    pairs = zip(tensor.dimensions, shape)
+    is_equal = all(isinstance(declared, str) or declared == size for declared, size in pairs)
     # A tensor of unknown rank looks like a scalar.
-    if not fits or len(given.shape) != len(tensor.dimensions or given.shape):
+    return is_equal and len(shape) == len(tensor.dimensions or shape)
+
+
+def _allowed(interface: Interface, given: Mapping[str, Given]) -> Mapping[str, tuple[int, ...]]:
+    """Return the first shapes of those that the file allows which are what the user says; nothing if it allows any."""
+    names = [tensor.name for tensor in interface.inputs]
+    for shapes in interface.shapes:
+        if all(given[name].shape == shape for name, shape in zip(names, shapes) if name in given):
+            return dict(zip(names, shapes))
+    if interface.shapes:
+        lines = [" ".join(map("=".join, zip(names, map(shape_text, shapes)))) for shapes in interface.shapes]
+        raise ModelError(f"the file allows these shapes alone: {', '.join(lines)}")
+    return {}
+
+
+def _check(tensor: DeclaredTensor, given: Given) -> None:
+    if not fits(tensor, given.shape):
         raise ModelError(f"input {tensor.name!r} is {shape_text(tensor.dimensions)}, not {shape_text(given.shape)}")
-    if given.type not in (None, tensor.type):
-        raise ModelError(f"input {tensor.name!r} takes {tensor.type}, and its data are {given.type}")
+    if given.type not in (None, tensor.type, *tensor.also):
+        types = " or ".join((tensor.type, *tensor.also))
+        raise ModelError(f"input {tensor.name!r} takes {types}, and its data are {given.type}")
 
 
 class _Attempt:
     """One attempt at the free sizes of a model; the first has the most usual ones."""
 
-    def __init__(self, interface: Interface, given: Mapping[str, Given], number: int) -> None:
+    def __init__(
+        self,
+        interface: Interface,
+        given: Mapping[str, Given],
+        number: int,
+        allowed: Mapping[str, tuple[int, ...]],
+    ) -> None:
         self._interface, self._given, self._number = interface, given, number
+        #: The shapes that are taken where the file allows some alone.
+        self._allowed = allowed
         self._sides = _sides(interface.metadata)
         self._pictures = _pictures(interface.outputs)
         self._states = {tensor.name for tensor in interface.inputs if _is_state(tensor, interface.outputs)}
@@ -137,10 +164,12 @@ class _Attempt:
             if self._counted(tensor, index) in _LENGTHS:
                 self._longest = max(self._longest, shape[-1])
         if data:
-            return Input(tensor.name, tensor.type, data.shape, file=data.file)
+            return Input(tensor.name, data.type or tensor.type, data.shape, file=data.file)
         return Input(tensor.name, tensor.type, tuple(shape), assumed=tuple(free))
 
     def _size(self, tensor: DeclaredTensor, index: int, name: str) -> int:
+        if tensor.name in self._allowed:
+            return self._allowed[tensor.name][index]
         if name in self._named and not _NAMELESS.fullmatch(name):
             return self._named[name]
         # As in "past_length + length".

@@ -1,4 +1,4 @@
-"""Real data for the inputs of models: a file of arrays (.npz), unpacked in the cache by its digest.
+"""Real data for the inputs of models: a file of arrays (.npz), unpacked in the cache by its digest, and turned.
 
 Standard library only: the harness imports it.
 """
@@ -8,13 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from cache import ProcessError, cache_root, locked, run_in_another_process
+from cache import ProcessError, cache_root, locked, run_in_another_process, written_whole
 from models.errors import ModelError
-from models.inputs.assumed import Given
+from models.inputs.assumed import Given, fits
+from runtimes.base import Interface
 
-__all__ = ["given_arrays"]
+__all__ = ["as_declared", "given_arrays"]
 
 _INDEX = "index.json"
 
@@ -35,6 +38,30 @@ def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
     if not arrays:
         raise ModelError(f"{path}: it has no array; name each by its input: numpy.savez(FILE, **{{'images': array}})")
     return arrays, digest
+
+
+def as_declared(given: Mapping[str, Given], interface: Interface) -> dict[str, Given]:
+    """Return what the user says with channels last where the runtime takes them so, and the user has them first."""
+    turned = dict(given)
+    for tensor in interface.inputs:
+        said = given.get(tensor.name)
+        if said is None or tensor.layout != "nhwc" or len(said.shape) != len(tensor.dimensions):
+            continue
+        batch, channels, height, width = said.shape
+        shape = (batch, height, width, channels)
+        if fits(tensor, shape) and not fits(tensor, said.shape):
+            turned[tensor.name] = replace(said, shape=shape, file=said.file and _turned(Path(said.file)))
+    return turned
+
+
+def _turned(file: Path) -> str:
+    """Return the file of the same array with its channels last, which is made once."""
+    turned = file.with_suffix(".nhwc.npy")
+    with locked(turned):
+        if not turned.exists():
+            with written_whole(turned) as temporary:
+                run_in_another_process("models.inputs.channels_last", str(file), str(temporary))
+    return str(turned)
 
 
 def _unpack(path: Path, folder: Path) -> None:

@@ -27,8 +27,6 @@ _QUANTISED = {
     "dynamic": re.compile("DynamicQuantize.*"),
     "weights": re.compile("MatMulNBits|MatMulBnb4|GatherBlockQuantized"),
 }
-#: Operators whose constant second input each session of ONNX Runtime lays out again for itself (docs/mechanisms.md).
-_LAID_OUT = ("Gemm", "MatMul")
 #: The names of types have the bits of an element; those of fewer than eight share bytes.
 _BITS = re.compile(r"[a-z]+(\d+)")
 
@@ -65,7 +63,6 @@ def read(path: Path) -> Inspection:
                 for function in model.functions
             ),
             external_files=tuple(_external_files(path.parent, tensors)),
-            laid_out_bytes=_laid_out_bytes(model.graph),
         ),
     )
 
@@ -197,10 +194,3 @@ def _quantised(operators: Iterable[str]) -> Iterator[str]:
             yield way
     if "DequantizeLinear" in names and "QuantizeLinear" not in names:
         yield "weights"
-
-
-def _laid_out_bytes(graph: onnx.GraphProto) -> int:
-    """Return the size of matrices of float32 that are the second input of such an operator."""
-    names = {node.input[1] for node in graph.node if node.op_type in _LAID_OUT and not _domain(node.domain)}
-    matrices = [tensor for tensor in graph.initializer if tensor.name in names and len(tensor.dims) == 2]
-    return sum(_size_bytes(tensor) for tensor in matrices if tensor.data_type == onnx.TensorProto.FLOAT)

@@ -95,8 +95,6 @@ class OnnxFacts:
     quantised: tuple[str, ...]
     functions: tuple[Function, ...]
     external_files: tuple[ExternalFile, ...]
-    #: Of them those that each session of ONNX Runtime lays out again for itself: Gemm's and MatMul's.
-    laid_out_bytes: int
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,19 @@ class Material:
 
     @property
     def shown(self) -> list[Group]:
-        """The groups of the page: the newest of each board, runtime and target, then the newest of the others."""
+        """The groups of the page: the newest of each board, runtime and target, then the newest of the others.
+
+        They come newest first, those of plans behind those of scenarios.
+        """
         newest = newest_groups(self.groups)
         others = [group for group in self.groups if group not in newest]
         chosen = [*newest, *others][:_MOST_SHOWN]
-        return [group for group in self.groups if group in chosen]
+        return sorted((group for group in self.groups if group in chosen), key=lambda group: group.is_of_plans)
+
+    @property
+    def of_scenarios(self) -> list[Group]:
+        """The first of the shown groups: those which mechanisms and claims are judged by."""
+        return [group for group in self.shown if not group.is_of_plans]
 
 
 def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:

@@ -58,7 +58,7 @@ def start_figures(material: Material, languages: Sequence[str]) -> Figures:
         texts, shown = texts_of(language), material.shown
         names = labels_of(shown, texts)
         of_page: dict[str, Callable[[], str | None]] = {
-            "savings": partial(savings_figure, shown, names, texts),
+            "savings": partial(savings_figure, material.of_scenarios, names, texts),
             "programs": partial(programs_figure, material.programs, texts),
         }
         for number, group in enumerate(shown):
@@ -99,7 +99,7 @@ def write_report(
 
 def page_values(material: Material, texts: Texts) -> dict[str, Any]:
     """Return what the page says; its sections are of the groups that are shown, its list of runs of all."""
-    shown = material.shown
+    shown, of_scenarios = material.shown, material.of_scenarios
     labels = labels_of(shown, texts)
     questions = {name for group in shown for name in group.questions}
     ordered = sorted(questions, key=lambda name: list(QUESTIONS).index(name) if name in QUESTIONS else len(QUESTIONS))
@@ -115,18 +115,18 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "left_out": len(material.groups) - len(shown),
         "groups": [_group(group, label, number, texts) for number, (group, label) in enumerate(zip(shown, labels))],
         "opening": opening(shown, labels, texts),
-        "savings": savings_table(shown, labels, texts),
+        "savings": savings_table(of_scenarios, labels, texts),
         "questions": [_question(name, material, labels, texts) for name in ordered],
         "published_note": texts(
             "published_note", target=first.target, streams=first.streams, contexts=first.contexts, source=first.source
         ),
         "predictions": prediction_summary(shown, labels, texts),
-        "claims": claims_table(shown, labels, texts),
+        "claims": claims_table(of_scenarios, labels, texts),
         "claim_tests": claim_tests(texts),
         "parts": [_part(group, label, number, texts) for number, (group, label) in enumerate(zip(shown, labels))],
         "references": {"throughput": published_throughput(texts), "breakdown": published_breakdown(texts)},
-        "mechanisms": mechanisms_table(shown, labels, texts),
-        "mechanism_reasons": mechanism_reasons(shown, labels, texts),
+        "mechanisms": mechanisms_table(of_scenarios, labels[: len(of_scenarios)], texts),
+        "mechanism_reasons": mechanism_reasons(of_scenarios, labels, texts),
         "programs": programs_table(material.programs, texts),
         "processes": processes_table(material.programs, texts),
         "program_definitions": [
@@ -185,7 +185,7 @@ def _drawn_rows(group: Group) -> list[Row]:
 def _lead(groups: Sequence[Group], boards: Sequence[str], texts: Texts) -> str:
     if len(boards) > 1:
         return texts("lead_boards", boards=texts.joined(boards))
-    return _machine_lead("lead", groups[0].newest, texts)
+    return _machine_lead("lead", max((group.newest for group in groups), key=lambda file: file.recorded_at), texts)
 
 
 def _programs_lead(file: StoredRun, texts: Texts) -> str:

@@ -18,6 +18,7 @@ WEIGHTS_FILE = "weights.bin"
 INDEX_FILE = "weights.json"
 #: Smaller tensors stay inside the model's file, where sharing them would not repay a page.
 EXTERNAL_FROM_BYTES = 1024
+_LINE_BYTES = 64
 
 
 class IndexedTensor(NamedTuple):
@@ -38,12 +39,17 @@ class GivenWeights:
         tensors = _read_index(folder)
         if not tensors:
             raise NotSupported("onnx_no_large_weight", size=EXTERNAL_FROM_BYTES)
-        self._memory = np.fromfile(os.path.join(folder, WEIGHTS_FILE), np.uint8)
+        self._memory = np.empty(sum(_aligned(tensor.length) for tensor in tensors), np.uint8)
         self._values = {}
-        for tensor in tensors:
-            piece = self._memory[tensor.offset : tensor.offset + tensor.length]
-            array = piece.view(tensor.dtype).reshape(tensor.shape)
-            self._values[tensor.name] = ort.OrtValue.ortvalue_from_numpy(array)
+        start = 0
+        with open(os.path.join(folder, WEIGHTS_FILE), "rb") as file:
+            for tensor in tensors:  # what lies between them in the file is no weight
+                piece = self._memory[start : start + tensor.length]
+                file.seek(tensor.offset)
+                file.readinto(piece.data)
+                array = piece.view(tensor.dtype).reshape(tensor.shape)
+                self._values[tensor.name] = ort.OrtValue.ortvalue_from_numpy(array)
+                start += _aligned(tensor.length)
 
     @property
     def size_bytes(self) -> int:
@@ -60,6 +66,11 @@ def same_weights(*models: str) -> bool:
     """Whether two prepared models map one file."""
     files = [os.path.join(os.path.dirname(model), WEIGHTS_FILE) for model in models]
     return all(map(os.path.exists, files)) and os.path.samefile(*files)
+
+
+def _aligned(length: int) -> int:
+    """Return the length in whole cache lines."""
+    return length + -length % _LINE_BYTES
 
 
 def _read_index(folder: str) -> List[IndexedTensor]:

@@ -40,6 +40,8 @@ def prepare(model: str, folder: str, runner: Runner) -> Preparation:
     prefix = "session.optimized_model_external_initializers"
     options.add_session_config_entry(f"{prefix}_file_name", WEIGHTS_FILE)
     options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(EXTERNAL_FROM_BYTES))
+    # What kernels lay out anew for themselves, those of fully connected layers, is then mapped too: sessions share it.
+    options.add_session_config_entry("session.save_external_prepacked_constant_initializers", "1")
     runner.open_session(model, options)
     try:
         from runtimes.onnxruntime.graph import SavedGraph

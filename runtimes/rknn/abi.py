@@ -15,8 +15,14 @@ __all__ = [
     "FLAG_INTERNAL_ALLOC_OUTSIDE",
     "FLAG_MEM_ALLOC_OUTSIDE",
     "FLAG_SHARE_WEIGHT_MEM",
+    "FORMAT_NC1HWC2",
     "FORMAT_NHWC",
+    "QUERY_CURRENT_INPUT_ATTR",
+    "QUERY_CURRENT_NATIVE_INPUT_ATTR",
+    "QUERY_CURRENT_NATIVE_OUTPUT_ATTR",
+    "QUERY_CURRENT_OUTPUT_ATTR",
     "QUERY_INPUT_ATTR",
+    "QUERY_INPUT_DYNAMIC_RANGE",
     "QUERY_IN_OUT_NUM",
     "QUERY_MEM_SIZE",
     "QUERY_NATIVE_INPUT_ATTR",
@@ -25,11 +31,17 @@ __all__ = [
     "QUERY_SDK_VERSION",
     "SYNC_FROM_DEVICE",
     "SYNC_TO_DEVICE",
+    "TYPES",
+    "TYPE_BFLOAT16",
+    "TYPE_FLOAT16",
+    "TYPE_FLOAT32",
     "TYPE_INT8",
+    "TYPE_INT16",
     "TYPE_UINT8",
     "InitExtend",
     "Input",
     "InputOutputNumber",
+    "InputRange",
     "MemSize",
     "Output",
     "RknnContext",
@@ -71,17 +83,44 @@ QUERY_SDK_VERSION = 5
 QUERY_MEM_SIZE = 6
 QUERY_NATIVE_INPUT_ATTR = 8
 QUERY_NATIVE_OUTPUT_ATTR = 9
+QUERY_INPUT_DYNAMIC_RANGE = 13
+#: Of a model with dynamic shapes, once shapes are set.
+QUERY_CURRENT_INPUT_ATTR = 14
+QUERY_CURRENT_OUTPUT_ATTR = 15
+QUERY_CURRENT_NATIVE_INPUT_ATTR = 16
+QUERY_CURRENT_NATIVE_OUTPUT_ATTR = 17
 
-#: rknn_tensor_type and rknn_tensor_format.
+#: rknn_tensor_type: the names, in its order, and the numbers that are used here.
+TYPES = (
+    "float32",
+    "float16",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "bool",
+    "int4",
+    "bfloat16",
+)
+TYPE_FLOAT32 = 0
+TYPE_FLOAT16 = 1
 TYPE_INT8 = 2
 TYPE_UINT8 = 3
+TYPE_INT16 = 4
+TYPE_BFLOAT16 = 11
+#: rknn_tensor_format. NC1HWC2 is the NPU's own: channels in groups, side by side for each pixel.
 FORMAT_NHWC = 1
+FORMAT_NC1HWC2 = 2
 
 #: Modes of rknn_mem_sync.
 SYNC_TO_DEVICE = 1
 SYNC_FROM_DEVICE = 2
 
 _MAX_DIMENSIONS = 16
+_MAX_DYNAMIC_SHAPES = 512
 _NAME_BYTES = 256
 
 
@@ -111,6 +150,19 @@ class TensorAttr(ctypes.Structure):
         ("size_with_stride", c_uint32),
         ("pass_through", c_uint8),
         ("h_stride", c_uint32),
+    )
+
+
+class InputRange(ctypes.Structure):
+    """rknn_input_range: the shapes of one input that a model with dynamic shapes allows."""
+
+    _fields_ = (
+        ("index", c_uint32),
+        ("shape_number", c_uint32),
+        ("fmt", c_int32),
+        ("name", c_char * _NAME_BYTES),
+        ("dyn_range", (c_uint32 * _MAX_DIMENSIONS) * _MAX_DYNAMIC_SHAPES),
+        ("n_dims", c_uint32),
     )
 
 

@@ -21,7 +21,9 @@ from runtimes.base import (
     Runtime,
 )
 from runtimes.rknn.abi import FLAG_INTERNAL_ALLOC_OUTSIDE, FLAG_MEM_ALLOC_OUTSIDE, FLAG_SHARE_WEIGHT_MEM
+from runtimes.rknn.attributes import Attributes, interface_of, name_of, set_shapes
 from runtimes.rknn.binding import Binding
+from runtimes.rknn.content import bound_input, copied_input
 from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
 from runtimes.rknn.memory import Piece, allocate
 from runtimes.rknn.tensors import (
@@ -31,7 +33,6 @@ from runtimes.rknn.tensors import (
     CopiedOutputs,
     InputTensors,
     Tensors,
-    interface_of,
 )
 
 __all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
@@ -54,6 +55,8 @@ class RknnRuntimeContext(Context):
         self.binding = binding
         self.handle = handle
         self.inputs = inputs
+        #: Whether the model has dynamic shapes, and its inputs' are set.
+        self.is_dynamic = False
         self._memory, self._mini = memory, mini
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
@@ -76,18 +79,23 @@ class RknnRuntimeContext(Context):
         self._output.move()
 
     def _open_inputs(self) -> InputTensors:
-        copied, count = "input" not in self._memory.zero_copy, self.binding.numbers(self.handle).n_input
-        if copied and not self._mini:
-            return CopiedInputs(self.binding, self.handle, count)
-        allocator = self._memory.allocator
-        return BoundInputs(self.binding, self.handle, count, allocator, native=self._mini, staged=copied)
+        copied = "input" not in self._memory.zero_copy
+        is_bound = self._mini or not copied
+        feed = bound_input if is_bound else copied_input
+        attributes = self._attributes().inputs(native=self._mini)
+        inputs = [feed(attribute, self.inputs.get(name_of(attribute))) for attribute in attributes]
+        if is_bound:
+            return BoundInputs(self.binding, self.handle, inputs, self._memory.allocator, staged=copied)
+        return CopiedInputs(self.binding, self.handle, inputs)
 
     def _open_outputs(self) -> Tensors:
-        copied, count = "output" not in self._memory.zero_copy, self.binding.numbers(self.handle).n_output
+        copied, attributes = "output" not in self._memory.zero_copy, self._attributes().outputs(native=self._mini)
         if copied and not self._mini:
-            return CopiedOutputs(self.binding, self.handle, count)
-        allocator = self._memory.allocator
-        return BoundOutputs(self.binding, self.handle, count, allocator, native=self._mini, staged=copied)
+            return CopiedOutputs(self.binding, self.handle, attributes)
+        return BoundOutputs(self.binding, self.handle, attributes, self._memory.allocator, staged=copied)
+
+    def _attributes(self) -> Attributes:
+        return Attributes(self.binding, self.handle, self.is_dynamic)
 
     def outputs(self) -> Sequence[memoryview]:
         """Return the application's output buffers."""
@@ -158,7 +166,7 @@ class Rknn(Runtime):
         content = _read(model)
         handle = self._binding.init(content, self._flags(memory), master=None)
         # With weights outside the library reads them from the content only in rknn_set_weight_mem.
-        return self._furnish(handle, memory, inputs, loaded=True)
+        return self._furnish(handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs))
 
     def dup(self, source: Context, memory: Memory) -> RknnRuntimeContext:
         """Return rknn_dup_context's: it shares the weights, and nothing else."""
@@ -166,10 +174,10 @@ class Rknn(Runtime):
         try:
             handle = self._binding.dup(source.handle)
         except AdapterError as error:
-            if self._mini:
+            if self._mini or source.is_dynamic:
                 raise NotSupported(error.message.code, **error.message.values) from None
             raise
-        return self._furnish(handle, memory, source.inputs, loaded=False)
+        return self._furnish(handle, memory, source.inputs, loaded=False, may_be_dynamic=source.is_dynamic)
 
     def share_weights(
         self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
@@ -178,7 +186,7 @@ class Rknn(Runtime):
         assert isinstance(source, RknnRuntimeContext)
         content = _read(model)
         handle = self._binding.init(content, self._flags(memory) | FLAG_SHARE_WEIGHT_MEM, master=source.handle)
-        return self._furnish(handle, memory, inputs, loaded=False)
+        return self._furnish(handle, memory, inputs, loaded=False, may_be_dynamic=bool(inputs))
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Refuse: rknn_run of one context from two threads is not in Rockchip's API."""
@@ -202,14 +210,17 @@ class Rknn(Runtime):
             return FLAG_MEM_ALLOC_OUTSIDE
         return FLAG_INTERNAL_ALLOC_OUTSIDE if internal_outside else 0
 
-    def _furnish(self, handle: int, memory: Memory, inputs: Inputs, *, loaded: bool) -> RknnRuntimeContext:
-        """Return the new context with its core and with the memory that the application gives it."""
+    def _furnish(
+        self, handle: int, memory: Memory, inputs: Inputs, *, loaded: bool, may_be_dynamic: bool
+    ) -> RknnRuntimeContext:
+        """Return the new context with its core, its shapes, and the memory that the application gives it."""
         context = RknnRuntimeContext(self._binding, handle, memory, inputs, self._mini)
         try:
             if self.driver_version is None:
                 self.driver_version = self._binding.sdk_version(handle).drv_version.decode(errors="replace")
             if memory.core is not None:
                 self._binding.set_core_mask(handle, 1 << memory.core)
+            context.is_dynamic = may_be_dynamic and set_shapes(self._binding, handle, inputs)
             self._give_memory(context, memory, loaded)
         except AdapterError:
             context.destroy()

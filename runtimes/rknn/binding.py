@@ -18,10 +18,12 @@ from runtimes.base import AdapterError, NotSupported
 from runtimes.rknn.abi import (
     ERRORS,
     QUERY_IN_OUT_NUM,
+    QUERY_INPUT_DYNAMIC_RANGE,
     QUERY_MEM_SIZE,
     QUERY_SDK_VERSION,
     InitExtend,
     InputOutputNumber,
+    InputRange,
     MemSize,
     RknnContext,
     SdkVersion,
@@ -48,6 +50,7 @@ _PROTOTYPES = {
     "rknn_inputs_set": (c_int, [RknnContext, c_uint32, c_void_p]),
     "rknn_run": (c_int, [RknnContext, c_void_p]),
     "rknn_outputs_get": (c_int, [RknnContext, c_uint32, c_void_p, c_void_p]),
+    "rknn_set_input_shapes": (c_int, [RknnContext, c_uint32, c_void_p]),
     "rknn_set_core_mask": (c_int, [RknnContext, c_int]),
     "rknn_create_mem": (POINTER(TensorMem), [RknnContext, c_uint32]),
     "rknn_create_mem_from_fd": (POINTER(TensorMem), [RknnContext, c_int32, c_void_p, c_uint32, c_int32]),
@@ -98,6 +101,14 @@ class Binding:
     def attribute(self, context: int, command: int, index: int) -> TensorAttr:
         """Return the attributes of one tensor, by the query command of its kind."""
         return self._query(context, command, TensorAttr(index=index))
+
+    def input_range(self, context: int, index: int) -> InputRange:
+        """Return the shapes that an input may have; AdapterError where the model has no dynamic shapes."""
+        return self._query(context, QUERY_INPUT_DYNAMIC_RANGE, InputRange(index=index))
+
+    def set_input_shapes(self, context: int, attributes: Any) -> None:
+        """Have the context infer with the dimensions of these attributes, an array of abi.TensorAttr for all inputs."""
+        self._call("rknn_set_input_shapes", context, len(attributes), byref(attributes))
 
     def mem_size(self, context: int) -> MemSize:
         """Return the library's own account of the context, in bytes."""

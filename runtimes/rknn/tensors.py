@@ -6,13 +6,9 @@ import ctypes
 from abc import ABC, abstractmethod
 from typing import List, NamedTuple, Optional, Sequence
 
-from runtimes.base import Allocation, DeclaredTensor, ImageInput, Interface, NotSupported, input_pattern
+from runtimes.base import Allocation, ImageInput, NotSupported
 from runtimes.rknn.abi import (
     FORMAT_NHWC,
-    QUERY_INPUT_ATTR,
-    QUERY_NATIVE_INPUT_ATTR,
-    QUERY_NATIVE_OUTPUT_ATTR,
-    QUERY_OUTPUT_ATTR,
     SYNC_FROM_DEVICE,
     SYNC_TO_DEVICE,
     TYPE_UINT8,
@@ -21,22 +17,14 @@ from runtimes.rknn.abi import (
     TensorAttr,
 )
 from runtimes.rknn.binding import Binding
+from runtimes.rknn.content import FedInput
 from runtimes.rknn.memory import Piece, allocate
 
-__all__ = ["BoundInputs", "BoundOutputs", "CopiedInputs", "CopiedOutputs", "InputTensors", "Tensors", "interface_of"]
+__all__ = ["BoundInputs", "BoundOutputs", "CopiedInputs", "CopiedOutputs", "InputTensors", "Tensors"]
 
 _IMAGE_DIMENSIONS = 4
-#: rknn_tensor_type, in its order.
-_TYPES = ("float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")
+#: Of pictures that frames can be written into.
 _CHANNELS = (1, 3)
-
-
-def interface_of(binding: Binding, context: int) -> Interface:
-    """Return the inputs as the application feeds them, pictures as 8-bit pixels, and the outputs."""
-    numbers = binding.numbers(context)
-    inputs = [_as_image(binding.attribute(context, QUERY_INPUT_ATTR, index)) for index in range(numbers.n_input)]
-    outputs = [binding.attribute(context, QUERY_OUTPUT_ATTR, index) for index in range(numbers.n_output)]
-    return Interface(tuple(map(_declared, inputs)), tuple(map(_declared, outputs)), {})
 
 
 class Tensors(ABC):
@@ -77,11 +65,11 @@ class InputTensors(Tensors):
 class CopiedInputs(InputTensors):
     """The library copies from the application's buffers (rknn_inputs_set)."""
 
-    def __init__(self, binding: Binding, context: int, count: int) -> None:
+    def __init__(self, binding: Binding, context: int, inputs: Sequence[FedInput]) -> None:
         self._binding, self._context = binding, context
-        self._attributes = [_as_image(binding.attribute(context, QUERY_INPUT_ATTR, index)) for index in range(count)]
-        self._buffers = [_filled(_image_bytes(attribute)) for attribute in self._attributes]
-        self._inputs = (Input * count)()
+        self._attributes = [fed.attribute for fed in inputs]
+        self._buffers = [fed.filled() for fed in inputs]
+        self._inputs = (Input * len(inputs))()
         for index, (attribute, buffer) in enumerate(zip(self._attributes, self._buffers)):
             address = ctypes.addressof(buffer)
             self._inputs[index] = Input(index, address, len(buffer), 0, attribute.type, attribute.fmt)
@@ -99,11 +87,10 @@ class CopiedInputs(InputTensors):
 class CopiedOutputs(Tensors):
     """The library copies into the application's buffers (rknn_outputs_get), in the model's own type."""
 
-    def __init__(self, binding: Binding, context: int, count: int) -> None:
+    def __init__(self, binding: Binding, context: int, attributes: Sequence[TensorAttr]) -> None:
         self._binding, self._context = binding, context
-        sizes = [binding.attribute(context, QUERY_OUTPUT_ATTR, index).size for index in range(count)]
-        self._buffers = [ctypes.create_string_buffer(size) for size in sizes]
-        self._outputs = (Output * count)()
+        self._buffers = [ctypes.create_string_buffer(attribute.size) for attribute in attributes]
+        self._outputs = (Output * len(attributes))()
         for index, buffer in enumerate(self._buffers):
             address = ctypes.addressof(buffer)
             self._outputs[index] = Output(want_float=0, is_prealloc=1, index=index, buf=address, size=len(buffer))
@@ -133,28 +120,27 @@ class _Slot(NamedTuple):
 class _Bound(Tensors):
     """The NPU reads or writes memory that the application holds (rknn_set_io_mem).
 
-    `staged`: the application keeps a buffer of its own besides and copies, as it must on the mini runtime, which has
-    no call that copies.
+    The application may keep buffers of its own besides and copy, as it must on the mini runtime, which has no call
+    that copies.
     """
 
     #: Of the pieces, in the account.
     kind: str
 
-    def __init__(
-        self, binding: Binding, context: int, attributes: Sequence[TensorAttr], allocator: str, staged: bool
-    ) -> None:
-        self._binding, self._context = binding, context
-        self._attributes = attributes
+    def __init__(self, binding: Binding, context: int, allocator: str) -> None:
+        self._binding, self._context, self._allocator = binding, context, allocator
         self._slots: List[_Slot] = []
         self._buffers = []
-        for attribute in attributes:
-            piece = allocate(allocator, binding, context, max(attribute.size_with_stride, attribute.size))
-            # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or not.
-            slot = _slot(piece, attribute)
-            self._slots.append(slot)
-            binding.set_io_mem(context, piece.memory, attribute)
-            if staged:
-                self._buffers.append(_filled(slot.size))
+
+    def _bind(self, attribute: TensorAttr, size_bytes: int) -> _Slot:
+        """Return new memory for a tensor of so many bytes, from now on the NPU's."""
+        whole = max(attribute.size_with_stride, attribute.size)
+        piece = allocate(self._allocator, self._binding, self._context, whole)
+        # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or not.
+        slot = _slot(piece, attribute, size_bytes)
+        self._slots.append(slot)
+        self._binding.set_io_mem(self._context, piece.memory, attribute)
+        return slot
 
     def views(self) -> List[memoryview]:
         """Return the application's buffers if there are any, else the bound memory."""
@@ -178,16 +164,18 @@ class BoundInputs(_Bound, InputTensors):
     kind = "input"
 
     def __init__(
-        self, binding: Binding, context: int, count: int, allocator: str, *, native: bool, staged: bool
+        self, binding: Binding, context: int, inputs: Sequence[FedInput], allocator: str, *, staged: bool
     ) -> None:
-        command = QUERY_NATIVE_INPUT_ATTR if native else QUERY_INPUT_ATTR
-        attributes = [_as_image(binding.attribute(context, command, index)) for index in range(count)]
-        super().__init__(binding, context, attributes, allocator, staged)
+        super().__init__(binding, context, allocator)
+        self._attributes = [fed.attribute for fed in inputs]
         #: Whether the application writes into the bound memory between inferences.
         self._is_written = False
-        if not staged:
-            for slot in self._slots:
-                slot.put(_filled(slot.size))
+        for fed in inputs:
+            slot = self._bind(fed.attribute, fed.size_bytes)
+            if staged:
+                self._buffers.append(fed.filled())
+            else:
+                slot.put(fed.filled())
         self._to_device()
 
     def move(self) -> None:
@@ -223,11 +211,13 @@ class BoundOutputs(_Bound):
     kind = "output"
 
     def __init__(
-        self, binding: Binding, context: int, count: int, allocator: str, *, native: bool, staged: bool
+        self, binding: Binding, context: int, attributes: Sequence[TensorAttr], allocator: str, *, staged: bool
     ) -> None:
-        command = QUERY_NATIVE_OUTPUT_ATTR if native else QUERY_OUTPUT_ATTR
-        attributes = [binding.attribute(context, command, index) for index in range(count)]
-        super().__init__(binding, context, attributes, allocator, staged)
+        super().__init__(binding, context, allocator)
+        for attribute in attributes:
+            slot = self._bind(attribute, attribute.size)
+            if staged:
+                self._buffers.append(ctypes.create_string_buffer(slot.size))
 
     def move(self) -> None:
         """Make the output visible to the CPU, and copy it out where the application has a buffer."""
@@ -237,35 +227,22 @@ class BoundOutputs(_Bound):
             ctypes.memmove(buffer, slot.piece.address, slot.size)
 
 
-def _declared(attribute: TensorAttr) -> DeclaredTensor:
-    name = attribute.name.decode(errors="replace")
-    return DeclaredTensor(name, _TYPES[attribute.type], tuple(attribute.dims[: attribute.n_dims]))
-
-
-def _slot(piece: Piece, attribute: TensorAttr) -> _Slot:
+def _slot(piece: Piece, attribute: TensorAttr, size_bytes: int) -> _Slot:
     """Return the tensor's layout in the piece: the NPU may need more room for a row of pixels than they have."""
-    size = _image_bytes(attribute)
-    if attribute.type != TYPE_UINT8 or attribute.w_stride <= attribute.dims[2]:
-        return _Slot(piece, size, size, size)
-    return _Slot(piece, size, attribute.dims[2] * attribute.dims[3], attribute.w_stride * attribute.dims[3])
-
-
-def _as_image(attribute: TensorAttr) -> TensorAttr:
-    """Make an image's attribute that of 8-bit pixels in rows, in which the library takes it; leave others' own type."""
-    if attribute.n_dims == _IMAGE_DIMENSIONS:
-        attribute.type, attribute.fmt = TYPE_UINT8, FORMAT_NHWC
-    return attribute
-
-
-def _image_bytes(attribute: TensorAttr) -> int:
-    return int(attribute.n_elems if attribute.type == TYPE_UINT8 else attribute.size)
+    width = attribute.dims[2]
+    has_rows = attribute.n_dims == _IMAGE_DIMENSIONS and attribute.fmt == FORMAT_NHWC
+    if not has_rows or attribute.w_stride <= width:
+        return _Slot(piece, size_bytes, size_bytes, size_bytes)
+    row = size_bytes // (attribute.dims[0] * attribute.dims[1])
+    return _Slot(piece, size_bytes, row, row // width * attribute.w_stride)
 
 
 def _first_image(attributes: Sequence[TensorAttr]) -> int:
     """Return the number of the first input that is a picture."""
     shapes = []
     for number, attribute in enumerate(attributes):
-        if attribute.n_dims == _IMAGE_DIMENSIONS and attribute.dims[3] in _CHANNELS:
+        is_pixels = attribute.type == TYPE_UINT8 and attribute.n_dims == _IMAGE_DIMENSIONS
+        if is_pixels and attribute.dims[3] in _CHANNELS:
             return number
         shapes.append("x".join(map(str, attribute.dims[: attribute.n_dims])))
     raise NotSupported("rknn_no_picture_input", shapes=", ".join(shapes))
@@ -275,13 +252,3 @@ def _image(memory: memoryview, attribute: TensorAttr, pitch: Optional[int] = Non
     """Return the first picture in the memory; without a pitch its rows stand close."""
     _, height, width, channels = attribute.dims[:_IMAGE_DIMENSIONS]
     return ImageInput(memory.cast("B"), width, height, channels, "nhwc", "uint8", pitch or width * channels)
-
-
-def _filled(size: int) -> ctypes.Array[ctypes.c_char]:
-    """Return a new buffer of so many bytes with the fixed noise in it."""
-    buffer = ctypes.create_string_buffer(size)
-    pattern, target = input_pattern(), memoryview(buffer).cast("B")
-    for start in range(0, size, len(pattern)):
-        piece = target[start : start + len(pattern)]
-        piece[:] = pattern[: len(piece)]
-    return buffer

@@ -107,7 +107,7 @@ def test_an_rknn_file(tmp_path: Path, reusebench: Reusebench) -> None:
         "shapes   dynamic",
         "images   int8    1x3x64x64 or 1x3x32x32  NHWC         noise",
         "y         float16  1 x 10",
-        "full_dup           no         rknn_dup_context takes no model with dynamic shapes",
+        "shared_weights     no         dynamic shapes: this one file has all resolutions over its weights",
     ):
         assert line in out.splitlines()
 

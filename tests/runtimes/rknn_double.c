@@ -3,10 +3,11 @@
  * which flags and sizes, and what it does about errors. Its output is a sum over its input. It says nothing about
  * Rockchip's library.
  *
- * A model is a text: bytes of weights and of internal memory, and the number of inputs, as in "9000 5000 1". What the
- * real library punishes with a crash, the double punishes with abort() and a sentence on standard error: memory
- * destroyed after its context, a context used after it was destroyed, a master destroyed before its slave, a run
- * without the internal memory that it was to be given.
+ * A model is a text: bytes of weights and of internal memory, the number of inputs, and what they are (kinds, below), as
+ * in "9000 5000 1 tokens"; without a kind they are pictures. What the real library punishes with a crash, the double
+ * punishes with abort() and a sentence on standard error: memory destroyed after its context, a context used after it
+ * was destroyed, a master destroyed before its slave, a run without the internal memory that it was to be given, a
+ * run without the shapes that a model with dynamic shapes must be told, channels first in rknn_inputs_set.
  *
  *   VERSION          (at compile time) the version text, whose first word decides whether this is the mini runtime
  *   WITHOUT_...      (at compile time) leave functions out
@@ -29,6 +30,7 @@
 #define OK 0
 #define FAIL -1
 #define PARAM_INVALID -5
+#define MODEL_INVALID -6
 #define MEM_ALLOC_OUTSIDE 0x10
 #define SHARE_WEIGHT_MEM 0x20
 #define INTERNAL_ALLOC_OUTSIDE 0x200
@@ -39,6 +41,33 @@
 #define ROW (10 * 3)
 #define PITCH (12 * 3)
 #define OUTPUT 300
+
+enum { FLOAT32, FLOAT16, INT8, UINT8, INT64 = 8, BOOL, INT4 };
+enum { NCHW, NHWC, NC1HWC2, UNDEFINED };
+
+/* Kinds of inputs; all inputs of a model are of one kind. */
+struct kind {
+    const char *name;
+    uint32_t n_dims, dims[4], type, format, element_size;
+    int32_t zp;
+    float scale;
+    /* Whether the shape is to be chosen, this one or one of half the height. */
+    bool is_dynamic;
+    /* Its type on the mini runtime; whether the NPU has it in an order of its own. */
+    uint32_t mini_type;
+    bool in_groups;
+};
+
+static const struct kind kinds[] = {
+    {"picture", 4, {1, HEIGHT, 10, 3}, INT8, NHWC, 1, -128, 1 / 255.f, .mini_type = INT8},
+    {"dynamic", 4, {1, HEIGHT, 10, 3}, INT8, NHWC, 1, -128, 1 / 255.f, true, .mini_type = INT8},
+    {"numbers", 2, {1, 6}, INT8, UNDEFINED, 1, -128, 1 / 255.f, .mini_type = INT8},
+    {"halves", 2, {1, 6}, FLOAT16, UNDEFINED, 2, 0, 1, .mini_type = FLOAT16},
+    {"features", 4, {1, 2, 3, 16}, INT8, NHWC, 1, -128, 1 / 255.f, .mini_type = INT8, .in_groups = true},
+    {"tokens", 2, {1, 6}, INT64, UNDEFINED, 8, 0, 1, .mini_type = INT64},
+    {"mask", 3, {1, 2, 3}, BOOL, UNDEFINED, 1, 0, 1, .mini_type = INT8},
+    {"nibbles", 2, {1, 6}, INT4, UNDEFINED, 1, 0, 1, .mini_type = INT4},
+};
 
 typedef uintptr_t rknn_context;
 
@@ -70,8 +99,10 @@ struct output {
 };
 
 struct context {
-    bool alive, has_weights, has_internal;
-    uint8_t pixels[HEIGHT * ROW], result;
+    bool alive, has_weights, has_internal, has_shapes;
+    const struct kind *kind;
+    uint32_t height;
+    uint8_t elements[HEIGHT * ROW], result;
     struct tensor_mem *bound_input, *bound_output;
     uint32_t flags, weights, internal, inputs;
     rknn_context master;
@@ -180,10 +211,17 @@ int rknn_init(rknn_context *handle, void *model, uint32_t size, uint32_t flags, 
         return code;
     }
     if (size >= MOST)
-        return -6;
+        return MODEL_INVALID;
     memcpy(context.text, model, size);
-    if (sscanf(context.text, "%u %u %u", &context.weights, &context.internal, &context.inputs) != 3)
-        return -6;
+    char kind[MOST] = "picture";
+    if (sscanf(context.text, "%u %u %u %s", &context.weights, &context.internal, &context.inputs, kind) < 3)
+        return MODEL_INVALID;
+    for (size_t index = 0; index < sizeof kinds / sizeof *kinds; index++)
+        if (!strcmp(kinds[index].name, kind))
+            context.kind = &kinds[index];
+    if (!context.kind)
+        return MODEL_INVALID;
+    context.height = context.kind->dims[1];
     if (master)
         alive(master);
     *handle = make(context);
@@ -203,7 +241,7 @@ int rknn_dup_context(rknn_context *source, rknn_context *handle)
         return code;
     struct context context = *alive(*source);
     context.bound_input = context.bound_output = NULL;
-    context.has_internal = false;
+    context.has_internal = context.has_shapes = false;
     context.has_weights = true;
     *handle = make(context);
     return OK;
@@ -225,17 +263,87 @@ int rknn_destroy(rknn_context handle)
     return code_of("rknn_destroy");
 }
 
+static uint32_t count_of(const struct context *context)
+{
+    uint32_t count = 1;
+    for (uint32_t index = 0; index < context->kind->n_dims; index++)
+        count *= index == 1 ? context->height : context->kind->dims[index];
+    return count;
+}
+
+static bool has_rows(const struct context *context)
+{
+    return context->kind->n_dims == 4 && context->kind->dims[3] == 3;
+}
+
 /* rknn_tensor_attr as far as it is filled here, and the same of the other answers. */
-static void describe(uint32_t *attr, bool input, uint32_t size_with_stride)
+static void describe_input(const struct context *context, uint32_t *attr, bool native)
+{
+    const struct kind *kind = context->kind;
+    uint32_t *dims = attr + 2;
+    sprintf((char *)attr + 72, attr[0] ? "input%u" : "input", attr[0]);
+    attr[1] = kind->n_dims;
+    memcpy(dims, kind->dims, sizeof kind->dims);
+    dims[1] = context->height;
+    attr[82] = count_of(context);            /* n_elems */
+    attr[83] = attr[82] * kind->element_size;
+    attr[84] = kind->format;
+    attr[85] = is_mini() ? kind->mini_type : kind->type;
+    attr[88] = kind->zp;
+    memcpy(attr + 89, &kind->scale, sizeof kind->scale);
+    attr[90] = has_rows(context) ? PITCH / 3 : 0; /* w_stride */
+    attr[91] = has_rows(context) ? context->height * PITCH : attr[83];
+    if (native && kind->in_groups) {
+        attr[1] = 5, attr[84] = NC1HWC2;
+        dims[1] = 2, dims[2] = kind->dims[1], dims[3] = kind->dims[2], dims[4] = kind->dims[3] / 2;
+    }
+}
+
+static void describe_output(uint32_t *attr, uint32_t size_with_stride)
 {
     uint32_t *dims = attr + 2;
-    strcpy((char *)attr + 72, input ? "input" : "output");
+    strcpy((char *)attr + 72, "output");
     attr[1] = 4;
-    dims[0] = 1, dims[1] = HEIGHT, dims[2] = 10, dims[3] = 3;
-    attr[82] = attr[83] = OUTPUT;            /* n_elems, size */
-    attr[85] = 2;                            /* type: int8 */
-    attr[90] = input ? PITCH / 3 : 0;        /* w_stride */
+    dims[0] = 1, dims[1] = 3, dims[2] = 10, dims[3] = 10;
+    attr[82] = attr[83] = OUTPUT; /* n_elems, size */
+    attr[85] = INT8;
     attr[91] = size_with_stride;
+}
+
+static int refuse(const char *words)
+{
+    fprintf(stderr, "E RKNN: %s\n", words);
+    return MODEL_INVALID;
+}
+
+/* rknn_input_range: words of index, shape_number, fmt, 256 bytes of name, 512 shapes of 16 sizes, n_dims. */
+static int describe_range(const struct context *context, uint32_t *range)
+{
+    if (is_mini() || !context->kind->is_dynamic)
+        return refuse("rknn model is static shape type");
+    range[1] = 2, range[2] = context->kind->format;
+    for (uint32_t shape = 0; shape < 2; shape++) {
+        uint32_t *dims = range + 67 + 16 * shape;
+        memcpy(dims, context->kind->dims, sizeof context->kind->dims);
+        dims[1] /= shape + 1;
+    }
+    range[67 + 16 * 512] = context->kind->n_dims;
+    return OK;
+}
+
+int rknn_set_input_shapes(rknn_context handle, uint32_t count, const uint32_t (*attrs)[94])
+{
+    struct context *context = alive(handle);
+    note("rknn_set_input_shapes context=%d count=%u height=%u", (int)handle, count, attrs[0][3]);
+    int code = code_of("rknn_set_input_shapes");
+    if (code)
+        return code;
+    bool is_known = attrs[0][3] == HEIGHT || attrs[0][3] == HEIGHT / 2;
+    if (!context->kind->is_dynamic || !is_known || count != context->inputs)
+        return refuse("no such shape");
+    context->height = attrs[0][3];
+    context->has_shapes = true;
+    return OK;
 }
 
 int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
@@ -246,20 +354,30 @@ int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
     if (code)
         return code;
     uint32_t *words = info;
+    if (command >= 14 && !context->has_shapes)
+        return refuse("please call rknn_set_input_shape first");
     switch (command) {
     case 0:
         words[0] = context->inputs, words[1] = 1;
         return OK;
     case 1:
+    case 14:
+        describe_input(context, words, false);
+        return OK;
     case 8:
-        describe(words, true, HEIGHT * PITCH);
+    case 16:
+        describe_input(context, words, true);
         return OK;
     case 2:
-        describe(words, false, 320);
+    case 15:
+        describe_output(words, 320);
         return OK;
     case 9:
-        describe(words, false, 512);
+    case 17:
+        describe_output(words, 512);
         return OK;
+    case 13:
+        return describe_range(context, info);
     case 5:
         strcpy(info, version);
         strcpy((char *)info + 256, "0.9.8");
@@ -274,23 +392,43 @@ int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
 
 int rknn_inputs_set(rknn_context handle, uint32_t count, const struct input *inputs)
 {
-    note("rknn_inputs_set context=%d count=%u", (int)handle, count);
+    const uint8_t *bytes = inputs->buf;
+    note("rknn_inputs_set context=%d count=%u type=%d fmt=%d size=%u begins=%02x%02x%02x%02x", (int)handle, count,
+         inputs->type, inputs->fmt, inputs->size, bytes[0], bytes[1], bytes[2], bytes[3]);
     struct context *context = alive(handle);
-    if (is_mini() || inputs->size != sizeof context->pixels)
+    const struct kind *kind = context->kind;
+    uint32_t elements = count_of(context);
+    if (is_mini() || inputs->pass_through)
         return PARAM_INVALID;
-    memcpy(context->pixels, inputs->buf, sizeof context->pixels);
+    if (kind->n_dims == 4 && inputs->fmt != NHWC)
+        punish("a layout that is not taken");
+    memset(context->elements, 0, sizeof context->elements);
+    if (inputs->type == FLOAT32 && kind->type == INT8 && inputs->size == 4 * elements) {
+        for (uint32_t index = 0; index < elements; index++)
+            context->elements[index] = (int)(((const float *)inputs->buf)[index] / kind->scale + 0.5f) + kind->zp;
+        return code_of("rknn_inputs_set");
+    }
+    /* What it would convert otherwise is taken over as it is: the sum is then another one than in place. */
+    bool is_taken = kind->type == FLOAT16 ? inputs->type == FLOAT32 && inputs->size == 4 * elements
+                    : kind->type == INT8  ? inputs->type == UINT8 && inputs->size == elements
+                                          : inputs->size == elements * kind->element_size;
+    if (!is_taken)
+        return PARAM_INVALID;
+    memcpy(context->elements, inputs->buf, inputs->size);
     return code_of("rknn_inputs_set");
 }
 
-/* The result is a sum in which every pixel counts by its place. */
+/* The result is a sum in which every byte of the input counts by its place. */
 static void compute(struct context *context)
 {
     const uint8_t *bound = context->bound_input ? context->bound_input->virt_addr : NULL;
-    for (int row = 0; bound && row < HEIGHT; row++)
-        memcpy(context->pixels + row * ROW, bound + row * PITCH, ROW);
+    if (bound && !has_rows(context))
+        memcpy(context->elements, bound, count_of(context) * context->kind->element_size);
+    for (uint32_t row = 0; bound && has_rows(context) && row < context->height; row++)
+        memcpy(context->elements + row * ROW, bound + row * PITCH, ROW);
     context->result = 0;
-    for (unsigned index = 0; index < sizeof context->pixels; index++)
-        context->result = 31 * context->result + context->pixels[index];
+    for (unsigned index = 0; index < sizeof context->elements; index++)
+        context->result = 31 * context->result + context->elements[index];
     if (context->bound_output)
         memset(context->bound_output->virt_addr, context->result, OUTPUT);
 }
@@ -298,7 +436,10 @@ static void compute(struct context *context)
 int rknn_run(rknn_context handle, void *extend)
 {
     struct context *context = alive(handle);
-    note("rknn_run context=%d", (int)handle);
+    const uint8_t *bytes = context->bound_input ? context->bound_input->virt_addr : context->elements;
+    note("rknn_run context=%d begins=%02x%02x%02x%02x", (int)handle, bytes[0], bytes[1], bytes[2], bytes[3]);
+    if (context->kind->is_dynamic && !context->has_shapes)
+        punish("a run without shapes");
     if (extend)
         return PARAM_INVALID;
     if (context->flags & (MEM_ALLOC_OUTSIDE | INTERNAL_ALLOC_OUTSIDE) && !context->has_internal)
@@ -405,10 +546,10 @@ int rknn_set_internal_mem(rknn_context handle, struct tensor_mem *mem)
 
 int rknn_set_io_mem(rknn_context handle, struct tensor_mem *mem, const uint32_t *attr)
 {
-    note("rknn_set_io_mem context=%d size=%u", (int)handle, mem->size);
+    note("rknn_set_io_mem context=%d size=%u type=%u fmt=%u", (int)handle, mem->size, attr[85], attr[84]);
     check_mem(mem);
     struct context *context = alive(handle);
-    bool input = !strcmp((const char *)attr + 72, "input");
+    bool input = !strncmp((const char *)attr + 72, "input", strlen("input"));
     if (mem->size < attr[91] || (is_mini() && context->flags & MEM_ALLOC_OUTSIDE && !context->has_internal))
         return PARAM_INVALID;
     if (attr[0] == 0)

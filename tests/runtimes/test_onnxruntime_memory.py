@@ -18,6 +18,8 @@ from targets.base import THIS_INTERPRETER
 from tests.support import StubObserver, make_plan, prepared_plan, walk
 
 _CONTEXTS = 4
+#: Of MobileNetV2: from 1280 features to 1000 classes.
+_FULLY_CONNECTED_BYTES = 1280 * 1000 * 4
 
 
 class _Look(NamedTuple):
@@ -75,6 +77,11 @@ def test_dups_cost_clearly_less_than_loads(walks: dict[str, Walked], mobile_mode
     assert loads.further_context_bytes > 0.9 * mobile_model.stat().st_size
     assert dups.further_context_bytes < 0.6 * loads.further_context_bytes
     assert shared.further_context_bytes < 0.2 * loads.further_context_bytes
+
+
+def test_dups_share_the_fully_connected_layer(walks: dict[str, Walked]) -> None:
+    """Its weights are laid out anew for the kernel, and stored and mapped so."""
+    assert walks["full_dup"].further_context_bytes < _FULLY_CONNECTED_BYTES
 
 
 @pytest.mark.parametrize("scenario", ["no_reuse_one_model", "full_dup"])

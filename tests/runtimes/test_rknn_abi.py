@@ -50,6 +50,11 @@ _LAYOUTS: dict[type[ctypes.Structure], tuple[Any, dict[str, Any]]] = {
     ),
     abi.SdkVersion: (512, {"api_version": 0, "drv_version": 256}),
     abi.InputOutputNumber: (8, {"n_input": 0, "n_output": 4}),
+    # Numbers of 4 bytes and characters alone: the same on both widths.
+    abi.InputRange: (
+        33040,
+        {"index": 0, "shape_number": 4, "fmt": 8, "name": 12, "dyn_range": 268, "n_dims": 33036},
+    ),
     abi.InitExtend: (
         {32: 132, 64: 136},
         {

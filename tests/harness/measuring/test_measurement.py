@@ -221,15 +221,15 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path, make_bench: MakeBench) -> N
 
 
 def test_a_model_that_cannot_be_prepared(tmp_path: Path, make_bench: MakeBench) -> None:
-    """There is no repeat, but a result; the versions that a process reported are in all later results."""
+    """What needs it is not supported; the versions that a process reported are in all later results."""
     bench = make_bench(tmp_path, "driver=0.9.8;raise@prepare0", repeats=1)
     failed = _result(bench, "full_dup")
-    assert (failed.outcome, known(failed.failure).phase, failed.repeats) == ("failed", "prepare", ())
+    assert (failed.outcome, known(failed.failure).phase, failed.repeats) == ("not_supported", "prepare", ())
     assert (failed.runtime_version, failed.driver_version) == (None, None)
     plain = _result(bench, "no_reuse_one_model")
     assert (plain.outcome, plain.driver_version, plain.chip) == ("ok", "0.9.8", None)
     later = _result(bench, "full_dup_internal_reuse")
-    assert (later.outcome, later.runtime_version, later.driver_version) == ("failed", "1.2.3", "0.9.8")
+    assert (later.outcome, later.runtime_version, later.driver_version) == ("not_supported", "1.2.3", "0.9.8")
 
 
 def test_the_best_plan_that_the_runtime_has(tmp_path: Path, make_bench: MakeBench) -> None:

@@ -205,3 +205,44 @@ def test_what_contradicts_the_file(given: Given, words: str) -> None:
 def test_shapes_as_text() -> None:
     """As the option takes them; what is free is a question mark."""
     assert [shape_text(shape) for shape in ((1, 3, 8), (1, "n", ""), ())] == ["1x3x8", "1x?x?", "a scalar"]
+
+
+_ALLOWED = Interface(
+    (DeclaredTensor("image", "uint8", (1, "", "", 3), "nhwc", ("float32",)), DeclaredTensor("n", "float32", (1, ""))),
+    (),
+    {},
+    (((1, 96, 96, 3), (1, 8)), ((1, 64, 64, 3), (1, 16)), ((1, 64, 64, 3), (1, 24))),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "shapes", "assumed"),
+    [
+        ({}, ((1, 96, 96, 3), (1, 8)), ((1, 2), (1,))),
+        ({"image": Given((1, 64, 64, 3))}, ((1, 64, 64, 3), (1, 16)), ((), (1,))),
+        ({"n": Given((1, 24))}, ((1, 64, 64, 3), (1, 24)), ((1, 2), ())),
+    ],
+)
+def test_shapes_that_a_file_allows(
+    given: dict[str, Given], shapes: tuple[tuple[int, ...], ...], assumed: tuple[tuple[int, ...], ...]
+) -> None:
+    """The first combination with what the user says, and no other attempt."""
+    attempts = candidates(_ALLOWED, given)
+    assert len(attempts) == 1
+    assert tuple(tensor.shape for tensor in attempts[0]) == shapes
+    assert tuple(tensor.assumed for tensor in attempts[0]) == assumed
+
+
+def test_shapes_that_a_file_does_not_allow() -> None:
+    """All combinations are listed, as --shape takes them."""
+    words = "the file allows these shapes alone: image=1x96x96x3 n=1x8, image=1x64x64x3 n=1x16, image=1x64x64x3 n=1x24"
+    with pytest.raises(ModelError, match=words):
+        candidates(_ALLOWED, {"image": Given((1, 96, 96, 3)), "n": Given((1, 24))})
+
+
+def test_types_that_are_taken_besides() -> None:
+    """Data keep their type; of another one, all that are taken are named."""
+    given = {"image": Given((1, 96, 96, 3), "data.npy", "float32")}
+    assert candidates(_ALLOWED, given)[0][0].type == "float32"
+    with pytest.raises(ModelError, match="input 'image' takes uint8 or float32, and its data are float64"):
+        candidates(_ALLOWED, {"image": Given((1, 96, 96, 3), "data.npy", "float64")})

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from models import ModelError
-from models.inputs.given import given_arrays
+from models.inputs.assumed import Given
+from models.inputs.given import as_declared, given_arrays
+from runtimes.base import DeclaredTensor, Interface
+from tests.support import known
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +76,54 @@ def test_arrays_that_no_input_takes(tmp_path: Path, arrays: dict[str, object]) -
     np.save(tmp_path / "one.npy", np.zeros(3))
     with pytest.raises(ModelError, match="it is no file of arrays"):
         given_arrays(tmp_path / "one.npy")
+
+
+def _interface(*tensors: DeclaredTensor) -> Interface:
+    return Interface(tensors, (), {})
+
+
+_PIXELS = DeclaredTensor("picture", "uint8", (1, "", "", 3), "nhwc", ("float32",))
+
+
+def test_channels_are_turned(tmp_path: Path) -> None:
+    """An array in the order of ONNX has its channels last where the runtime takes them so, from a file made once."""
+    values = np.arange(1 * 3 * 4 * 5, dtype=np.float32).reshape(1, 3, 4, 5)
+    np.savez(tmp_path / "data.npz", picture=values)
+    given, _ = given_arrays(tmp_path / "data.npz")
+    turned = [as_declared(given, _interface(_PIXELS))["picture"] for _ in range(2)]
+    assert turned[0] == turned[1]
+    assert (turned[0].shape, turned[0].type) == ((1, 4, 5, 3), "float32")
+    read = np.load(known(turned[0].file))
+    assert read.flags.c_contiguous
+    assert np.array_equal(read, values.transpose(0, 2, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("tensor", "shape"),
+    [
+        # As the runtime takes it; no picture's; a rank, or sizes, that fit neither way; channels first by declaration.
+        (_PIXELS, (1, 4, 5, 3)),
+        (_PIXELS, (1, 3, 5, 3)),
+        (_PIXELS, (3, 4, 5)),
+        (_PIXELS, (2, 3, 4, 5)),
+        (_PIXELS._replace(layout=""), (1, 3, 4, 5)),
+        (_PIXELS._replace(name="other"), (1, 3, 4, 5)),
+    ],
+)
+def test_what_is_not_turned(tensor: DeclaredTensor, shape: tuple[int, ...]) -> None:
+    """It stays, and is checked as it is."""
+    given = {"picture": Given(shape)}
+    assert as_declared(given, _interface(tensor)) == given
+
+
+def test_a_shape_is_turned() -> None:
+    """--shape in the order of ONNX too."""
+    assert as_declared({"picture": Given((1, 3, 4, 5))}, _interface(_PIXELS)) == {"picture": Given((1, 4, 5, 3))}
+
+
+def test_other_bytes_orders_are_made_little_endian(tmp_path: Path) -> None:
+    """A measured process without numpy reads the file as it is."""
+    np.savez(tmp_path / "data.npz", x=np.array([1, 2], ">i8"))
+    given, _ = given_arrays(tmp_path / "data.npz")
+    assert known(given["x"].file)
+    assert Path(known(given["x"].file)).read_bytes().endswith(np.array([1, 2], "<i8").tobytes())

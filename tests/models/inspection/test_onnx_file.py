@@ -175,23 +175,6 @@ def test_external_files_are_not_read(tmp_path: Path) -> None:
     )
 
 
-def test_weights_that_sessions_lay_out(tmp_path: Path) -> None:
-    """Matrices of float32 that Gemm and MatMul multiply by count, and nothing else."""
-    nodes = [
-        helper.make_node("MatMul", ["x", "matrix"], ["a"]),
-        helper.make_node("MatMul", ["matrix", "stack"], ["b"]),
-        helper.make_node("Gemm", ["a", "halves"], ["c"]),
-        helper.make_node("Gather", ["table", "x"], ["d"]),
-    ]
-    weights = [
-        constant("matrix", 4, 5),
-        constant("stack", 2, 5, 4),
-        constant("halves", 4, 4, dtype=np.float16),
-        constant("table", 9, 9),
-    ]
-    assert _facts(inspect(save_model(tmp_path / "m.onnx", nodes, [value("x")], [], weights))).laid_out_bytes == 80
-
-
 def test_texts_that_are_not_in_utf_8(tmp_path: Path) -> None:
     """What cannot be decoded is replaced: such a file runs."""
     path = save_model(tmp_path / "gbk.onnx", [], [value("x")], [], metadata={"characters": "@@"})

@@ -109,6 +109,21 @@ def test_the_newest_plans_and_the_newest_scenarios_are_shown(tmp_path: Path) -> 
     assert newest_groups(groups) == groups
 
 
+def test_mechanisms_and_claims_are_of_scenarios(tmp_path: Path) -> None:
+    """Plans are in no column of theirs, and come behind scenarios; the page is as new as its newest run."""
+    full_run(tmp_path)
+    write_run(tmp_path, _pair(tmp_path), 2, at="2026-01-03T03:04:05")
+    html = page(tmp_path, tmp_path / "out")
+    for name in ("answer", "mechanisms"):
+        heads = re.findall(r"<th scope=\"col\"[^>]*>([^<]*)</th>", section(html, name).partition("</thead>")[0])
+        assert len(heads) == 2
+    assert "python, plans" not in section(html, "claims").partition(_ENGLISH("section_predictions"))[0]
+    assert html.index("4 streams") < html.index("python, plans")
+    assert "Measured 2026-01-03" in html.partition("<main")[0]
+    write_run(tmp_path / "plans", _pair(tmp_path))
+    assert "Cannot be judged" not in page(tmp_path / "plans", tmp_path / "out")
+
+
 def test_plans_with_other_models_are_not_joined(tmp_path: Path) -> None:
     """A plan's models are its own: another plan may have others in the same group."""
     other = replace(_GATE, scenario="door", baseline="door.no_reuse", models=MODELS[2:])

@@ -1,0 +1,23 @@
+"""Turns an array of pictures, channels first, into channels last: `python -m models.inputs.channels_last FROM.npy TO`.
+
+Imports numpy: for a process of its own, never for the harness.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["turn"]
+
+
+def turn(source: Path, target: Path) -> None:
+    """Write the array (N, C, H, W) of a .npy file as (N, H, W, C)."""
+    with target.open("wb") as file:
+        np.save(file, np.ascontiguousarray(np.load(source).transpose(0, 2, 3, 1)), allow_pickle=False)
+
+
+if __name__ == "__main__":
+    turn(Path(sys.argv[1]), Path(sys.argv[2]))
