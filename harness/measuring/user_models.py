@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -42,6 +43,8 @@ _HOW_MADE = {
     ".rknn": ", and .onnx files, which rknn-toolkit2 converts",
     ".mge": ", and MegEngine has no importer of ONNX files: dump one with MegEngine",
 }
+#: What Rockchip's library puts before its words.
+_TIME = re.compile(r"\[\d\d:\d\d:\d\d\.\d+\] ")
 #: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
 _NAMES_A_FILE = b"location"
 
@@ -250,7 +253,8 @@ class UserModels:
         """Return why a file is not converted, or does not run then, and what to do."""
         advice = "Change the network, or convert it yourself and give the .rknn file"
         if isinstance(error, _DoesNotRun):
-            return f"converted by {toolkit.environment.title} it does not run: {error}. {advice}"
+            reason = _TIME.sub("", str(error))
+            return f"converted by {toolkit.environment.title} it does not run: {reason}. {advice}"
         chip = chip_of(self.targets)
         has_floats = chip is not None and find_platform(chip).has_floats
         if self.quantised and has_floats and error.words.startswith("build"):  # the step that quantises

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import select
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
@@ -46,6 +47,8 @@ class Converter(ABC, Generic[ConvertedRecipe]):
     environment: ClassVar[Environment]
     #: The file with `convert(job)`, which runs there.
     program: ClassVar[Path]
+    #: A conversion that takes longer counts as hung: rknn-toolkit2 2.5.0 does hang, fusing operators of some networks.
+    time_limit_s: ClassVar[float] = 600.0
 
     def __init__(self) -> None:
         """Start nothing yet."""
@@ -89,6 +92,10 @@ class Converter(ABC, Generic[ConvertedRecipe]):
         with suppress(BrokenPipeError):
             job = {**self.job(recipe, source), "output": str(path.absolute())}
             print(json.dumps(job), file=process.stdin, flush=True)
+        end = ""
+        if not select.select([process.stdout], [], [], self.time_limit_s)[0]:
+            process.kill()
+            end = f"not done after {self.time_limit_s:g} s"
         # Empty where the process has ended.
         answer = process.stdout.readline().strip()
         if answer == _SUCCESS:
@@ -98,7 +105,7 @@ class Converter(ABC, Generic[ConvertedRecipe]):
             failure = json.loads(answer)
         else:
             self._process = None  # the next conversion starts another one
-            failure = {"step": f"its process ({end_of(process.wait())})", "words": ""}
+            failure = {"step": f"its process ({end or end_of(process.wait())})", "words": ""}
         words = f"{failure['step']} failed: {failure['words'] or _last_error(log)}"
         raise ConversionError(self.environment.library, recipe.file_name, words)
 

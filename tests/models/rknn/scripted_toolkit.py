@@ -71,6 +71,10 @@ class RKNN:
         print("half a wo", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
+    def _hang(self):
+        print("I OpFusing 0", flush=True)
+        time.sleep(600)
+
     def _interrupt(self):
         with open("process", "w") as file:
             file.write(str(os.getpid()))

@@ -189,6 +189,20 @@ def test_a_process_that_died_is_started_again(tmp_path: Path, toolkit: Path, mon
     assert (toolkit / "starts").read_text() == "started\n" * 2
 
 
+def test_a_toolkit_that_hangs(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the time limit its process is ended, with its last words; the next conversion has another one."""
+    recipe = RknnRecipe(_user_file(tmp_path, Input("x", "float32", (1, 3, 8, 8))), "rk3588")
+    monkeypatch.setattr(RknnConverter, "time_limit_s", 3.0)
+    monkeypatch.setenv("SCRIPTED_TOOLKIT", "hang")
+    with RknnConverter() as converter:
+        with pytest.raises(ConversionError, match=r"its process \(not done after 3 s\) failed: I OpFusing 0$"):
+            converter.ensure_all([recipe])
+        monkeypatch.delenv("SCRIPTED_TOOLKIT")
+        monkeypatch.setattr(RknnConverter, "time_limit_s", 600.0)
+        assert converter.ensure_all([recipe])[0].exists()
+    assert (toolkit / "starts").read_text() == "started\n" * 2
+
+
 @pytest.mark.parametrize("name", [chip.name for chip in RKNN_PLATFORMS if not chip.has_floats])
 def test_chips_without_floating_point(name: str) -> None:
     """The error names the option to leave out and the chips that have it."""
