@@ -11,13 +11,16 @@ import filecmp
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Iterable, Union
+
+import onnxruntime as ort
 
 from messages import Message
 from runtimes.base import NodeOrder, Preparation
 from runtimes.onnxruntime.options import plain_options
 from runtimes.onnxruntime.prepared import EXTERNAL_FROM_BYTES, INDEX_FILE, WEIGHTS_FILE, IndexedTensor
-from runtimes.onnxruntime.trials import Runner, choose_order
+from runtimes.onnxruntime.trials import Runner, Trial, TrialFailed, choose_order, run_apart
 
 if TYPE_CHECKING:
     import onnx
@@ -35,25 +38,54 @@ def prepare(model: str, folder: str, runner: Runner) -> Preparation:
     shutil.rmtree(folder, ignore_errors=True)  # of a preparation that failed
     os.makedirs(folder)
     path = os.path.join(folder, _MODEL_FILE)
-    options = plain_options()
-    options.optimized_model_filepath = path
-    prefix = "session.optimized_model_external_initializers"
-    options.add_session_config_entry(f"{prefix}_file_name", WEIGHTS_FILE)
-    options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(EXTERNAL_FROM_BYTES))
-    # What kernels lay out anew for themselves, those of fully connected layers, is then mapped too: sessions share it.
-    options.add_session_config_entry("session.save_external_prepacked_constant_initializers", "1")
-    runner.open_session(model, options)
+    saved = _save(model, path, runner)
     try:
         from runtimes.onnxruntime.graph import SavedGraph
     except ImportError:
         node_order = NodeOrder(reason=Message("onnx_order_needs_onnx"))
     else:
         graph = SavedGraph(path)
-        node_order = choose_order(model, path, graph, runner)
+        if isinstance(saved, Trial):
+            node_order = choose_order(path, graph, saved, runner)
+        else:
+            graph.write(path, list(range(len(graph.names))))
+            node_order = NodeOrder(reason=saved)
         _write_index(graph.weights(), folder)
     _share_file(folder)
     _flush_to_disk(folder)
     return Preparation(path, node_order)
+
+
+def _save(model: str, path: str, runner: Runner) -> Union[Trial, Message]:
+    """Save the optimised model and return its trial; the reason where it has none with the outputs of the model.
+
+    What kernels lay out anew for themselves, those of fully connected layers, is saved too, so that sessions share it;
+    where such a file does not run (seen: ONNX Runtime 1.31 crashes on a PP-OCRv4 recogniser), it is saved without.
+    """
+    try:
+        expected = run_apart(runner, model, plain_options())
+    except TrialFailed as failed:
+        _save_optimised(model, path, runner, with_layouts=False)
+        return Message("onnx_order_not_tried", {"reason": failed.reason})
+    as_saved = plain_options()
+    as_saved.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    for with_layouts in (True, False):
+        _save_optimised(model, path, runner, with_layouts)
+        with suppress(TrialFailed):
+            trial = run_apart(runner, path, as_saved)
+            if trial.checksum == expected.checksum:
+                return trial
+    return Message("onnx_order_outputs_differ")
+
+
+def _save_optimised(model: str, path: str, runner: Runner, with_layouts: bool) -> None:
+    options = plain_options()
+    options.optimized_model_filepath = path
+    prefix = "session.optimized_model_external_initializers"
+    options.add_session_config_entry(f"{prefix}_file_name", WEIGHTS_FILE)
+    options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(EXTERNAL_FROM_BYTES))
+    options.add_session_config_entry("session.save_external_prepacked_constant_initializers", str(int(with_layouts)))
+    runner.open_session(model, options)
 
 
 def _write_index(weights: Iterable[onnx.TensorProto], folder: str) -> None:

@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple
 
-import onnxruntime as ort
-
 from messages import Message
 from runtimes.base import AdapterError, Context, NodeOrder
 from runtimes.onnxruntime.options import as_prepared, plain_options
@@ -23,7 +21,7 @@ from runtimes.onnxruntime.orders import candidate_orders
 if TYPE_CHECKING:
     from runtimes.onnxruntime.graph import SavedGraph
 
-__all__ = ["Runner", "choose_order"]
+__all__ = ["Runner", "Trial", "TrialFailed", "choose_order", "run_apart"]
 
 #: ONNX Runtime plans its memory in the first inference and allocates by the plan from the second on, beside the outputs
 #: that the application still holds: with YOLOv5s the fourth was the last that took more.
@@ -47,7 +45,7 @@ class Runner(NamedTuple):
     alive: Callable[[], None]
 
 
-class _Trial(NamedTuple):
+class Trial(NamedTuple):
     """A model that was run."""
 
     #: Memory that the inferences added.
@@ -56,7 +54,7 @@ class _Trial(NamedTuple):
     checksum: int
 
 
-class _TrialFailed(Exception):
+class TrialFailed(Exception):
     """The model could not be run."""
 
     def __init__(self, reason: Message) -> None:
@@ -64,41 +62,36 @@ class _TrialFailed(Exception):
         self.reason = reason
 
 
-def choose_order(model: str, path: str, graph: SavedGraph, runner: Runner) -> NodeOrder:
-    """Write the graph, saved from the model, to the path, in the order that takes the least memory.
+def choose_order(path: str, graph: SavedGraph, saved: Trial, runner: Runner) -> NodeOrder:
+    """Write the graph to the path, in the order that takes the least memory; `saved` is its trial as it was saved.
 
-    Orders whose outputs are not those of the model, bit by bit, do not count. At most eight are tried, of four
-    inferences each, beside nine inferences before them.
+    Orders whose outputs are others, in any bit, do not count. At most eight are tried, of four inferences each, beside
+    nine inferences before them.
     """
-    as_saved = plain_options()
-    as_saved.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    canonical = chosen = list(range(len(graph.names)))
+    chosen = list(range(len(graph.names)))
+    graph.write(path, chosen)
     try:
-        checksum = _run(runner, model, plain_options()).checksum
-        saved_bytes = _run(runner, path, as_saved).added_bytes
-        graph.write(path, canonical)
         sizes = _node_sizes(runner, path)
-    except _TrialFailed as failed:
-        graph.write(path, canonical)
+    except TrialFailed as failed:
         return NodeOrder(reason=Message("onnx_order_not_tried", {"reason": failed.reason}))
     tried, least_bytes = 0, None
     for order in candidate_orders(graph.sources, graph.results, [sizes.get(name, 0) for name in graph.names]):
         tried += 1
         graph.write(path, order)
-        with suppress(_TrialFailed):
-            trial = _run(runner, path, as_prepared(plain_options()))
+        with suppress(TrialFailed):
+            trial = run_apart(runner, path, as_prepared(plain_options()))
             is_less = least_bytes is None or trial.added_bytes + _LEAST_SAVING_BYTES <= least_bytes
-            if trial.checksum == checksum and is_less:
+            if trial.checksum == saved.checksum and is_less:
                 chosen, least_bytes = order, trial.added_bytes
     graph.write(path, chosen)
     reason = Message("onnx_order_outputs_differ") if least_bytes is None else None
-    return NodeOrder(tried, saved_bytes, least_bytes, reason)
+    return NodeOrder(tried, saved.added_bytes, least_bytes, reason)
 
 
-def _run(runner: Runner, model: str, options: Any) -> _Trial:
-    """Return what the model costs and returns."""
+def run_apart(runner: Runner, model: str, options: Any) -> Trial:
+    """Return what the model costs and returns, in a child of this process; raise TrialFailed where it cannot be run."""
 
-    def call() -> _Trial:
+    def call() -> Trial:
         libc = ctypes.CDLL(None)
         libc.prctl(_NO_HUGE_PAGES, 1, 0, 0, 0)
         context = runner.context_of(runner.open_session(model, options))
@@ -107,9 +100,9 @@ def _run(runner: Runner, model: str, options: Any) -> _Trial:
         before_bytes = _memory_bytes()
         for _ in range(_INFERENCES):
             context.infer()
-        return _Trial(_memory_bytes() - before_bytes, context.checksum())
+        return Trial(_memory_bytes() - before_bytes, context.checksum())
 
-    return _Trial(*_in_a_child(runner, call))
+    return Trial(*_in_a_child(runner, call))
 
 
 def _node_sizes(runner: Runner, path: str) -> Dict[str, int]:
@@ -153,11 +146,11 @@ def _in_a_child(runner: Runner, call: Callable[[], Any]) -> Any:
         text = pipe.read()
     _, status = os.waitpid(child, 0)
     if not text:
-        raise _TrialFailed(Message("text", {"text": f"wait status {status}"}))
+        raise TrialFailed(Message("text", {"text": f"wait status {status}"}))
     outcome = json.loads(text)
     if "failed" in outcome:
         code, values = outcome["failed"]
-        raise _TrialFailed(Message(code, values))
+        raise TrialFailed(Message(code, values))
     return outcome["returned"]
 
 

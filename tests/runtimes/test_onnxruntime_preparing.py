@@ -115,6 +115,23 @@ def test_equal_models_give_equal_files(branches: Path, tmp_path: Path) -> None:
     assert contents[1:] == contents[:1] * 3
 
 
+def test_layouts_of_kernels_that_crash(branches: Path, tmp_path: Path) -> None:
+    """They are saved with the weights only where the file then runs: else it is saved again without them."""
+    saved: list[str] = []
+
+    def open_session(model: str, options: Any) -> Any:
+        if options.optimized_model_filepath:
+            saved.append(options.get_session_config_entry("session.save_external_prepacked_constant_initializers"))
+        elif saved[-1:] == ["1"]:
+            os._exit(1)
+        return _open_session(model, options)
+
+    prepared, found = _prepare(branches, tmp_path / "prepared", _RUNNER._replace(open_session=open_session))
+    assert saved == ["1", "0"]
+    assert found.reason is None
+    assert _outputs(prepared, as_prepared(plain_options())) == _outputs(branches, plain_options())
+
+
 def test_the_order_that_takes_the_least(branches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever is tried first; and its outputs are those of the model bit by bit."""
     folder = tmp_path / "prepared"
