@@ -95,12 +95,10 @@ def run_apart(runner: Runner, model: str, options: Any) -> Trial:
         libc = ctypes.CDLL(None)
         libc.prctl(_NO_HUGE_PAGES, 1, 0, 0, 0)
         context = runner.context_of(runner.open_session(model, options))
-        if hasattr(libc, "malloc_trim"):  # of glibc: else the inferences would find free memory that is counted already
-            libc.malloc_trim(0)
-        before_bytes = _memory_bytes()
+        before_bytes = _memory_in_use(libc)
         for _ in range(_INFERENCES):
             context.infer()
-        return Trial(_memory_bytes() - before_bytes, context.checksum())
+        return Trial(_memory_in_use(libc) - before_bytes, context.checksum())
 
     return Trial(*_in_a_child(runner, call))
 
@@ -164,8 +162,13 @@ def _outcome(call: Callable[[], Any]) -> Dict[str, Any]:
     return {"failed": list(asdict(message).values())}
 
 
-def _memory_bytes() -> int:
-    """Return the anonymous memory of this process."""
+def _memory_in_use(libc: ctypes.CDLL) -> int:
+    """Return the anonymous memory of this process, in bytes, without what the C library keeps for the next caller.
+
+    A session finds there what it allocates later, or another session does: it is no part of what each one costs.
+    """
+    if hasattr(libc, "malloc_trim"):  # of glibc
+        libc.malloc_trim(0)
     with open("/proc/self/smaps_rollup", encoding="utf-8") as rollup:
         for line in rollup:
             if line.startswith("Anonymous:"):

@@ -126,10 +126,13 @@ def test_weights_of_the_application_are_no_mapped_file(walks: dict[str, Walked],
 
 
 def test_lean_is_the_smallest(walks: dict[str, Walked]) -> None:
-    """All mechanisms together take no more than dups alone, and far less than loads."""
-    lean = walks["lean"].over_baseline()
-    assert lean < 1.1 * walks["full_dup"].over_baseline()
-    assert lean < 0.6 * walks["no_reuse_one_model"].over_baseline()
+    """All mechanisms together take no more than dups alone, and far less than loads.
+
+    Trimmed: what loading leaves in the heap differs from process to process.
+    """
+    lean, dups, loads = (walks[name].over_baseline("trimmed") for name in ("lean", "full_dup", "no_reuse_one_model"))
+    assert lean < 1.1 * dups
+    assert lean < 0.6 * loads
 
 
 def test_outputs_are_equal_in_every_scenario(walks: dict[str, Walked]) -> None:
