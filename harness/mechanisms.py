@@ -12,7 +12,7 @@ from typing import Optional
 
 from messages import Message
 from models.inspection.result import Inspection, MegEngineFacts, OnnxFacts, RknnFacts, Tensor
-from runtimes.base import TEXT
+from runtimes.base import ELEMENT_TYPES, TEXT
 
 __all__ = ["Mechanism", "hindrances", "is_fed", "mechanisms"]
 
@@ -28,8 +28,6 @@ _SCENARIOS = (
     "zero_copy_io",
     "device_io",
 )
-#: What the adapter of ONNX Runtime feeds (runtimes/onnxruntime/tensors.py).
-_FED = re.compile(r"str|bool|bfloat16|float(16|32|64)|u?int(8|16|32|64)")
 #: The domains whose operators ONNX Runtime has.
 _DOMAINS = re.compile(r"(ai\.onnx\..*|com\.microsoft(\..*)?|com\.ms\.internal\..*|org\.pytorch\.aten)?")
 
@@ -53,7 +51,7 @@ _Answers = Mapping[str, _Answer]
 
 def is_fed(tensor: Tensor) -> bool:
     """Whether the harness can feed an input; one of unknown type it can."""
-    return tensor.type is None or bool(_FED.fullmatch(tensor.type))
+    return tensor.type in (None, *ELEMENT_TYPES)
 
 
 def hindrances(inspection: Inspection) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,10 @@ class Recipe:
         return (Input(INPUT_NAME, "float32", self.network().input_shape),)
 
 
+#: Operators of quantised ONNX files, as they stand in the file.
+_QUANTISED = (b"QuantizeLinear", b"DequantizeLinear", b"QLinear")
+
+
 @dataclass(frozen=True)
 class OnnxFile:
     """A user's ONNX file, with what its inputs are converted for."""
@@ -98,6 +103,12 @@ class OnnxFile:
     inputs: tuple[Input, ...]
     #: Whether the file leaves sizes free, which the inputs' shapes fix.
     has_free_sizes: bool
+
+    @property
+    def is_quantised(self) -> bool:
+        """Whether it has scales already: the toolkit keeps them, and refuses to make others."""
+        with Path(self.path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return any(content.find(operator) >= 0 for operator in _QUANTISED)
 
     @property
     def label(self) -> str:
@@ -116,8 +127,13 @@ class RknnRecipe:
     platform: str
     #: Without weights: a slave, which runs on the weights of a master with equal ones.
     weightless: bool = False
-    #: INT8, calibrated with the data of the source's inputs, or with noise; else floating point.
+    #: INT8; else floating point. A source that is quantised already stays as it is.
     quantised: bool = True
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the toolkit quantises it, calibrated with the data of the source's inputs, or with noise."""
+        return self.quantised and not (isinstance(self.source, OnnxFile) and self.source.is_quantised)
 
     def __post_init__(self) -> None:
         """Raise ModelError for an unknown platform, or one that cannot have what is wanted."""

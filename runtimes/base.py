@@ -11,6 +11,7 @@ from messages import Message, Value
 
 __all__ = [
     "BFLOAT16",
+    "ELEMENT_TYPES",
     "NO_INPUTS",
     "TEXT",
     "AdapterError",
@@ -34,6 +35,16 @@ _PATTERN_BYTES = 65521
 
 #: Types of elements that numpy has no name for (DeclaredTensor.type).
 BFLOAT16, TEXT = "bfloat16", "str"
+#: Those of tensors that arrays hold.
+ELEMENT_TYPES = (
+    "float32",
+    "float64",
+    "float16",
+    BFLOAT16,
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    TEXT,
+)
 
 
 class AdapterError(Exception):

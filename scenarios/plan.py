@@ -84,8 +84,10 @@ class Conversion:
     by: str
     #: What the NPU computes with: INT8 or FP16.
     precision: str
-    #: What the source takes; their data, or noise, have calibrated INT8.
+    #: What the source takes.
     inputs: Tuple[Input, ...]
+    #: Whether their data, or noise, have calibrated INT8; else the source has scales of its own, or there are none.
+    is_calibrated: bool = True
 
 
 @dataclass(frozen=True)

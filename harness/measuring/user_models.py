@@ -289,14 +289,16 @@ class UserModels:
         except (CacheError, ModelError) as error:
             self.left_out.append(f"{file.option} {file.path} is not converted: {error}")
             raise NoModels(self.left_out[-1]) from None
-        precision = "INT8" if self.quantised else "FP16"
+        precision = "INT8" if self.quantised or source.is_quantised else "FP16"
         return Model(
             f"{model.name} {precision}",
             str(path),
             # Not of the file: the toolkit never writes the same bytes twice.
             hashlib.sha256(f"{model.digest} {recipes[0].form}".encode()).hexdigest(),
             weightless=str(slaves[0]) if slaves else model.weightless,
-            conversion=Conversion(model.path, toolkit.environment.title, precision, model.inputs),
+            conversion=Conversion(
+                model.path, toolkit.environment.title, precision, model.inputs, recipes[0].calibrates
+            ),
         )
 
     def _try(self, runtime: RuntimeEntry, model: Model) -> None:
@@ -345,7 +347,7 @@ def conversion_text(model: Model) -> str:
     if conversion is None:
         return ""
     text = f"{Path(conversion.source).name} is converted to {conversion.precision} by {conversion.by}"
-    if conversion.precision != "INT8":
+    if not conversion.is_calibrated:
         return text
     without_data = [tensor.name for tensor in conversion.inputs if not tensor.file]
     if not without_data:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["INDEX", "unpack"]
+from models.inputs.given import INDEX
 
-INDEX = "index.json"
+__all__ = ["unpack"]
 
 
 def unpack(file: Path, folder: Path) -> None:

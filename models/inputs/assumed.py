@@ -145,8 +145,9 @@ class _Attempt:
     def inputs(self) -> tuple[Input, ...]:
         """Return the inputs, in the file's order."""
         fed: dict[str, Input] = {}
-        # What is given first: its sizes are those of other inputs too.
-        for tensor in sorted(self._interface.inputs, key=lambda tensor: tensor.name not in self._given):
+        # What is given first, and sums last: both have the sizes of other inputs.
+        order = sorted(self._interface.inputs, key=lambda tensor: (tensor.name not in self._given, _has_sum(tensor)))
+        for tensor in order:
             fed[tensor.name] = self._fed(tensor)
         return tuple(self._with_value(fed[tensor.name]) for tensor in self._interface.inputs)
 
@@ -172,7 +173,6 @@ class _Attempt:
             return self._allowed[tensor.name][index]
         if name in self._named and not _NAMELESS.fullmatch(name):
             return self._named[name]
-        # As in "past_length + length".
         terms = [str(self._named.get(term.strip(), term.strip())) for term in name.split("+")]
         if len(terms) > 1 and all(map(str.isdigit, terms)):
             return sum(map(int, terms))
@@ -217,6 +217,11 @@ class _Attempt:
             # Nearly every table has a second row, whose place means no padding.
             value = 1
         return replace(tensor, value=value)
+
+
+def _has_sum(tensor: DeclaredTensor) -> bool:
+    """Whether a size is a sum of others, as in "past_length + length"."""
+    return any(isinstance(size, str) and "+" in size for size in tensor.dimensions)
 
 
 def _counted(tensor: DeclaredTensor, index: int) -> str:

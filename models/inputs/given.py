@@ -17,9 +17,10 @@ from models.errors import ModelError
 from models.inputs.assumed import Given, fits
 from runtimes.base import Interface
 
-__all__ = ["as_declared", "given_arrays"]
+__all__ = ["INDEX", "as_declared", "given_arrays"]
 
-_INDEX = "index.json"
+#: Lists the arrays of a folder.
+INDEX = "index.json"
 
 
 def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
@@ -30,10 +31,10 @@ def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
         raise ModelError(f"{path}: it cannot be read ({error.strerror}); give a file that numpy.savez wrote") from None
     folder = cache_root() / "inputs" / digest
     with locked(folder):
-        if not (folder / _INDEX).exists():
+        if not (folder / INDEX).exists():
             _unpack(path.absolute(), folder)
     arrays = {}
-    for name, entry in json.loads((folder / _INDEX).read_text(encoding="utf-8")).items():
+    for name, entry in json.loads((folder / INDEX).read_text(encoding="utf-8")).items():
         arrays[name] = Given(tuple(entry["shape"]), str(folder / entry["file"]), entry["type"])
     if not arrays:
         raise ModelError(f"{path}: it has no array; name each by its input: numpy.savez(FILE, **{{'images': array}})")

@@ -19,9 +19,6 @@ _DATASET = "calibration.txt"
 _PICTURE_DIMENSIONS = 4
 _LARGEST_PIXEL = 255
 
-#: Operators of files that are quantised already: the toolkit keeps their scales, and refuses to make others.
-_QUANTISED = (b"QuantizeLinear", b"DequantizeLinear", b"QLinear")
-
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
     """Write job["output"]; return None, or the step that failed and its exception's words (empty: no exception)."""
@@ -92,7 +89,7 @@ def _steps(rknn: Any, job: dict[str, Any], samples: list[_Sample]) -> list[tuple
             "input_size_list": [sample.shape for sample in samples],
         }
     quantise: dict[str, Any] = {"do_quantization": False}
-    if job["quantise"] and not _is_quantised(job["onnx"]):
+    if job["calibrate"]:
         quantise = {"do_quantization": True, "dataset": _write_dataset(samples)}
     return [
         ("config", lambda: rknn.config(**pixels, **options)),
@@ -100,12 +97,6 @@ def _steps(rknn: Any, job: dict[str, Any], samples: list[_Sample]) -> list[tuple
         ("build", lambda: rknn.build(**quantise)),
         ("export_rknn", lambda: rknn.export_rknn(job["output"])),
     ]
-
-
-def _is_quantised(path: str) -> bool:
-    with open(path, "rb") as file:  # noqa: PTH123
-        content = file.read()
-    return any(operator in content for operator in _QUANTISED)
 
 
 def _write_dataset(samples: list[_Sample]) -> str:

@@ -114,5 +114,5 @@ class RknnConverter(Converter[RknnRecipe]):
             "has_free_sizes": isinstance(recipe.source, OnnxFile) and recipe.source.has_free_sizes,
             "platform": recipe.platform,
             "remove_weight": recipe.weightless,
-            "quantise": recipe.quantised,
+            "calibrate": recipe.calibrates,
         }

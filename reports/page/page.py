@@ -236,7 +236,7 @@ def _assumptions(group: Group, texts: Texts) -> list[str]:
         of_keys = {"note_shapes": shapes, "note_values": values, "note_data": data}
         if conversion:
             notes.append(texts("note_converted", model=model.name, file=Path(conversion.source).name, by=conversion.by))
-        if conversion and conversion.precision == "INT8":
+        if conversion and conversion.is_calibrated:
             of_keys["note_calibrated_data"] = [tensor.name for tensor in conversion.inputs if tensor.file]
             of_keys["note_calibrated_noise"] = [tensor.name for tensor in conversion.inputs if not tensor.file]
         for key, inputs in of_keys.items():

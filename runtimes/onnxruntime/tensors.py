@@ -13,6 +13,7 @@ import onnxruntime as ort
 from runtimes.arrays import as_buffer, filled, image_in, numpy_type
 from runtimes.base import (
     BFLOAT16,
+    ELEMENT_TYPES,
     TEXT,
     Allocation,
     Copies,
@@ -29,7 +30,7 @@ __all__ = ["Tensors", "declared", "is_fed", "open_tensors"]
 #: ONNX Runtime's names of types that numpy calls otherwise, or has not; the others are numpy's.
 _TYPES = {"float": "float32", "double": "float64", "string": TEXT}
 #: An optional tensor is fed like any other.
-_TENSOR = re.compile(r"(?:optional\()?tensor\((float|double|string|bfloat16|float16|bool|u?int(?:8|16|32|64))\)+")
+_TENSOR = re.compile(r"(?:optional\()?tensor\((\w+)\)+")
 #: TensorProto.BFLOAT16 (onnx.proto).
 _ONNX_BFLOAT16 = 16
 
@@ -207,8 +208,8 @@ def open_tensors(session: Any, memory: Memory, inputs: Inputs) -> Tensors:
 
 
 def is_fed(tensor: DeclaredTensor) -> bool:
-    """Whether there are arrays for it: it is a tensor, and of a type that numpy has, or of bfloat16 or text."""
-    return "(" not in tensor.type
+    """Whether there are arrays for it."""
+    return tensor.type in ELEMENT_TYPES
 
 
 def _has_free_size(tensor: DeclaredTensor) -> bool:

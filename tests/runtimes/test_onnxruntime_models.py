@@ -143,6 +143,28 @@ def _recurrent(folder: Path) -> Path:
     return _model(folder, [node], inputs, outputs, weights)
 
 
+def _cache(folder: Path) -> Path:
+    """Return a step of a decoder: its cache comes in, longer out, and the mask is as long as both together."""
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["x"]),
+        helper.make_node("Unsqueeze", ["x", "axis"], ["new"]),
+        helper.make_node("Concat", ["past_key_values.key", "new"], ["present.key"], axis=2),
+        helper.make_node("MatMul", ["present.key", "w"], ["y4"]),
+        helper.make_node("ReduceMax", ["y4"], ["best"], axes=[1, 3], keepdims=0),
+        helper.make_node("Cast", ["attention_mask"], ["mask"], to=_FLOAT),
+        helper.make_node("Mul", ["best", "mask"], ["y"]),
+    ]
+    weights = [_weight("table", 2, _WIDE), _weight("w", _WIDE, _WIDE), numpy_helper.from_array(np.array([1]), "axis")]
+    tokens, both = ["batch", "length"], ["batch", "past_length + length"]
+    inputs = [
+        _info("input_ids", tokens, TensorProto.INT64),
+        _info("attention_mask", both, TensorProto.INT64),
+        _info("past_key_values.key", ["batch", 1, "past_length", _WIDE]),
+    ]
+    outputs = [_info("y", both), _info("present.key", ["batch", 1, "past_length + length", _WIDE])]
+    return _model(folder, nodes, inputs, outputs, weights, opset=13)
+
+
 def _sequence_inside(folder: Path) -> Path:
     nodes = [
         helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0),
@@ -177,6 +199,7 @@ _KINDS: dict[str, _Make] = {
     "loop": _loop,
     "scan": _scan,
     "recurrent": _recurrent,
+    "cache": _cache,
     "sequence inside": _sequence_inside,
     "size by data": _data_decide_the_size,
     "external data": _external_data,

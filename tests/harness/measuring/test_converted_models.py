@@ -81,6 +81,27 @@ def test_a_file_is_converted_for_the_chip(tmp_path: Path) -> None:
     assert conversion_text(model) == f"{words} (--inputs FILE.npz gives data)"
 
 
+@pytest.mark.usefixtures("toolkit")
+def test_a_file_that_is_quantised_already(tmp_path: Path) -> None:
+    """It keeps its scales whatever is wanted: it counts as INT8, and nobody says that it was calibrated."""
+    scale, zero = (
+        onnx.numpy_helper.from_array(value, name) for name, value in (("s", np.float32(1)), ("z", np.int8(0)))
+    )
+    ends = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4]),
+        helper.make_tensor_value_info("y", 3, [1, 4]),
+    ]
+    node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])
+    graph = helper.make_graph([node], "graph", ends[:1], ends[1:], initializer=[scale, zero])
+    path = tmp_path / "net.onnx"
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    for quantised in (True, False):
+        (model,) = _user(quantised=quantised).of(_RKNN, [ModelFile(path)])
+        assert model.name == "net INT8"
+        assert conversion_text(model) == "net.onnx is converted to INT8 by rknn-toolkit2 2.5.0"
+        assert _read(model.path)["do_quantization"] is False
+
+
 def test_a_file_is_converted_once(tmp_path: Path, toolkit: Path) -> None:
     """The next session takes it from the cache; another shape, precision, chip or content is another file."""
     path = _network(tmp_path / "net.onnx", 1, 3, "h", "w")

@@ -137,12 +137,13 @@ def test_a_name_is_one_size_in_all_inputs() -> None:
         ("mask", "int64", ("batch", "past_length + length")),
         ("ids", "int64", ("batch", "length")),
         ("other", "int64", ("?", "?")),
+        ("past_key", "float32", ("batch", 8, "past_length", 64)),
     )
-    _, ids, other = _first(*inputs, given={"ids": Given((1, 7))})
+    mask, ids, other, past = _first(*inputs, given={"ids": Given((1, 7))})
     assert (ids.shape, ids.assumed) == ((1, 7), ())
-    assert other.shape == (1, 128)
-    past = ("past_key", "float32", ("batch", 8, "past_length", 64))
-    assert _first(past, *inputs, given={"ids": Given((2, 7))})[1].shape == (2, 7)
+    assert (other.shape, past.shape, mask.shape) == ((1, 128), (1, 8, 0, 64), (1, 7))
+    mask, *_ = _first(*inputs, given={"past_key": Given((1, 8, 5, 64))})
+    assert mask.shape == (1, 133)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -293,8 +294,9 @@ def test_how_a_model_was_converted(tmp_path: Path, language: str) -> None:
     )
     conversion = Conversion("/models/net.onnx", "rknn-toolkit2 2.5.0", "INT8", inputs)
     model = Model("net 1x3x64x64 INT8", "/cache/net.rknn", "0" * 64, conversion=conversion)
+    with_scales = Model("q INT8", "/cache/q.rknn", "1" * 64, conversion=replace(conversion, is_calibrated=False))
     storage = tmp_path / "storage"
-    write_run(storage, [result(storage, "no_reuse_one_model", even(12), models=[model])])
+    write_run(storage, [result(storage, "no_reuse", even(12), models=[model, with_scales])])
     shown = readable(page(storage, tmp_path, language))
     texts = texts_of(language)
     for key, values in (
@@ -304,3 +306,4 @@ def test_how_a_model_was_converted(tmp_path: Path, language: str) -> None:
         ("note_calibrated_noise", {"inputs": "picture"}),
     ):
         assert texts(key, model=model.name, **values) in shown
+    assert texts("note_calibrated_noise", model=with_scales.name, inputs="picture") not in shown
