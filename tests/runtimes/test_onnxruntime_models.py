@@ -73,7 +73,7 @@ def _quantised_by_pairs(folder: Path) -> Path:
         helper.make_node("DequantizeLinear", ["cq", "s", "z"], ["y"]),
     ]
     weights = [scale, zero, _weight("w", 32, 8, 3, 3, dtype=np.int8)]
-    return _model(folder, nodes, [_info("x", [1, 8, "h", "w"])], [_info("y", [1, 32, "h2", "w2"])], weights)
+    return _model(folder, nodes, [_info("x", ["n", 8, 16, 16])], [_info("y", ["n", 32, 14, 14])], weights)
 
 
 def _quantised_operators(folder: Path) -> Path:
@@ -85,7 +85,7 @@ def _quantised_operators(folder: Path) -> Path:
         helper.make_node("DequantizeLinear", ["cq", "s", "z"], ["y"]),
     ]
     weights = [scale, zero, zero_of_weights, _weight("w", 32, 8, 3, 3, dtype=np.int8)]
-    return _model(folder, nodes, [_info("x", [1, 8, "h", "w"])], [_info("y", [1, 32, "h2", "w2"])], weights)
+    return _model(folder, nodes, [_info("x", ["n", 8, 16, 16])], [_info("y", ["n", 32, 14, 14])], weights)
 
 
 def _branches(folder: Path) -> Path:
