@@ -151,8 +151,8 @@ def _allocated_kind(buffer: Buffer, barriers: Sequence[BarrierReading]) -> str |
 
 
 def _account(barriers: Sequence[BarrierReading], context: int) -> dict[str, int]:
-    """Return the library's own sizes of the context."""
+    """Return the library's own sizes of the context, as soon as there are any."""
     for barrier in barriers:
-        if barrier.phase == "context" and barrier.context == context:
+        if barrier.context == context and barrier.data.account:
             return barrier.data.account
     return {}

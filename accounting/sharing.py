@@ -10,7 +10,7 @@ import msgspec
 
 from accounting.attribution import WEIGHT_REGISTER, Part, owners
 from accounting.ledger import Ledger, Read
-from scenarios.plan import DUP, SHARED_WEIGHTS, Plan
+from scenarios.plan import LOAD, SHARED_CONTEXT, Plan
 from targets.barriers import BarrierReading
 
 __all__ = ["WRONG_READS", "Finding", "Shared", "find_wrong_reads", "shared_parts"]
@@ -111,15 +111,16 @@ def _lenders(plan: Plan, context: int) -> set[int]:
     """Return the contexts whose memory this one may read by the plan."""
     spec = plan.contexts[context]
     lenders = set() if spec.source is None else {spec.source}
-    if spec.internal is not None:
-        lenders.add(plan.internal_memories()[spec.internal][0])
+    for number, members in ((spec.internal, plan.internal_memories()), (spec.io, plan.io_memories())):
+        if number is not None:
+            lenders.add(members[number][0])
     return lenders
 
 
 def _not_shared(plan: Plan, owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[Finding]:
     """Yield the contexts that should read their source's weights and were seen to read none of them."""
     for context, spec in enumerate(plan.contexts):
-        if spec.mechanism not in (DUP, SHARED_WEIGHTS):
+        if spec.mechanism in (LOAD, SHARED_CONTEXT):
             continue
         submits = [submit for submit in ledger.submits if owner_of.get(submit.task_buffer) == context]
         read_from: set[int | None] = set()

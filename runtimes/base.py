@@ -28,6 +28,7 @@ __all__ = [
     "NotSupported",
     "Preparation",
     "Runtime",
+    "check_host_memory",
     "input_pattern",
 ]
 
@@ -122,8 +123,10 @@ class Memory:
     outside: Tuple[str, ...] = ()
     #: That gives this memory: "create_mem", "dma_heap", "physical", "mmz".
     allocator: str = "create_mem"
-    #: The tensors that are used in place and not copied: "input", "output".
+    #: What is used in place and not copied: "input", "output", "native_output", "model" (scenarios.plan.ZERO_COPY).
     zero_copy: Tuple[str, ...] = ()
+    #: The number of the memory of tensors that it shares with all contexts of this number; None: an own one.
+    io: Optional[int] = None
     #: Whether input and output stay in the memory of the device that infers.
     device_io: bool = False
     #: "cuda"; None: the device that the runtime infers on by itself.
@@ -280,6 +283,10 @@ class Runtime(ABC):
         """
         raise NotSupported("no_shared_weights", runtime=type(self).__name__)
 
+    def share_weight_memory(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
+        """Return a further context of the model, with the memory that the application gave source for its weights."""
+        raise NotSupported("no_weight_memory", runtime=type(self).__name__)
+
     def share_internal(self, contexts: Sequence[Context]) -> None:
         """Give these contexts, which never run at the same time, one internal memory as large as the largest needs.
 
@@ -290,6 +297,16 @@ class Runtime(ABC):
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Return a handle that runs source itself from another thread, with an input of its own."""
         raise NotSupported("no_shared_context", runtime=type(self).__name__)
+
+
+def check_host_memory(memory: Memory, runtime: str) -> None:
+    """Raise NotSupported for what a runtime on the CPU has nothing of."""
+    if "native_output" in memory.zero_copy:
+        raise NotSupported("no_native_output", runtime=runtime)
+    if "model" in memory.zero_copy:
+        raise NotSupported("no_model_in_place", runtime=runtime)
+    if memory.io is not None:
+        raise NotSupported("no_shared_tensors", runtime=runtime)
 
 
 def input_pattern() -> bytes:

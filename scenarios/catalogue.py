@@ -15,9 +15,12 @@ from scenarios.plan import (
     INTERNAL,
     LOAD,
     MMZ,
+    MODEL,
+    NATIVE_OUTPUT,
     OUTPUT,
     PHYSICAL,
     SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
@@ -214,26 +217,61 @@ def _one_context_with(**changes: Any) -> _LayOut:
     return lambda parameters: Layout(parameters.models[:1], (Context(stream=0, model=0, **changes),))
 
 
-def _lean(*, mechanism: str, internal: bool, zero_copy: bool) -> _LayOut:
+def _weight_memory(parameters: Parameters) -> Layout:
+    """One model; the application gives the first context all of its memory, and the others its memory of weights."""
+    layout = _one_model(parameters, reuse=SHARED_WEIGHT_MEMORY)
+    first, *others = layout.contexts
+    outside = [replace(context, outside=(INTERNAL,)) for context in others]
+    return replace(layout, contexts=(replace(first, outside=(WEIGHTS, INTERNAL)), *outside))
+
+
+def _tensors_in_place(layout: Layout) -> Layout:
+    """The same; input and output are in place."""
+    return _all_with(layout, zero_copy=(INPUT, OUTPUT))
+
+
+def _tensors_per_core(layout: Layout) -> Layout:
+    """The same, the output as the device leaves it; the contexts of one core, which run in turn, share both."""
+    shared = []
+    for context in layout.contexts:
+        shared.append(replace(context, zero_copy=(INPUT, NATIVE_OUTPUT), io=context.core))
+    return replace(layout, contexts=tuple(shared))
+
+
+def _lean(weights: _LayOut, internal: bool, tensors: Optional[Callable[[Layout], Layout]] = None) -> _LayOut:
     """One model for all streams, with these mechanisms together; the contexts of one core share internal memory."""
 
     def lay_out(parameters: Parameters) -> Layout:
-        layout = _one_model(parameters, reuse=mechanism)
-        if zero_copy:
-            layout = _all_with(layout, zero_copy=(INPUT, OUTPUT))
-        return _internal_per_core(layout, parameters.cores) if internal else layout
+        layout = weights(parameters)
+        if internal:
+            inside = []
+            for context in layout.contexts:
+                inside.append(replace(context, outside=tuple(kind for kind in context.outside if kind != INTERNAL)))
+            layout = _internal_per_core(replace(layout, contexts=tuple(inside)), parameters.cores)
+        return tensors(layout) if tensors else layout
 
     return lay_out
 
 
-#: The more mechanisms the sooner; of as many, those that save what is larger: weights, internal tensors, tensors.
-_LEAN = tuple(
-    _lean(mechanism=mechanism, internal=internal, zero_copy=zero_copy)
-    for count in (3, 2, 1)
-    for mechanism in (DUP, LOAD)
-    for internal in (True, False)
-    for zero_copy in (True, False)
-    if (mechanism == DUP) + internal + zero_copy == count
+#: The steps to the smallest footprint: weights, with internal memory, with tensors. The first that the runtime can
+#: combine is measured: those with more mechanisms stand before the others.
+_LEAN_WEIGHTS: Tuple[_LayOut, ...] = (_full_dup, _weight_memory)
+_LEAN_INTERNAL: Tuple[_LayOut, ...] = (
+    *(_lean(weights, internal=True) for weights in (_full_dup, _weight_memory, _no_reuse_one_model)),
+    *_LEAN_WEIGHTS,
+)
+_LEAN: Tuple[_LayOut, ...] = (
+    *(
+        _lean(weights, internal=True, tensors=tensors)
+        for weights in _LEAN_WEIGHTS
+        for tensors in (_tensors_per_core, _tensors_in_place)
+    ),
+    _lean(_full_dup, internal=True),
+    _lean(_full_dup, internal=False, tensors=_tensors_in_place),
+    *(_lean(_no_reuse_one_model, internal=True, tensors=tensors) for tensors in (_tensors_per_core, _tensors_in_place)),
+    _full_dup,
+    _lean(_no_reuse_one_model, internal=True),
+    _lean(_no_reuse_one_model, internal=False, tensors=_tensors_in_place),
 )
 
 
@@ -271,6 +309,7 @@ def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> Tuple[Scen
         "zero_copy_input": {"zero_copy": (INPUT,)},
         "zero_copy_output": {"zero_copy": (OUTPUT,)},
         "zero_copy_io": {"zero_copy": (INPUT, OUTPUT)},
+        "native_io": {"zero_copy": (INPUT, NATIVE_OUTPUT)},
         "device_io": {"device_io": True},
     }
     others = [
@@ -305,12 +344,16 @@ SCENARIOS: Tuple[Scenario, ...] = (
     Scenario("external_dma_heap", (_external(DMA_HEAP),), baseline="runtime_memory"),
     Scenario("external_physical", (_external(PHYSICAL),), baseline="runtime_memory"),
     Scenario("external_mmz", (_external(MMZ),), baseline="runtime_memory"),
+    Scenario("weight_memory", (_weight_memory,), baseline="runtime_memory"),
+    Scenario("model_in_place", (_one_model_with(zero_copy=(MODEL,)),), baseline="runtime_memory"),
     *_io("", STREAMS, _one_model_with),
     *_io("_1080p", FRAMES_1080P, _one_context_with),
     *_io("_4k", FRAMES_4K, _one_context_with),
     Scenario("cuda_copied_io", (_one_model_with(device=CUDA),)),
     Scenario("cuda_device_io", (_one_model_with(device=CUDA, device_io=True),), baseline="cuda_copied_io"),
     Scenario("plain", (_no_reuse_one_model,)),
+    Scenario("lean_weights", _LEAN_WEIGHTS, baseline="plain", is_variant=True),
+    Scenario("lean_internal", _LEAN_INTERNAL, baseline="plain", is_variant=True),
     Scenario("lean", _LEAN, baseline="plain"),
     _of_streams("streams_decode_only", _decode_only),
     _of_streams("streams_no_reuse", _no_reuse),

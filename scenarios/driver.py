@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, TextIO
 from messages import Message, Value
 from runtimes import open_runtime
 from runtimes.base import AdapterError, Context, Memory, NotSupported, Runtime
-from scenarios.plan import DUP, SHARED_WEIGHTS, Plan, Step, inputs_from_json
+from scenarios.plan import DUP, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, Plan, Step, inputs_from_json
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
 
@@ -123,6 +123,8 @@ class Walk:
         source = self._contexts[spec.source]
         if spec.mechanism == SHARED_WEIGHTS:
             return self._runtime.share_weights(model.prepared or model.weightless or model.path, source, memory, inputs)
+        if spec.mechanism == SHARED_WEIGHT_MEMORY:
+            return self._runtime.share_weight_memory(model.path, source, memory, inputs)
         make = self._runtime.dup if spec.mechanism == DUP else self._runtime.shared_context
         return make(source, memory)
 
@@ -224,7 +226,16 @@ def main() -> int:
 def _memory(spec: ContextSpec, cores: int) -> Memory:
     """Return the runtime's part of the context; on one core there is none to choose."""
     core = spec.core if cores > 1 else None
-    return Memory(spec.internal, spec.outside, spec.allocator, spec.zero_copy, spec.device_io, spec.device, core)
+    return Memory(
+        spec.internal,
+        spec.outside,
+        spec.allocator,
+        spec.zero_copy,
+        spec.io,
+        spec.device_io,
+        spec.device,
+        core,
+    )
 
 
 def _account(context: Context) -> Dict[str, Any]:

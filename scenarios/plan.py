@@ -23,11 +23,15 @@ __all__ = [
     "INTERNAL",
     "LOAD",
     "MMZ",
+    "MODEL",
+    "NATIVE_OUTPUT",
     "OUTPUT",
     "PHYSICAL",
     "SHARED_CONTEXT",
     "SHARED_WEIGHTS",
+    "SHARED_WEIGHT_MEMORY",
     "WEIGHTS",
+    "ZERO_COPY",
     "Context",
     "Conversion",
     "InvalidPlan",
@@ -47,13 +51,18 @@ DUP = "dup"
 SHARED_CONTEXT = "shared_context"
 #: A context of another resolution of the source's network, over the source's weights (RKNN_FLAG_SHARE_WEIGHT_MEM).
 SHARED_WEIGHTS = "shared_weights"
+#: A further context of the model, whose weights are the memory that the application gave its source
+#: (rknn_set_weight_mem of one memory for several contexts).
+SHARED_WEIGHT_MEMORY = "shared_weight_memory"
 
-_MECHANISMS = (LOAD, DUP, SHARED_CONTEXT, SHARED_WEIGHTS)
+_MECHANISMS = (LOAD, DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
 
 #: What the application may allocate instead of the runtime (Context.outside).
 WEIGHTS, INTERNAL = "weights", "internal"
-#: What may be used in place and not copied (Context.zero_copy).
-INPUT, OUTPUT = "input", "output"
+#: What may be used in place and not copied (Context.zero_copy): tensors as the application has them; an output as the
+#: device leaves it, in an order of its own; the model's file, in memory that the device reads.
+INPUT, OUTPUT, NATIVE_OUTPUT, MODEL = "input", "output", "native_output", "model"
+ZERO_COPY = (INPUT, OUTPUT, NATIVE_OUTPUT, MODEL)
 
 #: The source of memory that the application allocates: the runtime's own call, a dma-heap's file descriptor, a
 #: physical address, Rockchip's media memory zone.
@@ -119,7 +128,7 @@ class Context:
     stream: Optional[int]
     #: Index into Plan.models.
     model: int
-    #: LOAD, DUP, SHARED_CONTEXT or SHARED_WEIGHTS.
+    #: One of _MECHANISMS.
     mechanism: str = LOAD
     #: Index into Plan.contexts of the context that it reuses; None for LOAD.
     source: Optional[int] = None
@@ -129,8 +138,10 @@ class Context:
     outside: Tuple[str, ...] = ()
     #: The source of memory that the application allocates.
     allocator: str = CREATE_MEM
-    #: Which tensors are not copied: INPUT, OUTPUT.
+    #: What is not copied: some of ZERO_COPY.
     zero_copy: Tuple[str, ...] = ()
+    #: Contexts of one model with the same number have the tensors of zero_copy in one memory of the application.
+    io: Optional[int] = None
     #: Input and output stay in the memory of the device that infers; the application neither sends nor fetches them.
     device_io: bool = False
     #: CUDA; None: the device that the runtime infers on by itself.
@@ -225,7 +236,10 @@ class Plan:
         if self.schedule is not None:
             self._check_schedule(self.schedule)
         for members in self.internal_memories().values():
-            self._check_turns(members)
+            self._check_turns(members, "an internal memory")
+        for members in self.io_memories().values():
+            self._check_io(members)
+            self._check_turns(members, "memory for tensors")
 
     def _check_schedule(self, schedule: Streams) -> None:
         if schedule.count < 1 or schedule.duration_s <= 0:
@@ -257,15 +271,21 @@ class Plan:
             raise self._refusal("its source uses another model; reuse needs the same model", index)
         if source.mechanism != LOAD:
             raise self._refusal(f"its source must be a loaded context, not a {source.mechanism}", index)
+        if context.mechanism == SHARED_WEIGHT_MEMORY and WEIGHTS not in source.outside:
+            raise self._refusal(f"the weights of its source must be outside: give that {WEIGHTS!r} in outside", index)
 
     def _check_memory(self, index: int, context: Context) -> None:
         self._check_words(index, "outside", context.outside, (WEIGHTS, INTERNAL))
-        self._check_words(index, "zero_copy", context.zero_copy, (INPUT, OUTPUT))
+        self._check_words(index, "zero_copy", context.zero_copy, ZERO_COPY)
         self._check_words(index, "allocator", (context.allocator,), ALLOCATORS)
         if context.device is not None:
             self._check_words(index, "device", (context.device,), DEVICES)
         if context.device_io and context.zero_copy:
             raise self._refusal("tensors that stay on the device are not the application's; leave out zero_copy", index)
+        if OUTPUT in context.zero_copy and NATIVE_OUTPUT in context.zero_copy:
+            raise self._refusal(f"an output has one form: leave {OUTPUT!r} or {NATIVE_OUTPUT!r} out", index)
+        if context.source is not None and MODEL in context.zero_copy:
+            raise self._refusal("only a loaded context's model can be used in place; its source has it", index)
         if context.source is not None and WEIGHTS in context.outside:
             raise self._refusal("its weights are its source's; only a loaded context's can be outside", index)
         if context.internal is not None and INTERNAL in context.outside:
@@ -288,11 +308,20 @@ class Plan:
             if len({self.contexts[index].stream for index in chain}) > 1:
                 raise self._refusal("contexts that run one after the other serve the same stream", *chain)
 
-    def _check_turns(self, members: List[int]) -> None:
+    def _check_io(self, members: List[int]) -> None:
+        first, *others = (self.contexts[index] for index in members)
+        if not {INPUT, OUTPUT, NATIVE_OUTPUT} & set(first.zero_copy):
+            raise self._refusal("they share memory for tensors, and have none in place: add zero_copy", *members)
+        if any((other.model, other.zero_copy) != (first.model, first.zero_copy) for other in others):
+            raise self._refusal("memory for tensors is shared by contexts of one model and one zero_copy", *members)
+        if self.schedule is not None:
+            raise self._refusal("in streams a frame is prepared while another one is run: leave io out", *members)
+
+    def _check_turns(self, members: List[int], shared: str) -> None:
         for one, other in combinations(members, 2):
             if self.may_run_at_once(one, other):
                 raise self._refusal(
-                    "they share an internal memory and may run at the same time, so one would overwrite the other; "
+                    f"they share {shared} and may run at the same time, so one would overwrite the other; "
                     "give both the same core, run one after the other in a chain, or give each its own memory",
                     one,
                     other,
@@ -324,15 +353,15 @@ class Plan:
 
     def internal_memories(self) -> Dict[int, List[int]]:
         """Return, for each shared internal memory, the contexts that use it, in order."""
-        members: Dict[int, List[int]] = {}
-        for index, context in enumerate(self.contexts):
-            if context.internal is not None:
-                members.setdefault(context.internal, []).append(index)
-        return members
+        return _members([context.internal for context in self.contexts])
+
+    def io_memories(self) -> Dict[int, List[int]]:
+        """Return, for each shared memory of tensors, the contexts that use it, in order."""
+        return _members([context.io for context in self.contexts])
 
     def shares_weights(self, index: int) -> bool:
         """Whether the weights of this context are also those of another one."""
-        mechanisms = (DUP, SHARED_WEIGHTS)
+        mechanisms = (DUP, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
         if self.contexts[index].mechanism in mechanisms:
             return True
         return any(other.mechanism in mechanisms and other.source == index for other in self.contexts)
@@ -381,6 +410,15 @@ class Plan:
             video = data["schedule"]["video"]
             fields["schedule"] = Streams(**{**data["schedule"], "video": video and Video(**video)})
         return cls(**fields)
+
+
+def _members(numbers: List[Optional[int]]) -> Dict[int, List[int]]:
+    """Return, by number, the indices of the contexts that have it."""
+    members: Dict[int, List[int]] = {}
+    for index, number in enumerate(numbers):
+        if number is not None:
+            members.setdefault(number, []).append(index)
+    return members
 
 
 def inputs_from_json(data: List[Dict[str, Any]]) -> Tuple[Input, ...]:

@@ -22,13 +22,13 @@ from scenarios.plan import (
     CREATE_MEM,
     DEVICES,
     DUP,
-    INPUT,
     INTERNAL,
     LOAD,
-    OUTPUT,
     SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
+    ZERO_COPY,
     Context,
     Plan,
 )
@@ -39,8 +39,8 @@ __all__ = ["read_plan_file", "read_plan_files"]
 _NAME = re.compile(r"[\w-]+")
 _SIZES = re.compile(r"\d+(x\d+)*")
 #: Ways to reuse another context, each a key with its name.
-_REUSES = (DUP, SHARED_CONTEXT, SHARED_WEIGHTS)
-_MEMORY_KEYS = ("internal", "outside", "allocator", "zero_copy", "device_io", "device", "core")
+_REUSES = (DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
+_MEMORY_KEYS = ("internal", "outside", "allocator", "zero_copy", "io", "device_io", "device", "core")
 _CONTEXT_KEYS = ("model", "stream", "after", *_REUSES, *_MEMORY_KEYS)
 
 
@@ -188,12 +188,13 @@ def _contexts(section: Section, models: Sequence[str]) -> tuple[Context, ...]:
     """Return the contexts, in the file's order, which is that of making them."""
     contexts: dict[str, Context] = {}
     memories: dict[str, int] = {}
+    io_memories: dict[str, int] = {}
     for name in section.values:
         table = section.section(name)
         table.expect(*_CONTEXT_KEYS)
         mechanism, source = _source(table, name, list(section.values), contexts)
-        outside, zero_copy = table.words("outside", (WEIGHTS, INTERNAL)), table.words("zero_copy", (INPUT, OUTPUT))
-        memory = table.text("internal")
+        outside, zero_copy = table.words("outside", (WEIGHTS, INTERNAL)), table.words("zero_copy", ZERO_COPY)
+        memory, io = table.text("internal"), table.text("io")
         contexts[name] = Context(
             stream=table.whole("stream", least=0),
             model=_model_of(table, models, mechanism, None if source is None else list(contexts.values())[source]),
@@ -203,6 +204,7 @@ def _contexts(section: Section, models: Sequence[str]) -> tuple[Context, ...]:
             outside=outside,
             allocator=table.word("allocator", ALLOCATORS, "allocator") or CREATE_MEM,
             zero_copy=zero_copy,
+            io=None if io is None else io_memories.setdefault(io, len(io_memories)),
             device_io=table.flag("device_io"),
             device=table.word("device", DEVICES, "device"),
             core=table.whole("core", least=0),

@@ -109,6 +109,7 @@ def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> 
         "outside": list(context.outside) or None,
         "allocator": None if context.allocator == CREATE_MEM else context.allocator,
         "zero_copy": list(context.zero_copy) or None,
+        "io": None if context.io is None else f"tensors-{context.io}",
         "device_io": context.device_io or None,
         "device": context.device,
         "core": context.core,

@@ -10,7 +10,7 @@ from accounting.sizes import COMPONENTS
 from reports.base.statistics import Figure, known_sum
 from reports.results.rows import Row
 from reports.results.savings import NPU
-from scenarios.plan import DUP, SHARED_WEIGHTS, Context
+from scenarios.plan import SHARED_CONTEXT, Plan
 from storage.result import StoredRepeat
 
 #: The kinds of pages that the kernel tells apart, by their figures in a reading of the process.
@@ -131,7 +131,7 @@ def page_memory(row: Row) -> PageMemory | None:
 def shared_memories(row: Row) -> list[SharedMemory]:
     """Return what the plan shares, weights first; none where there is no account to look it up in."""
     accounts = row.accounts if row.measured else []
-    planned = list(_planned_sharing(row.info.plan.contexts)) if accounts else []
+    planned = list(_planned_sharing(row.info.plan)) if accounts else []
     seen = [_seen(planned, account) for account in accounts if account.source == "ledger"]
     return [
         SharedMemory(
@@ -164,23 +164,21 @@ def findings_of(row: Row) -> list[FindingSummary]:
     return summaries
 
 
-def _planned_sharing(contexts: Sequence[Context]) -> Iterator[tuple[str, int, list[int]]]:
+def _planned_sharing(plan: Plan) -> Iterator[tuple[str, int, list[int]]]:
     """Yield (component, owner, readers) of each memory that the plan shares, in the order in which it is made."""
+    contexts = plan.contexts
     for owner in range(len(contexts)):
         readers = [
             index
             for index, context in enumerate(contexts)
-            if context.mechanism in (DUP, SHARED_WEIGHTS) and context.source == owner
+            if context.mechanism != SHARED_CONTEXT and context.source == owner
         ]
         if readers:
             yield "weights", owner, readers
-    members: dict[int, list[int]] = {}
-    for index, context in enumerate(contexts):
-        if context.internal is not None:
-            members.setdefault(context.internal, []).append(index)
-    for owner, *readers in members.values():
-        if readers:
-            yield "internal", owner, readers
+    for component, memories in (("internal", plan.internal_memories()), ("io", plan.io_memories())):
+        for owner, *readers in memories.values():
+            if readers:
+                yield component, owner, readers
 
 
 def _seen(planned: Sequence[tuple[str, int, list[int]]], account: Account) -> list[int]:

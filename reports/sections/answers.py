@@ -11,7 +11,7 @@ from reports.results.memory import FindingSummary, findings_of
 from reports.results.rows import BUSY_PERCENT, Group, Row
 from reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reports.sections.copies import copied
-from reports.sections.mechanisms import COMBINING, combined_mechanisms
+from reports.sections.mechanisms import COMBINING, combined_mechanisms, lacking_mechanisms
 
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
@@ -47,8 +47,9 @@ def _answer(row: Row, texts: Texts) -> str:
     memory = _npu_memory(row, texts) or _application_memory(row, texts)
     sentences = [memory, _speed(row, texts), _copies(row, texts)]
     if row.scenario in COMBINING:
-        for key, is_used in {"answer_combined": True, "answer_combined_without": False}.items():
-            names = [name for name, used in combined_mechanisms(row.info.plan).items() if used == is_used]
+        plan = row.info.plan
+        lacking = [] if row.is_variant else lacking_mechanisms(plan)
+        for key, names in {"answer_combined": combined_mechanisms(plan), "answer_combined_without": lacking}.items():
             if names:
                 mechanisms = texts.joined(texts(f"combined_{name}") for name in names)
                 sentences.append(texts(key, mechanisms=mechanisms))

@@ -19,7 +19,7 @@ from reports.results.savings import LESS, MORE, Saving, best_percent
 from reports.sections.copies import avoided_bytes
 from reports.sections.failures import phase_in_words
 from scenarios.catalogue import SCENARIOS
-from scenarios.plan import DUP, Plan
+from scenarios.plan import DUP, SHARED_WEIGHT_MEMORY, Plan
 
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.
@@ -75,7 +75,7 @@ class MechanismVerdict:
     def combined(self) -> list[str]:
         """Of a scenario that combines mechanisms, those that it did."""
         is_combining = self.saving is not None and self.row.scenario in COMBINING
-        return [name for name, is_used in combined_mechanisms(self.row.info.plan).items() if is_used and is_combining]
+        return combined_mechanisms(self.row.info.plan) if is_combining else []
 
 
 def verdict_of(row: Row) -> MechanismVerdict | None:
@@ -94,13 +94,28 @@ def verdict_of(row: Row) -> MechanismVerdict | None:
     return MechanismVerdict(row, WORKS if works else SAVES_NOTHING, saving, avoided)
 
 
-def combined_mechanisms(plan: Plan) -> dict[str, bool]:
-    """Return whether the plan uses each of the mechanisms that can be combined, by the scenario that shows it."""
-    return {
-        "full_dup": any(context.mechanism == DUP for context in plan.contexts),
-        "internal_reuse": any(context.internal is not None for context in plan.contexts),
-        "zero_copy_io": any(context.zero_copy for context in plan.contexts),
+def combined_mechanisms(plan: Plan) -> list[str]:
+    """Return those mechanisms that can be combined and that the plan uses, by the scenario that shows each."""
+    mechanisms = {context.mechanism for context in plan.contexts}
+    used = {
+        "full_dup": DUP in mechanisms,
+        "weight_memory": SHARED_WEIGHT_MEMORY in mechanisms,
+        "internal_reuse": bool(plan.internal_memories()),
+        "zero_copy_io": any(context.zero_copy and context.io is None for context in plan.contexts),
+        "native_io": bool(plan.io_memories()),
     }
+    return [name for name, is_used in used.items() if is_used]
+
+
+def lacking_mechanisms(plan: Plan) -> list[str]:
+    """Return what the plan has no mechanism for, by the scenario that shows the usual one."""
+    used = combined_mechanisms(plan)
+    ways = {
+        "full_dup": ("full_dup", "weight_memory"),
+        "internal_reuse": ("internal_reuse",),
+        "zero_copy_io": ("zero_copy_io", "native_io"),
+    }
+    return [name for name, alternatives in ways.items() if not set(alternatives) & set(used)]
 
 
 def mechanisms_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table | None:

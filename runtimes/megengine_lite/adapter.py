@@ -28,6 +28,7 @@ from runtimes.base import (
     Memory,
     NotSupported,
     Runtime,
+    check_host_memory,
 )
 from runtimes.megengine_lite.tensors import InputTensors, OutputTensors, declared, open_inputs, open_outputs
 
@@ -182,6 +183,7 @@ def open_runtime() -> Runtime:
 
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    check_host_memory(memory, "MegEngine Lite")
     if "internal" in memory.outside:
         raise NotSupported("megengine_no_allocator")
     if "weights" in memory.outside:

@@ -30,6 +30,7 @@ from runtimes.base import (
     NotSupported,
     Preparation,
     Runtime,
+    check_host_memory,
 )
 from runtimes.onnxruntime.options import as_prepared, plain_options
 from runtimes.onnxruntime.prepared import GivenWeights, same_weights
@@ -190,6 +191,7 @@ def open_runtime() -> Runtime:
 
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    check_host_memory(memory, "ONNX Runtime")
     if "internal" in memory.outside:
         raise NotSupported("onnx_no_allocator")
     if memory.allocator != "create_mem":

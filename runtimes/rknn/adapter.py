@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import zlib
 from functools import partial
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from runtimes.base import (
     NO_INPUTS,
@@ -25,13 +26,14 @@ from runtimes.rknn.attributes import Attributes, interface_of, name_of, set_shap
 from runtimes.rknn.binding import Binding
 from runtimes.rknn.content import bound_input, copied_input
 from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
-from runtimes.rknn.memory import Piece, allocate
+from runtimes.rknn.memory import Piece, TensorMemory, allocate, name_again
 from runtimes.rknn.tensors import (
     BoundInputs,
     BoundOutputs,
     CopiedInputs,
     CopiedOutputs,
     InputTensors,
+    NativeOutputs,
     Tensors,
 )
 
@@ -44,6 +46,13 @@ _PRELOAD_VARIABLES = ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER")
 _PRELOAD_SYMBOL = "reusebench_preload"
 
 
+class TensorMemories(NamedTuple):
+    """The memory of bound tensors: of one context, or of all contexts that share it."""
+
+    inputs: TensorMemory
+    outputs: TensorMemory
+
+
 class RknnRuntimeContext(Context):
     """One rknn_context with its tensors and what was allocated for it outside the library.
 
@@ -51,13 +60,17 @@ class RknnRuntimeContext(Context):
     when all contexts are made; and the library itself makes its own no sooner.
     """
 
-    def __init__(self, binding: Binding, handle: int, memory: Memory, inputs: Inputs, mini: bool) -> None:
+    def __init__(
+        self, binding: Binding, handle: int, memory: Memory, inputs: Inputs, mini: bool, tensors: TensorMemories
+    ) -> None:
         self.binding = binding
         self.handle = handle
         self.inputs = inputs
         #: Whether the model has dynamic shapes, and its inputs' are set.
         self.is_dynamic = False
-        self._memory, self._mini = memory, mini
+        #: The memory that the application gave it for its weights.
+        self.weights: Optional[Piece] = None
+        self._memory, self._mini, self._memory_of_tensors = memory, mini, tensors
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
         self._input: Optional[InputTensors] = None
@@ -85,14 +98,21 @@ class RknnRuntimeContext(Context):
         attributes = self._attributes().inputs(native=self._mini)
         inputs = [feed(attribute, self.inputs.get(name_of(attribute))) for attribute in attributes]
         if is_bound:
-            return BoundInputs(self.binding, self.handle, inputs, self._memory.allocator, staged=copied)
+            return BoundInputs(self.binding, self.handle, inputs, self._memory_of_tensors.inputs, staged=copied)
         return CopiedInputs(self.binding, self.handle, inputs)
 
     def _open_outputs(self) -> Tensors:
-        copied, attributes = "output" not in self._memory.zero_copy, self._attributes().outputs(native=self._mini)
-        if copied and not self._mini:
-            return CopiedOutputs(self.binding, self.handle, attributes)
-        return BoundOutputs(self.binding, self.handle, attributes, self._memory.allocator, staged=copied)
+        attributes, memory = self._attributes(), self._memory_of_tensors.outputs
+        native = attributes.outputs(native=True)
+        if self._mini:
+            in_place = {"output", "native_output"} & set(self._memory.zero_copy)
+            return BoundOutputs(self.binding, self.handle, native, memory, staged=not in_place)
+        plain = attributes.outputs()
+        if "native_output" in self._memory.zero_copy:
+            return NativeOutputs(self.binding, self.handle, native, plain, memory)
+        if "output" in self._memory.zero_copy:
+            return BoundOutputs(self.binding, self.handle, plain, memory, staged=False)
+        return CopiedOutputs(self.binding, self.handle, plain)
 
     def _attributes(self) -> Attributes:
         return Attributes(self.binding, self.handle, self.is_dynamic)
@@ -100,6 +120,13 @@ class RknnRuntimeContext(Context):
     def outputs(self) -> Sequence[memoryview]:
         """Return the application's output buffers."""
         return self._output.views() if self._output else []
+
+    def checksum(self) -> int:
+        """Return the CRC-32 of all outputs in the order that copied ones have."""
+        value = 0
+        for piece in self._output.in_order() if self._output else ():
+            value = zlib.crc32(piece, value)
+        return value
 
     def image_input(self) -> ImageInput:
         """Return the application's buffer, or the bound memory; neither exists before the first inference."""
@@ -112,7 +139,13 @@ class RknnRuntimeContext(Context):
         return Copies(*(tensors.copied_bytes() if tensors else 0 for tensors in sides))
 
     def account(self) -> Dict[str, int]:
-        """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the shared weights."""
+        """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the shared weights.
+
+        Of a model in place none before the first inference: librknnrt 1.6.0 and 2.3.2 crash in rknn_dup_context once
+        RKNN_QUERY_MEM_SIZE was asked of such a context.
+        """
+        if "model" in self._memory.zero_copy and self._output is None:
+            return {}
         sizes = self.binding.mem_size(self.handle)
         return {
             "weights_bytes": sizes.total_weight_size,
@@ -145,6 +178,8 @@ class Rknn(Runtime):
         library = read_library(path)
         self.version = library.full_version
         self._mini = library.kind == _MINI_RUNTIME
+        #: By the number of Memory.io.
+        self._shared_tensors: Dict[int, TensorMemories] = {}
         try:
             self._binding = Binding(path)
         except OSError as error:
@@ -163,10 +198,23 @@ class Rknn(Runtime):
     ) -> RknnRuntimeContext:
         """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
         _check_memory(memory)
+        if "model" in memory.zero_copy:
+            return self._load_in_place(model, memory, inputs)
         content = _read(model)
         handle = self._binding.init(content, self._flags(memory), master=None)
         # With weights outside the library reads them from the content only in rknn_set_weight_mem.
         return self._furnish(handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs))
+
+    def _load_in_place(self, model: str, memory: Memory, inputs: Inputs) -> RknnRuntimeContext:
+        """Return a context of the model file, which is read into NPU memory and stays there."""
+        size = os.path.getsize(model)
+        whole = self._binding.create_model_mem(size)
+        with open(model, "rb") as file:
+            file.readinto((ctypes.c_char * size).from_address(whole.contents.virt_addr))
+        handle = self._binding.init_in_place(whole, size, self._flags(memory))
+        # It is given back last, and with the context: without one rknn_destroy_mem refuses.
+        piece = Piece(whole, partial(self._binding.destroy_mem, handle, whole))
+        return self._furnish(handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs), model=piece)
 
     def dup(self, source: Context, memory: Memory) -> RknnRuntimeContext:
         """Return rknn_dup_context's: it shares the weights, and nothing else."""
@@ -188,6 +236,29 @@ class Rknn(Runtime):
         handle = self._binding.init(content, self._flags(memory) | FLAG_SHARE_WEIGHT_MEM, master=source.handle)
         return self._furnish(handle, memory, inputs, loaded=False, may_be_dynamic=bool(inputs))
 
+    def share_weight_memory(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RknnRuntimeContext:
+        """Return a further context of the model, with the weight memory of source, into which the library writes again.
+
+        Raises AdapterError where that has changed it: the library does not compare.
+        """
+        assert isinstance(source, RknnRuntimeContext)
+        assert source.weights is not None
+        _check_memory(memory, shares_weights=True)
+        content = _read(model)
+        handle = self._binding.init(content, FLAG_MEM_ALLOC_OUTSIDE, master=None)
+        context = self._furnish(handle, memory, inputs, loaded=False, may_be_dynamic=bool(inputs))
+        size = self._binding.mem_size(handle).total_weight_size
+        before = source.weights.checksum()
+        piece = name_again(self._binding, handle, source.weights, size)
+        context.add_piece(piece)
+        self._binding.set_weight_mem(handle, piece.memory)
+        if source.weights.checksum() != before:
+            context.destroy()
+            raise AdapterError("rknn_weights_overwritten")
+        return context
+
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Refuse: rknn_run of one context from two threads is not in Rockchip's API."""
         raise NotSupported("rknn_one_thread")
@@ -199,9 +270,9 @@ class Rknn(Runtime):
         whole = allocate("create_mem", self._binding, members[0].handle, max(sizes))
         members[0].add_piece(whole, "internal")
         for context, size in zip(members, sizes):
-            memory = self._binding.create_mem_from_fd(context.handle, whole.fd, whole.address, size)
-            context.add_piece(Piece(memory, partial(self._binding.destroy_mem, context.handle, memory)))
-            self._binding.set_internal_mem(context.handle, memory)
+            piece = name_again(self._binding, context.handle, whole, size)
+            context.add_piece(piece)
+            self._binding.set_internal_mem(context.handle, piece.memory)
 
     def _flags(self, memory: Memory) -> int:
         """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory and so needs 0x10."""
@@ -211,10 +282,19 @@ class Rknn(Runtime):
         return FLAG_INTERNAL_ALLOC_OUTSIDE if internal_outside else 0
 
     def _furnish(
-        self, handle: int, memory: Memory, inputs: Inputs, *, loaded: bool, may_be_dynamic: bool
+        self,
+        handle: int,
+        memory: Memory,
+        inputs: Inputs,
+        *,
+        loaded: bool,
+        may_be_dynamic: bool,
+        model: Optional[Piece] = None,
     ) -> RknnRuntimeContext:
         """Return the new context with its core, its shapes, and the memory that the application gives it."""
-        context = RknnRuntimeContext(self._binding, handle, memory, inputs, self._mini)
+        context = RknnRuntimeContext(self._binding, handle, memory, inputs, self._mini, self._memory_of_tensors(memory))
+        if model is not None:
+            context.add_piece(model)
         try:
             if self.driver_version is None:
                 self.driver_version = self._binding.sdk_version(handle).drv_version.decode(errors="replace")
@@ -227,11 +307,20 @@ class Rknn(Runtime):
             raise
         return context
 
+    def _memory_of_tensors(self, memory: Memory) -> TensorMemories:
+        """Return the context's own memory of tensors, or the one of its number."""
+        own = TensorMemories(TensorMemory(memory.allocator), TensorMemory(memory.allocator))
+        return own if memory.io is None else self._shared_tensors.setdefault(memory.io, own)
+
     def _give_memory(self, context: RknnRuntimeContext, memory: Memory, loaded: bool) -> None:
+        weights_outside = loaded and self._flags(memory) == FLAG_MEM_ALLOC_OUTSIDE
+        if not weights_outside and "internal" not in memory.outside:
+            return
         sizes = self._binding.mem_size(context.handle)
-        if loaded and self._flags(memory) == FLAG_MEM_ALLOC_OUTSIDE:
+        if weights_outside:
             piece = allocate(memory.allocator, self._binding, context.handle, sizes.total_weight_size)
             context.add_piece(piece, "weights")
+            context.weights = piece
             self._binding.set_weight_mem(context.handle, piece.memory)
         if "internal" in memory.outside:
             piece = allocate(memory.allocator, self._binding, context.handle, sizes.total_internal_size)
@@ -250,15 +339,19 @@ def open_runtime() -> Runtime:
     return Rknn(path)
 
 
-def _check_memory(memory: Memory) -> None:
+def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
     """Raise NotSupported for what the library cannot do, and for what would run in memory that nobody allocated."""
     if memory.device is not None:
         raise NotSupported("rknn_npu_only", device=memory.device)
     if memory.device_io:
         raise NotSupported("rknn_already_on_device")
-    if memory.outside == ("weights",):
+    has_weights = shares_weights or "weights" in memory.outside
+    if has_weights and "internal" not in memory.outside and memory.internal is None:
         # Seen: 1.6.0 then fails in rknn_inputs_set; the mini runtime runs at return code 0 without internal memory.
         raise NotSupported("rknn_weights_alone_outside")
+    if has_weights and "model" in memory.zero_copy:
+        # Seen (2.3.2): the library then has both, the weights twice.
+        raise NotSupported("rknn_weights_twice")
 
 
 def _read(model: str) -> bytearray:

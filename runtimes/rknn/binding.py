@@ -17,6 +17,8 @@ from messages import Message
 from runtimes.base import AdapterError, NotSupported
 from runtimes.rknn.abi import (
     ERRORS,
+    FLAG_MODEL_BUFFER_ZERO_COPY,
+    MEM_FLAG_ALLOC_NO_CONTEXT,
     QUERY_IN_OUT_NUM,
     QUERY_INPUT_DYNAMIC_RANGE,
     QUERY_MEM_SIZE,
@@ -53,6 +55,7 @@ _PROTOTYPES = {
     "rknn_set_input_shapes": (c_int, [RknnContext, c_uint32, c_void_p]),
     "rknn_set_core_mask": (c_int, [RknnContext, c_int]),
     "rknn_create_mem": (POINTER(TensorMem), [RknnContext, c_uint32]),
+    "rknn_create_mem2": (POINTER(TensorMem), [RknnContext, c_uint64, c_uint64]),
     "rknn_create_mem_from_fd": (POINTER(TensorMem), [RknnContext, c_int32, c_void_p, c_uint32, c_int32]),
     "rknn_create_mem_from_phys": (POINTER(TensorMem), [RknnContext, c_uint64, c_void_p, c_uint32]),
     "rknn_destroy_mem": (c_int, [RknnContext, POINTER(TensorMem)]),
@@ -72,11 +75,22 @@ class Binding:
 
     def init(self, model: bytearray, flags: int, master: Optional[int]) -> int:
         """Return a context of the model, a file's content; over the weights of master where one is given."""
-        context = RknnContext(0)
         address = ctypes.addressof((ctypes.c_char * len(model)).from_buffer(model))
-        extend = None if master is None else byref(InitExtend(ctx=master))
+        return self._init(address, len(model), flags, None if master is None else InitExtend(ctx=master))
+
+    def init_in_place(self, model: Memory, size: int, flags: int) -> int:
+        """Return a context whose weights and register commands stay where they are: in memory of create_model_mem.
+
+        Of one such memory one context can be made: a second one puts its own addresses into the register commands.
+        """
+        memory = model.contents
+        extend = InitExtend(real_model_size=size, model_buffer_fd=memory.fd, model_buffer_flags=memory.flags)
+        return self._init(memory.virt_addr, size, flags | FLAG_MODEL_BUFFER_ZERO_COPY, extend)
+
+    def _init(self, address: int, size: int, flags: int, extend: Optional[InitExtend]) -> int:
+        context = RknnContext(0)
         try:
-            self._call("rknn_init", byref(context), address, len(model), flags, extend)
+            self._call("rknn_init", byref(context), address, size, flags, extend and byref(extend))
         except AdapterError:
             # A failed init may leave memory and a context behind.
             if context.value:
@@ -137,6 +151,15 @@ class Binding:
     def create_mem(self, context: int, size: int) -> Memory:
         """Return memory that the library allocates."""
         return self._create("rknn_create_mem", context, size)
+
+    def create_model_mem(self, size: int) -> Memory:
+        """Return memory for the file of a model, before there is a context of it."""
+        function = self._function("rknn_create_mem2")
+        memory = function(0, size, MEM_FLAG_ALLOC_NO_CONTEXT)
+        if not memory:
+            # librknnmrt 2.3.2 has the function, and gives no memory without a context.
+            raise NotSupported("rknn_no_model_memory")
+        return memory
 
     def create_mem_from_fd(self, context: int, fd: int, address: int, size: int) -> Memory:
         """Return the memory behind a file descriptor, mapped at the address."""

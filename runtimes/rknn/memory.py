@@ -7,14 +7,15 @@ import fcntl
 import mmap
 import os
 import struct
-from typing import Any, Callable, Dict, List, Optional, Union
+import zlib
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from messages import Message
 from runtimes.base import Allocation, NotSupported
 from runtimes.rknn.binding import Binding, Memory
 from runtimes.rknn.library import find_library
 
-__all__ = ["Piece", "allocate"]
+__all__ = ["Piece", "TensorMemory", "allocate", "name_again"]
 
 #: Heaps whose buffers every NPU can reach: first those that are contiguous, which chips without an IOMMU need.
 _HEAPS = (
@@ -54,10 +55,35 @@ class Piece:
         """Where the process sees it."""
         return int(self.memory.contents.virt_addr)
 
+    def checksum(self) -> int:
+        """Return the CRC-32 of what it holds."""
+        return zlib.crc32((ctypes.c_char * int(self.memory.contents.size)).from_address(self.address))
+
     def allocation(self, kind: str) -> Allocation:
         """Return what it is, for the account."""
         inode = os.fstat(self.fd).st_ino if self.fd > 0 else 0
         return Allocation(kind, int(self.memory.contents.size), inode)
+
+
+class TensorMemory:
+    """The memory of bound tensors, in the order in which they are bound; further contexts name it again."""
+
+    def __init__(self, allocator: str) -> None:
+        self._allocator = allocator
+        self._pieces: List[Piece] = []
+
+    def take(self, binding: Binding, context: int, number: int, size: int) -> Tuple[Piece, bool]:
+        """Return the memory of a tensor by its number, and whether it is new."""
+        if number < len(self._pieces):
+            return name_again(binding, context, self._pieces[number], size), False
+        self._pieces.append(allocate(self._allocator, binding, context, size))
+        return self._pieces[number], True
+
+
+def name_again(binding: Binding, context: int, whole: Piece, size: int) -> Piece:
+    """Return the first bytes of memory that another context has, for this one too."""
+    memory = binding.create_mem_from_fd(context, whole.fd, whole.address, size)
+    return Piece(memory, lambda: binding.destroy_mem(context, memory))
 
 
 def allocate(allocator: str, binding: Binding, context: int, size: int) -> Piece:

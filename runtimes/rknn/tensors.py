@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from typing import List, NamedTuple, Optional, Sequence
+from typing import Dict, Iterator, List, Literal, NamedTuple, Optional, Sequence
 
 from runtimes.base import Allocation, ImageInput, NotSupported
 from runtimes.rknn.abi import (
+    FORMAT_NC1HWC2,
     FORMAT_NHWC,
     SYNC_FROM_DEVICE,
     SYNC_TO_DEVICE,
@@ -18,11 +19,23 @@ from runtimes.rknn.abi import (
 )
 from runtimes.rknn.binding import Binding
 from runtimes.rknn.content import FedInput
-from runtimes.rknn.memory import Piece, allocate
+from runtimes.rknn.memory import Piece, TensorMemory
 
-__all__ = ["BoundInputs", "BoundOutputs", "CopiedInputs", "CopiedOutputs", "InputTensors", "Tensors"]
+__all__ = [
+    "BoundInputs",
+    "BoundOutputs",
+    "CopiedInputs",
+    "CopiedOutputs",
+    "InputTensors",
+    "NativeOutputs",
+    "Tensors",
+]
 
 _IMAGE_DIMENSIONS = 4
+#: Pictures, groups of channels, height, width, channels in a group.
+_GROUPED_DIMENSIONS = 5
+#: Of memoryview, by the bytes of an element.
+_CODES: Dict[int, Literal["B", "H", "I"]] = {1: "B", 2: "H", 4: "I"}
 #: Of pictures that frames can be written into.
 _CHANNELS = (1, 3)
 
@@ -40,6 +53,10 @@ class Tensors(ABC):
     def views(self) -> List[memoryview]:
         """Return the application's side of each tensor, without a copy."""
         return [memoryview(buffer) for buffer in self._buffers]
+
+    def in_order(self) -> Iterator[memoryview]:
+        """Yield the tensors piece by piece, in the order of elements that copied ones have."""
+        yield from self.views()
 
     def copied_bytes(self) -> int:
         """Return how many bytes one inference copies: those of the application's own buffers."""
@@ -127,15 +144,18 @@ class _Bound(Tensors):
     #: Of the pieces, in the account.
     kind: str
 
-    def __init__(self, binding: Binding, context: int, allocator: str) -> None:
-        self._binding, self._context, self._allocator = binding, context, allocator
+    def __init__(self, binding: Binding, context: int, memory: TensorMemory) -> None:
+        self._binding, self._context, self._memory = binding, context, memory
         self._slots: List[_Slot] = []
+        self._allocations: List[Allocation] = []
         self._buffers = []
 
     def _bind(self, attribute: TensorAttr, size_bytes: int) -> _Slot:
         """Return new memory for a tensor of so many bytes, from now on the NPU's."""
         whole = max(attribute.size_with_stride, attribute.size)
-        piece = allocate(self._allocator, self._binding, self._context, whole)
+        piece, is_new = self._memory.take(self._binding, self._context, len(self._slots), whole)
+        if is_new:
+            self._allocations.append(piece.allocation(self.kind))
         # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or not.
         slot = _slot(piece, attribute, size_bytes)
         self._slots.append(slot)
@@ -149,8 +169,8 @@ class _Bound(Tensors):
         return [memoryview((ctypes.c_char * slot.size).from_address(slot.piece.address)) for slot in self._slots]
 
     def allocations(self) -> List[Allocation]:
-        """Return the bound memory."""
-        return [slot.piece.allocation(self.kind) for slot in self._slots]
+        """Return the bound memory, where no other context had it before."""
+        return self._allocations
 
     def release(self) -> None:
         """Give the bound memory back."""
@@ -164,9 +184,9 @@ class BoundInputs(_Bound, InputTensors):
     kind = "input"
 
     def __init__(
-        self, binding: Binding, context: int, inputs: Sequence[FedInput], allocator: str, *, staged: bool
+        self, binding: Binding, context: int, inputs: Sequence[FedInput], memory: TensorMemory, *, staged: bool
     ) -> None:
-        super().__init__(binding, context, allocator)
+        super().__init__(binding, context, memory)
         self._attributes = [fed.attribute for fed in inputs]
         #: Whether the application writes into the bound memory between inferences.
         self._is_written = False
@@ -205,15 +225,48 @@ class BoundInputs(_Bound, InputTensors):
             self._binding.mem_sync(self._context, slot.piece.memory, SYNC_TO_DEVICE)
 
 
+class NativeOutputs(_Bound):
+    """Output where the NPU itself leaves it, in its own order of channels, which the application must read."""
+
+    kind = "output"
+
+    def __init__(
+        self,
+        binding: Binding,
+        context: int,
+        attributes: Sequence[TensorAttr],
+        plain: Sequence[TensorAttr],
+        memory: TensorMemory,
+    ) -> None:
+        """Take the attributes of the NPU's order, and those of the model's."""
+        super().__init__(binding, context, memory)
+        self._attributes, self._plain = attributes, plain
+        for attribute in attributes:
+            self._bind(attribute, attribute.size)
+
+    def move(self) -> None:
+        """Make the output visible to the CPU."""
+        for slot in self._slots:
+            self._binding.mem_sync(self._context, slot.piece.memory, SYNC_FROM_DEVICE)
+
+    def in_order(self) -> Iterator[memoryview]:
+        """Yield the pictures of an output as the model has them."""
+        for view, attribute, plain in zip(self.views(), self._attributes, self._plain):
+            if attribute.fmt == FORMAT_NC1HWC2:
+                yield from _pictures(view, attribute, plain)
+            else:
+                yield view.cast("B")[: plain.size]
+
+
 class BoundOutputs(_Bound):
     """Output that the NPU leaves where the application reads it."""
 
     kind = "output"
 
     def __init__(
-        self, binding: Binding, context: int, attributes: Sequence[TensorAttr], allocator: str, *, staged: bool
+        self, binding: Binding, context: int, attributes: Sequence[TensorAttr], memory: TensorMemory, *, staged: bool
     ) -> None:
-        super().__init__(binding, context, allocator)
+        super().__init__(binding, context, memory)
         for attribute in attributes:
             slot = self._bind(attribute, attribute.size)
             if staged:
@@ -225,6 +278,25 @@ class BoundOutputs(_Bound):
             self._binding.mem_sync(self._context, slot.piece.memory, SYNC_FROM_DEVICE)
         for buffer, slot in zip(self._buffers, self._slots):
             ctypes.memmove(buffer, slot.piece.address, slot.size)
+
+
+def _pictures(view: memoryview, attribute: TensorAttr, plain: TensorAttr) -> Iterator[memoryview]:
+    """Yield the pictures of a tensor in the model's order: the NPU has channels in groups, filled up with zeros."""
+    count, groups, height, width, in_group = attribute.dims[:_GROUPED_DIMENSIONS]
+    pixels, code = height * width, _CODES[plain.size // plain.n_elems]
+    elements = view.cast("B").cast(code)
+    channels = plain.n_elems // (count * pixels)
+    for picture in range(count):
+        whole = memoryview(bytearray(pixels * channels * elements.itemsize)).cast(code)
+        for channel in range(channels):
+            group, number = divmod(channel, in_group)
+            start = (picture * groups + group) * pixels * in_group + number
+            plane = elements[start : start + pixels * in_group : in_group]
+            if plain.fmt == FORMAT_NHWC:
+                whole[channel::channels] = plane
+            else:
+                whole[channel * pixels : (channel + 1) * pixels] = plane
+        yield whole.cast("B")
 
 
 def _slot(piece: Piece, attribute: TensorAttr, size_bytes: int) -> _Slot:
