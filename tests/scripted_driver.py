@@ -281,6 +281,11 @@ class ScriptedRuntime(Runtime):
         self._script.read(model)
         return self._make("share_weights", memory, source)
 
+    def share_weight_memory(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
+        """Do what the script says of `share_weight_memory`."""
+        self._script.read(model)
+        return self._make("share_weight_memory", memory, source)
+
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Do what the script says of `shared_context`."""
         return self._make("shared_context", memory, source)

@@ -13,7 +13,10 @@ from matplotlib.colors import to_hex, to_rgb
 from accounting.sizes import COMPONENTS
 from scenarios.catalogue import QUESTIONS, find_scenario, name_of_plan, scenarios_of
 
-_OF_SCENARIOS = ("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee", "#22cc55", "#bb3344", "#8877ee")
+_OF_SCENARIOS = (
+    *("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee"),
+    *("#22cc55", "#bb3344", "#8877ee", "#557700", "#aa8800"),
+)
 #: A variant has its scenario's colour, the first of them nearer to black and the second to white.
 _SHADES = ((0.0, 0.35), (1.0, 0.45))
 

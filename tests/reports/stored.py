@@ -132,7 +132,8 @@ def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -
 def copies_of(plan: Plan, context: Context) -> Copies:
     """Return what an inference of the context copies: every tensor that is not used where it is, once."""
     size = TENSOR_BYTES.get(_MODEL_SETS.get(plan.scenario, OF_STREAMS), 2 * MIB)
-    is_copied = {name: name not in context.zero_copy and not context.device_io for name in ("input", "output")}
+    in_place = {way.replace("native_", "") for way in context.zero_copy}
+    is_copied = {name: name not in in_place and not context.device_io for name in ("input", "output")}
     return Copies(size * is_copied["input"], size // 2 * is_copied["output"])
 
 

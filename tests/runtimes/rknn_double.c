@@ -7,13 +7,15 @@
  * in "9000 5000 1 tokens"; without a kind they are pictures. What the real library punishes with a crash, the double
  * punishes with abort() and a sentence on standard error: memory destroyed after its context, a context used after it
  * was destroyed, a master destroyed before its slave, a run without the internal memory that it was to be given, a
- * run without the shapes that a model with dynamic shapes must be told, channels first in rknn_inputs_set.
+ * run without the shapes that a model with dynamic shapes must be told, channels first in rknn_inputs_set; of a model in
+ * place a dup after its sizes were asked for, a second context over its memory, a run after its memory was destroyed.
  *
  *   VERSION          (at compile time) the version text, whose first word decides whether this is the mini runtime
  *   WITHOUT_...      (at compile time) leave functions out
  *   DOUBLE_LOG       file to which each call is appended, one line each; that of rknn_destroy says what is left
  *   DOUBLE_FAIL      "call=code[,...]": the call returns this code, and does nothing
  *   DOUBLE_SAY       "call=words": the call writes the words, as a line on standard output, and goes on
+ *   DOUBLE_REWRITES  set: each rknn_set_weight_mem writes other weights
  *   DOUBLE_LEAVES    set: a failed rknn_init leaves a context behind
  */
 #define _GNU_SOURCE
@@ -34,6 +36,8 @@
 #define MEM_ALLOC_OUTSIDE 0x10
 #define SHARE_WEIGHT_MEM 0x20
 #define INTERNAL_ALLOC_OUTSIDE 0x200
+#define MODEL_BUFFER_ZERO_COPY 0x10000
+#define ALLOC_NO_CONTEXT 0x20000
 #define ALLOC_INSIDE 1
 
 /* An input of 10 rows of 10 pixels, for each of which the NPU wants room for 12; an output of 300 bytes. */
@@ -81,6 +85,10 @@ struct tensor_mem {
 
 struct init_extend {
     rknn_context ctx;
+    int32_t model_offset;
+    uint32_t model_size;
+    int32_t model_fd;
+    uint32_t model_flags;
 };
 
 struct input {
@@ -99,7 +107,7 @@ struct output {
 };
 
 struct context {
-    bool alive, has_weights, has_internal, has_shapes;
+    bool alive, has_weights, has_internal, has_shapes, is_in_place, has_told_sizes;
     const struct kind *kind;
     uint32_t height;
     uint8_t elements[HEIGHT * ROW], result;
@@ -179,7 +187,8 @@ static void check_mem(const struct tensor_mem *mem)
 
 static struct tensor_mem *own(rknn_context handle, struct tensor_mem mem)
 {
-    alive(handle);
+    if (handle)
+        alive(handle);
     for (int index = 0; index < MOST; index++)
         if (!owned[index].mem) {
             owned[index] = (struct owned){malloc(sizeof mem), handle};
@@ -188,6 +197,25 @@ static struct tensor_mem *own(rknn_context handle, struct tensor_mem mem)
         }
     punish("too much memory");
     return NULL;
+}
+
+/* The memory for a model that is there; NULL where there is none. */
+static struct tensor_mem *memory_of_model(const void *model)
+{
+    for (int index = 0; index < MOST; index++)
+        if (owned[index].mem && !owned[index].owner && owned[index].mem->virt_addr == model)
+            return owned[index].mem;
+    return NULL;
+}
+
+static void check_in_place(const void *model, uint32_t size, const struct init_extend *extend)
+{
+    const struct tensor_mem *mem = memory_of_model(model);
+    if (!mem || !extend || extend->model_fd != mem->fd || extend->model_size != size)
+        punish("a model in place that is in no memory of rknn_create_mem2");
+    for (rknn_context other = 1; other <= made; other++)
+        if (contexts[other].alive && contexts[other].is_in_place && contexts[other].model == model)
+            punish("a second context over the memory of a model");
 }
 
 static rknn_context make(struct context context)
@@ -222,6 +250,10 @@ int rknn_init(rknn_context *handle, void *model, uint32_t size, uint32_t flags, 
     if (!context.kind)
         return MODEL_INVALID;
     context.height = context.kind->dims[1];
+    if (flags & MODEL_BUFFER_ZERO_COPY) {
+        check_in_place(model, size, extend);
+        context.is_in_place = true;
+    }
     if (master)
         alive(master);
     *handle = make(context);
@@ -240,6 +272,9 @@ int rknn_dup_context(rknn_context *source, rknn_context *handle)
     if (code)
         return code;
     struct context context = *alive(*source);
+    if (context.is_in_place && context.has_told_sizes)
+        punish("a dup of a model in place whose sizes were asked for");
+    context.is_in_place = false;
     context.bound_input = context.bound_output = NULL;
     context.has_internal = context.has_shapes = false;
     context.has_weights = true;
@@ -348,7 +383,7 @@ int rknn_set_input_shapes(rknn_context handle, uint32_t count, const uint32_t (*
 
 int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
 {
-    const struct context *context = alive(handle);
+    struct context *context = alive(handle);
     note("rknn_query context=%d command=%d size=%u", (int)handle, command, size);
     int code = code_of("rknn_query");
     if (code)
@@ -383,6 +418,7 @@ int rknn_query(rknn_context handle, int command, void *info, uint32_t size)
         strcpy((char *)info + 256, "0.9.8");
         return OK;
     case 6:
+        context->has_told_sizes = true;
         words[0] = context->weights, words[1] = context->internal;
         ((uint64_t *)info)[1] = context->weights + context->internal;
         return OK;
@@ -442,6 +478,8 @@ int rknn_run(rknn_context handle, void *extend)
         punish("a run without shapes");
     if (extend)
         return PARAM_INVALID;
+    if (context->is_in_place && !memory_of_model(context->model))
+        punish("a run of a model whose memory is gone");
     if (context->flags & (MEM_ALLOC_OUTSIDE | INTERNAL_ALLOC_OUTSIDE) && !context->has_internal)
         punish("a run without internal memory");
     if (context->flags & MEM_ALLOC_OUTSIDE && !(context->flags & SHARE_WEIGHT_MEM) && !context->has_weights)
@@ -469,17 +507,29 @@ int rknn_set_core_mask(rknn_context handle, int mask)
 }
 #endif
 
-struct tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size)
+static struct tensor_mem *allocate(rknn_context handle, uint32_t size)
 {
-    note("rknn_create_mem context=%d size=%u", (int)handle, size);
-    if (code_of("rknn_create_mem"))
-        return NULL;
     int fd = memfd_create("double", 0);
     if (fd < 0 || ftruncate(fd, size))
         return NULL;
     void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return own(handle, (struct tensor_mem){address, 0x10000 + fd, fd, 0, size, ALLOC_INSIDE, address});
 }
+
+struct tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size)
+{
+    note("rknn_create_mem context=%d size=%u", (int)handle, size);
+    return code_of("rknn_create_mem") ? NULL : allocate(handle, size);
+}
+
+#ifndef WITHOUT_CREATE_MEM2
+struct tensor_mem *rknn_create_mem2(rknn_context handle, uint64_t size, uint64_t flags)
+{
+    note("rknn_create_mem2 context=%d size=%u flags=0x%x", (int)handle, (unsigned)size, (unsigned)flags);
+    bool is_refused = is_mini() || !(handle || flags & ALLOC_NO_CONTEXT) || code_of("rknn_create_mem2");
+    return is_refused ? NULL : allocate(handle, (uint32_t)size);
+}
+#endif
 
 struct tensor_mem *rknn_create_mem_from_fd(rknn_context handle, int32_t fd, void *address, uint32_t size, int32_t offset)
 {
@@ -504,7 +554,7 @@ int rknn_destroy_mem(rknn_context handle, struct tensor_mem *mem)
         if (owned[index].mem != mem)
             continue;
         note("rknn_destroy_mem context=%d size=%u", (int)handle, mem->size);
-        if (owned[index].owner != handle)
+        if (owned[index].owner && owned[index].owner != handle)
             punish("memory destroyed for another context than its own");
         if (!(mem->flags & ALLOC_INSIDE))
             punish("the struct of a memory would never be freed");
@@ -529,6 +579,8 @@ int rknn_set_weight_mem(rknn_context handle, struct tensor_mem *mem)
         punish("the model was dropped before its weights were taken from it");
     if (mem->size < context->weights)
         return PARAM_INVALID;
+    static int times;
+    memset(mem->virt_addr, getenv("DOUBLE_REWRITES") ? ++times : (int)context->weights, context->weights);
     context->has_weights = true;
     return code_of("rknn_set_weight_mem");
 }

@@ -36,8 +36,11 @@ from scenarios.plan import (
     INPUT,
     INTERNAL,
     LOAD,
+    MODEL,
+    NATIVE_OUTPUT,
     OUTPUT,
     SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
@@ -121,15 +124,25 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "external_io": _loads(zero_copy=(INPUT, OUTPUT)),
     "external_memory": _loads(**_ALL_OUTSIDE),
     **{f"external_{allocator}": _loads(**_ALL_OUTSIDE, allocator=allocator) for allocator in ALLOCATORS[1:]},
+    "weight_memory": (
+        Context(0, 0, outside=(WEIGHTS, INTERNAL)),
+        *(Context(stream, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,)) for stream in (0, 1, 1)),
+    ),
+    "model_in_place": _loads(zero_copy=(MODEL,)),
     "copied_io": _loads(),
     "zero_copy_input": _loads(zero_copy=(INPUT,)),
     "zero_copy_output": _loads(zero_copy=(OUTPUT,)),
     "zero_copy_io": _loads(zero_copy=(INPUT, OUTPUT)),
+    "native_io": _loads(zero_copy=(INPUT, NATIVE_OUTPUT)),
     "device_io": _loads(device_io=True),
     "cuda_copied_io": _loads(device=CUDA),
     "cuda_device_io": _loads(device_io=True, device=CUDA),
     "plain": _loads(),
-    "lean": tuple(replace(context, zero_copy=(INPUT, OUTPUT)) for context in _DUPS_ON_THREE_CORES),
+    "lean_weights": _reusing(DUP),
+    "lean_internal": _DUPS_ON_THREE_CORES,
+    "lean": tuple(
+        replace(context, zero_copy=(INPUT, NATIVE_OUTPUT), io=context.core) for context in _DUPS_ON_THREE_CORES
+    ),
     "streams_decode_only": (),
     "streams_full_dup_per_core": (Context(None, 0), Context(None, 0, DUP, 0), Context(None, 0, DUP, 0)),
 }
@@ -160,7 +173,9 @@ def test_the_first_of_several_resolutions(count: int) -> None:
 
 
 @pytest.mark.parametrize("size", ["1080p", "4k"])
-@pytest.mark.parametrize("way", ["copied_io", "zero_copy_input", "zero_copy_output", "zero_copy_io", "device_io"])
+@pytest.mark.parametrize(
+    "way", ["copied_io", "zero_copy_input", "zero_copy_output", "zero_copy_io", "native_io", "device_io"]
+)
 def test_frames_move_as_small_tensors_do(way: str, size: str) -> None:
     """One context of the one model of frames, with what the scenario of the same name gives each context."""
     plan = _plan(f"{way}_{size}", (_A,), streams=4, contexts=3)
@@ -168,13 +183,33 @@ def test_frames_move_as_small_tensors_do(way: str, size: str) -> None:
 
 
 def test_lean_gives_up_one_mechanism_after_the_other() -> None:
-    """The next plan is for a runtime that lacks one of those before: first all three, then two, then one of them."""
-    mechanisms = []
+    """The next plan is for a runtime that lacks one of those before; none has more than one that stands before it."""
+    counts, kinds = [], set()
     for plan in build_plans("lean", Parameters("onnxruntime", (_A,), 2, 2, 2, 7)):
         second = plan.contexts[1]
-        mechanisms.append((second.mechanism == DUP, second.internal is not None, bool(second.zero_copy)))
-    assert [sum(used) for used in mechanisms] == [3, 2, 2, 2, 1, 1, 1]
-    assert len(set(mechanisms)) == 7
+        counts.append(sum([second.source is not None, second.internal is not None, bool(second.zero_copy)]))
+        kinds.add((second.mechanism, second.internal, second.zero_copy, second.io))
+    assert counts == [3] * 4 + [2] * 4 + [1] * 3
+    assert len(kinds) == len(counts)
+
+
+def test_the_steps_to_lean_add_up() -> None:
+    """Each of the first choices has the mechanisms of the step before; they are plans of the question of dup too."""
+    parameters = Parameters("rknn", (_A,), 2, 2, 2, 7)
+    weights, internal, lean = (build_plans(name, parameters)[0] for name in ("lean_weights", "lean_internal", "lean"))
+    assert weights.contexts == build_plans("full_dup", parameters)[0].contexts
+    assert internal.contexts == build_plans("full_dup_internal_reuse", parameters)[0].contexts
+    assert tuple(replace(context, zero_copy=(), io=None) for context in lean.contexts) == internal.contexts
+
+
+def test_without_dup_the_weights_are_one_memory() -> None:
+    """The second choice of each step is the same over the weight memory of the application."""
+    parameters = Parameters("rknn", (_A,), 2, 2, 1, 7)
+    for name, internal in (("lean_weights", None), ("lean_internal", 0)):
+        first, *others = build_plans(name, parameters)[1].contexts
+        assert first.outside == ((WEIGHTS,) if internal == 0 else (WEIGHTS, INTERNAL))
+        assert {(context.mechanism, context.source) for context in others} == {(SHARED_WEIGHT_MEMORY, 0)}
+        assert {context.internal for context in (first, *others)} == {internal}
 
 
 # Which models

@@ -15,8 +15,10 @@ from scenarios.plan import (
     DUP,
     INPUT,
     INTERNAL,
+    NATIVE_OUTPUT,
     OUTPUT,
     SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
@@ -88,19 +90,22 @@ def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
         Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT,), core=0),
         Context(0, 0, DUP, 0, internal=4, zero_copy=(INPUT, OUTPUT), core=1),
         Context(0, 1, SHARED_WEIGHTS, 0, internal=4, device_io=True, device=CUDA, core=1),
-    ).operations()[:3]
+        Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,), zero_copy=(NATIVE_OUTPUT,), io=2, core=1),
+    ).operations()[:4]
     nothing: dict[str, Any] = {"internal": None, "outside": [], "allocator": "create_mem", "zero_copy": []}
-    nothing.update(device_io=False, device=None, core=None)
+    nothing.update(io=None, device_io=False, device=None, core=None)
     outside = {"outside": ["weights", "internal"], "allocator": "dma_heap", "zero_copy": ["input"], "core": 0}
     assert [context["memory"] for context in contexts] == [
         {**nothing, **outside},
         {**nothing, "internal": 4, "zero_copy": ["input", "output"], "core": 1},
         {**nothing, "internal": 4, "device_io": True, "device": "cuda", "core": 1},
+        {**nothing, "outside": ["internal"], "zero_copy": ["native_output"], "io": 2, "core": 1},
     ]
     assert [(context["operation"], context["source"]) for context in contexts] == [
         ("load", None),
         ("dup", 0),
         ("share_weights", 0),
+        ("share_weight_memory", 0),
     ]
 
 

@@ -17,8 +17,11 @@ from scenarios.plan import (
     INPUT,
     INTERNAL,
     LOAD,
+    MODEL,
+    NATIVE_OUTPUT,
     OUTPUT,
     SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
@@ -123,7 +126,10 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
         ),
         ([Context(0, 0), Context(0, 1, SHARED_WEIGHTS)], ["context 1", "made before it", "None"]),
         ([Context(0, 0, outside=("registers",))], ["context 0", "outside: 'registers'", "valid: weights, internal"]),
-        ([Context(0, 0, zero_copy=("both",))], ["context 0", "zero_copy: 'both'", "valid: input, output"]),
+        (
+            [Context(0, 0, zero_copy=("both",))],
+            ["context 0", "zero_copy: 'both'", "valid: input, output, native_output, model"],
+        ),
         (
             [Context(0, 0), Context(0, 0, allocator="malloc")],
             ["context 1", "allocator: 'malloc'", "valid: create_mem, dma_heap, physical, mmz"],
@@ -144,6 +150,21 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
         (
             [Context(0, 0, device_io=True, zero_copy=(INPUT,))],
             ["context 0", "stay on the device", "leave out zero_copy"],
+        ),
+        ([Context(0, 0, zero_copy=(OUTPUT, NATIVE_OUTPUT))], ["context 0", "leave 'output' or 'native_output' out"]),
+        ([Context(0, 0), Context(0, 0, DUP, 0, zero_copy=(MODEL,))], ["context 1", "its source has it"]),
+        (
+            [Context(0, 0), Context(0, 0, SHARED_WEIGHT_MEMORY, 0)],
+            ["context 1", "must be outside: give that 'weights'"],
+        ),
+        ([Context(0, 0, io=0), Context(0, 0, io=0)], ["contexts 0 and 1", "none in place: add zero_copy"]),
+        (
+            [Context(0, 0, io=0, core=0, zero_copy=(INPUT,)), Context(0, 1, io=0, core=0, zero_copy=(INPUT,))],
+            ["contexts 0 and 1", "contexts of one model and one zero_copy"],
+        ),
+        (
+            [Context(0, 0, io=0, core=0, zero_copy=(INPUT,)), Context(0, 0, io=0, core=1, zero_copy=(INPUT,))],
+            ["contexts 0 and 1", "share memory for tensors", "one would overwrite the other"],
         ),
         ([Context(0, 0, core=2)], ["context 0", "core 2", "the plan's 2 cores"]),
         ([Context(0, 0, core=-1)], ["context 0", "core -1", "the plan's 2 cores"]),
@@ -191,6 +212,14 @@ def test_an_impossible_schedule_is_refused(
     contexts = [Context(stream, 0) for stream in served or ()]
     with pytest.raises(InvalidPlan, match=words):
         _plan(*contexts, schedule=dataclasses.replace(_STREAMS, **changes))
+
+
+def test_frames_need_tensors_of_their_own() -> None:
+    """A frame is written into a context's input while another context of its core infers."""
+    contexts = [Context(stream, 0, io=0, core=0, zero_copy=(INPUT,)) for stream in (0, 1)]
+    assert _plan(*contexts).io_memories() == {0: [0, 1]}
+    with pytest.raises(InvalidPlan, match=r"contexts 0 and 1 .* a frame is prepared while another one is run"):
+        _plan(*contexts, schedule=_STREAMS)
 
 
 def test_a_plan_from_json_is_checked_too() -> None:

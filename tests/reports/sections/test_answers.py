@@ -163,11 +163,12 @@ def test_what_an_inference_copies_is_said(tmp_path: Path) -> None:
 def test_lean_says_what_was_combined(tmp_path: Path) -> None:
     """The scenario of every mechanism names those that its plan has, and those that it has not."""
     plain, lean = result(tmp_path, "plain", even(3)), result(tmp_path, "lean", even(1))
+    tensors = ENGLISH("combined_native_io")
     all_of_them = answer(tmp_path, plain, lean)
-    assert all_of_them.endswith("Combined: dup; one internal memory per core; zero-copy input and output.")
+    assert all_of_them.endswith(f"Combined: dup; one internal memory per core; {tensors}.")
     contexts = tuple(replace(context, internal=None) for context in lean.plan.contexts)
     sentence = answer(tmp_path, plain, changed(lean, plan=replace(lean.plan, contexts=contexts)))
-    assert "Combined: dup; zero-copy input and output." in sentence
+    assert f"Combined: dup; {tensors}." in sentence
     assert sentence.endswith("combine them all: one internal memory per core.")
 
 
