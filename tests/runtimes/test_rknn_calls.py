@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,16 +158,16 @@ def test_every_scenario_keeps_the_rules(full: Double, mini: Double, scenario: st
         assert (kind, phase) == ("not_supported", "context"), message
         return
     double.passes(*plan.contexts, cores=cores)
-    living: dict[str, int] = {}
+    living = Counter[str]()
     for call in walked.calls:
         name, context = call.replace(",", "").split()[:2]
         if name.startswith("rknn_create_mem"):
-            living[context] = living.get(context, 0) + 1
+            living[context] += 1
         elif name == "rknn_destroy_mem":
             living[context] -= 1
         elif name == "rknn_destroy":
             # That of a model in place is made before there is a context.
-            assert living.get(context, 0) <= 0, f"{context} was destroyed before its memory"
+            assert living[context] <= 0, f"{context} was destroyed before its memory"
 
 
 def test_contexts_go_in_reverse_order(full: Double) -> None:
