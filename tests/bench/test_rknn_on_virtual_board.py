@@ -45,6 +45,8 @@ _SCENARIOS = ("full_dup", "in_turn", "internal_reuse", "shared_weights", "extern
 #: Before it, librknnrt takes models of its time alone, does not know the flag for internal memory from outside, and
 #: keeps weights in buffers of their own.
 _NEWER = "1.5"
+#: From which on librknnrt has rknn_create_mem2.
+_WITH_CREATE_MEM2 = "2.1"
 #: The library's debug level, at which it writes a line for each buffer that it allocates.
 _LOGGING = {"RKNN_LOG_LEVEL": "4"}
 _LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned size ?[:=] ?(\d+)")
@@ -155,7 +157,7 @@ def walked(board: Board) -> Callable[[str], Walked]:
 
 def _walk(board: Board, scenario: str) -> Walked:
     chip = CHIPS[board.target.chip or ""]
-    (plan,) = build_plans(scenario, Parameters("rknn", board.models, 1, 2, chip.npu_cores, rounds=2))
+    plan, *_ = build_plans(scenario, Parameters("rknn", board.models, 1, 2, chip.npu_cores, rounds=2))
     with tempfile.TemporaryDirectory() as folder:
         path, log = Path(folder) / "ledger.jsonl", Path(folder) / "log"
         environment = {**board.target.environment, LEDGER_VARIABLE: str(path), **_LOGGING, "LOG": str(log)}
@@ -290,6 +292,57 @@ def test_bound_tensors_are_the_only_ones(board: Board, walked: Callable[[str], W
     begin_ns, end_ns = run.barrier("context", 1).at_ns, run.barrier("first_inference", 1).at_ns
     made = [buffer for buffer in run.ledger.buffers.values() if begin_ns < buffer.born_ns <= end_ns]
     assert len(made) == 2 * len(bound) or board.is_old
+
+
+def test_one_weight_memory_serves_several_contexts(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Without a dup, so on the mini runtime too: the second reads the first one's weights, and has all else itself."""
+    if board.is_old:
+        pytest.skip(f"librknnrt {board.library.version} keeps weights in buffers of their own")
+    run = walked("weight_memory")
+    weights = run.component("weights")
+    assert weights[0] > weights[1] == 0
+    assert (0, (1,)) in run.shared()
+    assert run.account.findings == ()
+    for component in ("internal", "register_commands", "task_list"):
+        assert run.component(component)[1] > 0, component
+
+
+def test_a_model_in_place_is_in_memory_once(board: Board, walked: Callable[[str], Walked]) -> None:
+    """Each context's weights and register commands are in a buffer as large as the file, which is given back too."""
+    run = walked("model_in_place")
+    if board.is_mini or board.library.version < _WITH_CREATE_MEM2:
+        failure = run.run.failure
+        assert failure is not None
+        assert (failure.kind, failure.phase) == ("not_supported", "context")
+        return
+    size = Path(board.models[0].path).stat().st_size
+    assert [buffer.asked_bytes for buffer in run.ledger.buffers.values()].count(size) == 2
+    assert min(run.component("weights")) > 0
+    assert run.account.findings == ()
+    assert run.account.left_bytes == 0
+
+
+def test_native_outputs_are_written_by_the_npu(board: Board) -> None:
+    """The register commands name an output in the NPU's order; librknnrt fills a plain one in from its own buffer."""
+    if board.is_old:
+        pytest.skip(f"librknnrt {board.library.version} takes models of its time")
+    (frame,) = ensure_all(".rknn", [Recipe("frame", 1080, 1)], board.target.chip)
+    of_frames = replace(board, models=(_model(frame),))
+    read = []
+    for scenario in ("native_io_1080p", "zero_copy_io_1080p"):
+        buffers = _walk(of_frames, scenario).account.application_buffers or ()
+        read += [of_kind.read for of_kind in buffers if of_kind.kind == "output"]
+    assert read == ([1, 1] if board.is_mini else [1, 0])
+
+
+def test_contexts_of_a_core_share_tensors(board: Board, walked: Callable[[str], Walked]) -> None:
+    """In the smallest plan input and output exist once for each core; every context reads those of its core."""
+    if board.is_mini or board.is_old:
+        pytest.skip(f"{board.library.kind} {board.library.version} has no dup that runs")
+    run = walked("lean")
+    cores = [context.core for context in run.plan.contexts]
+    assert len(set(cores)) == sum(size > 0 for size in run.component("io"))
+    assert run.account.findings == ()
 
 
 @pytest.mark.parametrize("board", _LIBRARIES[-1:], indirect=True)
