@@ -6,17 +6,32 @@ Imports numpy, which these runtimes import themselves.
 from __future__ import annotations
 
 import functools
-from typing import Any, Iterable, Sequence
+from typing import Any, Dict, Iterable, Optional, Sequence
 
 import numpy as np
 
 from runtimes.base import BFLOAT16, TEXT, ImageInput, Input, NotSupported, input_pattern
 
-__all__ = ["as_buffer", "filled", "image_in", "noise", "numpy_type"]
+__all__ = ["Arrays", "SharedArrays", "as_buffer", "filled", "image_in", "noise", "numpy_type"]
 
 _CHANNELS = (1, 3)
 #: bfloat16 is float32 without the lower half of its bits.
 _BFLOAT16_SHIFT = 16
+
+
+#: The application's arrays of tensors, by name: of one context, or of all that share them.
+Arrays = Dict[str, Any]
+
+
+class SharedArrays:
+    """The arrays of contexts that share them (runtimes.base.Memory.io), by their number."""
+
+    def __init__(self) -> None:
+        self._arrays: Dict[int, Arrays] = {}
+
+    def of(self, number: Optional[int]) -> Arrays:
+        """Return the arrays of the number, which the first context fills; without one new ones."""
+        return {} if number is None else self._arrays.setdefault(number, {})
 
 
 def filled(tensor: Input) -> Any:

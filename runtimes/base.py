@@ -305,8 +305,6 @@ def check_host_memory(memory: Memory, runtime: str) -> None:
         raise NotSupported("no_native_output", runtime=runtime)
     if "model" in memory.zero_copy:
         raise NotSupported("no_model_in_place", runtime=runtime)
-    if memory.io is not None:
-        raise NotSupported("no_shared_tensors", runtime=runtime)
 
 
 def input_pattern() -> bytes:

@@ -230,12 +230,16 @@ def _tensors_in_place(layout: Layout) -> Layout:
     return _all_with(layout, zero_copy=(INPUT, OUTPUT))
 
 
-def _tensors_per_core(layout: Layout) -> Layout:
-    """The same, the output as the device leaves it; the contexts of one core, which run in turn, share both."""
-    shared = []
-    for context in layout.contexts:
-        shared.append(replace(context, zero_copy=(INPUT, NATIVE_OUTPUT), io=context.core))
-    return replace(layout, contexts=tuple(shared))
+def _tensors_per_core(output: str) -> Callable[[Layout], Layout]:
+    """The same, with the output in this form; the contexts of one core, which run in turn, share their tensors."""
+
+    def share(layout: Layout) -> Layout:
+        shared = []
+        for context in layout.contexts:
+            shared.append(replace(context, zero_copy=(INPUT, output), io=context.core))
+        return replace(layout, contexts=tuple(shared))
+
+    return share
 
 
 def _lean(weights: _LayOut, internal: bool, tensors: Optional[Callable[[Layout], Layout]] = None) -> _LayOut:
@@ -257,21 +261,24 @@ def _lean(weights: _LayOut, internal: bool, tensors: Optional[Callable[[Layout],
 #: combine is measured: those with more mechanisms stand before the others.
 _LEAN_WEIGHTS: Tuple[_LayOut, ...] = (_full_dup, _weight_memory)
 _LEAN_INTERNAL: Tuple[_LayOut, ...] = (
-    *(_lean(weights, internal=True) for weights in (_full_dup, _weight_memory, _no_reuse_one_model)),
+    *(_lean(weights, True) for weights in (_full_dup, _weight_memory, _no_reuse_one_model)),
     *_LEAN_WEIGHTS,
 )
 _LEAN: Tuple[_LayOut, ...] = (
     *(
-        _lean(weights, internal=True, tensors=tensors)
+        _lean(weights, True, _tensors_per_core(output))
         for weights in _LEAN_WEIGHTS
-        for tensors in (_tensors_per_core, _tensors_in_place)
+        for output in (NATIVE_OUTPUT, OUTPUT)
     ),
-    _lean(_full_dup, internal=True),
-    _lean(_full_dup, internal=False, tensors=_tensors_in_place),
-    *(_lean(_no_reuse_one_model, internal=True, tensors=tensors) for tensors in (_tensors_per_core, _tensors_in_place)),
+    _lean(_full_dup, True),
+    _lean(_full_dup, False, _tensors_in_place),
+    *(
+        _lean(_no_reuse_one_model, internal=True, tensors=_tensors_per_core(output))
+        for output in (NATIVE_OUTPUT, OUTPUT)
+    ),
     _full_dup,
-    _lean(_no_reuse_one_model, internal=True),
-    _lean(_no_reuse_one_model, internal=False, tensors=_tensors_in_place),
+    _lean(_no_reuse_one_model, True),
+    _lean(_no_reuse_one_model, False, _tensors_in_place),
 )
 
 

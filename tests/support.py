@@ -91,10 +91,11 @@ def make_plan(
     runtime: str = "scripted",
     cores: int = 2,
     schedule: Streams | None = None,
+    choice: int = 0,
 ) -> Plan:
-    """Return the first plan of a scenario over models of these paths, small enough to walk in no time."""
+    """Return a plan of a scenario over models of these paths, the best by default, small enough to walk in no time."""
     parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores, rounds=3, schedule=schedule)
-    return build_plans(scenario, parameters)[0]
+    return build_plans(scenario, parameters)[choice]
 
 
 def prepared_plan(plan: Plan, target: Target, folder: Path) -> Plan | Failure:

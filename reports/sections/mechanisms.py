@@ -19,7 +19,7 @@ from reports.results.savings import LESS, MORE, Saving, best_percent
 from reports.sections.copies import avoided_bytes
 from reports.sections.failures import phase_in_words
 from scenarios.catalogue import SCENARIOS
-from scenarios.plan import DUP, SHARED_WEIGHT_MEMORY, Plan
+from scenarios.plan import DUP, NATIVE_OUTPUT, OUTPUT, SHARED_WEIGHT_MEMORY, Plan
 
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.
@@ -101,8 +101,9 @@ def combined_mechanisms(plan: Plan) -> list[str]:
         "full_dup": DUP in mechanisms,
         "weight_memory": SHARED_WEIGHT_MEMORY in mechanisms,
         "internal_reuse": bool(plan.internal_memories()),
-        "zero_copy_io": any(context.zero_copy and context.io is None for context in plan.contexts),
-        "native_io": bool(plan.io_memories()),
+        "zero_copy_io": any(OUTPUT in context.zero_copy for context in plan.contexts),
+        "native_io": any(NATIVE_OUTPUT in context.zero_copy for context in plan.contexts),
+        "shared_tensors": bool(plan.io_memories()),
     }
     return [name for name, is_used in used.items() if is_used]
 

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import megenginelite as lite
 from megenginelite import LiteConfig, LiteDeviceType, LiteGlobal, LiteIO, LiteNetwork, LiteNetworkIO, LiteOptions
 
+from runtimes.arrays import Arrays, SharedArrays
 from runtimes.base import (
     NO_INPUTS,
     AdapterError,
@@ -42,15 +43,23 @@ class MegEngineContext(Context):
     """A network with its tensors, and the networks that it borrows from."""
 
     def __init__(
-        self, network: Any, interface: Interface, memory: Memory, inputs: Inputs, lenders: Sequence[Any]
+        self,
+        network: Any,
+        interface: Interface,
+        memory: Memory,
+        inputs: Inputs,
+        lenders: Sequence[Any],
+        arrays: Arrays,
     ) -> None:
         self.interface = interface
         self.inputs = inputs
         self._network: Optional[Any] = network
         self._lenders = list(lenders)
         way, device = _way("input", memory), _device(memory)
-        self._inputs: Optional[InputTensors] = open_inputs(network, interface.inputs, inputs, way, device)
-        self._outputs: Optional[OutputTensors] = open_outputs(network, interface.outputs, _way("output", memory))
+        self._inputs: Optional[InputTensors] = open_inputs(network, interface.inputs, inputs, way, device, arrays)
+        self._outputs: Optional[OutputTensors] = open_outputs(
+            network, interface.outputs, _way("output", memory), arrays
+        )
 
     @property
     def network(self) -> Any:
@@ -106,6 +115,7 @@ class MegEngineLite(Runtime):
     def __init__(self) -> None:
         #: By the number of a shared internal memory: the first network that uses it, for as long as anybody holds it.
         self._first_users: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        self._shared_arrays = SharedArrays()
 
     def interface(self, model: str) -> Interface:
         """Return what the file declares."""
@@ -126,7 +136,7 @@ class MegEngineLite(Runtime):
             tuple(declared(name, network.get_io_tensor(name).layout) for name in network.get_all_output_name()),
             {},
         )
-        return MegEngineContext(network, interface, memory, inputs, lenders)
+        return MegEngineContext(network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io))
 
     def dup(self, source: Context, memory: Memory) -> MegEngineContext:
         """Return a further network over the weights of source, with runtime memory of its own or of its group."""
@@ -149,7 +159,8 @@ class MegEngineLite(Runtime):
     ) -> MegEngineContext:
         network, lenders = self._new_network(memory, interface if memory.device_io else None)
         network.share_weights_with(source.network)
-        return MegEngineContext(network, interface, memory, inputs, [*lenders, source.network])
+        lenders.append(source.network)
+        return MegEngineContext(network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io))
 
     def _new_network(self, memory: Memory, on_device: Optional[Interface]) -> Tuple[Any, List[Any]]:
         """Return a network without weights, and those whose runtime memory it uses.

@@ -8,7 +8,7 @@ import numpy as np
 from megenginelite import LiteDeviceType, LiteLayout, LiteTensor, LiteTensorPhase, lite_dtype_2_numpy
 from megenginelite.struct import LiteDataType
 
-from runtimes.arrays import as_buffer, filled, image_in, noise, numpy_type
+from runtimes.arrays import Arrays, as_buffer, filled, image_in, noise, numpy_type
 from runtimes.base import Allocation, DeclaredTensor, ImageInput, Input, Inputs, NotSupported
 
 __all__ = ["InputTensors", "OutputTensors", "declared", "open_inputs", "open_outputs"]
@@ -23,9 +23,14 @@ def declared(name: str, layout: Any) -> DeclaredTensor:
 class InputTensors:
     """All inputs of one network, each with an array of the application."""
 
-    def __init__(self, network: Any, inputs: Sequence[Input]) -> None:
+    def __init__(self, network: Any, inputs: Sequence[Input], arrays: Arrays) -> None:
         self._tensors = [network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_INPUT) for tensor in inputs]
-        self._arrays = [filled(tensor) for tensor in inputs]
+        #: Whether no other context has made them.
+        self._are_own = not any(tensor.name in arrays for tensor in inputs)
+        for tensor in inputs:
+            if tensor.name not in arrays:
+                arrays[tensor.name] = filled(tensor)
+        self._arrays = [arrays[tensor.name] for tensor in inputs]
 
     def send(self) -> None:
         """Have the input ready for an inference; nothing to do where the network reads it in place."""
@@ -57,20 +62,20 @@ class _CopiedInputs(InputTensors):
 class _SharedInputs(InputTensors):
     """set_data_by_share: the network reads the application's array, which lives as long as this."""
 
-    def __init__(self, network: Any, inputs: Sequence[Input]) -> None:
-        super().__init__(network, inputs)
+    def __init__(self, network: Any, inputs: Sequence[Input], arrays: Arrays) -> None:
+        super().__init__(network, inputs, arrays)
         for tensor, array in zip(self._tensors, self._arrays):
             tensor.set_data_by_share(array)
 
     def allocations(self) -> List[Allocation]:
-        return [Allocation("input", array.nbytes, 0) for array in self._arrays]
+        return [Allocation("input", array.nbytes, 0) for array in self._arrays if self._are_own]
 
 
 class _DeviceInputs(InputTensors):
     """The input was sent to the device once; share_memory_with makes the network read it there."""
 
     def __init__(self, network: Any, inputs: Sequence[Input], device: LiteDeviceType) -> None:
-        super().__init__(network, inputs)
+        super().__init__(network, inputs, {})
         self._on_device = []
         for tensor, array in zip(self._tensors, self._arrays):
             on_device = LiteTensor(layout=LiteLayout(array.shape, array.dtype), device_type=device)
@@ -113,9 +118,13 @@ class _SharedOutputs(OutputTensors):
 
     _copies = 0
 
-    def __init__(self, network: Any, outputs: Sequence[DeclaredTensor]) -> None:
+    def __init__(self, network: Any, outputs: Sequence[DeclaredTensor], arrays: Arrays) -> None:
         super().__init__(network, outputs)
-        self._arrays = [noise(tensor.shape, tensor.type) for tensor in outputs]
+        self._are_own = not any(tensor.name in arrays for tensor in outputs)
+        for tensor in outputs:
+            if tensor.name not in arrays:
+                arrays[tensor.name] = noise(tensor.shape, tensor.type)
+        self._arrays = [arrays[tensor.name] for tensor in outputs]
         for tensor, array in zip(self._tensors, self._arrays):
             tensor.set_data_by_share(array)
 
@@ -123,7 +132,7 @@ class _SharedOutputs(OutputTensors):
         """The output is there already."""
 
     def allocations(self) -> List[Allocation]:
-        return [Allocation("output", array.nbytes, 0) for array in self._arrays]
+        return [Allocation("output", array.nbytes, 0) for array in self._arrays if self._are_own]
 
 
 class _DeviceOutputs(OutputTensors):
@@ -139,18 +148,23 @@ class _DeviceOutputs(OutputTensors):
 
 
 def open_inputs(
-    network: Any, tensors: Sequence[DeclaredTensor], inputs: Inputs, way: str, device: LiteDeviceType
+    network: Any, tensors: Sequence[DeclaredTensor], inputs: Inputs, way: str, device: LiteDeviceType, arrays: Arrays
 ) -> InputTensors:
-    """Return what sends the inputs; way: "copy", "share" or "device"."""
+    """Return what sends the inputs; way: "copy", "share" or "device". `arrays` are as in open_outputs."""
     fed = [inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape) for tensor in tensors]
     if way == "device":
         return _DeviceInputs(network, fed, device)
-    return (_SharedInputs if way == "share" else _CopiedInputs)(network, fed)
+    return (_SharedInputs if way == "share" else _CopiedInputs)(network, fed, arrays)
 
 
-def open_outputs(network: Any, outputs: Sequence[DeclaredTensor], way: str) -> OutputTensors:
-    """Return what fetches the outputs; way as for open_inputs."""
-    return {"copy": OutputTensors, "share": _SharedOutputs, "device": _DeviceOutputs}[way](network, outputs)
+def open_outputs(network: Any, outputs: Sequence[DeclaredTensor], way: str, arrays: Arrays) -> OutputTensors:
+    """Return what fetches the outputs; way as for open_inputs.
+
+    `arrays` are those of other contexts that it shares, and get those that it makes.
+    """
+    if way == "share":
+        return _SharedOutputs(network, outputs, arrays)
+    return (_DeviceOutputs if way == "device" else OutputTensors)(network, outputs)
 
 
 def _size_bytes(tensor: DeclaredTensor) -> int:

@@ -17,6 +17,7 @@ from typing import Any, Callable, List, Optional, Sequence
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
 
+from runtimes.arrays import Arrays, SharedArrays
 from runtimes.base import (
     NO_INPUTS,
     AdapterError,
@@ -67,12 +68,13 @@ class OnnxContext(Context):
         inputs: Inputs,
         shared: bool,
         weights: Optional[GivenWeights] = None,
+        arrays: Optional[Arrays] = None,
     ) -> None:
         self.model = model
         self.inputs = inputs
         #: Whether the session's weights are a mapped file that a dup can map again.
         self.shared = shared
-        self._tensors: Optional[Tensors] = open_tensors(session, memory, inputs)
+        self._tensors: Optional[Tensors] = open_tensors(session, memory, inputs, {} if arrays is None else arrays)
         #: The memory that the application gave, which must live as long as the session.
         self._weights = weights
 
@@ -116,6 +118,7 @@ class OnnxRuntime(Runtime):
 
     def __init__(self) -> None:
         self._has_shared_arena = False
+        self._shared_arrays = SharedArrays()
 
     def prepare(
         self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
@@ -143,14 +146,16 @@ class OnnxRuntime(Runtime):
         """Return a session of the model at full optimisation, or of the prepared model as it is."""
         _check_memory(memory)
         options = self._options_of(memory)
+        arrays = self._shared_arrays.of(memory.io)
         if prepared is None:
-            return OnnxContext(_open_session(model, options, memory.device), model, memory, inputs, shared=False)
+            session = _open_session(model, options, memory.device)
+            return OnnxContext(session, model, memory, inputs, shared=False, arrays=arrays)
         as_prepared(options)
         weights = GivenWeights(prepared) if "weights" in memory.outside else None
         if weights:
             weights.give_to(options)
         session = _open_session(prepared, options, memory.device)
-        return OnnxContext(session, prepared, memory, inputs, shared=weights is None, weights=weights)
+        return OnnxContext(session, prepared, memory, inputs, weights is None, weights, arrays)
 
     def dup(self, source: Context, memory: Memory) -> OnnxContext:
         """Return a further session that maps the weights which source maps."""
@@ -169,7 +174,8 @@ class OnnxRuntime(Runtime):
     def shared_context(self, source: Context, memory: Memory) -> OnnxContext:
         """Return a handle on the same session: run() may be called from several threads."""
         assert isinstance(source, OnnxContext)
-        return OnnxContext(source.session, source.model, memory, source.inputs, source.shared)
+        arrays = self._shared_arrays.of(memory.io)
+        return OnnxContext(source.session, source.model, memory, source.inputs, source.shared, arrays=arrays)
 
     def _options_of(self, memory: Memory) -> Any:
         """Return the options of a session; where internal memory is shared, with the arena of the process."""

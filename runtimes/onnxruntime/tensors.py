@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Sequence
 import numpy as np
 import onnxruntime as ort
 
-from runtimes.arrays import as_buffer, filled, image_in, numpy_type
+from runtimes.arrays import Arrays, as_buffer, filled, image_in, numpy_type
 from runtimes.base import (
     BFLOAT16,
     ELEMENT_TYPES,
@@ -46,16 +46,18 @@ def declared(tensor: Any) -> DeclaredTensor:
 class Tensors(ABC):
     """The inputs and outputs of one context."""
 
-    def __init__(self, session: Any, inputs: Inputs) -> None:
+    def __init__(self, session: Any, inputs: Inputs, arrays: Arrays) -> None:
         self.session = session
         #: The application's arrays.
         self._inputs: Dict[str, Any] = {}
         #: The same as a session takes them.
         self._fed: Dict[str, Any] = {}
+        #: Those that another context has made already.
+        self._shared = set(arrays)
         for tensor in map(declared, session.get_inputs()):
-            array = self._inputs[tensor.name] = filled(
-                inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
-            )
+            if tensor.name not in arrays:
+                arrays[tensor.name] = filled(inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape))
+            array = self._inputs[tensor.name] = arrays[tensor.name]
             self._fed[tensor.name] = _bfloat16_value(array) if tensor.type == BFLOAT16 else array
         #: Of the last run.
         self._outputs: List[Any] = []
@@ -84,8 +86,8 @@ class Tensors(ABC):
 class Fed(Tensors):
     """run(): takes arrays and returns arrays, which ONNX Runtime allocates."""
 
-    def __init__(self, session: Any, inputs: Inputs, device: bool) -> None:
-        super().__init__(session, inputs)
+    def __init__(self, session: Any, inputs: Inputs, arrays: Arrays, device: bool) -> None:
+        super().__init__(session, inputs, arrays)
         self._device = device
         #: run() returns no output that numpy has no type for.
         self._has_bfloat16 = BFLOAT16 in [declared(tensor).type for tensor in session.get_outputs()]
@@ -110,8 +112,9 @@ class Bound(Tensors):
     The array of an output whose size the file leaves free is made after the first run, which shows the size.
     """
 
-    def __init__(self, session: Any, inputs: Inputs, zero_copy: Sequence[str]) -> None:
-        super().__init__(session, inputs)
+    def __init__(self, session: Any, inputs: Inputs, arrays: Arrays, zero_copy: Sequence[str]) -> None:
+        super().__init__(session, inputs, arrays)
+        self._arrays = arrays
         self._tensors = [declared(tensor) for tensor in (*session.get_inputs(), *session.get_outputs())]
         for tensor in self._tensors:
             if tensor.type == TEXT or not is_fed(tensor):
@@ -124,7 +127,10 @@ class Bound(Tensors):
                 address = array.ctypes.data
                 self._binding.bind_input(tensor.name, "cpu", 0, _element(tensor), array.shape, address)
         if self._output_stays and not any(_has_free_size(tensor) for tensor in self._returned):
-            self._keep_outputs([np.empty(tensor.shape, numpy_type(tensor.type)) for tensor in self._returned])
+            for tensor in self._returned:
+                if tensor.name not in arrays:
+                    arrays[tensor.name] = np.empty(tensor.shape, numpy_type(tensor.type))
+            self._bind_outputs()
 
     def run(self) -> None:
         """Run; what the application does not keep is bound anew, as run() would."""
@@ -142,12 +148,14 @@ class Bound(Tensors):
         if not is_kept:
             self._outputs = [_array_of(value) for value in self._binding.get_outputs()]
         if self._output_stays and not is_kept:
-            self._keep_outputs([array.copy() for array in self._outputs])
+            for tensor, array in zip(self._returned, self._outputs):
+                self._arrays.setdefault(tensor.name, array.copy())
+            self._bind_outputs()
 
-    def _keep_outputs(self, arrays: List[Any]) -> None:
-        """Have further runs write the outputs into these arrays."""
-        self._outputs = arrays
-        for tensor, array in zip(self._returned, arrays):
+    def _bind_outputs(self) -> None:
+        """Have further runs write the outputs into the application's arrays."""
+        self._outputs = [self._arrays[tensor.name] for tensor in self._returned]
+        for tensor, array in zip(self._returned, self._outputs):
             self._binding.bind_output(tensor.name, "cpu", 0, _element(tensor), array.shape, array.ctypes.data)
 
     def copies(self) -> Copies:
@@ -155,20 +163,18 @@ class Bound(Tensors):
         return Copies(0, 0 if self._output_stays else _own_bytes(self._outputs))
 
     def allocations(self) -> List[Allocation]:
-        """Return the arrays that are bound for good."""
-        allocations = []
-        if self._input_stays:
-            allocations += [Allocation("input", array.nbytes, 0) for array in self._inputs.values()]
+        """Return the arrays that are bound for good, and that no other context has made."""
+        bound = [("input", name, array) for name, array in self._inputs.items() if self._input_stays]
         if self._output_stays:
-            allocations += [Allocation("output", array.nbytes, 0) for array in self._outputs]
-        return allocations
+            bound += [("output", tensor.name, array) for tensor, array in zip(self._returned, self._outputs)]
+        return [Allocation(kind, array.nbytes, 0) for kind, name, array in bound if name not in self._shared]
 
 
 class OnDevice(Tensors):
     """I/O binding to the device: the input was sent once, the output is fetched by views() alone."""
 
-    def __init__(self, session: Any, inputs: Inputs, device: str) -> None:
-        super().__init__(session, inputs)
+    def __init__(self, session: Any, inputs: Inputs, arrays: Arrays, device: str) -> None:
+        super().__init__(session, inputs, arrays)
         self._binding = session.io_binding()
         #: Held for as long as the binding names them.
         self._sent = []
@@ -196,15 +202,18 @@ class OnDevice(Tensors):
         return Copies(0, 0)
 
 
-def open_tensors(session: Any, memory: Memory, inputs: Inputs) -> Tensors:
-    """Return what moves the tensors of a session as in `memory`; raise NotSupported where it cannot."""
+def open_tensors(session: Any, memory: Memory, inputs: Inputs, arrays: Arrays) -> Tensors:
+    """Return what moves the tensors of a session as in `memory`; raise NotSupported where it cannot.
+
+    `arrays` are those of other contexts that it shares, and get those that it makes.
+    """
     if memory.device_io:
         if memory.device is None:
             raise NotSupported("onnx_cpu_device_io")
-        return OnDevice(session, inputs, memory.device)
+        return OnDevice(session, inputs, arrays, memory.device)
     if memory.zero_copy:
-        return Bound(session, inputs, memory.zero_copy)
-    return Fed(session, inputs, device=memory.device is not None)
+        return Bound(session, inputs, arrays, memory.zero_copy)
+    return Fed(session, inputs, arrays, device=memory.device is not None)
 
 
 def is_fed(tensor: DeclaredTensor) -> bool:

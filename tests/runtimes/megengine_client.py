@@ -25,6 +25,7 @@ def same_outputs(runtime: Runtime, model: str) -> List[Any]:
     expected = _output(runtime.load(model, None, Memory()))
     memories = [Memory(internal=internal, zero_copy=way) for internal, way in itertools.product((None, 0), _WAYS)]
     memories += [Memory(device_io=True), Memory(internal=1, device_io=True)]
+    memories += [Memory(internal=2, zero_copy=("input", "output"), io=0)]
     wrong, compared = [], 0
     for memory in memories:
         source = runtime.load(model, None, memory)
@@ -66,7 +67,16 @@ def in_place(runtime: Runtime, model: str) -> Dict[str, Any]:
     ctypes.memset(address, 0, len(expected))
     again = _output(context)
     given = {allocation.kind: allocation.asked_bytes for allocation in context.allocations()}
-    return {"again": again == expected, "moved": _address(context) != address, "given": given, **_copies(context)}
+    sharing = [runtime.load(model, None, Memory(zero_copy=("input", "output"), io=3)) for _ in range(2)]
+    outputs, addresses = [_output(one) for one in sharing], {_address(one) for one in sharing}
+    shared = outputs == [expected] * 2 and len(addresses) == 1 and not sharing[1].allocations()
+    return {
+        "again": again == expected,
+        "moved": _address(context) != address,
+        "shared": shared,
+        "given": given,
+        **_copies(context),
+    }
 
 
 def copies(runtime: Runtime, model: str) -> List[Any]:

@@ -63,7 +63,7 @@ def results(mge: dict[str, Path], damaged: Path) -> dict[str, Any]:
 def test_outputs_are_the_same_whatever_is_shared(results: dict[str, Any]) -> None:
     """Bit for bit those of a plain load, in every inference, and in whatever order lenders and borrowers go."""
     wrong, compared, different_bytes = results["same_outputs"]
-    assert (wrong, compared) == ([], 30)
+    assert (wrong, compared) == ([], 33)
     assert different_bytes > 50, "outputs that are all alike would prove nothing"
     assert results["resolutions"] == [True] * 3
     assert results["orders"] == 0
@@ -74,7 +74,8 @@ def test_what_megengine_copies(results: dict[str, Any]) -> None:
     twice = 2 * _OUTPUT_BYTES
     assert results["copies"] == [[_INPUT_BYTES, twice], [0, twice], [_INPUT_BYTES, 0], [0, 0], [0, _OUTPUT_BYTES]]
     given = {"input": _INPUT_BYTES, "output": _OUTPUT_BYTES}
-    assert results["in_place"] == {"again": True, "moved": False, "given": given, "input_bytes": 0, "output_bytes": 0}
+    copied = {"input_bytes": 0, "output_bytes": 0}
+    assert results["in_place"] == {"again": True, "moved": False, "shared": True, "given": given, **copied}
 
 
 def test_frames_are_written_into_megengines_input(results: dict[str, Any]) -> None:
@@ -102,7 +103,9 @@ def _walked(scenario: str, *paths: Path, cores: int = 1) -> tuple[int, set[str]]
     MegEngine keeps weights and runtime memory there. In PSS a process beside this one that ends meanwhile would show,
     since its share of the library's pages falls to this one: some 25 MiB.
     """
-    plan = make_plan(scenario, *paths, contexts=4, runtime="megengine_lite", cores=cores)
+    # The first choice of the smallest plan has outputs in an order that only NPUs have.
+    choice = 1 if scenario == "lean" else 0
+    plan = make_plan(scenario, *paths, contexts=4, runtime="megengine_lite", cores=cores, choice=choice)
     observer = StubObserver(lambda pid: read_process(pid).rss_anon_bytes)
     run = walk(plan, _TARGET, observer)
     assert run.failure is None, run.failure

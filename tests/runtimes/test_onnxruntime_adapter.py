@@ -94,6 +94,29 @@ def test_outputs_are_the_same_whatever_is_shared(runtime: Runtime, mobile_model:
     assert _outputs(runtime.shared_context(plain, Memory())) == expected
 
 
+def test_contexts_in_turn_share_the_applications_arrays(runtime: Runtime, mobile_model: Path, tmp_path: Path) -> None:
+    """Those of a number read and write the same memory, which the first one made; outputs are those of a plain load."""
+    expected = _outputs(runtime.load(str(mobile_model), None, Memory()))
+    prepared = _prepare(runtime, mobile_model, tmp_path)
+    memory = Memory(zero_copy=("input", "output"), io=5)
+    source = runtime.load(str(mobile_model), prepared, memory)
+    contexts = [source, runtime.dup(source, memory), runtime.load(str(mobile_model), None, memory)]
+    assert [_outputs(context) == expected for context in contexts] == [True] * 3
+    own = runtime.dup(source, replace(memory, io=6))
+    assert _outputs(own) == expected
+    addresses = [_address(context) for context in (*contexts, own)]
+    assert len(set(addresses[:3])) == 1
+    assert addresses[3] != addresses[0]
+    kinds = [[allocation.kind for allocation in context.allocations()] for context in (*contexts, own)]
+    assert kinds == [["input", "output"], [], [], ["input", "output"]]
+
+
+def _address(context: Context) -> tuple[int, ...]:
+    return tuple(
+        np.frombuffer(view, np.uint8).ctypes.data for view in (context.image_input().memory, *context.outputs())
+    )
+
+
 def test_another_resolution_over_the_same_weights(
     runtime: Runtime, tiny_resolutions: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -163,7 +163,7 @@ def test_what_an_inference_copies_is_said(tmp_path: Path) -> None:
 def test_lean_says_what_was_combined(tmp_path: Path) -> None:
     """The scenario of every mechanism names those that its plan has, and those that it has not."""
     plain, lean = result(tmp_path, "plain", even(3)), result(tmp_path, "lean", even(1))
-    tensors = ENGLISH("combined_native_io")
+    tensors = "; ".join(map(ENGLISH, ("combined_native_io", "combined_shared_tensors")))
     all_of_them = answer(tmp_path, plain, lean)
     assert all_of_them.endswith(f"Combined: dup; one internal memory per core; {tensors}.")
     contexts = tuple(replace(context, internal=None) for context in lean.plan.contexts)

@@ -84,7 +84,7 @@ def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
         "All outside (MMZ)": "not supported",
         "Zero-copy input and output": "works; 3.00 MiB less copied per inference",
         "Lean": "works; 360.0 ±0.0 MiB application memory saved (75.0 %); 3.00 MiB less copied per inference; "
-        "of Full dup + Internal reuse + Zero-copy input, native output",
+        "of Full dup + Internal reuse + Zero-copy input, native output + Shared tensors",
     }
 
 
@@ -153,7 +153,7 @@ def test_rows_have_figures_and_english_reasons(group: Group) -> None:
     assert [full[name] for name in ("verdict", "reason", "memory", "combined")] == [WORKS, None, "application", None]
     sizes = [full[f"{name}_bytes"] for name in ("saved", "spread", "whole", "copies_avoided")]
     assert sizes == [330 * MIB, 3 * MIB, 480 * MIB, 0]
-    assert rows["lean"]["combined"] == "full_dup internal_reuse native_io"
+    assert rows["lean"]["combined"] == "full_dup internal_reuse native_io shared_tensors"
     assert rows["internal_reuse"]["verdict"] == SAVES_NOTHING
     lacking = rows["external_mmz"]
     assert (lacking["verdict"], lacking["reason"]) == (NOT_SUPPORTED, "no allocator <from> Python")
