@@ -1,0 +1,88 @@
+"""The NPU's device: its nodes in /dev, and why this process cannot open them.
+
+Nothing here runs before a call of the library has failed. Python 3.8, standard library.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import List, NamedTuple, Sequence
+
+from messages import Message
+
+__all__ = ["DRIVER_FOLDER", "Node", "device_nodes", "not_opened"]
+
+#: Of drivers/rknpu/rknpu_drv.c, built in or a module; its devices are links in it.
+DRIVER_FOLDER = "/sys/bus/platform/drivers/RKNPU"
+#: The driver makes this node (its memory is then of DMA heaps), or a card and a render node of DRM.
+_CHARACTER_DEVICE = "/dev/rknpu"
+#: For nodes that belong to root alone; "video" is the group of the cards on Debian, Ubuntu and Rockchip's images.
+_RULE = 'KERNEL=="{names}", GROUP="video", MODE="0660"'
+
+
+class Node(NamedTuple):
+    """A file in /dev that there is."""
+
+    path: str
+    #: Of opening it for reading and writing, as in `errno`; 0: it opens.
+    error: int
+
+
+def device_nodes() -> List[Node]:
+    """Return the nodes of the NPU, which are opened and closed: in a container rights alone do not tell."""
+    nodes = []
+    for path in (_CHARACTER_DEVICE, *_drm_nodes()):
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+            nodes.append(Node(path, 0))
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                nodes.append(Node(path, error.errno or errno.EIO))
+    return nodes
+
+
+def not_opened(nodes: Sequence[Node]) -> Message:
+    """Return why the library cannot open the NPU, whose nodes these are, and what to do."""
+    denied = [node.path for node in nodes if node.error in (errno.EACCES, errno.EPERM)]
+    if denied:
+        return Message("rknn_no_permission", {"nodes": ", ".join(denied), "remedy": _remedy(denied)})
+    if nodes:
+        return Message("rknn_device_refused", {"nodes": ", ".join(node.path for node in nodes)})
+    return Message("rknn_no_node" if os.path.isdir(DRIVER_FOLDER) else "rknn_no_driver")
+
+
+def _drm_nodes() -> List[str]:
+    """Return the DRM nodes of the NPU alone: on most boards the display and the GPU have some too."""
+    names = []
+    for device in _entries(DRIVER_FOLDER):
+        names += [name for name in _entries(os.path.join(DRIVER_FOLDER, device, "drm")) if name[:4] in ("card", "rend")]
+    return [f"/dev/dri/{name}" for name in names]
+
+
+def _entries(folder: str) -> List[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _remedy(denied: Sequence[str]) -> Message:
+    """Return how this user gets to open the nodes."""
+    import grp  # only now: nothing more is loaded into the measured process
+
+    groups = set()
+    for path in denied:
+        if os.access(path, os.R_OK | os.W_OK):
+            return Message("rknn_pass_device", {"node": path})
+        try:
+            status = os.stat(path)
+            if status.st_gid and status.st_mode & stat.S_IRGRP and status.st_mode & stat.S_IWGRP:
+                groups.add(grp.getgrgid(status.st_gid).gr_name)
+        except (OSError, KeyError):  # gone, or of a group without a name
+            continue
+    if groups:
+        return Message("rknn_join_group", {"groups": ",".join(sorted(groups))})
+    names = "|".join(os.path.basename(path) for path in denied)
+    return Message("rknn_udev_rule", {"rule": _RULE.format(names=names)})
