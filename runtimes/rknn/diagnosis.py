@@ -7,7 +7,6 @@ that librknnrt 1.4.0 to 2.3.2 and librknnmrt 1.3.0 to 2.3.2 were seen to write, 
 from __future__ import annotations
 
 import errno
-import os
 import re
 from typing import Callable, Dict, List, Match, Optional, Pattern, Tuple, Union
 
@@ -22,7 +21,6 @@ _ERRNO = re.compile(r"errno: (\d+)")
 _SIZE = re.compile(r"\bsize: (\d+)")
 _MEMINFO_LINE = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 _COMPATIBLE = "/proc/device-tree/compatible"
-_GIB = 1 << 30
 
 
 def cause_of(words: str) -> Optional[Message]:
@@ -69,8 +67,8 @@ def _no_buffer(match: Match[str]) -> Message:
 
 def _job_failed(_match: Match[str]) -> Message:
     """Return why a job failed; of these chips some kernels put the IOMMU's tables where the NPU does not reach."""
-    has_more = _meminfo_mib().get("MemTotal", 0) << 20 > 4 * _GIB
-    return Message("rknn_beyond_4_gib" if has_more and _is_rk356x() else "rknn_job_failed")
+    is_beyond = _meminfo_mib().get("MemTotal", 0) > 4096 and _is_rk356x()
+    return Message("rknn_beyond_4_gib" if is_beyond else "rknn_job_failed")
 
 
 def _is_rk356x() -> bool:
