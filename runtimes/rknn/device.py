@@ -1,25 +1,33 @@
 """The NPU's device: its nodes in /dev, and why this process cannot open them.
 
-Nothing here runs before a call of the library has failed. Python 3.8, standard library.
+Nothing here runs in the measured process before a call of the library has failed. Python 3.8, standard library.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from typing import List, NamedTuple, Sequence
+from typing import List, NamedTuple, Sequence, Tuple
 
 from messages import Message
+from runtimes.rknn.library import LibraryFile
 
-__all__ = ["DRIVER_FOLDER", "Node", "device_nodes", "not_opened"]
+__all__ = ["Node", "device_nodes", "driver_state", "not_opened"]
 
 #: Of drivers/rknpu/rknpu_drv.c, built in or a module; its devices are links in it.
-DRIVER_FOLDER = "/sys/bus/platform/drivers/RKNPU"
+_DRIVER_FOLDER = "/sys/bus/platform/drivers/RKNPU"
 #: The driver makes this node (its memory is then of DMA heaps), or a card and a render node of DRM.
 _CHARACTER_DEVICE = "/dev/rknpu"
 #: For nodes that belong to root alone; "video" is the group of the cards on Debian, Ubuntu and Rockchip's images.
 _RULE = 'KERNEL=="{names}", GROUP="video", MODE="0660"'
+#: From a library's version on: the oldest driver that it takes, and the oldest without a warning; its own words, tried.
+#: Before 1.6.0 librknnmrt was not.
+_DRIVERS = {
+    "librknnrt": (("1.5.2", "0.7.0", "0.8.8"), ("1.4.0", "0.6.2", "0.6.2")),
+    "librknnmrt": (("1.6.0", "0.2.1", "0.2.1"),),
+}
 
 
 class Node(NamedTuple):
@@ -50,14 +58,34 @@ def not_opened(nodes: Sequence[Node]) -> Message:
         return Message("rknn_no_permission", {"nodes": ", ".join(denied), "remedy": _remedy(denied)})
     if nodes:
         return Message("rknn_device_refused", {"nodes": ", ".join(node.path for node in nodes)})
-    return Message("rknn_no_node" if os.path.isdir(DRIVER_FOLDER) else "rknn_no_driver")
+    return Message("rknn_no_node" if os.path.isdir(_DRIVER_FOLDER) else "rknn_no_driver")
+
+
+def driver_state(driver: str, library: LibraryFile) -> Message:
+    """Return whether the library takes this version of the driver: code `rknn_driver_too_old` where it does not."""
+    name = f"{library.kind} {library.version}"
+    for since, oldest, recommended in _DRIVERS[library.kind]:
+        if _numbers(library.version) < _numbers(since):
+            continue
+        if _numbers(driver) < _numbers(oldest):
+            return Message("rknn_driver_too_old", {"driver": driver, "needed": oldest})
+        if _numbers(driver) < _numbers(recommended):
+            return Message("rknn_driver_old", {"driver": driver, "library": name, "recommended": recommended})
+        return Message("rknn_driver_fits", {"driver": driver, "library": name, "needed": oldest})
+    return Message("rknn_driver_of_unknown_library", {"driver": driver, "library": name})
+
+
+def _numbers(version: str) -> Tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def _drm_nodes() -> List[str]:
     """Return the DRM nodes of the NPU alone: on most boards the display and the GPU have some too."""
     names = []
-    for device in _entries(DRIVER_FOLDER):
-        names += [name for name in _entries(os.path.join(DRIVER_FOLDER, device, "drm")) if name[:4] in ("card", "rend")]
+    for device in _entries(_DRIVER_FOLDER):
+        names += [
+            name for name in _entries(os.path.join(_DRIVER_FOLDER, device, "drm")) if name[:4] in ("card", "rend")
+        ]
     return [f"/dev/dri/{name}" for name in names]
 
 
