@@ -25,8 +25,8 @@ _RULE = 'KERNEL=="{names}", GROUP="video", MODE="0660"'
 #: From a library's version on: the oldest driver that it takes, and the oldest without a warning; its own words, tried.
 #: Before 1.6.0 librknnmrt was not.
 _DRIVERS = {
-    "librknnrt": (("1.5.2", "0.7.0", "0.8.8"), ("1.4.0", "0.6.2", "0.6.2")),
-    "librknnmrt": (("1.6.0", "0.2.1", "0.2.1"),),
+    "librknnrt": (("1.5.2", "0.7.0", "0.8.8"), ("1.4.0", "0.6.2", "0.6.4")),
+    "librknnmrt": (("1.6.0", "0.2.1", "0.4.2"),),
 }
 
 
