@@ -41,6 +41,8 @@ _Struct = TypeVar("_Struct", bound=ctypes.Structure)
 
 #: As in "E RKNN: [10:01:02.345] failed to ...", and the mini runtime's "E RKNN".
 _ERROR_LINE = re.compile(r"^(?:\x1b\[[0-9;]*m)*E RKNN[^\n]*", re.MULTILINE)
+#: What librknnrt puts before the words of a line.
+_TIME = re.compile(r"\[\d\d:\d\d:\d\d\.\d+\] ")
 _LINE_BUFFERED = 1
 
 #: The causes (runtimes.rknn.diagnosis) that are a lack of memory, of one kind or another.
@@ -211,6 +213,8 @@ def _call_failed(call: str, code: int, lines: List[str]) -> AdapterError:
     cause = None if call == "rknn_query" else _cause(words)
     if cause:
         error = OutOfMemory if cause.code in _LACK_OF_MEMORY else AdapterError
+        # Where several threads run the same job fails in each: each line once.
+        words = " | ".join(dict.fromkeys(_TIME.sub("", line) for line in lines))
         return error("rknn_call_explained", cause=cause, call=call, code=code, name=name, lines=words)
     return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=words)
 

@@ -254,6 +254,12 @@ def test_a_lack_of_contiguous_memory(fail: Callable[..., Failure]) -> None:
     assert (failure.kind, _cause(failure).code) == ("out_of_memory", "rknn_no_contiguous_memory")
 
 
+def test_what_several_threads_were_told_is_told_once(fail: Callable[..., Failure]) -> None:
+    """Lines that differ in their time alone are the same."""
+    lines = "E RKNN: [10:01:02.345] failed to submit!, op id: 1\nE RKNN: [10:01:02.351] failed to submit!, op id: 1"
+    assert fail("rknn_run", -1, lines).reason.values["lines"] == "E RKNN: failed to submit!, op id: 1"
+
+
 def test_words_that_are_not_known_stay(fail: Callable[..., Failure]) -> None:
     """The library's words alone are told, as before."""
     failure = fail("rknn_run", -5, "E RKNN: something else")
