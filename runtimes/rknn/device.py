@@ -14,7 +14,7 @@ from typing import List, NamedTuple, Sequence, Tuple
 from messages import Message
 from runtimes.rknn.library import LibraryFile
 
-__all__ = ["Node", "device_nodes", "driver_state", "not_opened"]
+__all__ = ["Node", "device_nodes", "driver_state", "heap_not_opened", "not_opened"]
 
 #: Of drivers/rknpu/rknpu_drv.c, built in or a module; its devices are links in it.
 _DRIVER_FOLDER = "/sys/bus/platform/drivers/RKNPU"
@@ -22,6 +22,8 @@ _DRIVER_FOLDER = "/sys/bus/platform/drivers/RKNPU"
 _CHARACTER_DEVICE = "/dev/rknpu"
 #: For nodes that belong to root alone; "video" is the group of the cards on Debian, Ubuntu and Rockchip's images.
 _RULE = 'KERNEL=="{names}", GROUP="video", MODE="0660"'
+#: Errors of a node that is there for others.
+_DENIED = (errno.EACCES, errno.EPERM)
 #: From a library's version on: the oldest driver that it takes, and the oldest without a warning; its own words, tried.
 #: Before 1.6.0 librknnmrt was not.
 _DRIVERS = {
@@ -31,7 +33,7 @@ _DRIVERS = {
 
 
 class Node(NamedTuple):
-    """A file in /dev that there is."""
+    """A file in /dev."""
 
     path: str
     #: Of opening it for reading and writing, as in `errno`; 0: it opens.
@@ -40,25 +42,24 @@ class Node(NamedTuple):
 
 def device_nodes() -> List[Node]:
     """Return the nodes of the NPU, which are opened and closed: in a container rights alone do not tell."""
-    nodes = []
-    for path in (_CHARACTER_DEVICE, *_drm_nodes()):
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
-            nodes.append(Node(path, 0))
-        except OSError as error:
-            if error.errno != errno.ENOENT:
-                nodes.append(Node(path, error.errno or errno.EIO))
-    return nodes
+    nodes = [_node(path) for path in (_CHARACTER_DEVICE, *_drm_nodes())]
+    return [node for node in nodes if node.error != errno.ENOENT]
 
 
 def not_opened(nodes: Sequence[Node]) -> Message:
     """Return why the library cannot open the NPU, whose nodes these are, and what to do."""
-    denied = [node.path for node in nodes if node.error in (errno.EACCES, errno.EPERM)]
+    denied = [node.path for node in nodes if node.error in _DENIED]
     if denied:
         return Message("rknn_no_permission", {"nodes": ", ".join(denied), "remedy": _remedy(denied)})
     if nodes:
         return Message("rknn_device_refused", {"nodes": ", ".join(node.path for node in nodes)})
     return Message("rknn_no_node" if os.path.isdir(_DRIVER_FOLDER) else "rknn_no_driver")
+
+
+def heap_not_opened(path: str) -> Message:
+    """Return why the library cannot open a heap that it allocates from, and what to do."""
+    node = _node(path)
+    return not_opened([node]) if node.error in _DENIED else Message("rknn_no_heap", {"node": path})
 
 
 def driver_state(driver: str, library: LibraryFile) -> Message:
@@ -77,6 +78,14 @@ def driver_state(driver: str, library: LibraryFile) -> Message:
 
 def _numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def _node(path: str) -> Node:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        return Node(path, error.errno or errno.EIO)
+    return Node(path, 0)
 
 
 def _drm_nodes() -> List[str]:

@@ -11,7 +11,7 @@ import re
 from typing import Callable, Dict, List, Match, Optional, Pattern, Tuple, Union
 
 from messages import Message
-from runtimes.rknn.device import device_nodes, not_opened
+from runtimes.rknn.device import device_nodes, heap_not_opened, not_opened
 
 __all__ = ["cause_of", "cause_of_crash"]
 
@@ -42,6 +42,10 @@ def cause_of_crash(last_words: str) -> Optional[Message]:
 
 def _device_not_opened(_match: Match[str]) -> Message:
     return not_opened(device_nodes())
+
+
+def _heap_not_opened(match: Match[str]) -> Message:
+    return heap_not_opened(match["path"])
 
 
 def _no_buffer(match: Match[str]) -> Message:
@@ -95,6 +99,7 @@ _SIGNS: List[_Sign] = [
             "rknn_driver_too_old",
         ),
         (r"failed to open \S+ (?:module|node), need to insmod", _device_not_opened),
+        (r"Failed to open DMA heap: (?P<path>/\S+)", _heap_not_opened),
         (
             r"(?:not supported on the current platform|platforms only), hw_version = (?P<hardware>\w+)",
             "rknn_unknown_chip",

@@ -141,7 +141,7 @@ def test_the_npu_of_a_board(
     assert row(done, "/dev/dri/card1") == ("yes", "this user may open it")
     is_here, remark = row(done, "/dev/dri/renderD129")
     assert is_here == "no"
-    assert remark.startswith("this user may not open the NPU's device (/dev/dri/renderD129). ")
+    assert remark.startswith("this user may not open /dev/dri/renderD129, which the NPU's library needs. ")
     on_rk3588([Node("/dev/rknpu", 0)], "0.6.4")
     is_here, remark = row(doctor_of(_HERE), "driver")
     assert is_here == "no"

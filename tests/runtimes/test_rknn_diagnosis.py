@@ -376,6 +376,17 @@ def test_a_node_that_a_container_keeps_away(board: Board) -> None:
     assert _why() == Message("rknn_no_permission", {"nodes": "/dev/rknpu", "remedy": remedy})
 
 
+def test_the_heap_of_librknnrt_2_3(board: Board) -> None:
+    """Where the device is /dev/rknpu it allocates from there; heaps often belong to root alone."""
+    said = "E RKNN: Failed to open DMA heap: /dev/dma_heap/system\nE RKNN: DMA Heap allocation failed"
+    assert diagnosis.cause_of(said) == Message("rknn_no_heap", {"node": "/dev/dma_heap/system"})
+    board.add("/dev/dma_heap/system", errno.EACCES, mode=0o600)
+    remedy = Message("rknn_udev_rule", {"rule": 'KERNEL=="system", GROUP="video", MODE="0660"'})
+    assert diagnosis.cause_of(said) == Message(
+        "rknn_no_permission", {"nodes": "/dev/dma_heap/system", "remedy": remedy}
+    )
+
+
 def test_no_node(board: Board) -> None:
     """A kernel without the driver, one with it and without a node, and a node that the library does not like."""
     assert _why() == Message("rknn_no_driver")
