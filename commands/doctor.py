@@ -17,10 +17,14 @@ from harness.extras import EXTRAS, install_line, missing_modules
 from models.megengine.environment import MEGENGINE
 from models.rknn.toolkit import TOOLKIT
 from runtimes import RUNTIMES, RuntimeEntry
+from runtimes.base import AdapterError
+from runtimes.rknn.device import device_nodes, driver_state, not_opened
+from runtimes.rknn.library import find_library, read_library
+from samplers.npu.rknpu import has_npu, rknpu_driver_version
 from samplers.readings import MemorySource
 from samplers.sources import machine_sources, memory_sources
 from targets.base import CHECKOUT
-from targets.chips import CHIPS, playable_chips
+from targets.chips import CHIPS, chip_of_this_machine, playable_chips
 from targets.interpreters import python_with
 from targets.preload.build import is_built
 from targets.rknn_library import architecture_of_this_python
@@ -73,12 +77,15 @@ def doctor() -> int:
     for subject, parts in (
         ("extra", _extras()),
         ("runtime", runtimes),
+        ("NPU", _npu()),
         ("target", _targets()),
         ("converter", _converters()),
         ("memory source", _sources(memory_sources(os.getpid()))),
         ("machine source", _sources(machine_sources())),
     ):
         rows = [(part.name, "yes" if part.is_here else "no", part.remark) for part in parts]
+        if not rows:
+            continue
         click.echo()
         click.echo(tabulate(rows, (subject, "here", "remark"), tablefmt="plain", disable_numparse=True))
     return 0 if any(runtime.is_here for runtime in runtimes) else 1
@@ -106,6 +113,32 @@ def _runtime(entry: RuntimeEntry) -> Part:
     version, python_version = done.stdout.split()[-2:]
     own = f", in an environment of its own: Python {python_version} ({python})" if python != sys.executable else ""
     return Part(entry.name, True, f"version {version}{own}")
+
+
+def _npu() -> Iterator[Part]:
+    """Yield the driver of Rockchip's NPU and each node of its device; nothing on a machine that has none."""
+    if chip_of_this_machine() is None and not has_npu():
+        return
+    nodes = device_nodes()
+    driver = rknpu_driver_version()
+    if driver:
+        yield _driver(driver)
+    elif nodes:
+        yield Part("driver", True, "its version is shown to root alone")
+    for node in nodes:
+        yield Part(node.path, not node.error, str(not_opened([node])) if node.error else "this user may open it")
+    if not nodes:
+        yield Part("device", False, str(not_opened([])))
+
+
+def _driver(version: str) -> Part:
+    path = find_library()
+    try:
+        state = driver_state(version, read_library(path)) if path else None
+    except AdapterError:  # its row among the runtimes has the reason
+        state = None
+    is_too_old = state is not None and state.code == "rknn_driver_too_old"
+    return Part("driver", not is_too_old, str(state or f"version {version}"))
 
 
 def _targets() -> Iterator[Part]:

@@ -26,6 +26,7 @@ __all__ = [
     "Memory",
     "NodeOrder",
     "NotSupported",
+    "OutOfMemory",
     "Preparation",
     "Runtime",
     "check_host_memory",
@@ -61,6 +62,10 @@ class AdapterError(Exception):
 
 class NotSupported(AdapterError):
     """The runtime has no such mechanism, or this model does not allow it."""
+
+
+class OutOfMemory(AdapterError):
+    """Memory that the runtime needs is not to be had."""
 
 
 class DeclaredTensor(NamedTuple):

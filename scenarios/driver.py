@@ -22,7 +22,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, TextIO
 
 from messages import Message, Value
 from runtimes import open_runtime
-from runtimes.base import AdapterError, Context, Memory, NotSupported, Runtime
+from runtimes.base import AdapterError, Context, Memory, NotSupported, OutOfMemory, Runtime
 from scenarios.plan import DUP, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, Plan, Step, inputs_from_json
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
@@ -296,7 +296,7 @@ def _kind(error: Exception) -> str:
     if isinstance(error, NotSupported):
         return "not_supported"
     words = str(error.args)  # str(error) of an AdapterError would read the texts
-    if isinstance(error, MemoryError) or "bad_alloc" in words or "Failed to allocate memory" in words:
+    if isinstance(error, (MemoryError, OutOfMemory)) or "bad_alloc" in words or "Failed to allocate memory" in words:
         return "out_of_memory"
     return "failed"
 

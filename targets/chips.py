@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHIPS", "MINI_RUNTIME", "RUNTIME", "Chip", "chip_of_this_machine", "playable_chips"]
+__all__ = ["CHIPS", "MINI_RUNTIME", "RUNTIME", "Chip", "chip_of_this_machine", "playable_chips", "runs_models_for"]
 
 RUNTIME = "librknnrt"
 MINI_RUNTIME = "librknnmrt"
@@ -55,6 +55,14 @@ _COMPATIBLE = Path("/proc/device-tree/compatible")
 def playable_chips() -> list[str]:
     """Return the names of the chips that the virtual board can play."""
     return [chip.name for chip in CHIPS.values() if chip.hardware_version is not None]
+
+
+def runs_models_for(chip: str, platform: str) -> bool:
+    """Whether the chip runs models for another one, which has an equal NPU; yes where one of them is not known here."""
+    if chip == platform or chip not in CHIPS or platform not in CHIPS:
+        return True
+    version = CHIPS[chip].hardware_version
+    return version is not None and version == CHIPS[platform].hardware_version
 
 
 def chip_of_this_machine(compatible: Path = _COMPATIBLE) -> str | None:

@@ -20,6 +20,7 @@ import msgspec
 
 from messages import Message
 from runtimes.base import Interface
+from runtimes.rknn.diagnosis import cause_of_crash
 from samplers.readings import Reading
 from scenarios.plan import Model, Plan, Step
 from targets.barriers import (
@@ -151,6 +152,9 @@ class _Process:
     def fail_ended(self, step: Step) -> NoReturn:
         """Raise _Stopped for a process that has ended by itself."""
         kind, message = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
+        cause = cause_of_crash(self._last_words())
+        if cause:
+            message = Message("process_end_explained", {"cause": cause, "end": message})
         self._fail(kind, step, message)
 
     def kill(self) -> None:

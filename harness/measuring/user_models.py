@@ -17,11 +17,13 @@ from harness.selection import chip_of
 from models import ConversionError, ModelError, OnnxFile, RknnConverter, can_be_weightless, rknn_recipe
 from models.inputs.assumed import Given, candidates, shape_text
 from models.inputs.given import as_declared, given_arrays
+from models.inspection import rknn_file
 from models.platforms import find_platform
 from runtimes import RUNTIMES, RuntimeEntry, find_runtime
 from runtimes.base import Input, Interface
 from scenarios.plan import Context, Conversion, Model, Plan
 from targets.base import THIS_INTERPRETER, Target
+from targets.chips import runs_models_for
 from targets.measured_process import interface_of, try_plan
 from targets.outcome import Failure
 
@@ -140,9 +142,11 @@ class UserModels:
     def _interface(self, runtime: RuntimeEntry, file: ModelFile) -> Interface:
         key = (runtime.name, file.path.resolve())
         if key not in self._interfaces:
-            interface = interface_of(self._target(runtime), runtime.name, str(key[1]), self.time_limit_s)
+            target = self._target(runtime)
+            origin = _checked_origin(file, target) if runtime.suffix == ".rknn" else ""
+            interface = interface_of(target, runtime.name, str(key[1]), self.time_limit_s)
             if isinstance(interface, Failure):
-                raise UnusableModel(f"{file.option} {file.path.name} cannot be read: {interface.reason}")
+                raise UnusableModel(f"{file.option} {file.path.name}{origin} cannot be read: {interface.reason}")
             self._interfaces[key] = interface
         return self._interfaces[key]
 
@@ -375,6 +379,27 @@ def _reader(runtime: RuntimeEntry, file: ModelFile) -> RuntimeEntry:
     """Return the runtime that reads the file as it is: itself, or the one of the kind that its own are made of."""
     suffix, reader = _MADE_OF.get(runtime.suffix, (None, ""))
     return find_runtime(reader) if file.path.suffix == suffix else runtime
+
+
+def _checked_origin(file: ModelFile, target: Target) -> str:
+    """Return who made a .rknn file, as an insertion; raise UnusableModel where it cannot run on the target's chip."""
+    text = ""
+    for path in filter(None, (file.weightless, file.path)):
+        try:
+            origin = rknn_file.origin(path)
+        except ModelError as error:
+            raise UnusableModel(f"{file.option} {error}. Copy or convert it again") from None
+        if origin is None:
+            continue
+        chips = " and ".join(origin.platforms)
+        text = f" (by rknn-toolkit2 {origin.toolkit_version} for {chips})"
+        if target.chip and not any(runs_models_for(target.chip, platform) for platform in origin.platforms):
+            raise UnusableModel(
+                f"{file.option} {path.name} is for {chips}, and {target.name} has the NPU of {target.chip}, which is "
+                "another one. Convert the ONNX file for that chip (target_platform of rknn-toolkit2), or give the "
+                ".onnx file itself"
+            )
+    return text
 
 
 def _check_file(path: Path, option: str) -> None:

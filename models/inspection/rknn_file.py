@@ -21,14 +21,15 @@ from models.errors import ModelError
 from models.inspection.flatbuffer import Table, root
 from models.inspection.result import Inspection, Operator, RknnFacts, Tensor, Weights
 
-__all__ = ["read"]
+__all__ = ["Origin", "origin", "read"]
 
-#: How files begin that are no such model, and what they are.
-_OTHERS = {
-    b"CYPTRKNN": "is encrypted",
+#: How files begin that no library of these chips reads, and what they are.
+_FOREIGN = {
     b"RKNX": "is of RKNN3, for chips whose runtime reusebench does not measure",
     b"VPMN": "is of RKNN-Toolkit 1, for chips whose runtime reusebench does not measure",
 }
+#: The same of those that cannot be read here: librknnrt decrypts the first.
+_OTHERS = {b"CYPTRKNN": "is encrypted", **_FOREIGN}
 _MAGIC = b"RKNN"
 #: Magic, four bytes of zero, version, size of the graph; a header of version 2 and later is longer.
 _HEADER = struct.Struct("<4s4xQQ")
@@ -65,6 +66,14 @@ _TYPES = (
 _COMPILER = re.compile(r"compiler version: (\S+)")
 
 
+class Origin(NamedTuple):
+    """What a file says of how it was made."""
+
+    #: The chips, as rknn-toolkit2 names them.
+    platforms: tuple[str, ...]
+    toolkit_version: str
+
+
 class _Graph(NamedTuple):
     """What the graph shows beyond the description."""
 
@@ -80,20 +89,39 @@ class _Graph(NamedTuple):
 def read(path: Path) -> Inspection:
     """Return what the file shows; raise ModelError where it is no whole .rknn file."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        for magic, kind in _OTHERS.items():
-            if content[: len(magic)] == magic:
-                raise ModelError(f"{path} {kind}")
+        _refuse(path, content, _OTHERS)
         try:
             return _read(path, content)
         except _DAMAGED:
             raise ModelError(f"{path} is not an RKNN model, or is cut short. Convert or copy it again") from None
 
 
+def origin(path: Path) -> Optional[Origin]:
+    """Return how the file was made, from its two ends; None where it does not show.
+
+    Raises ModelError where it is certain that no library of these chips reads it: it is of other software, or cut short
+    (librknnrt aborts on some such files, and the mini runtime runs some).
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        _refuse(path, content, _FOREIGN)
+        try:
+            _, begin, graph_size = _header(content)
+            if len(content) < _end(content, begin + graph_size):
+                raise ModelError(f"{path} is cut short: it has {len(content)} bytes, and its header tells of more")
+            description = _description(content, begin + graph_size)
+            return Origin(tuple(description["target_platform"]), description["version"])
+        except _DAMAGED:
+            return None
+
+
+def _refuse(path: Path, content: mmap.mmap, kinds: Mapping[bytes, str]) -> None:
+    for magic, kind in kinds.items():
+        if content[: len(magic)] == magic:
+            raise ModelError(f"{path} {kind}")
+
+
 def _read(path: Path, content: mmap.mmap) -> Inspection:
-    magic, version, graph_size = _HEADER.unpack_from(content)
-    if magic != _MAGIC:
-        raise ValueError(magic)
-    begin = _HEADER_SIZE if version & 0xFF > 1 and graph_size else _OLD_HEADER_SIZE
+    version, begin, graph_size = _header(content)
     description = _description(content, begin + graph_size)
     is_mini = version >> 8 == _MINI_VERSION
     graph = None if is_mini else _graph(content[begin : begin + graph_size])
@@ -121,10 +149,22 @@ def _read(path: Path, content: mmap.mmap) -> Inspection:
     )
 
 
-def _description(content: mmap.mmap, position: int) -> Mapping[str, Any]:
-    (length,) = _LENGTH.unpack_from(content, position)
+def _header(content: mmap.mmap) -> tuple[int, int, int]:
+    """Return the version, where the graph begins, and its size."""
+    magic, version, graph_size = _HEADER.unpack_from(content)
+    if magic != _MAGIC:
+        raise ValueError(magic)
+    return version, _HEADER_SIZE if version & 0xFF > 1 and graph_size else _OLD_HEADER_SIZE, graph_size
+
+
+def _end(content: mmap.mmap, position: int) -> int:
+    """Return where the description ends whose length stands at the position, or should stand."""
     begin = position + _LENGTH.size
-    description: Mapping[str, Any] = json.loads(content[begin : begin + length])
+    return begin + _LENGTH.unpack_from(content, position)[0] if begin <= len(content) else begin
+
+
+def _description(content: mmap.mmap, position: int) -> Mapping[str, Any]:
+    description: Mapping[str, Any] = json.loads(content[position + _LENGTH.size : _end(content, position)])
     return description
 
 

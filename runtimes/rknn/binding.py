@@ -7,6 +7,7 @@ line counts as a failure of the call during which it was written.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import stat
@@ -14,7 +15,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_uint32, c_uint64,
 from typing import Any, List, Optional, TypeVar, Union
 
 from messages import Message
-from runtimes.base import AdapterError, NotSupported
+from runtimes.base import AdapterError, NotSupported, OutOfMemory
 from runtimes.rknn.abi import (
     ERRORS,
     FLAG_MODEL_BUFFER_ZERO_COPY,
@@ -42,7 +43,12 @@ _Struct = TypeVar("_Struct", bound=ctypes.Structure)
 
 #: As in "E RKNN: [10:01:02.345] failed to ...", and the mini runtime's "E RKNN".
 _ERROR_LINE = re.compile(r"^(?:\x1b\[[0-9;]*m)*E RKNN[^\n]*", re.MULTILINE)
+#: What librknnrt puts before the words of a line.
+_TIME = re.compile(r"\[\d\d:\d\d:\d\d\.\d+\] ")
 _LINE_BUFFERED = 1
+
+#: The causes (runtimes.rknn.diagnosis) that are a lack of memory, of one kind or another.
+_LACK_OF_MEMORY = ("rknn_out_of_memory", "rknn_no_contiguous_memory", "rknn_iommu_domain_full")
 
 _PROTOTYPES = {
     "rknn_init": (c_int, [POINTER(RknnContext), c_void_p, c_uint32, c_uint32, POINTER(InitExtend)]),
@@ -220,12 +226,30 @@ class Binding:
 
 
 def _call_failed(call: str, code: int, lines: List[str]) -> AdapterError:
-    """Return the error of a call: with the name of its return code, and the library's own lines if it wrote any."""
+    """Return the error of a call: what it means, where that is known, with the library's own lines if it wrote any."""
     success = Message("rknn_success_with_error")
     name: Union[Message, str] = ERRORS.get(code, Message("rknn_unknown_code")) if code else success
-    if lines:
-        return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=" | ".join(lines))
-    return AdapterError("rknn_call_failed", call=call, code=code, name=name)
+    if not lines:
+        return AdapterError("rknn_call_failed", call=call, code=code, name=name)
+    words = " | ".join(lines)
+    # Queries also ask whether a model has something; where it has not there is nothing to explain.
+    cause = None if call == "rknn_query" else _cause(words)
+    if cause:
+        error = OutOfMemory if cause.code in _LACK_OF_MEMORY else AdapterError
+        # Where several threads run the same job fails in each: each line once.
+        words = " | ".join(dict.fromkeys(_TIME.sub("", line) for line in lines))
+        return error("rknn_call_explained", cause=cause, call=call, code=code, name=name, lines=words)
+    return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=words)
+
+
+def _cause(words: str) -> Optional[Message]:
+    try:
+        from runtimes.rknn.diagnosis import cause_of  # only now: it would be weighed
+    except OSError as error:  # a module is a file, which takes a descriptor as well
+        if error.errno != errno.EMFILE:
+            raise
+        return Message("rknn_descriptors_used_up")
+    return cause_of(words)
 
 
 def _flush_lines_as_they_come() -> None:

@@ -245,8 +245,8 @@ static int open_on_board(const char *call, int folder, const char *path)
     enum device_kind kind = kind_of_path(space);
     if (kind == NO_DEVICE)
         return LEAVE_TO_NEXT;
-    if (kind == NPU_DEVICE && settings.no_device) {
-        errno = ENOENT;
+    if (kind == NPU_DEVICE && settings.open_error) {
+        errno = settings.open_error;
         return -1;
     }
     return remember(kind, memfd_create(kind == NPU_DEVICE ? "rknpu" : "dma_heap", MFD_CLOEXEC));

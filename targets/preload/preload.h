@@ -8,8 +8,8 @@
  *
  *   REUSEBENCH_LEDGER  file to which the ledger is appended, one JSON line per event; unset: none
  *   REUSEBENCH_BOARD   chip to play; unset: pass-through
- *   REUSEBENCH_FAULTS  faults of the virtual board, comma-separated: no-device, driver=0.7.2, enomem-after=BYTES,
- *                      submit-error=ERRNO[@N] (from the Nth submit on), sram=BYTES
+ *   REUSEBENCH_FAULTS  faults of the virtual board, comma-separated: no-device, no-permission (to open it),
+ *                      driver=0.7.2, enomem-after=BYTES, submit-error=ERRNO[@N] (from the Nth submit on), sram=BYTES
  *
  * A buffer is alive while the driver has an object of it or this process has a file descriptor of it open. That is
  * when the kernel keeps its memory, save for one case: a mapping that outlives both. The live total is the sum of the
@@ -57,7 +57,7 @@ extern struct settings {
     const char *ledger;      /* NULL: none is kept */
     pid_t process;
     uint64_t page_bytes;
-    bool no_device;
+    int open_error; /* of the NPU's device; 0: none */
     uint32_t driver_version;
     uint64_t memory_bytes; /* creating a buffer fails when the live total would exceed it */
     uint64_t sram_bytes;

@@ -113,8 +113,10 @@ static bool read_submit_error(char *text)
 
 static bool read_fault(const char *name, char *value)
 {
-    if (strcmp(name, "no-device") == 0)
-        return (settings.no_device = !value);
+    if (!value && strcmp(name, "no-device") == 0)
+        return (settings.open_error = ENOENT);
+    if (!value && strcmp(name, "no-permission") == 0)
+        return (settings.open_error = EACCES);
     if (!value)
         return false;
     if (strcmp(name, "driver") == 0)
@@ -138,7 +140,7 @@ static void read_faults(const char *faults)
         if (value)
             *value++ = '\0';
         if (!read_fault(fault, value))
-            refuse_setting("unknown fault %s; valid: no-device, driver=0.7.2, enomem-after=BYTES, "
+            refuse_setting("unknown fault %s; valid: no-device, no-permission, driver=0.7.2, enomem-after=BYTES, "
                            "submit-error=ERRNO[@N], sram=BYTES",
                            whole);
     }

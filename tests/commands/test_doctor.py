@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import onnxruntime
@@ -13,9 +14,11 @@ from commands import doctor
 from harness import extras
 from runtimes import RuntimeEntry, find_runtime
 from runtimes.rknn import library
+from runtimes.rknn.device import Node
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets import interpreters
 from tests.support import Ended, Reusebench, own_environment
+from tests.targets.library_files import write_library
 
 _HERE = RuntimeEntry("here", "Here", "tests.scripted_driver", "json", "pip install here", "cpu", ".here")
 _MISSING = RuntimeEntry(
@@ -113,6 +116,58 @@ def test_rockchips_runtime_is_here_where_its_library_is(
     is_here, remark = row(doctor_of(rknn), "rknn")
     assert is_here == "no"
     assert remark.startswith(f"{text}: it is no shared library")
+
+
+@pytest.fixture
+def on_rk3588(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return on_rk3588(nodes, driver version): the machine is a board whose NPU has these."""
+
+    def play(nodes: Sequence[Node], driver: str | None) -> None:
+        monkeypatch.setattr(doctor, "chip_of_this_machine", lambda: "rk3588")
+        monkeypatch.setattr(doctor, "device_nodes", lambda: list(nodes))
+        monkeypatch.setattr(doctor, "rknpu_driver_version", lambda: driver)
+
+    return play
+
+
+def test_the_npu_of_a_board(
+    on_rk3588: Callable[..., None], doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The driver, against what the library takes, and who may open which node, with the remedy."""
+    monkeypatch.setenv(LIBRARY_VARIABLE, str(write_library(tmp_path / "lib.so", "librknnrt", "2.3.2")))
+    on_rk3588([Node("/dev/dri/card1", 0), Node("/dev/dri/renderD129", errno.EACCES)], "0.9.8")
+    done = doctor_of(_HERE)
+    assert row(done, "driver") == ("yes", "version 0.9.8; librknnrt 2.3.2 takes 0.7.0 and later")
+    assert row(done, "/dev/dri/card1") == ("yes", "this user may open it")
+    is_here, remark = row(done, "/dev/dri/renderD129")
+    assert is_here == "no"
+    assert remark.startswith("this user may not open /dev/dri/renderD129, which the NPU's library needs. ")
+    on_rk3588([Node("/dev/rknpu", 0)], "0.6.4")
+    is_here, remark = row(doctor_of(_HERE), "driver")
+    assert is_here == "no"
+    assert remark.startswith("the NPU's driver 0.6.4 is older than 0.7.0, ")
+
+
+def test_the_npu_of_a_board_that_shows_little(
+    on_rk3588: Callable[..., None], doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A version that only root sees, a file that is no library, and a kernel without the driver."""
+    monkeypatch.setenv(LIBRARY_VARIABLE, str(tmp_path))
+    on_rk3588([Node("/dev/rknpu", 0)], None)
+    assert row(doctor_of(_HERE), "driver") == ("yes", "its version is shown to root alone")
+    on_rk3588([Node("/dev/rknpu", 0)], "0.9.8")
+    assert row(doctor_of(_HERE), "driver") == ("yes", "version 0.9.8")
+    on_rk3588([], None)
+    is_here, remark = row(doctor_of(_HERE), "device")
+    assert is_here == "no"
+    assert remark.startswith("this kernel has no driver of Rockchip's NPU")
+
+
+def test_a_machine_without_an_npu(doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is said of one."""
+    monkeypatch.setattr(doctor, "chip_of_this_machine", lambda: None)
+    monkeypatch.setattr(doctor, "has_npu", lambda: False)
+    assert "\nNPU " not in doctor_of(_HERE).out
 
 
 _REINSTALL = "Install it again: pip install missing==1"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.chips import CHIPS, chip_of_this_machine, playable_chips
+from targets.chips import CHIPS, chip_of_this_machine, playable_chips, runs_models_for
 from targets.errors import TargetError
 from targets.rknn_library import architecture_of, architecture_of_this_python, read_library
 from tests.targets.library_files import write_library
@@ -19,6 +19,25 @@ def test_the_table_of_chips(tmp_path: Path) -> None:
     assert set(playable_chips()) < set(CHIPS)
     assert read_library(write_library(tmp_path / "a", "librknnmrt")).chips() == ["rv1103", "rv1106"]
     assert "rk3588" in read_library(write_library(tmp_path / "b", "librknnrt")).chips()
+
+
+@pytest.mark.parametrize(
+    ("chip", "platform", "runs"),
+    [
+        ("rk3588", "rk3588", True),
+        ("rk3568", "rk3566", True),
+        ("rv1103", "rv1106", True),
+        ("rk3588", "rk3566", False),
+        ("rk3588", "rk3576", False),
+        ("rk3576", "rv1126b", False),
+        ("rv1106", "rk3562", False),
+        # Not in the table: the library knows.
+        ("rv1106", "rv1106b", True),
+    ],
+)
+def test_models_of_other_chips(chip: str, platform: str, runs: bool) -> None:
+    """They run where the NPU is the same."""
+    assert runs_models_for(chip, platform) == runs
 
 
 @pytest.mark.parametrize(

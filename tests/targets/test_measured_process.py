@@ -344,6 +344,12 @@ _LAST_WORDS = "sys.stderr.buffer.write(b'\\x1b[1;31mred\\x1b[m ' + b'.' * 9999 +
             ". \ufffd last",
             id="with last words, of which the end is kept without colours",
         ),
+        pytest.param(
+            "sys.stderr.write('E RKNN: failed to decode config data!\\n'); sys.stderr.flush(); os.abort()",
+            Message("process_end_explained", {"cause": Message("rknn_mini_model"), "end": _signal("SIGABRT")}),
+            "failed to decode config data!",
+            id="with words of a library, which are explained",
+        ),
         pytest.param("os.close(1); time.sleep(600)", _signal("SIGKILL"), "", id="only when it is ended"),
     ],
 )

@@ -26,6 +26,15 @@ def test_no_device(on_board: RunOnBoard) -> None:
     assert on_board(script, faults="no-device").output == "/dev/rknpu\n"
 
 
+def test_no_permission(on_board: RunOnBoard) -> None:
+    """The NPU's device is there, and not for this user."""
+    script = """
+        try: Npu()
+        except PermissionError as error: print(error.filename)
+    """
+    assert on_board(script, faults="no-permission").output == "/dev/rknpu\n"
+
+
 def test_memory_runs_out(on_board: RunOnBoard) -> None:
     """A buffer that would take the live total over the limit is not made; room comes back when others have gone."""
     script = """
@@ -73,7 +82,16 @@ def test_sram_of_an_old_driver(on_board: RunOnBoard) -> None:
     assert [event["sram_bytes"] for event in ended.named("create")] == [8192, 57344, 0, 4096]
 
 
-_BAD = ("fire", "no-device=1", "driver=new", "driver=1.2", "enomem-after=", "enomem-after=-1", "submit-error=ENOFUN")
+_BAD = (
+    "fire",
+    "no-device=1",
+    "no-permission=1",
+    "driver=new",
+    "driver=1.2",
+    "enomem-after=",
+    "enomem-after=-1",
+    "submit-error=ENOFUN",
+)
 
 
 @pytest.mark.parametrize("fault", [*_BAD, "sram"])

@@ -22,10 +22,12 @@ from messages import Message
 from models.rknn.toolkit import TOOLKIT
 from runtimes import find_runtime
 from runtimes.base import Input
+from runtimes.rknn.library import LIBRARY_VARIABLE
 from scenarios.plan import Conversion, Plan
 from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import interface_of, try_plan
 from targets.outcome import Failure
+from tests.models.inspection.rknn_files import save_rknn
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.support import CHECKOUT, TIME_LIMIT_S
 
@@ -261,3 +263,41 @@ def test_the_harness_imports_no_library_of_the_measured_process(tmp_path: Path, 
     harness = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (harness.stdout, harness.stderr) == ("net INT8\n[]\n", "")
     assert _starts(toolkit) == 1
+
+
+# Files of the user's own
+
+
+def test_a_file_for_another_chip(tmp_path: Path) -> None:
+    """It is refused before a library sees it, the weightless one too; chip and remedy are named."""
+    path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)}, platform="rk3566")
+    own = save_rknn(tmp_path / "own.rknn", {"x": (1, 4)}, platform="rk3588")
+    words = (
+        r"^--model net.rknn is for rk3566, and python has the NPU of rk3588, which is another one\. Convert the ONNX"
+    )
+    for file in (ModelFile(path), ModelFile(own, weightless=path)):
+        with pytest.raises(UnusableModel, match=words):
+            _user("rk3588").of(_RKNN, [file])
+
+
+def test_a_file_that_is_cut_short(tmp_path: Path) -> None:
+    """Some libraries abort on it, and the mini runtime runs it: it is refused."""
+    path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)})
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UnusableModel, match=r"^--model .*net.rknn is cut short: .*\. Copy or convert it again$"):
+        _user("rk3588").of(_RKNN, [ModelFile(path)])
+
+
+@pytest.mark.parametrize("chip", ["rk3588", None])
+def test_a_file_that_the_library_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rknn_double: Callable[[str], Path], chip: str | None
+) -> None:
+    """Who made it stands with the library's reason; where the chip is not known the library judges it."""
+    monkeypatch.setenv(LIBRARY_VARIABLE, str(rknn_double("librknnrt version: 1.4.0 (double)")))
+    monkeypatch.setenv("DOUBLE_FAIL", "rknn_init=-1")
+    monkeypatch.setenv("DOUBLE_SAY", "rknn_init=E RKNN: Invalid RKNN model version 6")
+    path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)}, platform=chip or "rk3566")
+    made = rf"\(by rknn-toolkit2 2\.3\.2 for {chip or 'rk3566'}\)"
+    words = rf"^--model net\.rknn {made} cannot be read: the model file is of version 6, which this library does not"
+    with pytest.raises(UnusableModel, match=words):
+        _user(chip).of(_RKNN, [ModelFile(path)])

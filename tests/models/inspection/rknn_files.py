@@ -28,6 +28,7 @@ def save_rknn(
     weight_bytes: int = 100,
     dynamic_shapes: Mapping[str, Sequence[Sequence[int]]] | None = None,
     generator: str | None = None,
+    platform: str = "rk3588",
 ) -> Path:
     """Write a file with these inputs, in int8, and an output "y", in float16; return its path."""
     tensors: list[_Table] = [
@@ -56,7 +57,7 @@ def save_rknn(
             {"left": "input" if name in shapes else "output", "right": "norm_tensor", "right_tensor_id": number}
             for number, name in enumerate(names)
         ],
-        "target_platform": ["rk3588"],
+        "target_platform": [platform],
         "version": "2.3.2",
         "ori_network_platform": "ONNX",
     }

@@ -9,11 +9,11 @@ import pytest
 
 import models
 from models.errors import ModelError
-from models.inspection import inspect
+from models.inspection import inspect, rknn_file
 from models.inspection.result import Inspection, Operator, RknnFacts, Tensor, Weights
 from models.recipe import Recipe
 from models.rknn.toolkit import TOOLKIT
-from tests.models.inspection.rknn_files import MINI, save_rknn
+from tests.models.inspection.rknn_files import MINI, STATIC, save_rknn
 
 _PICTURE = {"images": (1, 3, 32, 32)}
 _TOOLKIT_IS_HERE = TOOLKIT.installed()
@@ -111,3 +111,32 @@ def test_files_of_the_toolkit() -> None:
     assert (facts.is_mini, facts.has_dynamic_shapes, facts.lacks_weights) == (False, False, None)
     (mini,) = models.ensure_all(".rknn", [recipe], "rv1106")
     assert _facts(inspect(mini)).is_mini
+
+
+@pytest.mark.parametrize("version", [STATIC, MINI])
+def test_who_made_a_file(tmp_path: Path, version: int) -> None:
+    """Chip and toolkit stand in both forms; without its last byte the file is known to be cut short."""
+    path = save_rknn(tmp_path / "net.rknn", _PICTURE, version=version, platform="rk3566")
+    assert rknn_file.origin(path) == rknn_file.Origin(("rk3566",), "2.3.2")
+    size = path.stat().st_size
+    for kept in (size - 1, size // 2, 100):
+        path.write_bytes(path.read_bytes()[:kept])
+        with pytest.raises(ModelError, match=rf"net.rknn is cut short: it has {kept} bytes, and its header tells of"):
+            rknn_file.origin(path)
+
+
+@pytest.mark.parametrize("content", [b"RKNN", b"<!DOCTYPE html>", b"CYPTRKNN" + bytes(100), b"RKNN" + bytes(100)])
+def test_what_the_library_is_left_to_judge(tmp_path: Path, content: bytes) -> None:
+    """A file that shows nothing may be one that the library reads: nothing is said of it."""
+    path = tmp_path / "net.rknn"
+    path.write_bytes(content)
+    assert rknn_file.origin(path) is None
+
+
+@pytest.mark.parametrize(("magic", "words"), [(b"VPMN", "is of RKNN-Toolkit 1"), (b"RKNX", "is of RKNN3")])
+def test_files_of_other_software(tmp_path: Path, magic: bytes, words: str) -> None:
+    """No library of these chips reads them."""
+    path = tmp_path / "net.rknn"
+    path.write_bytes(magic + bytes(100))
+    with pytest.raises(ModelError, match=words):
+        rknn_file.origin(path)
