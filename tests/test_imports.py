@@ -77,7 +77,7 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
-    "reports": "errors base results sections explanation claims streams compare history page",
+    "reports": "errors base results sections explanation claims streams compare versions history page",
     "harness": "errors extras mechanisms selection gate settings plans clock progress measuring options session",
     "samplers": "files readings process system npu machine sources observer environment",
     "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine inspection __init__",
