@@ -64,7 +64,7 @@ def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str
     metavar="CONDITION",
     multiple=True,
     help=f"Compare configurations although this differs; repeatable. Valid: {', '.join(CONDITIONS)}. "
-    f"Or {_LIBRARY}: all versions of a runtime beside each other, those of BASE and HEAD or, without them, of all runs.",
+    f"Or {_LIBRARY}: the versions of a runtime beside each other, of BASE and HEAD or, without them, of all runs.",
 )
 @click.option(
     "--format",

@@ -13,7 +13,7 @@ from reports.versions.versions import Configuration, Version, VersionSet
 #: Pixels of a lane, of the bar in it, between two configurations, and of the axis.
 _LANE_PX, _BAR_PX, _GAP_PX, _AXIS_PX = 16, 12, 10, 50
 #: Of bars: more would make a figure that nobody sees at once.
-_MOST_LANES = 60
+_MOST_LANES = 36
 
 
 def versions_figure(versions: VersionSet, texts: Texts) -> str | None:
@@ -69,9 +69,11 @@ def _most_telling(memories: dict[Configuration, dict[Version, MeasuredMemory]]) 
     """Return the configurations to draw, in their order."""
     own = [one for one in memories if not one.newest.is_variant]
     changed = [one for one in own if len({memory.total.median for memory in memories[one].values()}) > 1]
-    shown, lanes = [], 0
+    shown: list[Configuration] = []
+    lanes = 0
     for configuration in (*changed, *(one for one in own if one not in changed)):
         lanes += len(memories[configuration])
-        if lanes <= _MOST_LANES:
-            shown.append(configuration)
+        if shown and lanes > _MOST_LANES:
+            break
+        shown.append(configuration)
     return [one for one in own if one in shown]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Iterator, Sequence
 
 from reports.base.formatting import EMPTY, metric_amount, whole
@@ -17,16 +19,15 @@ _MOST_NAMED = 4
 
 
 def version_sentences(versions: VersionSet, texts: Texts) -> list[str]:
-    """Return a paragraph for each version but the first: what it takes more or less than the one before it."""
-    return [
-        texts(
-            "versions_paragraph",
-            before=change.before,
-            after=change.after,
-            changes=texts.sentences(_sentences(change, texts)),
-        )
-        for change in version_changes(versions)
-    ]
+    """Return what each version but the first takes more or less than the one before it; equal changes at once."""
+    changes = [(change, texts.sentences(_sentences(change, texts))) for change in version_changes(versions)]
+    paragraphs = []
+    for words, alike in itertools.groupby(changes, key=operator.itemgetter(1)):
+        of_versions = [change for change, _ in alike]
+        after = texts("versions_separator").join(versions.label(change.after) for change in of_versions)
+        key = "versions_compared" if len(of_versions) == 1 else "versions_each_compared"
+        paragraphs.append(texts(key, before=versions.label(of_versions[0].before), after=after, changes=words))
+    return paragraphs
 
 
 def _sentences(change: VersionChange, texts: Texts) -> Iterator[str]:

@@ -45,8 +45,8 @@ def version_table(versions: VersionSet, metric: Metric, texts: Texts) -> Table |
         figures = {one: _figure(configuration.rows.get(one), metric) for one in versions.versions}
         if any(figures.values()):
             cells = [_cell(configuration, one, figures[one], metric, texts) for one in versions.versions]
-            lines.append((_look(configuration, versions), [configuration_name(versions, configuration, texts), *cells]))
-    heads = [texts("column_scenario"), *versions.heads]
+            lines.append(("ok", [configuration_name(versions, configuration, texts), *cells]))
+    heads = [texts("column_scenario"), *map(versions.label, versions.versions)]
     return Table(heads, lines) if lines else None
 
 
@@ -65,7 +65,7 @@ def component_table(versions: VersionSet, texts: Texts) -> Table | None:
                 cells = [component_mib(sizes.get(one)) for one in versions.versions]
                 scenario = configuration_name(versions, configuration, texts)
                 lines.append(("ok", [scenario, texts(f"component_{name}"), *cells]))
-    heads = [texts("column_scenario"), texts("column_component"), *versions.heads]
+    heads = [texts("column_scenario"), texts("column_component"), *map(versions.label, versions.versions)]
     return Table(heads, lines, words=(0, 1)) if lines else None
 
 
@@ -111,9 +111,3 @@ def _cell(configuration: Configuration, version: Version, figure: Figure | None,
         return texts(f"outcome_{row.outcome}") if row and not row.measured else EMPTY
     spread = f" ±{metric_number(figure.spread, metric)}" if figure.spread else ""
     return metric_number(figure.median, metric) + spread
-
-
-def _look(configuration: Configuration, versions: VersionSet) -> str:
-    """Return the outcome that the row looks like: that of the newest version without figures, else measured."""
-    outcomes = [configuration.rows[one].outcome for one in versions.versions if one in configuration.rows]
-    return next((outcome for outcome in reversed(outcomes) if outcome != "ok"), "ok")

@@ -61,11 +61,10 @@ class VersionSet:
         """Each version with the one before it: (before, after)."""
         return list(zip(self.versions, self.versions[1:]))
 
-    @property
-    def heads(self) -> list[str]:
-        """What columns call the versions: with the architecture where that differs."""
+    def label(self, version: Version) -> str:
+        """Return what a version is called beside the others: with the architecture where that differs."""
         alike = len({one.architecture for one in self.versions}) == 1
-        return [one.name if alike else str(one) for one in self.versions]
+        return version.name if alike else str(version)
 
     @property
     def measures_npu(self) -> bool:
