@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from accounting.sizes import COMPONENTS
-from reports.base.formatting import EMPTY, component_mib, metric_number
+from reports.base.formatting import EMPTY, metric_number, whole
 from reports.base.statistics import Figure, rounded, rounded_spread
 from reports.base.table import Table
 from reports.base.texts import Texts
@@ -51,7 +51,7 @@ def version_table(versions: VersionSet, metric: Metric, texts: Texts) -> Table |
 
 
 def component_table(versions: VersionSet, texts: Texts) -> Table | None:
-    """Return each component that is not the same in all versions, in MiB; None where none is."""
+    """Return each component that is not the same in all versions, in bytes; None where none is."""
     lines = []
     for configuration in versions.configurations:
         memories = {
@@ -62,7 +62,7 @@ def component_table(versions: VersionSet, texts: Texts) -> Table | None:
         for name in COMPONENTS:
             sizes = {one: memory.sizes[name] for one, memory in memories.items()}
             if len({size.median for size in sizes.values() if size}) > 1:
-                cells = [component_mib(sizes.get(one)) for one in versions.versions]
+                cells = [EMPTY if (size := sizes.get(one)) is None else whole(size.median) for one in versions.versions]
                 scenario = configuration_name(versions, configuration, texts)
                 lines.append(("ok", [scenario, texts(f"component_{name}"), *cells]))
     heads = [texts("column_scenario"), texts("column_component"), *map(versions.label, versions.versions)]
