@@ -117,6 +117,6 @@ def _names(libraries: Sequence[tuple[str, str | None]]) -> dict[tuple[str, str |
         number = version.partition(" ")[0]
         same = [other for other in libraries if other[0].partition(" ")[0] == number]
         of_architecture = [other for other in same if other[1] == architecture]
-        name = number if len(same) == 1 else f"{number} {architecture}" if len(of_architecture) == 1 else version
+        name = number if len(same) == 1 else f"{number} ({architecture})" if len(of_architecture) == 1 else version
         names[version, architecture] = name
     return names

@@ -36,7 +36,7 @@ def test_builds_of_one_version_have_names_of_their_own(tmp_path: Path) -> None:
     builds = [("1.6.0 (a)", "armhf"), ("1.6.0 (b)", "aarch64"), ("1.6.0 (c)", "aarch64")]
     runs = [of_version(tmp_path, *build) for build in builds]
     names = [one.name for one in version_set(store_versions(tmp_path, *runs)).versions]
-    assert names == ["1.6.0 armhf", "1.6.0 (b)", "1.6.0 (c)"]
+    assert names == ["1.6.0 (armhf)", "1.6.0 (b)", "1.6.0 (c)"]
 
 
 def test_only_what_is_alike_is_compared(tmp_path: Path) -> None:
