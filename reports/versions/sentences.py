@@ -65,12 +65,13 @@ def _component(change: ComponentChange, texts: Texts) -> str:
     size = whole(abs(change.low))
     if change.low != change.high:
         size = texts("versions_sizes", low=size, high=whole(abs(change.high)))
+    where = texts("versions_where", count=change.scenarios, all=change.of_scenarios)
     return texts(
         f"versions_component_{'more' if change.low > 0 else 'less'}",
         subject=texts(f"versions_{'each' if change.is_of_each else 'some'}_{mechanism}"),
         size=size,
         component=texts(f"component_{change.component}").lower(),
-        where="" if change.is_of_each else texts("versions_where", count=change.scenarios, all=change.of_scenarios),
+        where="" if change.scenarios == change.of_scenarios else where,
     )
 
 

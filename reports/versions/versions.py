@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from reports.results.rows import Group, Row, workload_key
 from runtimes import version_order
 from storage.runs import plan_digest
+
+#: Of a digest, which distinguish files of one name.
+_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,13 @@ class VersionSet:
         return any(row.memory("npu_memory_bytes") for one in self.configurations for row in one.rows.values())
 
     def names(self, of: Configuration) -> tuple[str, str | None]:
-        """Return the scenario's name, and the models where another configuration has that name too."""
-        scenarios = Counter(configuration.newest.scenario for configuration in self.configurations)
+        """Return the scenario's name, and where another has it too the models; of equal names with a digest."""
         row = of.newest
-        return row.scenario, row.models if scenarios[row.scenario] > 1 else None
+        models = [other.newest.models for other in self.configurations if other.newest.scenario == row.scenario]
+        if len(models) == 1:
+            return row.scenario, None
+        digest = row.info.models[0].digest[:_DIGITS]
+        return row.scenario, f"{row.models} {digest}" if models.count(row.models) > 1 else row.models
 
 
 def versions_of(groups: Iterable[Group]) -> list[VersionSet]:
