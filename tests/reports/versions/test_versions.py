@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from reports.page.material import read_material
 from reports.versions.versions import versions_of
 from scenarios.plan import Model
 from tests.reports.stored import changed, even, groups_of, npu_account, result
@@ -25,10 +26,13 @@ def test_versions_come_by_their_numbers(tmp_path: Path) -> None:
 def test_the_newest_result_of_a_version_stands(tmp_path: Path) -> None:
     """A version that was measured twice has one column."""
     runs = [of_version(tmp_path, OLD), of_version(tmp_path, NEW), of_version(tmp_path, OLD)]
-    versions = version_set(store_versions(tmp_path, *runs))
-    assert [one.name for one in versions.versions] == ["1.6.0", "2.3.2"]
-    rows = versions.configurations[0].rows
-    assert [rows[version].file.path.name[:4] for version in versions.versions] == ["0003", "0002"]
+    storage = store_versions(tmp_path, *runs)
+    # Runs that are named are groups for themselves.
+    for named in ([], ["1", "2", "3"]):
+        (versions,) = versions_of(read_material([storage], named).groups)
+        assert [one.name for one in versions.versions] == ["1.6.0", "2.3.2"]
+        rows = versions.configurations[0].rows
+        assert [rows[version].file.path.name[:4] for version in versions.versions] == ["0003", "0002"]
 
 
 def test_builds_of_one_version_have_names_of_their_own(tmp_path: Path) -> None:
