@@ -28,7 +28,7 @@ class ComponentChange:
     #: The least and the most, in bytes per context; both above zero, or both below.
     low: float
     high: float
-    #: Whether every context of the mechanism changed so.
+    #: Whether every context of the mechanism has it.
     is_of_each: bool
     #: In how many of the scenarios that have such contexts.
     scenarios: int
@@ -112,7 +112,7 @@ def _component_changes(pairs: Sequence[tuple[Row, Row]]) -> list[ComponentChange
             sizes = [size for of_scenario in matching for size in of_scenario]
             if not sizes:
                 continue
-            is_of_each = matching == scenarios and min(sizes) == max(sizes)
+            is_of_each = matching == scenarios
             count = sum(bool(of_scenario) for of_scenario in matching)
             low, high = sorted((min(sizes), max(sizes)), key=abs)
             found.append(ComponentChange(mechanism, component, low, high, is_of_each, count, len(scenarios)))

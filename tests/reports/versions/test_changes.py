@@ -59,12 +59,12 @@ def test_sentences(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("others", "sentence"),
     [
-        (heavier_dups, "Dups take 69,632 to 1,118,208 bytes less in register commands."),
-        (npu_account, "Dups take 1,048,576 bytes less in register commands."),
+        (heavier_dups, "Each dup takes 69,632 to 1,118,208 bytes less in register commands."),
+        (npu_account, "Some dups take 1,048,576 bytes less in register commands."),
     ],
 )
 def test_a_change_of_some_contexts(others: MakeAccount, sentence: str, tmp_path: Path) -> None:
-    """Where not each of them has it, or not the same, it is not said of each."""
+    """Where they are not equal the range is said, and where some have none, that it is some."""
 
     def uneven(plan: Plan) -> Account:
         account = others(plan)
