@@ -48,6 +48,7 @@ COMMANDS = {
     "plan": Subcommand("Print a scenario, or what was measured, as a plan file."),
     "models": Subcommand("Build and inspect model files; make clips; install converters."),
     "board": Subcommand("Prepare the virtual board and the ledger of NPU buffers."),
+    "libraries": Subcommand("List Rockchip's libraries that are here; measure each."),
 }
 
 #: The base error of each package: its message is the sentence for the user.

@@ -1,4 +1,4 @@
-"""`reusebench compare`: what has changed between two runs, and whether it is more than allowed."""
+"""`reusebench compare`: what has changed between two runs, and whether it is more than allowed; and versions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from pathlib import Path
 
 import click
 
-from commands.known_runs import KnownRuns
+from commands.known_runs import KnownRuns, warn
 from commands.options import metrics, project, storages
 from reports.compare.changes import compare_runs
 from reports.compare.gate import check_limits
 from reports.compare.text import as_csv, as_json, as_markdown, as_text
 from reports.errors import ReportError
+from reports.page.material import read_material
+from reports.versions import text as versions_text
+from reports.versions.table import VERSION_METRICS
+from reports.versions.versions import versions_of
 from storage.limits import Limit, LimitInvalid, parse_limit
 from storage.metrics import Metric, find_metric
 from storage.runs import CONDITIONS
@@ -28,6 +32,8 @@ _DEFAULT = (
     "latency",
     "throughput",
 )
+#: Beside the conditions: all versions of a runtime beside each other, in place of two sides.
+_LIBRARY = "library"
 
 
 def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> list[Limit]:
@@ -38,7 +44,7 @@ def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str
 
 
 @click.command()
-@click.argument("base", metavar="BASE")
+@click.argument("base", metavar="BASE", required=False)
 @click.argument("head", metavar="[HEAD]", default="latest")
 @storages
 @project
@@ -54,10 +60,11 @@ def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str
 )
 @click.option(
     "--across",
-    type=click.Choice(CONDITIONS),
+    type=click.Choice((*CONDITIONS, _LIBRARY)),
     metavar="CONDITION",
     multiple=True,
-    help=f"Compare configurations although this differs; repeatable. Valid: {', '.join(CONDITIONS)}.",
+    help=f"Compare configurations although this differs; repeatable. Valid: {', '.join(CONDITIONS)}. "
+    f"Or {_LIBRARY}: the versions of a runtime beside each other, of BASE and HEAD or, without them, of all runs.",
 )
 @click.option(
     "--format",
@@ -68,7 +75,7 @@ def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str
     help="Form of what is printed.",
 )
 def compare(
-    base: str,
+    base: str | None,
     head: str,
     storages: Sequence[Path],
     project: Path,
@@ -83,6 +90,15 @@ def compare(
 
     Exits with 1 where a limit of --fail is broken, with 2 where it could be held against nothing.
     """
+    if _LIBRARY in across:
+        if limits or len(across) > 1:
+            raise click.UsageError(
+                f"--across {_LIBRARY} shows several versions: leave out --fail and other conditions. A limit is held "
+                "between two runs, by --across runtime_version"
+            )
+        return _compare_versions(storages, [base, head] if base else [], metrics, form)
+    if base is None:
+        raise click.UsageError(f"name the run to compare with, BASE; only --across {_LIBRARY} needs none")
     known = KnownRuns.read_if_any(storages, project)
     head_runs = known.find(head)
     # The name of a baseline may be that of the head too.
@@ -110,3 +126,20 @@ def compare(
     if not result.passed:
         return 1
     return 2 if result.is_empty or changes.differing else 0
+
+
+def _compare_versions(storages: Sequence[Path], runs: Sequence[str], metrics: Sequence[Metric], form: str) -> int:
+    """Print every version that there are runs of; raise a ReportError where there are no two."""
+    material = read_material(storages, runs)
+    for file in material.bad_files:
+        warn(file)
+    sets = versions_of(material.groups)
+    if not sets:
+        raise ReportError(
+            f"no two versions of a runtime have measured the same models and plans on one target in "
+            f"{' and '.join(runs) or 'these storages'}. `reusebench libraries run --target TARGET` measures every "
+            "library of Rockchip's that is here"
+        )
+    writers = {"md": versions_text.as_markdown, "csv": versions_text.as_csv, "json": versions_text.as_json}
+    click.echo(writers.get(form, versions_text.as_text)(sets, metrics or VERSION_METRICS))
+    return 0

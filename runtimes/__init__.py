@@ -16,7 +16,15 @@ from runtimes.rknn.library import find_library
 if TYPE_CHECKING:
     from runtimes.base import Runtime
 
-__all__ = ["RUNTIMES", "RuntimeEntry", "UnknownRuntime", "available", "find_runtime", "open_runtime"]
+__all__ = [
+    "RUNTIMES",
+    "RuntimeEntry",
+    "UnknownRuntime",
+    "available",
+    "find_runtime",
+    "open_runtime",
+    "version_order",
+]
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,13 @@ def find_runtime(name: str) -> RuntimeEntry:
 def available(entry: RuntimeEntry) -> bool:
     """Whether this interpreter can use the runtime; imports and loads nothing of it."""
     return find_library() is not None if entry.module is None else importlib.util.find_spec(entry.module) is not None
+
+
+def version_order(version: str) -> Tuple[Tuple[int, ...], bool, str]:
+    """Return what versions of one runtime are sorted by: 1.9.2, 1.10.0, 2.0.0b0, 2.0.0 (a build)."""
+    rest = version.lstrip("0123456789.")
+    numbers = version[: len(version) - len(rest)].split(".")
+    return tuple(int(number) for number in numbers if number), rest[:1] in ("", " "), version
 
 
 def open_runtime(name: str) -> Runtime:

@@ -17,7 +17,7 @@ from storage.program import Phase, Program
 from storage.result import Result
 from storage.run_file import BadFile, StoredRun, read_run_file, read_storage
 
-__all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
+__all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "plan_digest", "read_run", "read_runs", "run_of"]
 
 #: What should be equal before two figures of one configuration are compared.
 CONDITIONS = ("board", "chip", "runtime_version", "driver_version", "python_version", "models", "plan")
@@ -119,6 +119,11 @@ def read_run(path: Path) -> Run | BadFile:
     return file if isinstance(file, BadFile) else run_of(file)
 
 
+def plan_digest(plan: Plan) -> str:
+    """Return the digest of what of a plan is the same on every machine."""
+    return _digest(_common_plan(plan))
+
+
 def run_of(file: StoredRun) -> Run:
     """Return the run in short."""
     named = _FILE_NAME.fullmatch(file.path.stem)
@@ -146,7 +151,7 @@ def _of_scenario(result: Result, board: str) -> Measured:
         "driver_version": result.driver_version,
         "python_version": result.python_version,
         "models": _digest([model.digest for model in result.models]),
-        "plan": _digest(_common_plan(result.plan)),
+        "plan": plan_digest(result.plan),
     }
     return Measured(
         Configuration(result.runtime, result.target, result.scenario, detail, names),

@@ -29,6 +29,8 @@ class Target:
     environment: Mapping[str, str] = field(default_factory=dict)
     #: The Rockchip chip whose NPU it uses, a name of targets.chips; None: none, or not known.
     chip: str | None = None
+    #: "aarch64", "armhf" or "x86_64", of the process; None where that is not known.
+    architecture: str | None = None
     #: Whether the process writes a ledger of its NPU buffers to the file that LEDGER_VARIABLE names.
     keeps_ledger: bool = False
     #: False where the NPU's arithmetic is missing: neither latencies nor outputs mean anything there.

@@ -71,6 +71,7 @@ def _this_interpreter(library: Library | None, entry: RuntimeEntry) -> Target:
         command=(interpreter, *_DRIVER),
         environment=_environment(library, interpreter),
         chip=chip_of_this_machine(),
+        architecture=architecture_of(Path(interpreter)),
     )
 
 
@@ -90,7 +91,13 @@ def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) 
             f"--runtime {entry.name}: the Python of --target python:{path} {missing}. Name another Python, or leave "
             "--target out: `reusebench doctor` shows what is here without it"
         )
-    return Target(f"python:{path}", (interpreter, *_DRIVER), environment=environment, chip=chip_of_this_machine())
+    return Target(
+        f"python:{path}",
+        (interpreter, *_DRIVER),
+        environment=environment,
+        chip=chip_of_this_machine(),
+        architecture=architecture_of(Path(interpreter)),
+    )
 
 
 def _not_usable(path: str, reason: str) -> TargetError:
@@ -115,6 +122,7 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> T
         (*board.command, *_DRIVER),
         environment=board.environment,
         chip=chip,
+        architecture=library.architecture,
         keeps_ledger=True,
         computes=False,
     )

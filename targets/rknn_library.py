@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cache import cache_root
+from runtimes import version_order
 from runtimes.base import AdapterError
 from runtimes.rknn import library as library_file
 from targets.chips import CHIPS
 from targets.errors import TargetError
 
-__all__ = ["Library", "architecture_of", "architecture_of_this_python", "read_library"]
+__all__ = ["Library", "architecture_of", "architecture_of_this_python", "find_libraries", "read_library"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,12 @@ class Library:
     kind: str
     version: str
     architecture: str
+    #: The version with its build, as in "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
+    full_version: str
+
+    def __str__(self) -> str:
+        """Return what it is, without its path."""
+        return f"{self.kind} {self.version} ({self.architecture})"
 
     def chips(self) -> list[str]:
         """Return the names of the chips that it is for."""
@@ -35,7 +44,30 @@ def read_library(path: Path) -> Library:
         file = library_file.read_library(str(path))
     except AdapterError as error:
         raise TargetError(f"--rknn-library {error}") from None
-    return Library(path.absolute(), file.kind, file.version, file.architecture)
+    return Library(path.absolute(), file.kind, file.version, file.architecture, file.full_version)
+
+
+def find_libraries(paths: Iterable[Path] = ()) -> list[Library]:
+    """Return the libraries of these files and folders, by kind, the oldest version first.
+
+    Without paths those of reusebench/rknn in the user's cache, and of the usual places on boards. Of one build that is
+    found twice the first stands. What else is in a folder is passed over; a TargetError where a path is not there, or
+    a file is no library.
+    """
+    usual = [cache_root() / "rknn", *map(Path, library_file.usual_paths())]
+    libraries: dict[tuple[str, str, str], Library] = {}
+    for path in list(paths) or [path for path in usual if path.exists()]:
+        for library in _libraries_in(path) if path.is_dir() else [read_library(path)]:
+            libraries.setdefault((library.kind, library.full_version, library.architecture), library)
+    return sorted(libraries.values(), key=lambda library: (library.kind, version_order(library.full_version)))
+
+
+def _libraries_in(folder: Path) -> Iterable[Library]:
+    for path in sorted(folder.iterdir()):
+        try:
+            yield read_library(path)
+        except TargetError:
+            continue
 
 
 def architecture_of(path: Path) -> str | None:

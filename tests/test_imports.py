@@ -63,7 +63,7 @@ _ONLY = {
     ("storage", "targets"): {"targets.barriers", "targets.outcome"},
     ("reports", "accounting"): {"accounting.account", "accounting.sharing", "accounting.sizes"},
     ("models", "runtimes"): {"runtimes.base"},
-    ("reports", "runtimes"): {"runtimes.RUNTIMES"},
+    ("reports", "runtimes"): {"runtimes.RUNTIMES", "runtimes.version_order"},
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},
     ("targets", "samplers"): {"samplers.readings"},
@@ -74,6 +74,7 @@ _ONLY = {
         "runtimes.base",
         "runtimes.rknn.diagnosis",
         "runtimes.rknn.library",
+        "runtimes.version_order",
     },
     ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.frames", "scenarios.plan"},
     ("video", "runtimes"): {"runtimes.base"},
@@ -83,7 +84,7 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
-    "reports": "errors base results sections explanation claims streams compare history page",
+    "reports": "errors base results sections explanation claims streams compare versions history page",
     "harness": "errors extras mechanisms selection gate settings plans clock progress measuring options session",
     "samplers": "files readings process system npu machine sources observer environment",
     "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine inspection __init__",

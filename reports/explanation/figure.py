@@ -18,7 +18,7 @@ from reports.results.rows import Row
 _LANE_PX, _BAR_PX, _GAP_PX, _AXIS_PX = 16, 12, 12, 50
 _PREDICTED_ALPHA = 0.4
 _APPLICATION_COLOURS = ("#999999", "#cc79a7", "#0072b2", "#e69f00", "#009e73")
-_COLOURS = {**COMPONENT_COLOURS, **dict(zip(APPLICATION_COMPONENTS, _APPLICATION_COLOURS))}
+MEMORY_COLOURS = {**COMPONENT_COLOURS, **dict(zip(APPLICATION_COMPONENTS, _APPLICATION_COLOURS))}
 
 
 def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
@@ -52,9 +52,9 @@ def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
         end, spread = figure.median / MIB, (figure.spread or 0) / MIB
         if kind == "claim":
             claims.append((0.0, end, middle))
-        for name, (start, length) in _parts(sizes).items():
+        for name, (start, length) in component_parts(sizes).items():
             parts.append((start, length, middle))
-            colours.append(to_rgba(_COLOURS[name], None if kind == "measured" else _PREDICTED_ALPHA))
+            colours.append(to_rgba(MEMORY_COLOURS[name], None if kind == "measured" else _PREDICTED_ALPHA))
             components.add(name)
         ends.append((end, middle, spread))
         label(axes, texts(f"lane_{kind}", size=mib(figure, is_npu, spread=False)), end + spread, middle)
@@ -66,11 +66,11 @@ def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     # Room for the words at its end.
     axes.set_xlim(0, longest * 1.3)
     axes.set_xlabel(texts("axis_npu_memory" if is_npu else "axis_application_memory"))
-    names = [name for name in _COLOURS if name in components]
-    return svg_of(canvas, [patch(texts(f"component_{name}"), _COLOURS[name]) for name in names])
+    names = [name for name in MEMORY_COLOURS if name in components]
+    return svg_of(canvas, [patch(texts(f"component_{name}"), MEMORY_COLOURS[name]) for name in names])
 
 
-def _parts(sizes: Mapping[str, Figure | None]) -> dict[str, tuple[float, float]]:
+def component_parts(sizes: Mapping[str, Figure | None]) -> dict[str, tuple[float, float]]:
     """Return where each component begins and how long it is, in MiB; what was given back is off the first."""
     known = {name: size.median / MIB for name, size in sizes.items() if size and size.median}
     parts, end = {}, sum(min(size, 0) for size in known.values())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from reports.errors import ReportError
 from reports.results.published import PublishedRow, published_rows
 from reports.results.rows import Group, group_results, newest_groups
 from reports.sections.programs import RecordedProgram, newest_programs, programs_in
+from reports.versions.versions import VersionSet, versions_of
 from storage.board import board_storage
 from storage.references import find_runs
 from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
@@ -42,6 +44,11 @@ class Material:
         others = [group for group in self.groups if group not in newest]
         chosen = [*newest, *others][:_MOST_SHOWN]
         return sorted((group for group in self.groups if group in chosen), key=lambda group: group.is_of_plans)
+
+    @cached_property
+    def versions(self) -> list[VersionSet]:
+        """The versions of runtimes that have measured the same, of all groups."""
+        return versions_of(self.groups)
 
     @property
     def of_scenarios(self) -> list[Group]:

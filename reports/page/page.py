@@ -42,6 +42,10 @@ from reports.sections.tables import (
 )
 from reports.sections.timeline import timeline_figure
 from reports.streams.section import stream_definitions, workload_figures, workload_parts
+from reports.versions.figure import versions_figure
+from reports.versions.sentences import version_sentences
+from reports.versions.table import VERSION_METRICS, component_table, version_table
+from reports.versions.versions import VersionSet
 from scenarios.catalogue import MODEL_SETS, PLANS, QUESTIONS, name_of_plan
 from storage.run_file import StoredRun
 
@@ -61,6 +65,8 @@ def start_figures(material: Material, languages: Sequence[str]) -> Figures:
             "savings": partial(savings_figure, material.of_scenarios, names, texts),
             "programs": partial(programs_figure, material.programs, texts),
         }
+        for number, versions in enumerate(material.versions):
+            of_page[f"versions-{number}"] = partial(versions_figure, versions, texts)
         for number, group in enumerate(shown):
             for name, draw in _group_figures(group, texts).items():
                 of_page[f"{group_id(number)}-{name}"] = draw
@@ -127,6 +133,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "references": {"throughput": published_throughput(texts), "breakdown": published_breakdown(texts)},
         "mechanisms": mechanisms_table(of_scenarios, labels[: len(of_scenarios)], texts),
         "mechanism_reasons": mechanism_reasons(of_scenarios, labels, texts),
+        "versions": [_versions(one, f"versions-{number}", texts) for number, one in enumerate(material.versions)],
         "programs": programs_table(material.programs, texts),
         "processes": processes_table(material.programs, texts),
         "program_definitions": [
@@ -204,7 +211,7 @@ def _contents(material: Material) -> list[str]:
     programs = ["programs"] if material.programs else []
     if not material.groups:
         return [*programs, "runs", "environment"]
-    before = ["claims", "contexts", "speed", "timeline", "mechanisms"]
+    before = ["claims", "contexts", "speed", "timeline", "mechanisms", *(["versions"] if material.versions else [])]
     return [*before, *programs, "failures", "runs", "environment", "scenarios", "definitions"]
 
 
@@ -290,6 +297,23 @@ def _part(group: Group, label: str, number: int, texts: Texts) -> dict[str, Any]
         "details": details_table(group, texts),
         "sharing": sharing_table(group, texts),
         "failures": failures(group, texts),
+    }
+
+
+def _versions(versions: VersionSet, figure: str, texts: Texts) -> dict[str, Any]:
+    """Return what the page says of the versions of one runtime on one target."""
+    info = versions.group.info
+    names = texts.joined(map(str, versions.versions))
+    return {
+        "label": texts("versions_label", runtime=texts.runtime(info.runtime), target=info.target, versions=names),
+        "sentences": version_sentences(versions, texts),
+        "figure": figure,
+        "tables": [
+            (texts(f"versions_{metric.name}"), table)
+            for metric in VERSION_METRICS
+            if (table := version_table(versions, metric, texts))
+        ],
+        "components": component_table(versions, texts),
     }
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from storage.result import Result
 from tests.reports.stored import FAILED, MIB, changed, dup, even, npu_account, result, with_memory, write_run
+from tests.reports.versions.stored_versions import three_versions
 from tests.support import Ended, Reusebench
 
 LIMIT = ("--fail", "application_memory:2%+512KiB")
@@ -178,12 +179,39 @@ def test_forms(compare: Callable[..., Ended]) -> None:
     assert [line.split()[1] for line in table[2:]] == ["full_dup", "no_reuse"]
 
 
+def test_versions_of_a_library(tmp_path: Path, reusebench: Reusebench) -> None:
+    """Without runs all versions of the storage stand beside each other; with runs those alone."""
+    storage = three_versions(tmp_path / "versions")
+    done = reusebench("compare", "--across", "library", "--storage", storage)
+    assert done.exit_code == 0
+    heads = [line.split() for line in done.out.splitlines() if line.startswith("Scenario  ")]
+    assert ["Scenario", "1.5.2", "(aarch64)", "1.6.0", "(armhf)", "2.3.2", "(aarch64)"] in heads
+    assert "Each dup takes 69,632 bytes more in register commands." in done.out
+    done = reusebench("compare", 1, 2, "--across", "library", "--storage", storage, "--metric", "npu_memory")
+    assert done.exit_code == 0
+    assert "1.5.2" not in done.out
+    assert "application_memory_over_baseline" not in done.out
+    done = reusebench("compare", 1, 2, "--across", "library", "--storage", storage, "--format", "csv")
+    assert {row["version"][:5] for row in csv.DictReader(io.StringIO(done.out))} == {"1.6.0", "2.3.2"}
+
+
+def test_there_must_be_two_versions(compare: Callable[..., Ended]) -> None:
+    """Else it is said how to get them."""
+    done = compare("--across", "library")
+    assert done.exit_code == 2
+    assert "no two versions of a runtime" in done.err
+    assert "reusebench libraries run" in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["1", "--fail", "memory:2%"], "there is no metric 'memory'"),
         (["1", "--metric", "memory"], "'memory' is not one of 'application_memory'"),
         (["1", "--across", "weather"], "'weather' is not one of 'board'"),
+        ([], "name the run to compare with, BASE"),
+        (["--across", "library", "--fail", "npu_memory:0"], "leave out --fail and other conditions"),
+        (["--across", "library", "--across", "models"], "leave out --fail and other conditions"),
         (["77"], "there is no run '77'"),
         (["1", "latest~9"], "there is no run 'latest~9'"),
     ],

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime
+from runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime, version_order
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from tests.support import CHECKOUT
 
@@ -42,3 +42,9 @@ def test_every_runtime_has_its_own_kind_of_model() -> None:
     """A file's name decides whose model it is; the kind of device decides how many contexts run at once."""
     assert len({entry.suffix for entry in RUNTIMES}) == len(RUNTIMES)
     assert {entry.device for entry in RUNTIMES} <= {"cpu", "npu"}
+
+
+def test_versions_in_their_order() -> None:
+    """By their numbers, a beta before its release, with or without a build."""
+    ordered = ["1.3.0b0 (b)", "1.9.2 (c)", "1.10.0", "1.31.0", "2.0.0b0 (z)", "2.0.0 (a)", "2.0.0 (b)"]
+    assert sorted(set(ordered), key=version_order) == ordered

@@ -42,6 +42,7 @@ def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert (target.name, target.command) == ("python", (sys.executable, *_DRIVER))
     assert target.environment == {}
     assert (target.keeps_ledger, target.computes) == (False, True)
+    assert target.architecture == architecture_of_this_python()
     library = _own_library(tmp_path / "library.so")
     monkeypatch.chdir(tmp_path)
     for path in (library, Path("library.so")):

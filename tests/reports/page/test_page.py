@@ -10,6 +10,8 @@ import pytest
 
 from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
+from reports.page.material import read_material
+from reports.page.page import start_figures, write_report
 from runtimes.base import Input
 from scenarios.catalogue import QUESTIONS
 from scenarios.plan import Conversion, Model
@@ -27,6 +29,7 @@ from tests.reports.stored import (
     runtime_account,
     write_run,
 )
+from tests.reports.versions.stored_versions import three_versions
 
 ENGLISH = texts_of("en")
 _SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
@@ -307,3 +310,24 @@ def test_how_a_model_was_converted(tmp_path: Path, language: str) -> None:
     ):
         assert texts(key, model=model.name, **values) in shown
     assert texts("note_calibrated_noise", model=with_scales.name, inputs="picture") not in shown
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_versions_have_a_section(language: str, tmp_path: Path, full_storage: Path) -> None:
+    """Where two versions of a library have measured the same, with sentences and tables; else there is none."""
+    texts = texts_of(language)
+    heading = texts("section_versions")
+    html = page(three_versions(tmp_path / "storage"), tmp_path / "report", language)
+    shown = section(html, "versions")
+    assert heading in shown
+    for text in ("69,632", "1.5.2 (aarch64)", texts("versions_npu_memory"), texts("versions_components")):
+        assert text in shown
+    assert 'href="#versions"' in html
+    assert heading not in page(full_storage, tmp_path / "other", language)
+
+
+def test_versions_have_a_figure(tmp_path: Path) -> None:
+    """It stands in the section, by its name."""
+    material = read_material([three_versions(tmp_path / "storage")], None)
+    paths = write_report(material, start_figures(material, ["en"]), tmp_path / "report", "en")
+    assert "<svg" in section(paths[0].read_text(encoding="utf-8"), "versions")

@@ -1,0 +1,126 @@
+"""What changed from one version to the next: NPU memory by component, application memory, and what can be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.base.statistics import difference
+from reports.compare.changes import CONFIDENCE
+from reports.compare.difference import NO_CHANGE, TOO_FEW, Difference, difference_of_means
+from reports.results.memory import context_components
+from reports.results.rows import Row
+from reports.results.savings import NPU
+from reports.versions.versions import Version, VersionSet
+from storage.metrics import find_metric
+
+#: Above what the process takes without a context.
+APPLICATION = find_metric("application_memory_over_baseline")
+
+
+@dataclass(frozen=True)
+class ComponentChange:
+    """A component that contexts of one mechanism have more of, or all of them less."""
+
+    #: As in Context.mechanism; None: what was made in no context's step.
+    mechanism: str | None
+    component: str
+    #: The least and the most, in bytes per context; both above zero, or both below.
+    low: float
+    high: float
+    #: Whether every context of the mechanism has it.
+    is_of_each: bool
+    #: In how many of the scenarios that have such contexts.
+    scenarios: int
+    of_scenarios: int
+
+
+@dataclass(frozen=True)
+class VersionChange:
+    """One version against the one before it, over the configurations that both measured."""
+
+    before: Version
+    after: Version
+    compared: int
+    #: Configurations with NPU memory, and the change of each of them that has one, in bytes.
+    npu_compared: int
+    npu: tuple[float, ...]
+    components: tuple[ComponentChange, ...]
+    #: Of application memory above the baseline, of each configuration.
+    application: tuple[Difference, ...]
+    #: Measured now, and not before; and the other way round: the row without figures.
+    gained: tuple[Row, ...]
+    lost: tuple[Row, ...]
+    #: Tried with both, and measured by neither: the rows of the later.
+    neither: tuple[Row, ...]
+
+    @property
+    def shown_application(self) -> list[float]:
+        """The changes of application memory that are more than noise, in bytes."""
+        return [one.change for one in self.application if one.verdict not in (NO_CHANGE, TOO_FEW)]
+
+
+def version_changes(versions: VersionSet) -> list[VersionChange]:
+    """Return the change from each version to the next."""
+    return [_change(versions, before, after) for before, after in versions.pairs]
+
+
+def _change(versions: VersionSet, before: Version, after: Version) -> VersionChange:
+    pairs, gained, lost, neither = [], [], [], []
+    for configuration in versions.configurations:
+        old, new = configuration.measured(before), configuration.measured(after)
+        if old and new:
+            pairs.append((old, new))
+        elif new and before in configuration.rows:
+            gained.append(configuration.rows[before])
+        elif old and after in configuration.rows:
+            lost.append(configuration.rows[after])
+        elif not new and before in configuration.rows and after in configuration.rows:
+            neither.append(configuration.rows[after])
+    npu = [change.median for old, new in pairs if (change := difference(new.memory(NPU), old.memory(NPU)))]
+    return VersionChange(
+        before,
+        after,
+        len(pairs),
+        len(npu),
+        tuple(change for change in npu if change),
+        tuple(_component_changes(pairs)),
+        tuple(_application_changes(pairs)),
+        tuple(gained),
+        tuple(lost),
+        tuple(neither),
+    )
+
+
+def _component_changes(pairs: Sequence[tuple[Row, Row]]) -> list[ComponentChange]:
+    #: By mechanism and component: the changes of all contexts, by scenario.
+    changes: dict[tuple[str | None, str], list[list[float]]] = {}
+    for old, new in pairs:
+        of_row: dict[tuple[str | None, str], list[float]] = {}
+        after = {(context, name): figure for context, name, figure in context_components(new)}
+        for context, name, figure in context_components(old):
+            mechanism = None if context is None else old.info.plan.contexts[context - 1].mechanism
+            other = after.get((context, name))
+            if figure and other:
+                of_row.setdefault((mechanism, name), []).append(other.median - figure.median)
+        for key, sizes in of_row.items():
+            changes.setdefault(key, []).append(sizes)
+    found = []
+    for (mechanism, component), scenarios in changes.items():
+        for sign in (1, -1):
+            matching = [[size for size in sizes if size * sign > 0] for sizes in scenarios]
+            sizes = [size for of_scenario in matching for size in of_scenario]
+            if not sizes:
+                continue
+            is_of_each = matching == scenarios
+            count = sum(bool(of_scenario) for of_scenario in matching)
+            low, high = sorted((min(sizes), max(sizes)), key=abs)
+            found.append(ComponentChange(mechanism, component, low, high, is_of_each, count, len(scenarios)))
+    return found
+
+
+def _application_changes(pairs: Sequence[tuple[Row, Row]]) -> list[Difference]:
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(pairs))
+    values = [(APPLICATION.values(old.info), APPLICATION.values(new.info)) for old, new in pairs]
+    # Earlier runs are of other versions: they have another level.
+    return [difference_of_means(APPLICATION, [old], [new], (), confidence) for old, new in values if old and new]

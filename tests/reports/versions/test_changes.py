@@ -1,0 +1,95 @@
+"""What changed from one version to the next, in figures and in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from accounting.account import Account
+from reports.base.texts import texts_of
+from reports.versions.changes import ComponentChange, version_changes
+from reports.versions.sentences import version_sentences
+from scenarios.plan import Plan
+from tests.reports.stored import MIB, MakeAccount, account_with, changed, even, npu_account, result
+from tests.reports.versions.stored_versions import (
+    MORE_BYTES,
+    NEW,
+    OLD,
+    heavier_dups,
+    of_version,
+    store_versions,
+    three_versions,
+    version_set,
+)
+
+ENGLISH, CHINESE = texts_of("en"), texts_of("zh-CN")
+
+
+def test_a_component_that_each_dup_has_more_of(tmp_path: Path) -> None:
+    """It is named with its bytes, and nothing else is."""
+    _, change = version_changes(version_set(three_versions(tmp_path)))
+    assert change.components == (
+        ComponentChange("dup", "register_commands", MORE_BYTES, MORE_BYTES, True, scenarios=1, of_scenarios=1),
+    )
+    assert (change.npu_compared, change.npu) == (2, (11 * MORE_BYTES,))
+    assert [round(one.change / MIB) for one in change.application] == [120, 120]
+
+
+def test_what_failed_before(tmp_path: Path) -> None:
+    """A configuration without figures on one side is no change, and is counted as measured now or lost."""
+    versions = version_set(three_versions(tmp_path))
+    first, _ = version_changes(versions)
+    assert (first.compared, [row.scenario for row in first.gained], first.lost) == (1, ["full_dup"], ())
+    assert "Measured now and not before: Full dup (crashed)." in version_sentences(versions, ENGLISH)[0]
+
+
+def test_sentences(tmp_path: Path) -> None:
+    """A paragraph for each version but the first, in both languages."""
+    versions = version_set(three_versions(tmp_path))
+    english, chinese = (version_sentences(versions, texts) for texts in (ENGLISH, CHINESE))
+    assert english[1].startswith("2.3.2 (aarch64), compared with 1.6.0 (armhf): NPU memory changed in 1 of 2 scenarios")
+    assert "Each dup takes 69,632 bytes more in register commands." in english[1]
+    assert "by +120.00 MiB." in english[1]
+    assert "The architecture changed too, armhf to aarch64" in english[1]
+    assert "每个 dup 的寄存器命令多占 69,632 字节。" in chinese[1]
+
+
+@pytest.mark.parametrize(
+    ("others", "sentence"),
+    [
+        (heavier_dups, "Each dup takes 69,632 to 1,118,208 bytes less in register commands."),
+        (npu_account, "Some dups take 1,048,576 bytes less in register commands."),
+    ],
+)
+def test_a_change_of_some_contexts(others: MakeAccount, sentence: str, tmp_path: Path) -> None:
+    """Where they are not equal the range is said, and where some have none, that it is some."""
+
+    def uneven(plan: Plan) -> Account:
+        account = others(plan)
+        size = (account.contexts[-1].register_commands_bytes or 0) + MIB
+        last = msgspec.structs.replace(account.contexts[-1], register_commands_bytes=size)
+        return account_with([*account.contexts[:-1], last], account)
+
+    runs = [of_version(tmp_path, OLD, account=uneven), of_version(tmp_path, NEW)]
+    (words,) = version_sentences(version_set(store_versions(tmp_path, *runs)), ENGLISH)
+    assert sentence in words
+
+
+def test_equal_changes_are_said_once(tmp_path: Path) -> None:
+    """Versions that differ in nothing from the one before them share a paragraph."""
+    runs = [of_version(tmp_path, f"{number}.0.0") for number in (1, 2, 3)]
+    (sentence,) = version_sentences(version_set(store_versions(tmp_path, *runs)), ENGLISH)
+    assert sentence.startswith(
+        "2.0.0, 3.0.0, each compared with the version before it: NPU memory is the same in all scenarios (2). "
+        "Application memory above the baseline: no change that could be shown, in 2 scenarios; one of "
+    )
+
+
+def test_one_repeat_shows_no_change_of_the_application(tmp_path: Path) -> None:
+    """Its noise is not known."""
+    infos = [result(tmp_path, "no_reuse", even(mib, repeats=1), npu=npu_account) for mib in (10, 20)]
+    runs = [[changed(info, runtime_version=version)] for info, version in zip(infos, (OLD, NEW))]
+    (sentence,) = version_sentences(version_set(store_versions(tmp_path, *runs)), ENGLISH)
+    assert "one repeat of each shows no noise" in sentence

@@ -1,0 +1,60 @@
+"""Which versions stand beside each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from reports.page.material import read_material
+from reports.versions.versions import versions_of
+from scenarios.plan import Model
+from tests.reports.stored import changed, even, groups_of, npu_account, result
+from tests.reports.versions.stored_versions import NEW, OLD, of_version, store_versions, three_versions, version_set
+
+
+def test_versions_come_by_their_numbers(tmp_path: Path) -> None:
+    """The oldest first, whenever they were measured; what has failed in one is shown beside the others."""
+    versions = version_set(three_versions(tmp_path))
+    assert [str(one) for one in versions.versions] == ["1.5.2 (aarch64)", "1.6.0 (armhf)", "2.3.2 (aarch64)"]
+    outcomes = {
+        one.newest.scenario: [one.rows[version].outcome for version in versions.versions]
+        for one in versions.configurations
+    }
+    assert outcomes == {"no_reuse_one_model": ["ok", "ok", "ok"], "full_dup": ["crashed", "ok", "ok"]}
+
+
+def test_the_newest_result_of_a_version_stands(tmp_path: Path) -> None:
+    """A version that was measured twice has one column."""
+    runs = [of_version(tmp_path, OLD), of_version(tmp_path, NEW), of_version(tmp_path, OLD)]
+    storage = store_versions(tmp_path, *runs)
+    # Runs that are named are groups for themselves.
+    for named in ([], ["1", "2", "3"]):
+        (versions,) = versions_of(read_material([storage], named).groups)
+        assert [one.name for one in versions.versions] == ["1.6.0", "2.3.2"]
+        rows = versions.configurations[0].rows
+        assert [rows[version].file.path.name[:4] for version in versions.versions] == ["0003", "0002"]
+
+
+def test_builds_of_one_version_have_names_of_their_own(tmp_path: Path) -> None:
+    """Their architecture, and where that is the same too the build."""
+    builds = [("1.6.0 (a)", "armhf"), ("1.6.0 (b)", "aarch64"), ("1.6.0 (c)", "aarch64")]
+    runs = [of_version(tmp_path, *build) for build in builds]
+    names = [one.name for one in version_set(store_versions(tmp_path, *runs)).versions]
+    assert names == ["1.6.0 (armhf)", "1.6.0 (b)", "1.6.0 (c)"]
+
+
+def test_only_what_is_alike_is_compared(tmp_path: Path) -> None:
+    """Another chip makes another set, other models or another plan another configuration: none has two versions."""
+    first = result(tmp_path, "no_reuse", even(10), npu=npu_account, computes=False)
+    others = [
+        changed(first, chip="rk3566"),
+        changed(first, plan=replace(first.plan, rounds=77)),
+        result(
+            tmp_path, "no_reuse", even(10), npu=npu_account, computes=False, models=[Model("x", "/x", "x" * 64)] * 4
+        ),
+    ]
+    for number, other in enumerate(others):
+        storage = store_versions(tmp_path / str(number), [first], [changed(other, runtime_version=NEW)])
+        assert versions_of(groups_of(storage)) == []
+    storage = store_versions(tmp_path / "same", [first], [changed(first, runtime_version=NEW)])
+    assert len(versions_of(groups_of(storage))) == 1

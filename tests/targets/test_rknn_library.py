@@ -1,0 +1,51 @@
+"""Which of Rockchip's libraries are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cache import cache_root
+from runtimes.rknn import library
+from targets.errors import TargetError
+from targets.rknn_library import find_libraries
+from tests.targets.library_files import write_library
+
+
+def test_libraries_of_files_and_folders(tmp_path: Path) -> None:
+    """By kind, the oldest version first; the same build once, and what else a folder has is passed over."""
+    folder = tmp_path / "libraries"
+    (folder / "deeper").mkdir(parents=True)
+    (folder / "model.rknn").write_bytes(b"RKNN")
+    write_library(folder / "a.so", version="2.3.2", architecture="aarch64")
+    write_library(folder / "b.so", version="1.10.0")
+    write_library(folder / "copy.so", version="1.10.0")
+    file = write_library(tmp_path / "c.so", "librknnmrt", "1.6.0")
+    found = find_libraries([folder, file])
+    assert list(map(str, found)) == [
+        "librknnmrt 1.6.0 (armhf)",
+        "librknnrt 1.10.0 (armhf)",
+        "librknnrt 2.3.2 (aarch64)",
+    ]
+    assert [one.path.name for one in found] == ["c.so", "b.so", "a.so"]
+    assert found[1].full_version == "1.10.0 (9a7b5d24c@2023-12-13T17:32:13)"
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_the_usual_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a path the cache folder and the folders of boards are searched; that they are not there is no error."""
+    monkeypatch.setattr(library, "_FOLDERS", (str(tmp_path / "lib"),))
+    assert find_libraries() == []
+    for folder, version in ((cache_root() / "rknn", "2.3.2"), (tmp_path / "lib", "1.6.0")):
+        folder.mkdir(parents=True)
+        write_library(folder / "librknnrt.so", version=version)
+    assert [one.version for one in find_libraries()] == ["1.6.0", "2.3.2"]
+
+
+@pytest.mark.parametrize("name", ["missing.so", "model.rknn"])
+def test_a_named_file_must_be_a_library(name: str, tmp_path: Path) -> None:
+    """Where it is not there, or something else, that is said."""
+    (tmp_path / "model.rknn").write_bytes(b"RKNN")
+    with pytest.raises(TargetError, match=name):
+        find_libraries([tmp_path / name])
