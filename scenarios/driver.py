@@ -11,6 +11,7 @@ What is imported here is weighed with the runtime: standard library only, and li
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -23,7 +24,17 @@ from typing import Any, Callable, Dict, List, NamedTuple, TextIO
 from messages import Message, Value
 from runtimes import open_runtime
 from runtimes.base import AdapterError, Context, Memory, NotSupported, Runtime
-from scenarios.plan import DUP, SHARED_WEIGHTS, Plan, Step, inputs_from_json
+from scenarios.plan import (
+    DUP,
+    INFERENCES,
+    INFERENCES_PER_CYCLE,
+    IO_MEMORY,
+    REPLACED,
+    SHARED_WEIGHTS,
+    Plan,
+    Step,
+    inputs_from_json,
+)
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
 
@@ -85,14 +96,21 @@ class Walk:
             "internal_memory": self._share_internal,
             "first_inference": self._first_inference,
             "steady": self._rounds if plan.schedule is None else self._streams,
+            "cycle": self._cycle,
             "decoders_closed": self._close_decoders,
-            "destroy": self._destroy_last,
+            "destroy": self._destroy,
         }
 
     def take(self, step: Step) -> Dict[str, Any]:
         """Take one step."""
         do = self._steps[step.phase]
-        return do() if step.context is None else do(step.context)
+        data = do() if step.context is None else do(step.context)
+        if self._plan.cycles is not None:
+            from scenarios.usage import usage  # weighs nothing in plans without cycles
+
+            gc.collect()  # what Python would free sooner or later is no leak
+            data["usage"] = usage()
+        return data
 
     def _imported(self) -> Dict[str, Any]:
         return {"python_version": sys.version.split()[0], **self._versions()}
@@ -178,7 +196,23 @@ class Walk:
             "digests": [f"{context.checksum():08x}" for context in self._contexts],
         }
 
-    def _destroy_last(self, index: int) -> Dict[str, Any]:
+    def _cycle(self) -> Dict[str, Any]:
+        assert self._plan.cycles is not None
+        kind, last = self._plan.cycles.kind, len(self._plan.contexts) - 1
+        if kind == INFERENCES:
+            context, worker = self._contexts[0], self._workers[0]
+            run_on_all([worker], [lambda: _infer(context, INFERENCES_PER_CYCLE)])
+            return {}
+        if kind == IO_MEMORY:
+            self._contexts[0].renew_io()
+        else:
+            self._make(last)
+        digest = self._first_inference(len(self._contexts) - 1)["digest"]
+        if kind != IO_MEMORY:
+            self._destroy(0 if kind == REPLACED else len(self._contexts) - 1)
+        return {"digest": digest}
+
+    def _destroy(self, index: int) -> Dict[str, Any]:
         worker = self._workers.pop(index)
         if worker not in self._workers:
             worker.stop()
@@ -261,6 +295,11 @@ def _warm_up(context: Context) -> int:
     latency_ns = _timed(context.infer)
     context.infer()
     return latency_ns
+
+
+def _infer(context: Context, count: int) -> None:
+    for _ in range(count):
+        context.infer()
 
 
 def _timed(call: Callable[[], None]) -> int:

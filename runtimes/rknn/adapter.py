@@ -127,12 +127,16 @@ class RknnRuntimeContext(Context):
             allocations += tensors.allocations() if tensors else []
         return allocations
 
-    def destroy(self) -> None:
-        """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
+    def renew_io(self) -> None:
+        """Destroy the tensors' memory; the next inference makes new."""
         for tensors in (self._output, self._input):
             if tensors is not None:
                 tensors.release()
         self._input = self._output = None
+
+    def destroy(self) -> None:
+        """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
+        self.renew_io()
         while self._pieces:
             self._pieces.pop().release()
         self.binding.destroy(self.handle)
