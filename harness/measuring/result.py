@@ -216,9 +216,12 @@ def _peak(repeat: Repeat) -> int | None:
 
 
 def _context_memory(repeat: Repeat) -> tuple[int, ...] | None:
-    """Return the PSS that each context added: when it was made, and in the steps of its memory and first inference."""
+    """Return the PSS that each context added: when it was made, and in the steps of its memory and first inference.
+
+    None where contexts come and go.
+    """
     made = repeat.of_contexts("context")
-    if not made or len(made) != len(repeat.of_contexts("first_inference")):
+    if not made or repeat.last("cycle") or len(made) != len(repeat.of_contexts("first_inference")):
         return None
     added = [0] * len(made)
     for before, after in zip(repeat.barriers, repeat.barriers[1:]):

@@ -1,4 +1,4 @@
-"""Readings over time, or over cycles: the slope with the confidence in it, and whether they grew and are level, or grow.
+"""Readings over time, or over cycles: the slope with the confidence in it, and whether they are level or still grow.
 
 Readings of memory depend on those before: an interval that takes each as a new one is far too narrow. So points are
 first taken together in at most 60 batches, a median each (B. Schmeiser, Batch size effects in the analysis of
@@ -126,7 +126,7 @@ class _Part:
 
 
 def trend(times: Sequence[float], readings: Sequence[float], precision: Precision) -> Trend | None:
-    """Return the slope and the verdict of one reading for each unit of time, or fewer; None of less than LEAST_POINTS."""
+    """Return the slope and the verdict of one reading for each unit of time, or fewer; None below LEAST_POINTS."""
     if len(times) < LEAST_POINTS:
         return None
     unit = precision.reading_error

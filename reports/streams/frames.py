@@ -23,8 +23,8 @@ _COUNTED = ("due", "done", "dropped", "missed", "per_s")
 #: free memory of the heap.
 RSS, HEAP = "memory", "heap"
 #: The leak that a run of 2 minutes must find is 1 MB a minute. The kernel's counter of RSS of 2 CPUs may be off by
-#: 128 KiB between two times: it is folded in batches of 32 pages for each (lib/percpu_counter.c). What more CPUs do shows
-#: in the noise.
+#: 128 KiB between two times: it is folded in batches of 32 pages for each (lib/percpu_counter.c). What more CPUs do
+#: shows in the noise.
 PRECISION = Precision(least_growth=1e6 / 60, reading_error=128 * 1024)
 #: Of memory over time; of repeats that differ the first of these counts, since a leak in one of them is a leak.
 GROWTH_VERDICTS = ("growing", "grew_then_level", "falling", "level", "unknown")
