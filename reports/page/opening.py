@@ -18,10 +18,9 @@ _PROMISED = "full_dup"
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return six sentences over all groups, so labelled; fewer where nothing was measured that they could be of."""
+    """Return sentences over all groups, so labelled, and one of each about leaks; fewer where nothing was measured that they could be of."""
     labelled = list(zip(groups, labels))
     streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
-    leaks = [part for group, label in labelled for part in opening_leaks(group, label, texts)]
     growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
     sentences = [
         _best_savings(labelled, texts),
@@ -29,7 +28,7 @@ def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> lis
         _cost(labelled, texts),
         texts("opening_streams", parts=texts.joined(streams)) if streams else None,
         texts("opening_growing", parts=texts.joined(growing)) if growing else None,
-        texts("opening_leaks", parts=texts.sentences(leaks)) if leaks else None,
+        *(opening_leaks(group, label, texts) for group, label in labelled),
     ]
     return [sentence for sentence in sentences if sentence]
 

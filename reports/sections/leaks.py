@@ -89,9 +89,15 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     return sentences
 
 
-def opening_leaks(group: Group, label: str, texts: Texts) -> list[str]:
-    """Return the leaks of a group, so labelled."""
-    return [texts("opening_leaks_of", group=label, leak=leak) for leak in leak_sentences(group.rows, texts)]
+def opening_leaks(group: Group, label: str, texts: Texts) -> str | None:
+    """Return what leaks in a group, so labelled, or that nothing does; None where nothing is clear."""
+    rows = [row for row in group.rows if row.measured and row.info.cycles]
+    leaks = leak_sentences(rows, texts)
+    if leaks:
+        return texts("opening_leaks", group=label, leaks=texts.sentences(leaks))
+    if not rows or any(map(unclear, rows)):
+        return None
+    return texts("opening_no_leak", group=label, count=len(rows), cycles=min(map(cycle_count, rows)))
 
 
 def verdicts_table(rows: Iterable[Row], texts: Texts) -> Table | None:
