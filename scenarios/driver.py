@@ -11,7 +11,6 @@ What is imported here is weighed with the runtime: standard library only, and li
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import select
@@ -88,6 +87,8 @@ class Walk:
         self._channel = channel
         self._contexts: List[Context] = []
         self._workers: List[Worker] = []
+        #: Of all cycles: threads that come and go leave memory behind in an emulator, and spread the heap over arenas.
+        self._cycling = Worker("cycles") if plan.cycles else None
         self._decoders: List[Any] = []
         self._steps: Dict[str, Callable[..., Dict[str, Any]]] = {
             "imported": self._imported,
@@ -108,8 +109,7 @@ class Walk:
         if self._plan.cycles is not None:
             from scenarios.usage import usage  # weighs nothing in plans without cycles
 
-            gc.collect()  # what Python would free sooner or later is no leak
-            data["usage"] = usage()
+            data["usage"] = usage(_trim_heap)
         return data
 
     def _imported(self) -> Dict[str, Any]:
@@ -128,6 +128,8 @@ class Walk:
 
     def _worker_of(self, index: int) -> Worker:
         """Return the thread of the context's chain, which is there as soon as one of its contexts is."""
+        if self._cycling is not None:
+            return self._cycling
         for other in self._plan.chain_of(index):
             if other < index:
                 return self._workers[other]
@@ -214,7 +216,7 @@ class Walk:
 
     def _destroy(self, index: int) -> Dict[str, Any]:
         worker = self._workers.pop(index)
-        if worker not in self._workers:
+        if worker not in self._workers and worker is not self._cycling:
             worker.stop()
         self._contexts.pop(index).destroy()
         return {}

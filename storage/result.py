@@ -140,6 +140,8 @@ class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
     A list without figures is None.
     """
 
+    #: Anonymous and shared memory (RSS), before the heap is trimmed for the other readings.
+    allocated_bytes: tuple[int, ...]
     pss_bytes: tuple[int, ...]
     #: Without the pages of files, which other processes map too.
     pss_without_files_bytes: Optional[tuple[int, ...]]

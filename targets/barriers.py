@@ -49,6 +49,8 @@ class Allocation(msgspec.Struct, frozen=True):
 class Usage(msgspec.Struct, frozen=True):
     """What the process holds, read by itself (scenarios.usage)."""
 
+    #: Anonymous and shared memory before the heap was trimmed; 0 where the kernel does not tell them apart.
+    allocated_bytes: int
     #: In use; None where this C library does not report it.
     heap_bytes: Optional[int]
     fds: int

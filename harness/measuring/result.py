@@ -138,6 +138,7 @@ def _cycle_series(barriers: Sequence[BarrierReading]) -> CycleSeries | None:
     read = [barriers[first - 1], *(barrier for barrier in barriers if barrier.phase == "cycle")]
     usages = [barrier.data.usage for barrier in read if barrier.data.usage]
     return CycleSeries(
+        allocated_bytes=tuple(usage.allocated_bytes for usage in usages),
         pss_bytes=tuple(barrier.process.pss_bytes for barrier in read),
         pss_without_files_bytes=_whole(map(_pss_without_files, read)),
         heap_bytes=_whole(usage.heap_bytes for usage in usages),

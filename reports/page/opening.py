@@ -18,7 +18,10 @@ _PROMISED = "full_dup"
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return sentences over all groups, so labelled, and one of each about leaks; fewer where nothing was measured that they could be of."""
+    """Return five sentences over all groups, so labelled, and one about the leaks of each.
+
+    There are fewer where nothing was measured that they could be of.
+    """
     labelled = list(zip(groups, labels))
     streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
     growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]

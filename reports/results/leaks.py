@@ -11,9 +11,9 @@ from reports.results.rows import Row
 from scenarios.plan import INFERENCES, INFERENCES_PER_CYCLE
 
 KIB = 2**10
-#: What is read, in the order of tables: the names of storage.result.CycleSeries, and what readings can show. Memory as
-#: allocated wanders by some pages of the heap; of the heap in use, malloc counts blocks that it keeps for each thread;
-#: one descriptor or mapping more at some time is no leak. Less than the least growth matters to nobody.
+#: What is judged, in the order of tables, and what its readings can show. A trimmed process still wanders by some
+#: pages; of the heap in use, malloc counts blocks that it keeps for each thread; one descriptor or mapping more at some
+#: time is no leak. Less than the least growth matters to nobody.
 QUANTITIES = {
     "memory": Precision(least_growth=40 * KIB, reading_error=128 * KIB),
     "heap": Precision(least_growth=8 * KIB, reading_error=16 * KIB),
@@ -49,12 +49,15 @@ class Drift:
 # A page asks for them several times, and in each language.
 @functools.lru_cache(maxsize=1024)
 def drifts(row: Row) -> dict[str, Drift]:
-    """Return the drift of each quantity that was read, whatever the outcome; empty without cycles."""
+    """Return the drift of each quantity that was read, whatever the outcome; empty without cycles.
+
+    Memory on a virtual board is mostly the emulator's, which keeps some for each mapping and each thread that has gone.
+    """
     series = row.info.cycles
     if series is None:
         return {}
     of_quantities: dict[str, Sequence[float] | None] = {
-        "memory": series.pss_without_files_bytes or series.pss_bytes,
+        "memory": (series.pss_without_files_bytes or series.pss_bytes) if row.computes else None,
         "heap": series.heap_bytes,
         "npu": series.npu_memory_bytes,
         "fds": series.fds,
@@ -63,6 +66,15 @@ def drifts(row: Row) -> dict[str, Drift]:
     }
     known = {quantity: readings for quantity, readings in of_quantities.items() if readings}
     return {quantity: _drift(row, quantity, readings) for quantity, readings in known.items()}
+
+
+def kept_bytes(row: Row) -> int | None:
+    """Return by how much memory as allocated grew more than trimmed, at most; None where that is the emulator's too."""
+    series, memory = row.info.cycles, drifts(row).get("memory")
+    if series is None or memory is None:
+        return None
+    allocated = series.allocated_bytes
+    return round(max(high - low - (allocated[0] - memory.readings[0]) for high, low in zip(allocated, memory.readings)))
 
 
 def cycle_count(row: Row) -> int:

@@ -19,6 +19,7 @@ from reports.results.leaks import (
     drifts,
     growing,
     is_per_inference,
+    kept_bytes,
     unclear,
 )
 from reports.results.rows import Group, Row
@@ -26,6 +27,8 @@ from reports.results.rows import Group, Row
 _PANEL_PX = 220
 #: MiB that a panel shows at least: less is noise, and would look like a mountain.
 _LEAST_MIB = 1.0
+#: What the C library keeps for later is told from this on.
+_MUCH_KEPT_BYTES = 4 * MIB
 #: So many times the cycles find what is a thirtieth of that size.
 _MORE = 10
 #: Of the exported table; new columns come at the end.
@@ -71,6 +74,10 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
                 parts=texts.joined(_resolutions(clear, texts)),
             )
         )
+    kept = {row: kept_bytes(row) or 0 for row in rows}
+    if max(kept.values(), default=0) >= _MUCH_KEPT_BYTES:
+        row = max(kept, key=lambda row: kept[row])
+        sentences.append(texts("leaks_kept", scenario=texts.scenario(row.scenario), amount=sized(kept[row])))
     for row in rows:
         parts = [_hidden_in_words(drift, texts) for drift in unclear(row)]
         if parts:
@@ -130,27 +137,30 @@ def slopes_of_cycles_table(rows: Iterable[Row], texts: Texts) -> Table | None:
 
 
 def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
-    """Draw memory, heap in use and NPU memory over the cycles, from before the first; None where none was read."""
-    shown = {row: known for row in rows if (known := drifts(row))}
-    names = [name for name in IN_BYTES if any(name in known for known in shown.values())]
-    if not names:
+    """Draw the memory that was read over the cycles, from before the first; None where none was read."""
+    panels: dict[str, dict[Row, Sequence[float]]] = {}
+    for row in rows:
+        known = {name: drift.readings for name, drift in drifts(row).items() if name in IN_BYTES}
+        if row.info.cycles and "memory" in known:
+            known = {"allocated": row.info.cycles.allocated_bytes, **known}
+        for name, readings in known.items():
+            panels.setdefault(name, {})[row] = readings
+    if not panels:
         return None
     canvas = new_canvas(_PANEL_PX)
-    for axes, name in zip(canvas.subplots(1, len(names), squeeze=False).flat, names):
-        for row, known in shown.items():
-            if name in known:
-                readings = known[name].readings
-                grown_mib = [(reading - readings[0]) / MIB for reading in readings]
-                axes.plot(range(len(readings)), grown_mib, color=scenario_colour(row.scenario), linewidth=1.6)
+    for axes, (name, shown) in zip(canvas.subplots(1, len(panels), squeeze=False).flat, panels.items()):
+        for row, readings in shown.items():
+            grown_mib = [(reading - readings[0]) / MIB for reading in readings]
+            axes.plot(range(len(readings)), grown_mib, color=scenario_colour(row.scenario), linewidth=1.6)
         axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
         low, high = axes.get_ylim()
         if high - low < _LEAST_MIB:
             axes.set_ylim((low + high - _LEAST_MIB) / 2, (low + high + _LEAST_MIB) / 2)
-        axes.set_title(texts(f"leaks_what_{name}"))
+        axes.set_title(texts(f"leaks_panel_{name}"))
         axes.set_xlabel(texts("leaks_axis_cycles"))
     canvas.axes[0].set_ylabel(texts("leaks_axis_growth"))
-    names_of_rows = dict.fromkeys(row.scenario for row in shown)
-    return svg_of(canvas, [line(texts.scenario(name), scenario_colour(name), linewidth=1.6) for name in names_of_rows])
+    names = dict.fromkeys(row.scenario for shown in panels.values() for row in shown)
+    return svg_of(canvas, [line(texts.scenario(name), scenario_colour(name), linewidth=1.6) for name in names])
 
 
 def leak_records(row: Row) -> list[dict[str, Any]]:
