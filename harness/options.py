@@ -56,7 +56,7 @@ _DEFAULT = Effort(
     rounds=6,
     idle_s=0.5,
     pace=Pace(),
-    cycles=30,
+    cycles=25,
 )
 #: A first look: 1 to 2 minutes on 2 cores.
 _QUICK = Effort(

@@ -79,7 +79,7 @@ INFERENCES, CONTEXTS, DUPS, IO_MEMORY, REPLACED = "inferences", "contexts", "dup
 #: With how many contexts live from cycle to cycle, the first of the plan; the last of the plan is the one that is made.
 CYCLE_KINDS = {INFERENCES: 1, CONTEXTS: 0, DUPS: 1, IO_MEMORY: 1, REPLACED: 2}
 #: Of a cycle of inferences: what one of them leaks counts as often, so that little is seen in a few cycles.
-INFERENCES_PER_CYCLE = 20
+INFERENCES_PER_CYCLE = 10
 
 
 class InvalidPlan(ValueError):
