@@ -233,6 +233,6 @@ TABLES: dict[str, _Table] = {
     "fits": _of_each_row(FIT_COLUMNS, fit_records),
     "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit"), _runs),
     "programs": (PROGRAM_COLUMNS, lambda material: program_records(programs_in(material.files))),
-    "leaks": _of_each_row(LEAK_COLUMNS, leak_records),
     "streams": ((*_IDENTITY, *STREAM_COLUMNS, *_ORIGIN), _streams),
+    "leaks": _of_each_row(LEAK_COLUMNS, leak_records),
 }

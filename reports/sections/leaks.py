@@ -155,7 +155,7 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
         axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
         low, high = axes.get_ylim()
         if high - low < _LEAST_MIB:
-            axes.set_ylim((low + high - _LEAST_MIB) / 2, (low + high + _LEAST_MIB) / 2)
+            axes.set_ylim(low, low + _LEAST_MIB)
         axes.set_title(texts(f"leaks_panel_{name}"))
         axes.set_xlabel(texts("leaks_axis_cycles"))
     canvas.axes[0].set_ylabel(texts("leaks_axis_growth"))

@@ -20,10 +20,10 @@ from runtimes.base import (
     NotSupported,
     Runtime,
 )
-from runtimes.rknn.abi import FLAG_INTERNAL_ALLOC_OUTSIDE, FLAG_MEM_ALLOC_OUTSIDE, FLAG_SHARE_WEIGHT_MEM, TensorAttr
+from runtimes.rknn.abi import FLAG_INTERNAL_ALLOC_OUTSIDE, FLAG_MEM_ALLOC_OUTSIDE, FLAG_SHARE_WEIGHT_MEM
 from runtimes.rknn.attributes import Attributes, interface_of, name_of, set_shapes
 from runtimes.rknn.binding import Binding
-from runtimes.rknn.content import FedInput, bound_input, copied_input
+from runtimes.rknn.content import bound_input, copied_input
 from runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
 from runtimes.rknn.memory import Piece, allocate
 from runtimes.rknn.tensors import (
@@ -60,9 +60,6 @@ class RknnRuntimeContext(Context):
         self._memory, self._mini = memory, mini
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
-        #: Known from the first inference on: what was bound once, the mini runtime describes in another type.
-        self._fed: List[FedInput] = []
-        self._returned: List[TensorAttr] = []
         self._input: Optional[InputTensors] = None
         self._output: Optional[Tensors] = None
 
@@ -85,19 +82,17 @@ class RknnRuntimeContext(Context):
         copied = "input" not in self._memory.zero_copy
         is_bound = self._mini or not copied
         feed = bound_input if is_bound else copied_input
-        if not self._fed:
-            attributes = self._attributes().inputs(native=self._mini)
-            self._fed = [feed(attribute, self.inputs.get(name_of(attribute))) for attribute in attributes]
+        attributes = self._attributes().inputs(native=self._mini)
+        inputs = [feed(attribute, self.inputs.get(name_of(attribute))) for attribute in attributes]
         if is_bound:
-            return BoundInputs(self.binding, self.handle, self._fed, self._memory.allocator, staged=copied)
-        return CopiedInputs(self.binding, self.handle, self._fed)
+            return BoundInputs(self.binding, self.handle, inputs, self._memory.allocator, staged=copied)
+        return CopiedInputs(self.binding, self.handle, inputs)
 
     def _open_outputs(self) -> Tensors:
-        copied = "output" not in self._memory.zero_copy
-        self._returned = self._returned or self._attributes().outputs(native=self._mini)
+        copied, attributes = "output" not in self._memory.zero_copy, self._attributes().outputs(native=self._mini)
         if copied and not self._mini:
-            return CopiedOutputs(self.binding, self.handle, self._returned)
-        return BoundOutputs(self.binding, self.handle, self._returned, self._memory.allocator, staged=copied)
+            return CopiedOutputs(self.binding, self.handle, attributes)
+        return BoundOutputs(self.binding, self.handle, attributes, self._memory.allocator, staged=copied)
 
     def _attributes(self) -> Attributes:
         return Attributes(self.binding, self.handle, self.is_dynamic)
@@ -133,7 +128,16 @@ class RknnRuntimeContext(Context):
         return allocations
 
     def renew_io(self) -> None:
-        """Destroy the tensors' memory; the next inference makes new."""
+        """Destroy the tensors' memory; the next inference makes new.
+
+        Seen on the mini runtime 2.3.2: once an input was bound in a type that is converted, binding it anew fails in
+        rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
+        """
+        if self._mini:
+            raise NotSupported("rknn_bound_once")
+        self._release_io()
+
+    def _release_io(self) -> None:
         for tensors in (self._output, self._input):
             if tensors is not None:
                 tensors.release()
@@ -141,7 +145,7 @@ class RknnRuntimeContext(Context):
 
     def destroy(self) -> None:
         """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
-        self.renew_io()
+        self._release_io()
         while self._pieces:
             self._pieces.pop().release()
         self.binding.destroy(self.handle)
