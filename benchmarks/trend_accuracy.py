@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from models import Recipe, ensure_all
-from reports.streams.trend import Trend, trend
+from reports.base.trend import Trend, trend
+from reports.streams.frames import PRECISION
 from samplers.process import ResidentCounter
 
 MIB = 2**20
@@ -114,7 +115,7 @@ def _head(name: str) -> str:
 def _row(name: str, trends: Sequence[Trend]) -> str:
     verdicts = Counter(row.verdict for row in trends)
     sure = sum(row.growing_confidence_percent >= 99 for row in trends)
-    resolution = statistics.median(row.resolution_bytes_per_s for row in trends) * 60 / 1e6
+    resolution = statistics.median(row.resolution for row in trends) * 60 / 1e6
     shares = "".join(f"{100 * verdicts[verdict] / len(trends):>16.1f}" for verdict in _VERDICTS)
     return f"{name:40}{100 * sure / len(trends):>8.1f}{shares}{resolution:>11.2f} MB/m"
 
@@ -128,7 +129,7 @@ def trend_of_noise(draw: random.Random, make: Noise, piece: int, seconds: int) -
 
 
 def _trend(points: Sequence[int]) -> Trend:
-    made = trend([float(second) for second in range(len(points))], points)
+    made = trend([float(second) for second in range(len(points))], points, PRECISION)
     assert made is not None
     return made
 
@@ -144,7 +145,7 @@ def _cost_ms(count: int) -> float:
     seconds, readings = list(range(count)), [int(BASE + noise) for noise in _white(MIB)(random.Random(0), count)]
     begin = time.process_time()
     for _ in range(_COST_TIMES):
-        trend(seconds, readings)
+        trend(seconds, readings, PRECISION)
     return 1000 * (time.process_time() - begin) / _COST_TIMES
 
 

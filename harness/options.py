@@ -40,6 +40,8 @@ class Effort:
     idle_s: float
     #: Of streams.
     pace: Pace
+    #: Of the question of leaks.
+    cycles: int
 
 
 #: On 2 cores 7 minutes of ONNX Runtime, 11 of MegEngine Lite. There are 216 timed inferences of most configurations;
@@ -54,6 +56,7 @@ _DEFAULT = Effort(
     rounds=6,
     idle_s=0.5,
     pace=Pace(),
+    cycles=25,
 )
 #: A first look: 1 to 2 minutes on 2 cores.
 _QUICK = Effort(
@@ -66,6 +69,7 @@ _QUICK = Effort(
     rounds=5,
     idle_s=0.2,
     pace=Pace(warm_up_s=1.0, duration_s=3.0),
+    cycles=20,
 )
 _STREAMS, _CONTEXTS = 4, 3
 #: Streams that are to run so long run once, unless --repeats says otherwise.
@@ -174,6 +178,12 @@ def add_options(parser: pytest.Parser) -> None:
         help=f"Timed inferences of each context in each process. Default: {_DEFAULT.rounds}.",
     )
     add(
+        "--cycles",
+        metavar="N",
+        type=_count,
+        help=f"How often bench/test_leaks.py does the same again; more find smaller leaks. Default: {_DEFAULT.cycles}.",
+    )
+    add(
         "--video",
         metavar="FILE",
         type=Path,
@@ -220,7 +230,8 @@ def add_options(parser: pytest.Parser) -> None:
         "--quick",
         action="store_true",
         help=f"A first look: {_network(_QUICK)}, {_QUICK.repeats} repeats, "
-        f"{_QUICK.rounds} rounds, {_QUICK.pace.duration_s:g} s of streams. Options given beside it win.",
+        f"{_QUICK.rounds} rounds, {_QUICK.cycles} cycles, {_QUICK.pace.duration_s:g} s of streams. Options given "
+        "beside it win.",
     )
     add_gate_options(add)
 
@@ -240,6 +251,7 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
         cpus=len(os.sched_getaffinity(0)),
         npu_cores=CHIPS[chip].npu_cores if chip else 1,
         pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
+        cycles=option.cycles or effort.cycles,
     )
 
 

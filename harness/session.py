@@ -70,7 +70,10 @@ class Session:
         self._without_models = self._find_without_models(configurations)
         #: What was assumed of the user's models, a line each.
         self.assumptions = models.assumptions()
-        progress.expect((len(configurations) - len(self._without_models)) * settings.repeats)
+        measurable = (
+            scenario for runtime, scenario in configurations if (runtime, scenario) not in self._without_models
+        )
+        progress.expect(sum(map(settings.repeats_of, measurable)))
         if saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._name: str = self._benchmarks.save or self._benchmarks.autosave

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from harness.errors import UserError
 from runtimes import find_runtime
 from samplers.process import pss_readable
-from scenarios.catalogue import Parameters
+from scenarios.catalogue import Parameters, is_of_cycles
 from scenarios.plan import Model, Streams, Video
 
 __all__ = ["Pace", "Settings", "check_kernel", "parse_duration"]
@@ -50,6 +50,12 @@ class Settings:
     #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
     npu_cores: int
     pace: Pace = Pace()
+    #: Of scenarios that do the same again and again.
+    cycles: int = 1
+
+    def repeats_of(self, scenario: str) -> int:
+        """Return how many processes measure it: one where cycles are the repeats."""
+        return 1 if is_of_cycles(scenario) else self.repeats
 
     def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
         """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""
@@ -62,6 +68,7 @@ class Settings:
             rounds=self.rounds,
             binds=_on_npu(runtime),
             schedule=schedule,
+            cycles=self.cycles,
         )
 
     def cores(self, runtime: str) -> int:

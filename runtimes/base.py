@@ -239,6 +239,10 @@ class Context(ABC):
         """
         raise NotSupported("no_image_access", runtime=type(self).__name__)
 
+    def renew_io(self) -> None:
+        """Give back the memory of input and output that the application holds, and use new at the next inference."""
+        raise NotSupported("no_io_memory", runtime=type(self).__name__)
+
     def account(self) -> Dict[str, int]:
         """Return the runtime's own account of this context's memory in bytes, by component; empty without one."""
         return {}

@@ -7,23 +7,29 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from scenarios.plan import (
+    CONTEXTS,
     CREATE_MEM,
     CUDA,
     DMA_HEAP,
     DUP,
+    DUPS,
+    INFERENCES,
     INPUT,
     INTERNAL,
+    IO_MEMORY,
     LOAD,
     MMZ,
     MODEL,
     NATIVE_OUTPUT,
     OUTPUT,
     PHYSICAL,
+    REPLACED,
     SHARED_CONTEXT,
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    Cycles,
     InvalidPlan,
     Model,
     Plan,
@@ -31,6 +37,7 @@ from scenarios.plan import (
 )
 
 __all__ = [
+    "CYCLES",
     "FRAMES_4K",
     "FRAMES_1080P",
     "IN_TURN",
@@ -46,6 +53,7 @@ __all__ = [
     "TooFewModels",
     "build_plans",
     "find_scenario",
+    "is_of_cycles",
     "name_of_plan",
     "name_without_reuse",
     "question_of",
@@ -54,10 +62,12 @@ __all__ = [
 ]
 
 #: Which models a scenario is made from: one per stream; several that run one after the other, the largest first; one
-#: at several resolutions, the first of which has the weights; one that takes a camera frame and gives one back.
+#: at several resolutions, the first of which has the weights; one that takes a camera frame and gives one back; one
+#: that is made and run again and again.
 STREAMS, IN_TURN, RESOLUTIONS = "streams", "in_turn", "resolutions"
 FRAMES_1080P, FRAMES_4K = "frames_1080p", "frames_4k"
-MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K)
+CYCLES = "cycles"
+MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K, CYCLES)
 
 
 class TooFewModels(InvalidPlan):
@@ -80,6 +90,8 @@ class Parameters:
     binds: bool = False
     #: Of the scenarios of streams.
     schedule: Optional[Streams] = None
+    #: Of the scenarios of cycles.
+    cycles: int = 1
 
 
 @dataclass(frozen=True)
@@ -107,6 +119,8 @@ class Scenario:
     is_variant: bool = False
     #: Whether its contexts take the frames of streams (Parameters.schedule).
     has_streams: bool = False
+    #: What it does again and again, a key of plan.CYCLE_KINDS; None: its contexts have a steady phase.
+    cycles: Optional[str] = None
 
 
 def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> List[Context]:
@@ -282,6 +296,15 @@ _LEAN: Tuple[_LayOut, ...] = (
 )
 
 
+def _contexts(*contexts: Context) -> _LayOut:
+    """These contexts, all of the first model."""
+    return lambda parameters: Layout(parameters.models[:1], contexts)
+
+
+def _of_cycles(kind: str, *contexts: Context) -> Scenario:
+    return Scenario(f"cycles_{kind}", (_contexts(*contexts),), model_set=CYCLES, is_variant=True, cycles=kind)
+
+
 def _decode_only(parameters: Parameters) -> Layout:
     """No context: frames are decoded and let go."""
     return Layout(parameters.models, ())
@@ -368,6 +391,11 @@ SCENARIOS: Tuple[Scenario, ...] = (
     _of_streams("streams_no_reuse_one_model", _no_reuse_one_model),
     _of_streams("streams_full_dup", _full_dup, baseline="streams_no_reuse_one_model"),
     _of_streams("streams_full_dup_per_core", _full_dup_per_core, baseline="streams_no_reuse_one_model"),
+    _of_cycles(INFERENCES, Context(stream=0, model=0)),
+    _of_cycles(CONTEXTS, Context(stream=0, model=0)),
+    _of_cycles(DUPS, *_group(0, [0, 0], 0, DUP)),
+    _of_cycles(IO_MEMORY, Context(stream=0, model=0, zero_copy=(INPUT, OUTPUT))),
+    _of_cycles(REPLACED, *_group(0, [0, 0], 0, LOAD)),
 )
 
 
@@ -385,6 +413,7 @@ QUESTIONS: Dict[str, Tuple[str, ...]] = {
     "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
     "lean": ("plain",),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
+    "leaks": tuple(scenario.name for scenario in SCENARIOS if scenario.cycles),
 }
 #: Of stored scenarios that this version does not know.
 OTHER_QUESTION = "other"
@@ -409,6 +438,11 @@ def find_scenario(name: str) -> Scenario:
         if scenario.name == name:
             return scenario
     raise KeyError(f"unknown scenario {name!r}; valid: {', '.join(scenario.name for scenario in SCENARIOS)}")
+
+
+def is_of_cycles(name: str) -> bool:
+    """Whether the scenario of this name does the same again and again; no user's plan does."""
+    return any(scenario.name == name and scenario.cycles for scenario in SCENARIOS)
 
 
 def name_without_reuse(plan: str) -> str:
@@ -453,6 +487,7 @@ def build_plans(name: str, parameters: Parameters) -> List[Plan]:
             cores=parameters.cores,
             rounds=parameters.rounds,
             schedule=parameters.schedule if scenario.has_streams else None,
+            cycles=Cycles(scenario.cycles, parameters.cycles) if scenario.cycles else None,
         )
         plans.append(plan)
     return plans

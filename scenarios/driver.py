@@ -23,7 +23,18 @@ from typing import Any, Callable, Dict, List, NamedTuple, TextIO
 from messages import Message, Value
 from runtimes import open_runtime
 from runtimes.base import AdapterError, Context, Memory, NotSupported, OutOfMemory, Runtime
-from scenarios.plan import DUP, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, Plan, Step, inputs_from_json
+from scenarios.plan import (
+    DUP,
+    INFERENCES,
+    INFERENCES_PER_CYCLE,
+    IO_MEMORY,
+    REPLACED,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    Plan,
+    Step,
+    inputs_from_json,
+)
 from scenarios.plan import Context as ContextSpec
 from scenarios.schedule import Gate, Worker, run_on_all
 
@@ -77,6 +88,8 @@ class Walk:
         self._channel = channel
         self._contexts: List[Context] = []
         self._workers: List[Worker] = []
+        #: Of all cycles: threads that come and go leave memory behind in an emulator, and spread the heap over arenas.
+        self._cycling = Worker("cycles") if plan.cycles else None
         self._decoders: List[Any] = []
         self._steps: Dict[str, Callable[..., Dict[str, Any]]] = {
             "imported": self._imported,
@@ -85,14 +98,20 @@ class Walk:
             "internal_memory": self._share_internal,
             "first_inference": self._first_inference,
             "steady": self._rounds if plan.schedule is None else self._streams,
+            "cycle": self._cycle,
             "decoders_closed": self._close_decoders,
-            "destroy": self._destroy_last,
+            "destroy": self._destroy,
         }
 
     def take(self, step: Step) -> Dict[str, Any]:
         """Take one step."""
         do = self._steps[step.phase]
-        return do() if step.context is None else do(step.context)
+        data = do() if step.context is None else do(step.context)
+        if self._plan.cycles is not None:
+            from scenarios.usage import usage  # weighs nothing in plans without cycles
+
+            data["usage"] = usage(_trim_heap)
+        return data
 
     def _imported(self) -> Dict[str, Any]:
         return {"python_version": sys.version.split()[0], **self._versions()}
@@ -110,6 +129,8 @@ class Walk:
 
     def _worker_of(self, index: int) -> Worker:
         """Return the thread of the context's chain, which is there as soon as one of its contexts is."""
+        if self._cycling is not None:
+            return self._cycling
         for other in self._plan.chain_of(index):
             if other < index:
                 return self._workers[other]
@@ -180,9 +201,25 @@ class Walk:
             "digests": [f"{context.checksum():08x}" for context in self._contexts],
         }
 
-    def _destroy_last(self, index: int) -> Dict[str, Any]:
+    def _cycle(self) -> Dict[str, Any]:
+        assert self._plan.cycles is not None
+        kind, last = self._plan.cycles.kind, len(self._plan.contexts) - 1
+        if kind == INFERENCES:
+            context, worker = self._contexts[0], self._workers[0]
+            run_on_all([worker], [lambda: _infer(context, INFERENCES_PER_CYCLE)])
+            return {}
+        if kind == IO_MEMORY:
+            self._contexts[0].renew_io()
+        else:
+            self._make(last)
+        digest = self._first_inference(len(self._contexts) - 1)["digest"]
+        if kind != IO_MEMORY:
+            self._destroy(0 if kind == REPLACED else len(self._contexts) - 1)
+        return {"digest": digest}
+
+    def _destroy(self, index: int) -> Dict[str, Any]:
         worker = self._workers.pop(index)
-        if worker not in self._workers:
+        if worker not in self._workers and worker is not self._cycling:
             worker.stop()
         self._contexts.pop(index).destroy()
         return {}
@@ -272,6 +309,11 @@ def _warm_up(context: Context) -> int:
     latency_ns = _timed(context.infer)
     context.infer()
     return latency_ns
+
+
+def _infer(context: Context, count: int) -> None:
+    for _ in range(count):
+        context.infer()
 
 
 def _timed(call: Callable[[], None]) -> int:

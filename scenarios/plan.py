@@ -14,19 +14,26 @@ from runtimes.base import Input
 
 __all__ = [
     "ALLOCATORS",
+    "CONTEXTS",
     "CREATE_MEM",
     "CUDA",
+    "CYCLE_KINDS",
     "DEVICES",
     "DMA_HEAP",
     "DUP",
+    "DUPS",
+    "INFERENCES",
+    "INFERENCES_PER_CYCLE",
     "INPUT",
     "INTERNAL",
+    "IO_MEMORY",
     "LOAD",
     "MMZ",
     "MODEL",
     "NATIVE_OUTPUT",
     "OUTPUT",
     "PHYSICAL",
+    "REPLACED",
     "SHARED_CONTEXT",
     "SHARED_WEIGHTS",
     "SHARED_WEIGHT_MEMORY",
@@ -34,6 +41,7 @@ __all__ = [
     "ZERO_COPY",
     "Context",
     "Conversion",
+    "Cycles",
     "InvalidPlan",
     "Model",
     "Plan",
@@ -72,6 +80,15 @@ ALLOCATORS = (CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ)
 #: A device that a runtime may use besides the one that it infers on by itself (Context.device).
 CUDA = "cuda"
 DEVICES = (CUDA,)
+
+#: What a cycle does: infers often; makes a context, infers and destroys it; makes a dup of a context that lives on,
+#: infers and destroys it; gives back the memory of input and output and infers with new; makes a context, infers and
+#: destroys the oldest of those that live.
+INFERENCES, CONTEXTS, DUPS, IO_MEMORY, REPLACED = "inferences", "contexts", "dups", "io_memory", "replaced"
+#: With how many contexts live from cycle to cycle, the first of the plan; the last of the plan is the one that is made.
+CYCLE_KINDS = {INFERENCES: 1, CONTEXTS: 0, DUPS: 1, IO_MEMORY: 1, REPLACED: 2}
+#: Of a cycle of inferences: what one of them leaks counts as often, so that little is seen in a few cycles.
+INFERENCES_PER_CYCLE = 10
 
 
 class InvalidPlan(ValueError):
@@ -193,10 +210,20 @@ class Streams:
     video: Optional[Video]
 
 
+@dataclass(frozen=True)
+class Cycles:
+    """The same again and again: whatever is read after each cycle should be what it was after the one before."""
+
+    #: A key of CYCLE_KINDS.
+    kind: str
+    count: int
+
+
 class Step(NamedTuple):
     """One step of a walk; the process stops at a barrier after it."""
 
-    #: "imported", "decoders", "context", "internal_memory", "first_inference", "steady", "decoders_closed", "destroy".
+    #: "imported", "decoders", "context", "internal_memory", "first_inference", "steady", "cycle", "decoders_closed",
+    #: "destroy".
     phase: str
     #: Index into Plan.contexts where the step is of one context; of an internal memory, its first context.
     context: Optional[int] = None
@@ -222,6 +249,8 @@ class Plan:
     #: Indices into contexts: one thread runs those of a chain one after the other, in this order, for each round or for
     #: each frame. A context that is in none is a chain of its own.
     chains: Tuple[Tuple[int, ...], ...] = ()
+    #: None: there is a steady phase.
+    cycles: Optional[Cycles] = None
 
     def __post_init__(self) -> None:
         """Refuse a plan that no runtime could walk, or that would compute nonsense."""
@@ -235,6 +264,8 @@ class Plan:
         self._check_chains()
         if self.schedule is not None:
             self._check_schedule(self.schedule)
+        if self.cycles is not None:
+            self._check_cycles(self.cycles)
         for members in self.internal_memories().values():
             self._check_turns(members, "an internal memory")
         for members in self.io_memories().values():
@@ -253,6 +284,15 @@ class Plan:
                 f"its contexts serve the streams {sorted(served, key=str)}; valid: all of {sorted(wanted)}, "
                 "or None in every context, which then serves all streams"
             )
+
+    def _check_cycles(self, cycles: Cycles) -> None:
+        if cycles.kind not in CYCLE_KINDS:
+            raise self._refusal(f"unknown kind of cycles {cycles.kind!r}; valid: {', '.join(CYCLE_KINDS)}")
+        if cycles.count < 1 or self.schedule is not None:
+            raise self._refusal("cycles are 1 or more, and in no schedule of streams")
+        wanted = CYCLE_KINDS[cycles.kind] + (cycles.kind in (CONTEXTS, DUPS))
+        if len(self.contexts) != wanted:
+            raise self._refusal(f"cycles of {cycles.kind} have {wanted} contexts, not {len(self.contexts)}")
 
     def _check_context(self, index: int, context: Context) -> None:
         if context.mechanism not in _MECHANISMS:
@@ -381,7 +421,7 @@ class Plan:
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps of a walk in order; contexts are destroyed last made first, so a dup before its source."""
-        indices = range(len(self.contexts))
+        indices = range(CYCLE_KINDS[self.cycles.kind] if self.cycles else len(self.contexts))
         decodes = self.schedule is not None and self.schedule.video is not None
         yield Step("imported")
         if decodes:
@@ -389,7 +429,9 @@ class Plan:
         yield from (Step("context", index) for index in indices)
         yield from (Step("internal_memory", members[0]) for members in self.internal_memories().values())
         yield from (Step("first_inference", index) for index in indices)
-        if self.contexts or self.schedule:
+        if self.cycles:
+            yield from (Step("cycle") for _ in range(self.cycles.count))
+        elif self.contexts or self.schedule:
             yield Step("steady")
         if decodes:
             yield Step("decoders_closed")
@@ -409,6 +451,8 @@ class Plan:
         if data["schedule"] is not None:
             video = data["schedule"]["video"]
             fields["schedule"] = Streams(**{**data["schedule"], "video": video and Video(**video)})
+        if data["cycles"] is not None:
+            fields["cycles"] = Cycles(**data["cycles"])
         return cls(**fields)
 
 

@@ -18,6 +18,7 @@ from targets.outcome import Failure
 
 __all__ = [
     "SCHEMA",
+    "CycleSeries",
     "Failure",
     "FrameCount",
     "Memory",
@@ -133,6 +134,26 @@ class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
     series: Optional[Series]
 
 
+class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """Readings while the same is done again and again: before the first cycle, then after each, as many as there were.
+
+    A list without figures is None.
+    """
+
+    #: Anonymous and shared memory (RSS), before the heap is trimmed for the other readings.
+    allocated_bytes: tuple[int, ...]
+    pss_bytes: tuple[int, ...]
+    #: Without the pages of files, which other processes map too.
+    pss_without_files_bytes: Optional[tuple[int, ...]]
+    heap_bytes: Optional[tuple[int, ...]]
+    npu_memory_bytes: Optional[tuple[int, ...]]
+    #: Open file descriptors.
+    fds: tuple[int, ...]
+    #: Lines of /proc/self/maps.
+    mappings: tuple[int, ...]
+    threads: tuple[int, ...]
+
+
 class PhaseReading(msgspec.Struct, frozen=True, kw_only=True):
     """The reading at the end of a phase."""
 
@@ -198,5 +219,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed
     #: Of streams, one per repeat.
     frames: tuple[Optional[StreamsRun], ...] = ()
+    #: Of cycles, which one process walks.
+    cycles: Optional[CycleSeries] = None
     repeats: tuple[StoredRepeat, ...]
     plan: Plan

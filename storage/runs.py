@@ -185,6 +185,8 @@ def _common_plan(plan: Plan) -> dict[str, Any]:
         del context["name"]
     if not plan.chains:
         del common["chains"]
+    if plan.cycles is None:
+        del common["cycles"]
     if plan.schedule is None:
         del common["schedule"]
     elif plan.schedule.video:

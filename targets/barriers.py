@@ -25,6 +25,7 @@ __all__ = [
     "Preparing",
     "StepData",
     "StreamCount",
+    "Usage",
 ]
 
 
@@ -43,6 +44,19 @@ class Allocation(msgspec.Struct, frozen=True):
     asked_bytes: int
     #: Of the buffer behind it; 0 where it has none.
     inode: int
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What the process holds, read by itself (scenarios.usage)."""
+
+    #: Anonymous and shared memory before the heap was trimmed; 0 where the kernel does not tell them apart.
+    allocated_bytes: int
+    #: In use; None where this C library does not report it.
+    heap_bytes: Optional[int]
+    fds: int
+    #: Lines of /proc/self/maps.
+    mappings: int
+    threads: int
 
 
 class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,6 +84,8 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     unequal_frames: tuple[int, ...] = ()
     #: Whether the heap could be trimmed.
     trimmed: bool = False
+    #: Of every step of a plan of cycles.
+    usage: Optional[Usage] = None
 
 
 class Barrier(msgspec.Struct, frozen=True, tag_field="event", tag="barrier"):

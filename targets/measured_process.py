@@ -22,7 +22,7 @@ from messages import Message
 from runtimes.base import Interface
 from runtimes.rknn.diagnosis import cause_of_crash
 from samplers.readings import Reading
-from scenarios.plan import Model, Plan, Step
+from scenarios.plan import INFERENCES_PER_CYCLE, Model, Plan, Step
 from targets.barriers import (
     Barrier,
     BarrierReading,
@@ -250,12 +250,13 @@ class _Lead:
     def _limit_s(self, step: Step) -> float:
         """Return how long the process may be silent: streams report every second, rounds when they are done.
 
-        Rounds may take what the first inferences took, one after the other, twice over.
+        Rounds may take what the first inferences took, one after the other, twice over; so may a cycle of inferences.
         """
-        if step.phase != "steady" or self._plan.schedule is not None:
+        rounds = {"steady": self._plan.rounds, "cycle": INFERENCES_PER_CYCLE}.get(step.phase, 0)
+        if self._plan.schedule is not None:
             return self._time_limit_s
         firsts_ns = [barrier.data.latency_ns for barrier in self.run.barriers if barrier.phase == "first_inference"]
-        return self._time_limit_s + 2 * self._plan.rounds * sum(firsts_ns) / 1e9
+        return self._time_limit_s + 2 * rounds * sum(firsts_ns) / 1e9
 
     def _read_all(self, step: Step, barrier: Barrier) -> None:
         """Read everything at the barrier, and let the process go on."""

@@ -111,7 +111,7 @@ class Bench:
         While streams run, keep gets the result as far as it has come, every few seconds.
         """
         plans = self.plans(runtime, scenario)
-        self.progress.begin(f"{runtime} {scenario}", self.settings.repeats)
+        self.progress.begin(f"{runtime} {scenario}", self.settings.repeats_of(scenario))
         try:
             for plan in plans:
                 measurement = self._measure_once(plan, keep)
@@ -148,7 +148,7 @@ class Bench:
         if isinstance(preparations, Failure):
             return self._measurement(plan, [], preparations, [])
         prepared = plan.with_prepared({digest: made.path for digest, made in preparations.items() if made})
-        while len(repeats) < self.settings.repeats and not interrupted:
+        while len(repeats) < self.settings.repeats_of(plan.scenario) and not interrupted:
             number = len(repeats) + 1
             self._processes += 1
             trace_name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"

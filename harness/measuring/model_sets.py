@@ -20,15 +20,20 @@ from harness.measuring.user_models import (
 from harness.plans.plan_file import PlanFile, PlanModel
 from models import ModelError, Recipe, can_be_weightless, ensure_all
 from runtimes import RuntimeEntry, find_runtime
-from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
+from scenarios.catalogue import CYCLES, FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
 from scenarios.plan import Model
 
 __all__ = ["BuiltIn", "ModelSets"]
 
 #: What the user may give instead of built-in models.
-_INSTEAD = {STREAMS: "--model FILE", IN_TURN: "--model FILE", RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]"}
+_INSTEAD = {
+    **dict.fromkeys((STREAMS, IN_TURN, CYCLES), "--model FILE"),
+    RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]",
+}
 #: The network that takes a camera frame and gives one, and its rows.
 _FRAMES = {FRAMES_1080P: ("frame", 1080), FRAMES_4K: ("frame", 2160)}
+#: What is made and run again and again: small, so that there are many cycles in little time.
+_OF_CYCLES = ("mobilenet_v2", 96)
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class BuiltIn:
         """Return what the models of a set are made from."""
         if model_set in _FRAMES:
             return [Recipe(*_FRAMES[model_set], seed=1)]
+        if model_set == CYCLES:
+            return [Recipe(*_OF_CYCLES, seed=1)]
         if model_set == STREAMS:
             name, size = self.stream
             return [Recipe(name, size, seed) for seed in range(1, streams + 1)]

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accounting.account import Account
 from scenarios.plan import Plan
-from storage.result import SCHEMA, FrameCount, Memory, ModelName, PhaseReading, Result, Speed, StoredRepeat, StreamsRun
+from storage.result import (
+    SCHEMA,
+    CycleSeries,
+    FrameCount,
+    Memory,
+    ModelName,
+    PhaseReading,
+    Result,
+    Speed,
+    StoredRepeat,
+    StreamsRun,
+)
 from targets.barriers import BarrierReading, Copies, NodeOrder
 from targets.outcome import Failure
 
@@ -116,9 +127,51 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         memory=Memory(**{name: tuple(map(figure, repeats)) for name, figure in _MEMORY.items()}),
         speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
         frames=tuple(repeat.frames for repeat in repeats) if plan.schedule else (),
+        cycles=_cycle_series(repeats[0].barriers) if plan.cycles and repeats else None,
         repeats=tuple(_stored_repeat(repeat) for repeat in repeats),
         plan=plan,
     )
+
+
+def _cycle_series(barriers: Sequence[BarrierReading]) -> CycleSeries | None:
+    """Return what was read before the first cycle and after each; None where none was done."""
+    first = next((index for index, barrier in enumerate(barriers) if barrier.phase == "cycle"), None)
+    if first is None:
+        return None
+    read = [barriers[first - 1], *(barrier for barrier in barriers if barrier.phase == "cycle")]
+    usages = [barrier.data.usage for barrier in read if barrier.data.usage]
+    return CycleSeries(
+        allocated_bytes=tuple(usage.allocated_bytes for usage in usages),
+        pss_bytes=tuple(barrier.process.pss_bytes for barrier in read),
+        pss_without_files_bytes=_whole(map(_pss_without_files, read)),
+        heap_bytes=_whole(usage.heap_bytes for usage in usages),
+        npu_memory_bytes=_whole(map(_npu_held, read)),
+        fds=tuple(usage.fds for usage in usages),
+        mappings=tuple(usage.mappings for usage in usages),
+        threads=tuple(usage.threads for usage in usages),
+    )
+
+
+def _whole(readings: Iterable[int | None]) -> tuple[int, ...] | None:
+    """Return the readings; None where one is missing."""
+    known: list[int] = []
+    for reading in readings:
+        if reading is None:
+            return None
+        known.append(reading)
+    return tuple(known)
+
+
+def _pss_without_files(barrier: BarrierReading) -> int | None:
+    anon, shmem = barrier.process.pss_anon_bytes, barrier.process.pss_shmem_bytes
+    return None if anon is None or shmem is None else anon + shmem
+
+
+def _npu_held(barrier: BarrierReading) -> int | None:
+    """Return the NPU's memory at a barrier, by the ledger or by the dma-bufs that the process holds."""
+    if barrier.npu_live_bytes is not None:
+        return barrier.npu_live_bytes
+    return barrier.npu.process_dmabuf_bytes if barrier.npu else None
 
 
 def _output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[str, ...]]:
@@ -126,6 +179,9 @@ def _output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[st
     digests: dict[str, set[str]] = {}
     for repeat in repeats:
         outputs = [(barrier.context or 0, barrier.data.digest) for barrier in repeat.of_contexts("first_inference")]
+        # Contexts of a cycle are all of one model.
+        cycles = (barrier.data.digest for barrier in repeat.barriers if barrier.phase == "cycle")
+        outputs += [(0, digest) for digest in cycles if digest]
         steady = repeat.last("steady")
         if steady and plan.schedule is None:  # those of frames are compared frame by frame
             outputs += enumerate(steady.data.digests)
@@ -164,9 +220,12 @@ def _peak(repeat: Repeat) -> int | None:
 
 
 def _context_memory(repeat: Repeat) -> tuple[int, ...] | None:
-    """Return the PSS that each context added: when it was made, and in the steps of its memory and first inference."""
+    """Return the PSS that each context added: when it was made, and in the steps of its memory and first inference.
+
+    None where contexts come and go.
+    """
     made = repeat.of_contexts("context")
-    if not made or len(made) != len(repeat.of_contexts("first_inference")):
+    if not made or repeat.last("cycle") or len(made) != len(repeat.of_contexts("first_inference")):
         return None
     added = [0] * len(made)
     for before, after in zip(repeat.barriers, repeat.barriers[1:]):

@@ -13,7 +13,7 @@ from harness.plans.document import nearest
 from harness.settings import Pace
 from models import Recipe
 from runtimes import find_runtime
-from scenarios.catalogue import SCENARIOS, Parameters, build_plans
+from scenarios.catalogue import SCENARIOS, Parameters, build_plans, is_of_cycles
 from scenarios.plan import CREATE_MEM, SHARED_WEIGHTS, Context, Model, Plan, Streams
 from targets.chips import CHIPS, chip_of_this_machine
 
@@ -42,8 +42,14 @@ def scenario_text(
 ) -> str:
     """Return a built-in scenario as a plan file; `recipes` are those of its set of models.
 
-    Of a scenario with several plans it is the first, whatever mechanisms the runtime has.
+    Of a scenario with several plans it is the first, whatever mechanisms the runtime has. Raises UserError for one of
+    cycles.
     """
+    if is_of_cycles(scenario):
+        raise UserError(
+            f"{scenario} does the same again and again, which a plan file cannot say: measure it by "
+            "`pytest bench/test_leaks.py`, with --model FILE and --cycles N, or name another scenario"
+        )
     models, binds = tuple(map(_model, recipes)), find_runtime(runtime).device == "npu"
     schedule = Streams(streams, video=None, **asdict(Pace()))
     parameters = Parameters(runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule)

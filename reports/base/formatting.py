@@ -64,6 +64,18 @@ def mib_per_minute(bytes_per_s: float) -> str:
     return _number(Figure(rate), 1, decimals, spread=False)
 
 
+def sized(size_bytes: float, spread_bytes: float | None = None) -> str:
+    """Return bytes in the unit in which they are a number of a few digits, with the spread in the same."""
+    unit, name = next((pair for pair in ((MIB, "MiB"), (2**10, "KiB")) if round(abs(size_bytes)) >= pair[0]), (1, "B"))
+    return f"{_number(Figure(size_bytes, spread_bytes), unit, 1 if unit > 1 else 0, spread=True)} {name}"
+
+
+def counted(count: float, spread: float | None = None) -> str:
+    """Return a count, or a share of one, with two decimals where it is not whole."""
+    decimals = 0 if spread is None and count == round(count) else 2
+    return _number(Figure(count, spread), 1, decimals, spread=True)
+
+
 def megabytes(size_bytes: float) -> str:
     """Return bytes in the unit of the published test."""
     return f"{size_bytes / 1e6:,.0f} MB"

@@ -9,6 +9,7 @@ from reports.base.texts import Texts
 from reports.explanation.explanation import explain
 from reports.results.rows import Group
 from reports.results.savings import best_percent
+from reports.sections.leaks import opening_leaks
 from reports.sections.speed import speed_comparisons
 from reports.streams.text import growing_parts, opening_part
 
@@ -17,7 +18,10 @@ _PROMISED = "full_dup"
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return five sentences over all groups, so labelled; fewer where nothing was measured that they could be of."""
+    """Return five sentences over all groups, so labelled, and one about the leaks of each.
+
+    There are fewer where nothing was measured that they could be of.
+    """
     labelled = list(zip(groups, labels))
     streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
     growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
@@ -27,6 +31,7 @@ def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> lis
         _cost(labelled, texts),
         texts("opening_streams", parts=texts.joined(streams)) if streams else None,
         texts("opening_growing", parts=texts.joined(growing)) if growing else None,
+        *(opening_leaks(group, label, texts) for group, label in labelled),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -35,7 +40,7 @@ def _best_savings(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | 
     parts = []
     for group, label in labelled:
         # Of streams there is another sentence.
-        rows = [row for row in group.rows if row.schedule is None]
+        rows = [row for row in group.rows if row.is_compared]
         best = max(rows, key=lambda row: best_percent(row.main_saving), default=None)
         saving = best.main_saving if best else None
         if best and saving and best_percent(saving):
@@ -66,8 +71,8 @@ def _cost(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
     if not computing:
         return texts("opening_no_speed")
     comparisons = [one for group, _ in computing for one in speed_comparisons(group)]
-    if not comparisons and any(row.schedule for group, _ in computing for row in group.rows):
-        # Of streams there is another sentence.
+    if not comparisons and any(not row.is_compared for group, _ in computing for row in group.rows):
+        # Of streams there is another sentence, and cycles have no speed.
         return None
     if all(one.row.is_disturbed for one in comparisons):
         return texts("opening_disturbed")

@@ -24,6 +24,14 @@ from reports.sections.answers import answers, group_warnings, not_supported
 from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
+from reports.sections.leaks import (
+    leak_definitions,
+    leak_sentences,
+    leaks_figure,
+    level_sentences,
+    slopes_of_cycles_table,
+    verdicts_table,
+)
 from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure, savings_table
 from reports.sections.node_orders import node_order_note
 from reports.sections.plans import layout_tables
@@ -159,6 +167,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "definitions": [
             *((texts(f"term_{key}"), text) for key, text in texts.starting_with("define_").items()),
             *stream_definitions(shown, texts),
+            *leak_definitions(shown, texts),
         ],
     }
 
@@ -172,14 +181,15 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
         **workload_figures(group, texts),
         "copies": partial(copies_figure, questions.get("io_copies", []), texts),
         "resolutions": partial(resolutions_figure, questions.get("shared_weights", []), texts),
+        "leaks": partial(leaks_figure, questions.get("leaks", []), texts),
     }
     if group.computes:
         jobs["contexts"] = partial(contexts_figure, rows, False, texts)
     for name, of_question in questions.items():
-        # Those of streams are in their workloads.
-        without_streams = [row for row in of_question if row.schedule is None]
-        if without_streams:
-            jobs[f"{name}-explanation"] = partial(explanation_figure, without_streams, texts)
+        # Those of streams are in their workloads; nothing is saved by cycles.
+        compared = [row for row in of_question if row.is_compared]
+        if compared:
+            jobs[f"{name}-explanation"] = partial(explanation_figure, compared, texts)
     return jobs
 
 
@@ -328,6 +338,11 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         part: dict[str, Any] = {"group": group_id(number), "label": label, "not_supported": not_supported(rows, texts)}
         if name == "streams":
             parts.append({**part, "workloads": workload_parts(group, material.published, texts)})
+            continue
+        if name == "leaks":
+            of_leaks = {"leaks": leak_sentences(rows, texts), "levels": level_sentences(rows, texts)}
+            tables = {"verdicts": verdicts_table(rows, texts), "slopes": slopes_of_cycles_table(rows, texts)}
+            parts.append({**part, **of_leaks, **tables})
             continue
         is_of_plans = name == PLANS
         part["layouts"] = layout_tables(rows, group.has_npu_memory, texts) if is_of_plans else []

@@ -14,6 +14,7 @@ from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, NPU
 from reports.sections.answers import answers, group_warnings, not_supported
+from reports.sections.leaks import leak_sentences, level_sentences
 from reports.sections.programs import RecordedProgram, phase_figure
 from reports.streams.frames import Workload, all_frames, workloads
 from reports.streams.tables import frame_latency, frame_rate, frames_lost
@@ -67,7 +68,7 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     Streams have a table of their own behind it.
     """
     info = group.info
-    rows = [row for row in group.rows if row.schedule is None]
+    rows = [row for row in group.rows if row.is_compared]
     title = texts(
         "terminal_title_plans" if group.is_of_plans else "terminal_title",
         runtime=texts.runtime(info.runtime),
@@ -88,6 +89,9 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     if not group.computes:
         console.print(texts("note_virtual"), highlight=False)
     _print_list([*answers(rows, texts), not_supported(rows, texts)], console)
+    of_cycles = [row for row in group.rows if row.info.plan.cycles]
+    _print_list([*level_sentences(of_cycles, texts), not_supported(of_cycles, texts)], console)
+    _print_warnings(leak_sentences(of_cycles, texts), console)
     for workload in workloads(group.rows):
         _print_workload(group, workload, texts, console)
     _print_warnings(group_warnings(group, texts), console)

@@ -45,6 +45,7 @@ PHASE_COLOURS = {
     "internal_memory": "#0072b2",
     "first_inference": "#e69f00",
     "steady": "#009e73",
+    "cycle": "#8877ee",
     "trimmed": "#f0e442",
     "decoders_closed": "#bb3344",
     "destroy": "#cc79a7",

@@ -133,6 +133,11 @@ class Row:
         return self.info.plan.schedule
 
     @property
+    def is_compared(self) -> bool:
+        """Whether its contexts have a steady phase by which scenarios are compared: no streams, no cycles."""
+        return self.schedule is None and self.info.plan.cycles is None
+
+    @property
     def frames(self) -> list[StreamsRun]:
         """What the streams did, of each repeat that came so far, whatever the outcome."""
         return [streams for streams in self.info.frames if streams]

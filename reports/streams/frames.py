@@ -8,9 +8,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from reports.base.statistics import Figure
+from reports.base.trend import Precision, Trend, trend
 from reports.results.rows import Row, workload_key
 from reports.results.savings import APPLICATION, Saving
-from reports.streams.trend import Trend, trend
 from scenarios.plan import Streams
 from storage.result import FrameCount, Series
 
@@ -22,6 +22,10 @@ _COUNTED = ("due", "done", "dropped", "missed", "per_s")
 #: Which memory is looked at over time: RSS, and what the C library has handed out, in which a leak shows that fills
 #: free memory of the heap.
 RSS, HEAP = "memory", "heap"
+#: The leak that a run of 2 minutes must find is 1 MB a minute. The kernel's counter of RSS of 2 CPUs may be off by
+#: 128 KiB between two times: it is folded in batches of 32 pages for each (lib/percpu_counter.c). What more CPUs do
+#: shows in the noise.
+PRECISION = Precision(least_growth=1e6 / 60, reading_error=128 * 1024)
 #: Of memory over time; of repeats that differ the first of these counts, since a leak in one of them is a leak.
 GROWTH_VERDICTS = ("growing", "grew_then_level", "falling", "level", "unknown")
 #: A run that lost fewer of its frames kept up: the first frame of a stream may be late, and so may the last.
@@ -198,7 +202,7 @@ def trends(row: Row, memory: str = RSS) -> Sequence[tuple[Series, Trend]]:
     for series in (streams.series for streams in row.frames):
         readings = (series.rss_bytes if memory == RSS else series.heap_bytes) if series else None
         known = [size for size in readings or () if size is not None]
-        if series and readings and len(known) == len(readings) and (fitted := trend(series.seconds, known)):
+        if series and readings and len(known) == len(readings) and (fitted := trend(series.seconds, known, PRECISION)):
             repeats.append((series, fitted))
     return repeats
 
@@ -214,12 +218,12 @@ def growth(row: Row, memory: str = RSS) -> Growth | None:
         verdict=verdict,
         count=len(own),
         repeats=len(repeats),
-        slope=statistics.median(fitted.slope_bytes_per_s for fitted in own),
-        low=min(fitted.low_bytes_per_s for fitted in own),
-        high=max(fitted.high_bytes_per_s for fitted in own),
+        slope=statistics.median(fitted.slope for fitted in own),
+        low=min(fitted.low for fitted in own),
+        high=max(fitted.high for fitted in own),
         confidence_percent=min(fitted.growing_confidence_percent for fitted in own),
-        level_after_s=max((fitted.level_after_s for fitted in own if fitted.level_after_s is not None), default=None),
-        resolution=max(fitted.resolution_bytes_per_s for fitted in own),
+        level_after_s=max((fitted.level_after for fitted in own if fitted.level_after is not None), default=None),
+        resolution=max(fitted.resolution for fitted in own),
     )
 
 

@@ -55,11 +55,10 @@ class MegEngineContext(Context):
         self.inputs = inputs
         self._network: Optional[Any] = network
         self._lenders = list(lenders)
-        way, device = _way("input", memory), _device(memory)
-        self._inputs: Optional[InputTensors] = open_inputs(network, interface.inputs, inputs, way, device, arrays)
-        self._outputs: Optional[OutputTensors] = open_outputs(
-            network, interface.outputs, _way("output", memory), arrays
-        )
+        self._memory = memory
+        self._inputs: Optional[InputTensors] = None
+        self._outputs: Optional[OutputTensors] = None
+        self._open_tensors(arrays)
 
     @property
     def network(self) -> Any:
@@ -84,6 +83,15 @@ class MegEngineContext(Context):
         """Return the application's array, which every inference copies or reads in place."""
         assert self._inputs is not None
         return self._inputs.image_input()
+
+    def renew_io(self) -> None:
+        """Give the network new arrays."""
+        self._open_tensors({})
+
+    def _open_tensors(self, arrays: Arrays) -> None:
+        network, way, device = self._network, _way("input", self._memory), _device(self._memory)
+        self._inputs = open_inputs(network, self.interface.inputs, self.inputs, way, device, arrays)
+        self._outputs = open_outputs(network, self.interface.outputs, _way("output", self._memory), arrays)
 
     def copies(self) -> Copies:
         """Return what one inference copies."""

@@ -74,6 +74,7 @@ class OnnxContext(Context):
         self.inputs = inputs
         #: Whether the session's weights are a mapped file that a dup can map again.
         self.shared = shared
+        self._memory = memory
         self._tensors: Optional[Tensors] = open_tensors(session, memory, inputs, {} if arrays is None else arrays)
         #: The memory that the application gave, which must live as long as the session.
         self._weights = weights
@@ -95,6 +96,10 @@ class OnnxContext(Context):
         """Return the application's array."""
         assert self._tensors is not None
         return self._tensors.image_input()
+
+    def renew_io(self) -> None:
+        """Bind new arrays."""
+        self._tensors = open_tensors(self.session, self._memory, self.inputs, {})
 
     def copies(self) -> Copies:
         """Return what the last run copied."""

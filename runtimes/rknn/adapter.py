@@ -160,12 +160,27 @@ class RknnRuntimeContext(Context):
             allocations += tensors.allocations() if tensors else []
         return allocations
 
-    def destroy(self) -> None:
-        """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
+    def renew_io(self) -> None:
+        """Destroy the tensors' memory; the next inference makes new.
+
+        Seen on the mini runtime 2.3.2: once an input was bound in a type that is converted, binding it anew fails in
+        rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
+        """
+        if self._mini:
+            raise NotSupported("rknn_bound_once")
+        self._release_io()
+        for memory in self._memory_of_tensors:
+            memory.forget()
+
+    def _release_io(self) -> None:
         for tensors in (self._output, self._input):
             if tensors is not None:
                 tensors.release()
         self._input = self._output = None
+
+    def destroy(self) -> None:
+        """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
+        self._release_io()
         while self._pieces:
             self._pieces.pop().release()
         self.binding.destroy(self.handle)

@@ -79,6 +79,10 @@ class TensorMemory:
         self._pieces.append(allocate(self._allocator, binding, context, size))
         return self._pieces[number], True
 
+    def forget(self) -> None:
+        """Allocate anew for what is bound next: who bound them has released them."""
+        self._pieces.clear()
+
 
 def name_again(binding: Binding, context: int, whole: Piece, size: int) -> Piece:
     """Return the first bytes of memory that another context has, for this one too."""

@@ -71,7 +71,11 @@ def _phases() -> set[str]:
     """Return the phases that a process may fail in."""
     video = Video("clip", "clip.mp4", "", "h264", 64, 48, 30.0, 15)
     schedule = Streams(count=1, fps=1.0, queue=0, warm_up_s=0.0, duration_s=1.0, video=video)
-    plans = make_plan("internal_reuse", "a", "b", streams=2), make_plan("streams_no_reuse", "a", schedule=schedule)
+    plans = [
+        make_plan("internal_reuse", "a", "b", streams=2),
+        make_plan("streams_no_reuse", "a", schedule=schedule),
+        make_plan("cycles_inferences", "a"),
+    ]
     return {"prepare", "trimmed", *(step.phase for plan in plans for step in plan.steps())}
 
 

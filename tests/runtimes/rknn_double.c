@@ -16,6 +16,7 @@
  *   DOUBLE_FAIL      "call=code[,...]": the call returns this code, and does nothing
  *   DOUBLE_SAY       "call=words": the call writes the words, as a line on standard output, and goes on
  *   DOUBLE_REWRITES  set: each rknn_set_weight_mem writes other weights
+ *   DOUBLE_LEAK      "call=what": the call leaks 40 KiB of heap, an fd or a mapping each time
  *   DOUBLE_LEAVES    set: a failed rknn_init leaves a context behind
  */
 #define _GNU_SOURCE
@@ -45,6 +46,7 @@
 #define ROW (10 * 3)
 #define PITCH (12 * 3)
 #define OUTPUT 300
+#define LEAK (40 * 1024)
 
 enum { FLOAT32, FLOAT16, INT8, UINT8, INT64 = 8, BOOL, INT4 };
 enum { NCHW, NHWC, NC1HWC2, UNDEFINED };
@@ -156,8 +158,25 @@ static const char *told(const char *variable, const char *call)
     return found && found[strlen(call)] == '=' ? found + strlen(call) + 1 : NULL;
 }
 
+static void leak(const char *what)
+{
+    if (!strcmp(what, "heap"))
+        memset(malloc(LEAK), 1, LEAK);
+    if (strcmp(what, "fd") && strcmp(what, "mapping"))
+        return;
+    int fd = memfd_create("leak", 0);
+    if (!strcmp(what, "fd") || ftruncate(fd, 1))
+        return;
+    /* Of a file of its own: the kernel would join it with its neighbours otherwise. */
+    mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+}
+
 static int code_of(const char *call)
 {
+    const char *what = told("DOUBLE_LEAK", call);
+    if (what)
+        leak(what);
     const char *words = told("DOUBLE_SAY", call);
     if (words)
         printf("%s\n", words);

@@ -144,6 +144,11 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
         replace(context, zero_copy=(INPUT, NATIVE_OUTPUT), io=context.core) for context in _DUPS_ON_THREE_CORES
     ),
     "streams_decode_only": (),
+    "cycles_inferences": (Context(0, 0),),
+    "cycles_contexts": (Context(0, 0),),
+    "cycles_dups": (Context(0, 0), Context(0, 0, DUP, 0)),
+    "cycles_io_memory": (Context(0, 0, zero_copy=(INPUT, OUTPUT)),),
+    "cycles_replaced": (Context(0, 0), Context(0, 0)),
     "streams_full_dup_per_core": (Context(None, 0), Context(None, 0, DUP, 0), Context(None, 0, DUP, 0)),
 }
 

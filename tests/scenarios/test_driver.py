@@ -22,6 +22,7 @@ from scenarios.plan import (
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    Cycles,
     Model,
     Plan,
     Step,
@@ -45,10 +46,11 @@ class Walk:
         cores: int = 2,
         script: str = "",
         chains: tuple[tuple[int, ...], ...] = (),
+        cycles: Cycles | None = None,
     ) -> None:
         path = folder / "calls"
         models = tuple(Model(f"model-{index}", f"calls={path};{script};{index}", str(index)) for index in range(2))
-        self.run = walk(Plan("mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains))
+        self.run = walk(Plan("mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains, cycles=cycles))
         assert self.run.failure is None, self.run.failure
         self._lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -69,6 +71,10 @@ class Walk:
         """Return which of these contexts inferred, one after the other, in the rounds."""
         inferred = [line["context"] for line in self._lines if line.get("context") in contexts]
         return inferred[_WARM_UP * len(contexts) :]
+
+    def inferred(self) -> list[int]:
+        """Return the context of each inference, in order."""
+        return [line["context"] for line in self._lines if "inside" in line]
 
     def threads(self) -> dict[int, set[str]]:
         """Return the names of the threads that each context inferred on."""
@@ -107,6 +113,24 @@ def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
         ("share_weights", 0),
         ("share_weight_memory", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "contexts", "inferred"),
+    [
+        ("inferences", (Context(0, 0),), [0] * 2 + [0] * 20),
+        ("contexts", (Context(0, 0),), [0, 0, 1, 1]),
+        ("dups", (Context(0, 0), Context(0, 0, DUP, 0)), [0, 0, 1, 1, 2, 2]),
+        ("replaced", (Context(0, 0), Context(0, 0)), [0, 0, 1, 1, 2, 2, 3, 3]),
+    ],
+)
+def test_what_cycles_do(tmp_path: Path, kind: str, contexts: tuple[Context, ...], inferred: list[int]) -> None:
+    """Each makes a new context and infers twice, one of inferences only infers; one thread does it all."""
+    cycled = Walk(tmp_path, *contexts, cycles=Cycles(kind, 2))
+    assert cycled.inferred() == inferred
+    assert set().union(*cycled.threads().values()) == {"cycles"}
+    usages = [reading.data.usage for reading in cycled.run.barriers]
+    assert [usage is not None and usage.fds > 2 for usage in usages] == [True] * len(usages)
 
 
 def test_a_plan_without_memory_leaves_it_to_the_runtime(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from scenarios.plan import (
     WEIGHTS,
     Context,
     Conversion,
+    Cycles,
     InvalidPlan,
     Model,
     Plan,
@@ -246,6 +247,32 @@ def test_the_steps_of_a_walk() -> None:
     assert list(_plan().steps()) == [Step("imported")]
     phases = ["imported", "decoders", "context", "first_inference", "steady", "decoders_closed", "destroy"]
     assert [step.phase for step in _plan(Context(None, 0), schedule=_STREAMS).steps()] == phases
+
+
+@pytest.mark.parametrize(
+    ("kind", "contexts", "living"),
+    [("inferences", 1, 1), ("contexts", 1, 0), ("dups", 2, 1), ("io_memory", 1, 1), ("replaced", 2, 2)],
+)
+def test_the_steps_of_cycles(kind: str, contexts: int, living: int) -> None:
+    """Those contexts that live from cycle to cycle are made before the first and destroyed after the last."""
+    plan = dataclasses.replace(_plan(*[Context(0, 0)] * contexts), cycles=Cycles(kind, 3))
+    phases = ["context"] * living + ["first_inference"] * living + ["cycle"] * 3 + ["destroy"] * living
+    assert [step.phase for step in plan.steps()] == ["imported", *phases]
+    assert Plan.from_json(_in_json(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    ("cycles", "contexts", "words"),
+    [
+        (Cycles("round", 3), 1, "unknown kind of cycles 'round'; valid: inferences, contexts"),
+        (Cycles("inferences", 0), 1, "cycles are 1 or more"),
+        (Cycles("dups", 3), 1, "cycles of dups have 2 contexts, not 1"),
+    ],
+)
+def test_impossible_cycles_are_refused(cycles: Cycles, contexts: int, words: str) -> None:
+    """An unknown kind, no cycle, and too few contexts for the kind."""
+    with pytest.raises(InvalidPlan, match=words):
+        dataclasses.replace(_plan(*[Context(0, 0)] * contexts), cycles=cycles)
 
 
 def test_internal_memory_is_given_between_making_and_running() -> None:

@@ -372,6 +372,28 @@ def test_memory_that_is_not_given_back_is_a_leak(
     assert npu.findings == ((Finding("leak", None, None, None, left_bytes),) if left_bytes else ())
 
 
+def test_cycles_are_read_one_by_one(tmp_path: Path, make_bench: MakeBench) -> None:
+    """Before the first and after each, in one process whatever the repeats, with the ledger's NPU memory."""
+    leaks = ";".join(f"create-{number + 1}-5000@dup{number}" for number in range(4))
+    bench = make_bench(tmp_path, leaks, target=_VIRTUAL, cycles=4, repeats=3)
+    result = _result(bench, "cycles_dups")
+    series = known(result.cycles)
+    assert (result.outcome, len(result.repeats), result.computes) == ("ok", 1, False)
+    assert series.npu_memory_bytes == tuple(2 * _PAGE * number for number in range(5))
+    for name in ("pss_bytes", "pss_without_files_bytes", "allocated_bytes", "fds", "mappings", "threads"):
+        assert len(getattr(series, name)) == 5
+    assert min(series.allocated_bytes) > 0
+    assert result.memory.context_memory_bytes == (None,)
+
+
+def test_cycles_of_a_process_that_dies(tmp_path: Path, make_bench: MakeBench) -> None:
+    """What was read until then is in the result."""
+    bench = make_bench(tmp_path, "abort@dup2", cycles=4)
+    result = _result(bench, "cycles_dups")
+    assert (result.outcome, known(result.failure).phase) == ("crashed", "cycle")
+    assert len(known(result.cycles).fds) == 3
+
+
 @pytest.mark.parametrize(
     ("target", "read", "kind", "words"),
     [

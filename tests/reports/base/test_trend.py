@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reports.streams.trend import LEAST_GROWTH_BYTES_PER_S, LEAST_POINTS, Trend, trend
+from reports.base.trend import LEAST_POINTS, Trend, trend
+from reports.streams.frames import PRECISION
 
 KIB, MIB = 2**10, 2**20
 LEAK_BYTES_PER_S = 1e6 / 60
@@ -21,7 +22,7 @@ def found(
     """Return the trend of what `shape` says for each second, in bytes over 300 MiB, with noise, in pages."""
     draw = random.Random(seed)
     seconds = [number * every_s for number in range(count)]
-    made = trend(seconds, [_paged(300 * MIB + shape(int(at)) + draw.gauss(0, noise)) for at in seconds])
+    made = trend(seconds, [_paged(300 * MIB + shape(int(at)) + draw.gauss(0, noise)) for at in seconds], PRECISION)
     assert made is not None
     return made
 
@@ -46,10 +47,10 @@ def test_a_leak_is_found_in_two_minutes() -> None:
     """1 MB a minute is growing, its slope is within its interval, and the confidence is high and never whole."""
     leak = found(_leak)
     assert leak.verdict == "growing"
-    assert leak.low_bytes_per_s < LEAK_BYTES_PER_S < leak.high_bytes_per_s
-    assert leak.slope_bytes_per_s == pytest.approx(LEAK_BYTES_PER_S, rel=0.1)
+    assert leak.low < LEAK_BYTES_PER_S < leak.high
+    assert leak.slope == pytest.approx(LEAK_BYTES_PER_S, rel=0.1)
     assert 99 <= leak.growing_confidence_percent < 100
-    assert leak.level_after_s is None
+    assert leak.level_after is None
 
 
 @pytest.mark.parametrize("piece", [4 * KIB, 64 * KIB, 256 * KIB])
@@ -69,14 +70,14 @@ def test_a_flat_series_is_level_and_not_beyond_doubt() -> None:
     """The kernel's counter is not exact: without any noise the resolution is not zero."""
     flat = found(_level, noise=0)
     assert flat.verdict == "level"
-    assert flat.slope_bytes_per_s == pytest.approx(0, abs=1e-6)
+    assert flat.slope == pytest.approx(0, abs=1e-6)
     assert flat.growing_confidence_percent == pytest.approx(50)
-    assert flat.low_bytes_per_s < 0 < flat.high_bytes_per_s <= flat.resolution_bytes_per_s < LEAST_GROWTH_BYTES_PER_S
+    assert flat.low < 0 < flat.high <= flat.resolution < PRECISION.least_growth
 
 
 def test_the_resolution_is_what_is_found() -> None:
     """A growth of the size of the resolution is found at least as often as it is missed."""
-    resolution = found(_level, noise=MIB / 2).resolution_bytes_per_s
+    resolution = found(_level, noise=MIB / 2).resolution
     verdicts = _verdicts(lambda second: second * resolution, MIB / 2)
     assert verdicts.count("growing") >= 10
 
@@ -92,7 +93,7 @@ def test_much_noise_hides_a_leak_and_says_so() -> None:
     """Where a leak of 1 MB a minute could hide, nothing is called level."""
     noisy = found(_level, noise=4 * MIB)
     assert noisy.verdict == "unknown"
-    assert noisy.resolution_bytes_per_s > LEAST_GROWTH_BYTES_PER_S
+    assert noisy.resolution > PRECISION.least_growth
 
 
 def test_a_walk_is_not_taken_for_a_line() -> None:
@@ -105,7 +106,7 @@ def test_a_walk_is_not_taken_for_a_line() -> None:
             readings.append(_paged(rss))
         return readings
 
-    trends = [trend(range(120), walk(seed)) for seed in range(20)]
+    trends = [trend(range(120), walk(seed), PRECISION) for seed in range(20)]
     assert sum(each is not None and each.verdict == "growing" for each in trends) <= 1
 
 
@@ -114,15 +115,15 @@ def test_one_step_is_no_leak(size: int) -> None:
     """It grew, and is level from the step on; the slope of the whole is not that of the last part."""
     step = found(lambda second: size * (second >= 50))
     assert step.verdict == "grew_then_level"
-    assert step.level_after_s == pytest.approx(50, abs=3)
-    assert abs(step.slope_bytes_per_s) < size / 120 / 2
+    assert step.level_after == pytest.approx(50, abs=3)
+    assert abs(step.slope) < size / 120 / 2
 
 
 def test_a_step_is_seen_in_a_long_run() -> None:
     """A step that is little for each second of an hour is told all the same."""
     step = found(lambda second: 3 * MIB * (second >= 1200), count=1200, every_s=3.0)
     assert step.verdict == "grew_then_level"
-    assert step.level_after_s == pytest.approx(1200, abs=120)
+    assert step.level_after == pytest.approx(1200, abs=120)
 
 
 def test_a_step_near_the_end_is_not_judged() -> None:
@@ -134,8 +135,8 @@ def test_what_nears_its_level_is_level() -> None:
     """Growth that has ended by the middle is over."""
     nearing = found(lambda second: 10 * MIB * (1 - math.exp(-second / 8)))
     assert nearing.verdict == "grew_then_level"
-    assert nearing.level_after_s is not None
-    assert 10 <= nearing.level_after_s <= 66
+    assert nearing.level_after is not None
+    assert 10 <= nearing.level_after <= 66
 
 
 def test_growth_that_ends_late_is_not_called_a_leak_or_level() -> None:
@@ -147,7 +148,7 @@ def test_growth_that_begins_late_is_growing() -> None:
     """The last half alone decides where it ends higher than the first ever was."""
     late = found(lambda second: max(0, second - 75) * 6 * LEAK_BYTES_PER_S)
     assert late.verdict == "growing"
-    assert late.low_bytes_per_s > 0
+    assert late.low > 0
 
 
 @pytest.mark.parametrize("period", [20, 45, 90])
@@ -161,45 +162,45 @@ def test_falling_is_the_mirror_of_growing() -> None:
     falling = found(lambda second: -3 * _leak(second))
     assert falling.verdict == "falling"
     assert falling.growing_confidence_percent < 1
-    assert falling.high_bytes_per_s < 0
+    assert falling.high < 0
 
 
 def test_a_drop_is_no_growth_that_is_over() -> None:
     """Level after memory was given back is level."""
     dropped = found(lambda second: -3 * MIB * (second >= 50))
-    assert (dropped.verdict, dropped.level_after_s) == ("level", None)
+    assert (dropped.verdict, dropped.level_after) == ("level", None)
 
 
 def test_a_spike_changes_nothing() -> None:
     """One second that is far off is an outlier."""
     spiked = found(lambda second: 40 * MIB * (second == 70))
     assert spiked.verdict == "level"
-    assert spiked.resolution_bytes_per_s == pytest.approx(found(_level).resolution_bytes_per_s, rel=0.3)
+    assert spiked.resolution == pytest.approx(found(_level).resolution, rel=0.3)
 
 
 def test_a_long_soak_sees_smaller_growth() -> None:
     """In a day of readings a minute apart, a tenth of the leak is found."""
     soak = found(lambda second: _leak(second) / 10, count=1440, every_s=60.0, noise=MIB)
     assert soak.verdict == "growing"
-    assert soak.slope_bytes_per_s == pytest.approx(LEAK_BYTES_PER_S / 10, rel=0.05)
-    assert soak.resolution_bytes_per_s < LEAK_BYTES_PER_S / 10
+    assert soak.slope == pytest.approx(LEAK_BYTES_PER_S / 10, rel=0.05)
+    assert soak.resolution < LEAK_BYTES_PER_S / 10
 
 
 def test_the_start_of_the_clock_does_not_matter() -> None:
     """The same readings later on the clock have the same trend, and a level that begins as much later."""
     readings = [300 * MIB + 3 * MIB * (second >= 50) + second % 3 * PAGE for second in range(120)]
-    early = trend(range(120), readings)
-    later = trend(range(1000, 1120), readings)
+    early = trend(range(120), readings, PRECISION)
+    later = trend(range(1000, 1120), readings, PRECISION)
     assert early is not None
     assert later is not None
-    assert early.level_after_s is not None
-    assert later.level_after_s == early.level_after_s + 1000
+    assert early.level_after is not None
+    assert later.level_after == early.level_after + 1000
     assert later.verdict == early.verdict
-    assert later.slope_bytes_per_s == pytest.approx(early.slope_bytes_per_s, rel=1e-6)
+    assert later.slope == pytest.approx(early.slope, rel=1e-6)
 
 
 def test_few_points_say_little() -> None:
     """Ten seconds are never level; fewer points than a line and its error need are nothing."""
     assert found(_level, count=LEAST_POINTS).verdict == "unknown"
     assert found(_level, count=10).verdict == "unknown"
-    assert trend(range(LEAST_POINTS - 1), [MIB] * (LEAST_POINTS - 1)) is None
+    assert trend(range(LEAST_POINTS - 1), [MIB] * (LEAST_POINTS - 1), PRECISION) is None

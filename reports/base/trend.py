@@ -1,4 +1,4 @@
-"""Memory over time: its slope with the confidence in it, and whether it grew and is level, or is growing still.
+"""Readings over time, or over cycles: the slope with the confidence in it, and whether they are level or still grow.
 
 Readings of memory depend on those before: an interval that takes each as a new one is far too narrow. So points are
 first taken together in at most 60 batches, a median each (B. Schmeiser, Batch size effects in the analysis of
@@ -12,7 +12,7 @@ The verdict, by the first rule that holds:
 1. growing: the whole series grows at 99 %, and the last half at 75 % and half as fast at least; or the last half grows
    at 99.5 %, and ends higher than the first ever was. Falling is the same, the other way round;
 2. grew_then_level: from the step on that fits better than a line, growth and fall above the resolution, and above
-   LEAST_GROWTH_BYTES_PER_S, can be excluded at 97.5 % each; that part is 45 % of the series or more, and lies higher
+   Precision.least_growth, can be excluded at 97.5 % each; that part is 45 % of the series or more, and lies higher
    than what came before it, by more than the noise;
 3. level: the same can be excluded for the whole series. Where only for the last half or more of it: grew_then_level
    where that lies higher than what came before it, level where it does not;
@@ -31,14 +31,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-#: What could hide more than this is not called level: the leak that a run of 2 minutes must find, 1 MB a minute.
-LEAST_GROWTH_BYTES_PER_S = 1e6 / 60
 #: Fewer points have no slope with an error.
 LEAST_POINTS = 5
 _BATCHES = 60
-#: By so much the kernel's counter of 2 CPUs may be off between two times, one standard deviation: it is folded in
-#: batches of 32 pages for each (lib/percpu_counter.c). What more CPUs do shows in the noise.
-_COUNTER_ERROR_BYTES = 128 * 1024
 #: One-sided confidence: of a growth, of the last half where the whole grows, of each end of an interval, and of finding
 #: a growth of the size of the resolution.
 _SURE, _LIKELY, _END, _FOUND = 0.99, 0.75, 0.975, 0.80
@@ -63,56 +58,66 @@ _MOST_SHARE = 0.999
 
 
 @dataclass(frozen=True)
+class Precision:
+    """What readings of a kind can show, in their own unit."""
+
+    #: Per unit of time: what could hide more than this is not called level.
+    least_growth: float
+    #: By so much a reading may be off from what is meant, one standard deviation, however little the readings differ.
+    reading_error: float
+
+
+@dataclass(frozen=True)
 class Trend:
     """What a series of readings says, of the part that the verdict is about; an interval is of 95 %."""
 
     #: "level", "grew_then_level", "growing", "falling" or "unknown".
     verdict: str
-    #: In the series' own seconds; only of grew_then_level.
-    level_after_s: float | None
-    #: Without the one step of the part, where that fits better than a line.
-    slope_bytes_per_s: float
-    low_bytes_per_s: float
-    high_bytes_per_s: float
+    #: In the series' own time; only of grew_then_level.
+    level_after: float | None
+    #: Per unit of time, without the one step of the part, where that fits better than a line.
+    slope: float
+    low: float
+    high: float
     #: One-sided.
     growing_confidence_percent: float
     #: A steady growth of this size is detected at 99 % in four series of five.
-    resolution_bytes_per_s: float
+    resolution: float
 
 
 @dataclass(frozen=True)
 class _Slope:
     """A slope and its standard error, with its degrees of freedom."""
 
-    bytes_per_s: float
+    value: float
     error: float
     freedom: int
 
     def toward(self, sign: int) -> float:
         """Return the confidence that it is above zero (sign 1), or below (-1)."""
-        return float(stdtr(self.freedom, sign * self.bytes_per_s / self.error))
+        return float(stdtr(self.freedom, sign * self.value / self.error))
 
     def errors(self, *confidences: float) -> float:
-        """Return the quantiles of Student's distribution together, in bytes per second."""
+        """Return the quantiles of Student's distribution together, in the slope's unit."""
         return float(sum(stdtrit(self.freedom, confidences))) * self.error
 
     @property
     def steepness(self) -> float:
         """In standard errors, without its sign."""
-        return abs(self.bytes_per_s) / self.error
+        return abs(self.value) / self.error
 
-    @property
-    def is_level(self) -> bool:
+    def is_level(self, least_growth: float) -> bool:
+        """Whether neither grows nor falls by so much."""
         detectable = self.errors(_SURE, _FOUND)
-        return abs(self.bytes_per_s) + self.errors(_END) <= min(detectable, LEAST_GROWTH_BYTES_PER_S)
+        return abs(self.value) + self.errors(_END) <= min(detectable, least_growth)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A series from one point to its end, in batches."""
+    """A series from one point to its end, in batches; readings are in units of their error."""
 
-    seconds: np.ndarray
-    sizes: np.ndarray
+    times: np.ndarray
+    readings: np.ndarray
     #: Of a line alone; and of one beside the step, where that leaves less of growth or fall.
     line: _Slope
     steady: _Slope
@@ -120,46 +125,47 @@ class _Part:
     step: int | None
 
 
-def trend(seconds: Sequence[float], sizes_bytes: Sequence[int]) -> Trend | None:
-    """Return the slope and the verdict of one reading a second, or fewer; None of less than LEAST_POINTS."""
-    if len(seconds) < LEAST_POINTS:
+def trend(times: Sequence[float], readings: Sequence[float], precision: Precision) -> Trend | None:
+    """Return the slope and the verdict of one reading for each unit of time, or fewer; None below LEAST_POINTS."""
+    if len(times) < LEAST_POINTS:
         return None
-    sizes = _calmed(np.array(sizes_bytes, dtype=float))
-    whole = _part(seconds, sizes, 0)
-    late = _part(seconds, sizes, len(seconds) // 2) if len(seconds) >= 2 * LEAST_POINTS else whole
-    verdict, level_after_s, slope = (
+    unit = precision.reading_error
+    calmed = _calmed(np.array(readings, dtype=float) / unit)
+    whole = _part(times, calmed, 0)
+    late = _part(times, calmed, len(times) // 2) if len(times) >= 2 * LEAST_POINTS else whole
+    verdict, level_after, slope = (
         _moving(whole, late)
-        or _level(whole, seconds, sizes)
+        or _level(whole, times, calmed, precision.least_growth / unit)
         or ("unknown", None, min(whole.steady, late.steady, key=lambda slope: slope.steepness))
     )
     return Trend(
         verdict,
-        level_after_s,
-        slope.bytes_per_s,
-        slope.bytes_per_s - slope.errors(_END),
-        slope.bytes_per_s + slope.errors(_END),
+        level_after,
+        unit * slope.value,
+        unit * (slope.value - slope.errors(_END)),
+        unit * (slope.value + slope.errors(_END)),
         min(100 * slope.toward(1), _MOST_PERCENT),
-        _HARDER * slope.errors(_SURE, _FOUND),
+        unit * _HARDER * slope.errors(_SURE, _FOUND),
     )
 
 
-def _calmed(sizes: np.ndarray) -> np.ndarray:
+def _calmed(readings: np.ndarray) -> np.ndarray:
     """Return the series with each outlier replaced by the median of it and its neighbours."""
-    medians = sizes.copy()
-    medians[1:-1] = np.median([sizes[:-2], sizes[1:-1], sizes[2:]], axis=0)
-    off = abs(sizes - medians)
+    medians = readings.copy()
+    medians[1:-1] = np.median([readings[:-2], readings[1:-1], readings[2:]], axis=0)
+    off = abs(readings - medians)
     common = np.sort(off)[: len(off) * 3 // 4].mean()
-    return np.where(off > max(_OUTLIER * common, _COUNTER_ERROR_BYTES), medians, sizes)
+    return np.where(off > max(_OUTLIER * common, 1), medians, readings)
 
 
 def _moving(whole: _Part, late: _Part) -> tuple[str, None, _Slope] | None:
     """Return the verdict of a series that grows or falls to its end, and the slope of the part that it is about."""
     for name, sign in (("growing", 1), ("falling", -1)):
-        as_fast = sign * late.line.bytes_per_s >= _GOES_ON * sign * whole.line.bytes_per_s
+        as_fast = sign * late.line.value >= _GOES_ON * sign * whole.line.value
         if whole.steady.toward(sign) >= _SURE and as_fast and late.line.toward(sign) >= _LIKELY:
             return name, None, whole.steady
-        before = sign * whole.sizes[whole.seconds < late.seconds[0]]
-        ends_beyond = all(sign * late.sizes[-1] > before)
+        before = sign * whole.readings[whole.times < late.times[0]]
+        ends_beyond = all(sign * late.readings[-1] > before)
         if late.steady.toward(sign) >= _SURE_OF_HALF and ends_beyond:
             return name, None, late.steady
     return None
@@ -168,35 +174,35 @@ def _moving(whole: _Part, late: _Part) -> tuple[str, None, _Slope] | None:
 _Level = tuple[str, "float | None", _Slope]
 
 
-def _level(whole: _Part, seconds: Sequence[float], sizes: np.ndarray) -> _Level | None:
+def _level(whole: _Part, times: Sequence[float], readings: np.ndarray, least_growth: float) -> _Level | None:
     """Return the verdict of a series that is level, since when if it grew before, and the slope of that part."""
-    count = len(seconds)
-    step = 0 if whole.step is None else whole.step * count // len(whole.seconds)
-    stepped = _level_from(step, seconds, sizes)
+    count = len(times)
+    step = 0 if whole.step is None else whole.step * count // len(whole.times)
+    stepped = _level_from(step, times, readings, least_growth)
     if stepped is not None and stepped[0] == "grew_then_level":
         return stepped
-    if whole.line.is_level:
+    if whole.line.is_level(least_growth):
         return "level", None, whole.line
-    later = (_level_from(count * eighth // 8, seconds, sizes) for eighth in range(1, 5))
+    later = (_level_from(count * eighth // 8, times, readings, least_growth) for eighth in range(1, 5))
     return stepped or next(filter(None, later), None)
 
 
-def _level_from(start: int, seconds: Sequence[float], sizes: np.ndarray) -> _Level | None:
+def _level_from(start: int, times: Sequence[float], readings: np.ndarray, least_growth: float) -> _Level | None:
     """Return the verdict where the series is level from this point on, and that is long enough."""
-    count = len(seconds)
+    count = len(times)
     if not start or count - start < max(_LEVEL_SHARE * count, LEAST_POINTS):
         return None
-    part = _part(seconds, sizes, start)
-    if not part.line.is_level:
+    part = _part(times, readings, start)
+    if not part.line.is_level(least_growth):
         return None
-    noise = max(_COUNTER_ERROR_BYTES, part.sizes.std(ddof=1))
-    if np.median(part.sizes) - np.median(sizes[:start]) > 2 * noise:
-        return "grew_then_level", seconds[start], part.line
+    noise = max(1.0, part.readings.std(ddof=1))
+    if np.median(part.readings) - np.median(readings[:start]) > 2 * noise:
+        return "grew_then_level", times[start], part.line
     return "level", None, part.line
 
 
-def _part(seconds: Sequence[float], sizes: np.ndarray, start: int) -> _Part:
-    at, values = _batches(seconds[start:]), _batches(sizes[start:].tolist())
+def _part(times: Sequence[float], readings: np.ndarray, start: int) -> _Part:
+    at, values = _batches(times[start:]), _batches(readings[start:].tolist())
     ones = np.ones(len(at))
     line = steady = _slope(values, ones, at)
     step = _step(at, values)
@@ -236,7 +242,7 @@ def _slope(values: np.ndarray, *columns: np.ndarray) -> _Slope:
     freedom = len(at) - len(columns) - 1
     kept = _kept(residuals)  # batches of a random walk keep a quarter of each other's steps (H. Working, 1960)
     error = math.sqrt(residuals @ residuals / freedom / weight * (1 + kept) / (1 - kept))
-    return _Slope(coefficient, math.hypot(error, _COUNTER_ERROR_BYTES / (at[-1] - at[0])), freedom)
+    return _Slope(coefficient, math.hypot(error, 1 / (at[-1] - at[0])), freedom)
 
 
 def _kept(residuals: np.ndarray) -> float:

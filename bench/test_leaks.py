@@ -1,0 +1,15 @@
+"""Does anything grow when contexts infer, are made and destroyed, or are replaced, again and again?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from scenarios.catalogue import scenarios_of
+
+
+@pytest.mark.parametrize("scenario", scenarios_of("leaks"))
+def test_leaks(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
+    """The same cycle again and again; memory, file descriptors, mappings and threads are read after each."""
+    measure(runtime, scenario)

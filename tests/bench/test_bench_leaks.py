@@ -1,0 +1,108 @@
+"""Known leaks are found by `pytest bench/test_leaks.py`, named and sized, and where there is none nothing is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reports.base.texts import texts_of
+from reports.results.leaks import drifts, growing, unclear
+from reports.results.rows import Row, group_results
+from reports.sections.leaks import leak_sentences
+from tests.bench.bench_process import Bench
+from tests.support import Reusebench
+
+_LEAKS = "bench/test_leaks.py"
+KIB = 1024
+
+
+def _rows(bench: Bench, *arguments: object) -> dict[str, Row]:
+    done = bench.run(_LEAKS, *arguments)
+    assert done.code == 0, done.words
+    (group,) = group_results(done.runs())
+    return {row.scenario.removeprefix("cycles_"): row for row in group.rows}
+
+
+def _rows_of_double(bench: Bench, library: Path, kinds: str, cycles: int = 20) -> dict[str, Row]:
+    model = bench.folder / "model.rknn"
+    model.write_text("9000 5000 1 ")
+    options = ("--runtime", "rknn", "--rknn-library", library, "--model", model, "--cycles", cycles, "-k", kinds)
+    return _rows(bench, *options)
+
+
+def _grown(row: Row) -> dict[str, float]:
+    """Return the slope of what grows."""
+    return {drift.quantity: drift.trend.slope for drift in growing(row) if drift.trend}
+
+
+@pytest.fixture
+def library(rknn_double: Callable[..., Path]) -> Path:
+    """Return a double of the full runtime."""
+    return rknn_double("librknnrt version: 2.3.2 (double)")
+
+
+def test_a_clean_library_leaks_nothing(bench: Bench, library: Path) -> None:
+    """Every kind of cycles is walked to its end; nothing grows, and the heap, descriptors and mappings are clear."""
+    rows = _rows_of_double(bench, library, "cycles")
+    assert list(rows) == ["inferences", "contexts", "dups", "io_memory", "replaced"]
+    for row in rows.values():
+        assert row.outcome == "ok"
+        assert (_grown(row), unclear(row)) == ({}, [])
+        assert len(drifts(row)["fds"].readings) == 21
+
+
+def test_heap_that_each_inference_leaks(
+    bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
+) -> None:
+    """40 KiB per inference are told as such, of inferences and of twice as much per cycle of contexts."""
+    monkeypatch.setenv("DOUBLE_LEAK", "rknn_run=heap")
+    rows = _rows_of_double(bench, library, "inferences or replaced")
+    assert _grown(rows["inferences"]) == {"heap": pytest.approx(40 * KIB, rel=0.02)}
+    assert _grown(rows["replaced"]) == {"heap": pytest.approx(80 * KIB, rel=0.02)}
+    (leak, _) = leak_sentences(list(rows.values()), texts_of("en"))
+    assert leak.startswith("Inferences: each inference leaks 40.")
+    shown = reusebench("report", "--storage", bench.storage, "--output", bench.folder / "report", "--format", "csv")
+    assert "each inference leaks 40." in shown.out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("what", "quantity"), [("fd", "fds"), ("mapping", "mappings")])
+@pytest.mark.parametrize(("call", "kind"), [("rknn_init", "replaced"), ("rknn_dup_context", "dups")])
+def test_what_each_cycle_leaks(
+    bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch, what: str, quantity: str, call: str, kind: str
+) -> None:
+    """One file descriptor, or one mapping, for each context or dup is told, and nothing else is."""
+    monkeypatch.setenv("DOUBLE_LEAK", f"{call}={what}")
+    (row,) = _rows_of_double(bench, library, kind).values()
+    assert _grown(row) == {quantity: pytest.approx(1, abs=0.1)}
+
+
+def test_a_leak_of_each_binding(bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Input and output are given back and made anew: a descriptor for each, and no more where contexts stay."""
+    monkeypatch.setenv("DOUBLE_LEAK", "rknn_create_mem=fd")
+    rows = _rows_of_double(bench, library, "io_memory or inferences")
+    assert _grown(rows["io_memory"]) == {"fds": pytest.approx(2, abs=0.1)}
+    assert _grown(rows["inferences"]) == {}
+
+
+def test_cycles_that_end_early(bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read until the process failed is stored, and judged."""
+    monkeypatch.setenv("DOUBLE_LEAK", "rknn_init=fd")
+    model = bench.folder / "model.rknn"
+    model.write_text("9000 5000 1 ")
+    options = ("--runtime", "rknn", "--rknn-library", library, "--model", model, "--cycles", 100, "-k", "contexts")
+    done = bench.run(_LEAKS, *options)
+    assert done.code == 1
+    assert "too many contexts" in done.words
+    ((row,),) = (group.rows for group in group_results(done.runs()))
+    assert row.outcome == "crashed"
+    assert len(drifts(row)["fds"].readings) > 50
+    assert _grown(row) == {"fds": pytest.approx(1, abs=0.1)}
+
+
+def test_onnxruntime_leaks_nothing(bench: Bench, tiny_model: Path) -> None:
+    """No false alarm on a clean runtime."""
+    rows = _rows(bench, "--model", tiny_model)
+    assert {kind: row.outcome for kind, row in rows.items()} == dict.fromkeys(rows, "ok")
+    assert [kind for kind, row in rows.items() if _grown(row)] == []

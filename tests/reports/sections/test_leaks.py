@@ -1,0 +1,222 @@
+"""What the report says of cycles: what grows, what does not, and what is not clear."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from reports.base.texts import LANGUAGES, texts_of
+from reports.page.exported_tables import TABLES
+from reports.page.material import read_material
+from reports.page.opening import opening
+from reports.page.terminal import print_group
+from reports.results.leaks import drifts, growing, kept_bytes, unclear
+from reports.results.rows import Group, Row
+from reports.sections.leaks import leak_sentences, leaks_figure, level_sentences, verdicts_table
+from storage.result import CycleSeries, Result
+from targets.outcome import Failure
+from tests.reports.pages import page, section, sections
+from tests.reports.stored import MIB, changed, even, full_run, group_of, groups_of, result, row_of, write_run
+
+ENGLISH = texts_of("en")
+KIB = 1024
+CYCLES = 25
+#: The reading after so many cycles, above that before the first.
+Shape = Callable[[int], float]
+
+
+def level(_: int) -> float:
+    return 0
+
+
+def steady(size: float) -> Shape:
+    return lambda cycle: size * cycle
+
+
+def noisy(cycle: int) -> float:
+    """Memory that moves so much that nothing can be said."""
+    return random.Random(cycle).uniform(0, 40) * MIB
+
+
+def _series(shape: Shape, start: int, cycles: int) -> tuple[int, ...]:
+    return tuple(round(start + shape(cycle)) for cycle in range(cycles + 1))
+
+
+def cycles_result(
+    storage: Path,
+    scenario: str = "cycles_contexts",
+    cycles: int = CYCLES,
+    memory: Shape = level,
+    heap: Shape | None = level,
+    fds: Shape = level,
+    allocated: Shape | None = None,
+    computes: bool = True,
+    failure: Failure | None = None,
+) -> Result:
+    """Return a result of cycles that read so."""
+    info = result(storage, scenario, even(0, repeats=1), computes=computes, failure=failure)
+    series = CycleSeries(
+        allocated_bytes=_series(allocated or memory, 60 * MIB, cycles),
+        pss_bytes=_series(memory, 80 * MIB, cycles),
+        pss_without_files_bytes=_series(memory, 60 * MIB, cycles),
+        heap_bytes=_series(heap, MIB, cycles) if heap else None,
+        npu_memory_bytes=None,
+        fds=_series(fds, 10, cycles),
+        mappings=_series(level, 300, cycles),
+        threads=_series(level, 3, cycles),
+    )
+    return changed(info, cycles=series)
+
+
+def _row(storage: Path, **options: object) -> Row:
+    (row,) = group_of(storage, cycles_result(storage, **options)).rows  # type: ignore[arg-type]
+    return row
+
+
+def _grown(row: Row) -> list[str]:
+    return [drift.quantity for drift in growing(row)]
+
+
+def test_nothing_grows(tmp_path: Path) -> None:
+    """One sentence names the scenarios, how often each was done, and what would have been found."""
+    infos = [cycles_result(tmp_path, name) for name in ("cycles_contexts", "cycles_replaced")]
+    group = group_of(tmp_path, *infos)
+    assert leak_sentences(group.rows, ENGLISH) == []
+    (sentence,) = level_sentences(group.rows, ENGLISH)
+    assert sentence.startswith("Nothing grows in 25 cycles: Contexts made and destroyed; Contexts replaced. ")
+    assert " KiB of heap in use; 0.15 file descriptors; " in sentence
+
+
+@pytest.mark.parametrize(
+    ("scenario", "shapes", "told"),
+    [
+        ("cycles_inferences", {"heap": steady(400 * KIB), "memory": steady(400 * KIB)}, "inference leaks 40.0 ±"),
+        ("cycles_contexts", {"heap": steady(3 * MIB)}, "cycle leaks 3.0 ±0.0 MiB of heap in use."),
+        ("cycles_contexts", {"fds": steady(2)}, "cycle leaks 2.00 ±0.05 file descriptors."),
+        ("cycles_contexts", {"heap": steady(MIB), "fds": steady(1)}, "MiB of heap in use; 1.00 ±0.05 file"),
+    ],
+)
+def test_what_grows(tmp_path: Path, scenario: str, shapes: dict[str, Shape], told: str) -> None:
+    """Per inference or per cycle, with its interval; memory that the heap explains is not told twice."""
+    row = _row(tmp_path, scenario=scenario, **shapes)
+    (sentence,) = leak_sentences([row], ENGLISH)
+    assert told in sentence
+    assert "of memory" not in sentence
+
+
+def test_memory_that_the_heap_does_not_explain(tmp_path: Path) -> None:
+    """It is told as what it may be."""
+    row = _row(tmp_path, memory=steady(MIB))
+    assert _grown(row) == ["memory"]
+    (sentence,) = leak_sentences([row], ENGLISH)
+    assert "1.0 ±0.0 MiB of memory. The heap in use does not grow with it: " in sentence
+
+
+def test_what_the_first_cycles_keep_is_no_leak(tmp_path: Path) -> None:
+    """A step at first is kept once, with its size."""
+    row = _row(tmp_path, memory=lambda cycle: 20 * MIB * (cycle > 0), fds=lambda cycle: 2 * (cycle > 1))
+    assert (_grown(row), unclear(row)) == ([], [])
+    assert [drifts(row)[name].kept for name in ("memory", "fds")] == [20 * MIB, 2]
+
+
+def test_a_step_later_is_no_leak(tmp_path: Path) -> None:
+    """One descriptor more from some cycle on is level before and after."""
+    row = _row(tmp_path, cycles=60, fds=lambda cycle: 2 * (cycle > 25))
+    assert drifts(row)["fds"].verdict == "grew_then_level"
+
+
+def test_memory_that_moves_is_clear_by_the_heap(tmp_path: Path) -> None:
+    """Where the heap is read and level; else more cycles are named."""
+    rows = [_row(tmp_path / "heap", memory=noisy), _row(tmp_path / "none", memory=noisy, heap=None)]
+    assert [drifts(row)["memory"].verdict for row in rows] == ["unknown", "unknown"]
+    assert [[drift.quantity for drift in unclear(row)] for row in rows] == [[], ["memory"]]
+    (sentence,) = level_sentences(rows[1:], ENGLISH)
+    assert "not clear whether it grows: " in sentence
+    assert sentence.endswith("Measure with more cycles: --cycles 250.")
+
+
+def test_too_few_cycles(tmp_path: Path) -> None:
+    """Fewer points than a slope needs are said to be too few."""
+    row = _row(tmp_path, cycles=5)
+    assert "too few cycles to tell of: Heap in use" in level_sentences([row], ENGLISH)[0]
+    table = verdicts_table([row], ENGLISH)
+    assert table is not None
+    assert table.rows[0][1][3] == "not clear"
+
+
+def test_memory_as_allocated_is_no_leak(tmp_path: Path) -> None:
+    """What malloc_trim gives back is told with its size, and draws no warning."""
+    row = _row(tmp_path, allocated=lambda cycle: 30 * MIB * (cycle > 0))
+    assert kept_bytes(row) == 30 * MIB
+    (_, sentence) = level_sentences([row], ENGLISH)
+    assert "as allocated, up to 30.0 MiB more were in memory" in sentence
+
+
+def test_the_emulators_memory_is_not_judged(tmp_path: Path) -> None:
+    """On a virtual board the heap grows or does not; the process contains the emulator."""
+    row = _row(tmp_path, memory=steady(MIB), computes=False)
+    assert "memory" not in drifts(row)
+    assert (_grown(row), kept_bytes(row)) == ([], None)
+
+
+def test_a_process_that_failed(tmp_path: Path) -> None:
+    """It is told after how many cycles, and what had grown until then."""
+    failure = Failure("crashed", "cycle", None, "the process was ended by SIGSEGV")
+    row = _row(tmp_path, fds=steady(1), failure=failure)
+    sentences = level_sentences([row], ENGLISH)
+    assert "Contexts made and destroyed: crashed after 25 whole cycles: " in sentences[-1]
+    assert _grown(row) == ["fds"]
+
+
+def _leaking_group(storage: Path) -> Group:
+    return group_of(storage, cycles_result(storage, heap=steady(MIB)), cycles_result(storage, "cycles_replaced"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
+    """It opens the page, and is a warning of the section and of the terminal; other sections say nothing of cycles."""
+    texts, group = texts_of(language), _leaking_group(tmp_path / "runs")
+    (leak,) = leak_sentences(group.rows, texts)
+    assert any(leak in sentence for sentence in opening([group], ["here"], texts))
+    html = page(tmp_path / "runs", tmp_path / "report", language)
+    assert leak in section(html, "answer")
+    assert f'<p class="warning">{leak}</p>' in section(html, "leaks")
+    for name in set(sections(html)) - {"answer", "leaks", "scenarios", "definitions", "contents"}:
+        assert texts.scenario("cycles_replaced") not in section(html, name), name
+    output = io.StringIO()
+    print_group(group, texts, Console(file=output, width=1000))
+    assert f"! {leak}" in output.getvalue()
+
+
+def test_no_leak_is_said_too(tmp_path: Path) -> None:
+    """The answer says what was looked for in vain."""
+    group = group_of(tmp_path, cycles_result(tmp_path))
+    assert opening([group], ["here"], ENGLISH) == ["here: no leak was found in 1 kinds of cycles of 25 each."]
+
+
+def test_the_figure_has_a_panel_for_each_memory(tmp_path: Path) -> None:
+    """As allocated, trimmed, and the heap; of an emulator the heap alone; nothing of nothing."""
+    svg = leaks_figure(_leaking_group(tmp_path / "one").rows, ENGLISH) or ""
+    assert [name in svg for name in ("As allocated", "Trimmed", "Heap in use")] == [True] * 3
+    svg = leaks_figure([_row(tmp_path / "two", computes=False)], ENGLISH) or ""
+    assert [name in svg for name in ("As allocated", "Trimmed", "Heap in use")] == [False, False, True]
+    assert leaks_figure([], ENGLISH) is None
+
+
+def test_cycles_beside_other_questions(tmp_path: Path) -> None:
+    """A run of both has one group; what compares scenarios leaves cycles out."""
+    full_run(tmp_path)
+    write_run(tmp_path, [cycles_result(tmp_path)], 2)
+    (group,) = groups_of(tmp_path)
+    assert row_of(group, "cycles_contexts").question == "leaks"
+    columns, records = TABLES["leaks"]
+    rows: Sequence[dict[str, object]] = records(read_material([tmp_path], None))
+    assert [row["quantity"] for row in rows] == ["memory", "heap", "fds", "mappings", "threads"]
+    assert {row["verdict"] for row in rows} == {"level"}
+    assert set(columns) == set(rows[0])
+    assert "cycles_contexts" not in {row["scenario"] for row in TABLES["slopes"][1](read_material([tmp_path], None))}
