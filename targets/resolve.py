@@ -11,7 +11,7 @@ from pathlib import Path
 from runtimes import RuntimeEntry
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import THIS_INTERPRETER, Target
-from targets.chips import CHIPS, chip_of_this_machine, playable_chips
+from targets.chips import CHIPS, chip_of_this_machine
 from targets.errors import RuntimeMissing, TargetError
 from targets.interpreters import finds_runtime, python_with, refusal
 from targets.preload.build import is_built, preload_library
@@ -51,13 +51,8 @@ def parse_target(
 
 def check_chip(name: str, library: Library | None) -> Library:
     """Return the library where the virtual board can play the chip and the library is that chip's."""
-    valid = ", ".join(playable_chips())
     if name not in CHIPS:
-        raise TargetError(f"there is no chip {name!r}; valid for the virtual board: {valid}")
-    if name not in playable_chips():
-        raise TargetError(
-            f"the virtual board cannot play {name}: what its NPU's driver answers is not known; valid: {valid}"
-        )
+        raise TargetError(f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}")
     runtime = CHIPS[name].runtime
     if library is None:
         raise TargetError(
@@ -66,6 +61,11 @@ def check_chip(name: str, library: Library | None) -> Library:
         )
     if library.kind != runtime:
         raise TargetError(f"--rknn-library {library.path}: this is {library.kind}, and {name} needs {runtime}")
+    if name not in library.chips():
+        since = ".".join(map(str, CHIPS[name].since))
+        raise TargetError(
+            f"--rknn-library {library.path}: {runtime} {library.version} does not know {name}: take {since} or later"
+        )
     return library
 
 
@@ -159,9 +159,8 @@ def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
     # That of a script which starts a Python is not known.
     architecture = architecture_of(Path(interpreter))
     if architecture is not None and architecture != library.architecture:
-        chips = [name for name in playable_chips() if name in library.chips()]
         raise TargetError(
             f"--rknn-library {library.path}: it is for {library.architecture}, and this Python is for {architecture}. "
-            f"Run it on the virtual board: --target vboard:CHIP, with CHIP one of {', '.join(chips)}"
+            f"Run it on the virtual board: --target vboard:CHIP, with CHIP one of {', '.join(library.chips())}"
         )
     return {LIBRARY_VARIABLE: str(library.path)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,9 @@ class Library:
     architecture: str
 
     def chips(self) -> list[str]:
-        """Return the names of the chips that it is for."""
-        return [chip.name for chip in CHIPS.values() if chip.runtime == self.kind]
+        """Return the names of the chips that it is for, and knows."""
+        version = tuple(map(int, re.findall(r"\d+", self.version)[:3]))
+        return [chip.name for chip in CHIPS.values() if chip.runtime == self.kind and chip.since <= version]
 
 
 def read_library(path: Path) -> Library:

@@ -53,6 +53,8 @@ static void account_map(int device_fd, const struct npu_map *map)
 
 static void account_action(const struct npu_action *action)
 {
+    if (action->action == ACTION_HARDWARE_VERSION)
+        settings.hardware_version = action->value;
     if (action->action == ACTION_IOMMU_ENABLED)
         settings.iommu = action->value;
 }

@@ -34,6 +34,10 @@ enum {
     ACTION_SET_DOMAIN = 25,
 };
 
+/* Of ACTION_HARDWARE_VERSION. */
+#define HARDWARE_RK3576 0x46495247
+#define HARDWARE_RV1126B 0x46495248
+
 /* With an IOMMU the NPU has so many address spaces, of 32 bits each; drivers before 0.9.0 have the first alone. */
 #define DOMAINS 16
 #define DOMAIN_BYTES (UINT64_C(1) << 32)

@@ -56,7 +56,9 @@ struct chip {
 extern struct settings {
     const struct chip *chip; /* NULL: pass-through */
     const char *ledger;      /* NULL: none is kept */
-    bool iommu;              /* in pass-through mode once the runtime has asked the driver, as librknnrt does at first */
+    /* In pass-through mode once the runtime has asked the driver, as librknnrt does at first. */
+    uint32_t hardware_version;
+    bool iommu;
     pid_t process;
     uint64_t page_bytes;
     bool no_device;

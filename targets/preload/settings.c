@@ -12,16 +12,18 @@
 #define BAD_SETTING 2
 
 /*
- * The chips that can be played. Hardware versions: what librknnrt 1.4.0 calls by these chips' names ("current platform
- * is ..."), and what the runtimes take models of these chips on; determined by trying.
+ * The chips that can be played. Hardware versions: what librknnrt 1.4.0, and 2.3.2 for RK3576 and RV1126B, call by these
+ * chips' names ("current platform is ..."), and what the runtimes take models of these chips on; determined by trying.
  */
 static const struct chip chips[] = {
     {"rk3562", 0x54524549, true},
     {"rk3566", 0x00000000, true},
     {"rk3568", 0x00000000, true},
+    {"rk3576", HARDWARE_RK3576, true},
     {"rk3588", 0x46495245, true},
     {"rv1103", 0x54524548, false},
     {"rv1106", 0x54524548, false},
+    {"rv1126b", HARDWARE_RV1126B, true},
 };
 
 static const struct {
@@ -190,9 +192,11 @@ static void read_settings(void)
     settings.process = getpid();
     take_ledger();
     settings.chip = chip_of(variable("BOARD"));
-    settings.iommu = settings.chip && settings.chip->iommu;
-    if (settings.chip)
+    if (settings.chip) {
+        settings.hardware_version = settings.chip->hardware_version;
+        settings.iommu = settings.chip->iommu;
         forbid_cores();
+    }
     if (board_variable("NPU_MEMORY"))
         read_memory(board_variable("NPU_MEMORY"));
     if (board_variable("FAULTS"))

@@ -1,13 +1,19 @@
 /* What a submitted job reads and writes, by walking its tasks' register commands. */
 #include "preload.h"
 
+/* The command list itself: the task's, then the next one's. */
+#define COMMANDS_REGISTER 0x0010
+
 /*
- * The registers that hold addresses, of all that the four runtimes write for ResNet-50, MobileNetV2, YOLOv5s and small
- * models on RK3588, RK3566, RK3562 and RV1106. Each value was an address inside a live buffer, or 0 where the unit is
- * not used in that task; nothing else occurred. Other registers hold sizes and settings that may look like addresses.
+ * The registers that hold addresses, of all that the runtimes write for ResNet-50, MobileNetV2, YOLOv5s and small models.
+ * Each value was an address inside a live buffer, or 0 where the unit is not used in that task; nothing else occurred.
+ * Other registers hold sizes and settings that may look like addresses.
  */
-static const uint16_t address_registers[] = {
-    0x0010, /* the command list itself: the task's, then the next one's */
+#define MOST_REGISTERS 11
+
+/* On RK3588, RK3566, RK3562 and RV1106, with four runtimes. */
+static const uint16_t address_registers[MOST_REGISTERS] = {
+    COMMANDS_REGISTER,
     0x1070, /* convolution input */
     0x1110, /* convolution weights */
     0x4020, /* output of the data processing unit */
@@ -18,6 +24,23 @@ static const uint16_t address_registers[] = {
     0x6070, /* pooling output */
     0x701c, /* pooling input */
 };
+
+/* On RK3576 and RV1126B, with librknnrt 2.3.2: 0x1070 and 0x4020 hold settings there. */
+static const uint16_t later_address_registers[MOST_REGISTERS] = {
+    COMMANDS_REGISTER,
+    0x1088, /* convolution input */
+    0x1110, /* convolution weights */
+    0x4018, /* output of the data processing unit */
+    0x5018, /* its first input where that is no convolution */
+    0x5020, /* these three: what is kept beside the weights, such as the bias */
+    0x5024,
+    0x5030,
+    0x5038, /* second input of an element-wise operation */
+    0x6070, /* pooling output */
+    0x701c, /* pooling input */
+};
+
+static const uint32_t later_hardware[] = {HARDWARE_RK3576, HARDWARE_RV1126B};
 
 /* After the commands that a task counts come four more, which lead on to the next task (rknpu_job.c). */
 #define COMMANDS_BEYOND_COUNT 4
@@ -72,12 +95,15 @@ static uint64_t hash_of(uint64_t hash, const uint8_t *data, uint64_t bytes)
     return mixed(hash, word);
 }
 
+/* For a core that the chip does not have the runtime writes that its tasks start nowhere. */
+#define NO_START UINT32_MAX
+
 static void add_range(struct walk *walk, uint32_t start, uint32_t count)
 {
     for (size_t index = 0; index < walk->range_count; index++)
         if (walk->range[index].start == start && walk->range[index].count == count)
             return;
-    if (count) {
+    if (count && start != NO_START) {
         walk->range[walk->range_count].start = start;
         walk->range[walk->range_count++].count = count;
     }
@@ -130,8 +156,12 @@ static void note_access(struct walk *walk, uint16_t register_number, uint64_t ad
 
 static bool holds_address(uint16_t register_number)
 {
-    for (size_t index = 0; index < LENGTH(address_registers); index++)
-        if (address_registers[index] == register_number)
+    const uint16_t *registers = address_registers;
+    for (size_t index = 0; index < LENGTH(later_hardware); index++)
+        if (later_hardware[index] == settings.hardware_version)
+            registers = later_address_registers;
+    for (size_t index = 0; index < MOST_REGISTERS; index++)
+        if (registers[index] && registers[index] == register_number)
             return true;
     return false;
 }
@@ -173,7 +203,7 @@ static void walk_task(struct walk *walk, const struct npu_task *task)
     const struct object *object;
     uint64_t bytes;
     const uint8_t *commands = commands_of(walk->domain, task, &bytes, &object);
-    note_access(walk, address_registers[0], task->command_address);
+    note_access(walk, COMMANDS_REGISTER, task->command_address);
     if (!commands) {
         walk->complete = false;
         return;

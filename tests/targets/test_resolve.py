@@ -164,7 +164,7 @@ def test_targets_that_are_not_ready(tmp_path: Path) -> None:
     library = write_library(tmp_path / "library.so", "librknnrt")
     for text, path, sentence in (
         ("vboard:rk9999", library, "there is no chip 'rk9999'; valid for the virtual board: rk3562, "),
-        ("vboard:rk3576", library, r"the virtual board cannot play rk3576: .* valid: rk3562, "),
+        ("vboard:rk3576", library, r"librknnrt 1\.6\.0 does not know rk3576: take 2\.0\.0 or later$"),
         ("vboard:rv1106", library, "this is librknnrt, and rv1106 needs librknnmrt"),
         ("vboard:rk3588", None, r"name its file with --rknn-library FILE \(librknnrt\.so "),
         ("vboard:rk3588", library, f"preload library for armhf.*reusebench board install --rknn-library {library}$"),
