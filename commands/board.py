@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from commands.options import PATH
-from targets.chips import playable_chips
+from targets.chips import CHIPS
 from targets.errors import TargetError
 from targets.preload.build import ensure_preload
 from targets.resolve import check_chip
@@ -31,7 +31,7 @@ def board() -> None:
     required=True,
     help="Rockchip's librknnrt.so or librknnmrt.so.",
 )
-@click.option("--chip", type=click.Choice(playable_chips()), help="Check that the library is for this chip.")
+@click.option("--chip", type=click.Choice(list(CHIPS)), help="Check that the library is for this chip.")
 @click.option("--apt-sources", type=PATH, metavar="FILE", help="Package sources to use instead of this machine's own.")
 def install(path: Path, chip: str | None, apt_sources: Path | None) -> None:
     """Prepare the virtual board for a library of Rockchip's."""
@@ -39,7 +39,7 @@ def install(path: Path, chip: str | None, apt_sources: Path | None) -> None:
     if chip:
         check_chip(chip, library)
     install_virtual_board(library, apt_sources, click.echo)
-    chips = [chip] if chip else [name for name in library.chips() if name in playable_chips()]
+    chips = [chip] if chip else library.chips()
     boards = ", ".join(f"vboard:{name}" for name in chips)
     click.echo(f"{library.kind} {library.version} ({library.architecture}) runs on {boards}")
 

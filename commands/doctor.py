@@ -24,7 +24,7 @@ from samplers.npu.rknpu import has_npu, rknpu_driver_version
 from samplers.readings import MemorySource
 from samplers.sources import machine_sources, memory_sources
 from targets.base import CHECKOUT
-from targets.chips import CHIPS, chip_of_this_machine, playable_chips
+from targets.chips import CHIPS, chip_of_this_machine
 from targets.interpreters import python_with
 from targets.preload.build import is_built
 from targets.rknn_library import architecture_of_this_python
@@ -147,7 +147,7 @@ def _targets() -> Iterator[Part]:
     for architecture in _BOARD_ARCHITECTURES:
         system = not is_needed(architecture) or (is_installed(architecture) and find_emulator(architecture) is not None)
         ready = system and is_built(architecture)
-        chips = [name for name in playable_chips() if architecture in CHIPS[name].architectures]
+        chips = [name for name, chip in CHIPS.items() if architecture in chip.architectures]
         remark = f"the virtual board for {architecture} libraries; CHIP: {', '.join(chips)}"
         remedy = "" if ready else ": reusebench board install --rknn-library FILE"
         yield Part("vboard:CHIP", ready, f"{remark}{remedy}")

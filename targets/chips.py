@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHIPS", "MINI_RUNTIME", "RUNTIME", "Chip", "chip_of_this_machine", "playable_chips", "runs_models_for"]
+__all__ = ["CHIPS", "MINI_RUNTIME", "RUNTIME", "Chip", "chip_of_this_machine", "runs_models_for"]
 
 RUNTIME = "librknnrt"
 MINI_RUNTIME = "librknnmrt"
@@ -23,46 +23,42 @@ class Chip:
     architectures: tuple[str, ...]
     #: Whether its NPU has an IOMMU; without one, buffers are physically contiguous.
     iommu: bool
-    #: What its NPU's driver answers when asked for the hardware's version, by which librknnrt knows the chip; None
-    #: where that is not known, and the virtual board cannot play the chip.
-    hardware_version: int | None
+    #: What its NPU's driver answers when asked for the hardware's version, by which librknnrt knows the chip.
+    hardware_version: int
+    #: The first version of the library that knows it.
+    since: tuple[int, ...] = ()
 
 
 _64_BIT = ("aarch64", "armhf")
 _32_BIT = ("armhf",)
 
 #: Cores and IOMMU: the kernel's rknpu_drv.c (num_irqs of each chip's configuration) and device trees (iommus of the
-#: NPU's node). Runtimes: Rockchip's RKNN SDK. Hardware versions: determined with librknnrt 1.4.0 to 1.6.0, which take a
-#: model of each chip at that version alone; the C source targets/preload/settings.c has the same ones. RK3576 and
-#: RV1126B need a librknnrt of 2.0 or later, which was not at hand.
+#: NPU's node). Runtimes: Rockchip's RKNN SDK. Hardware versions: determined by trying with librknnrt 1.4.0 to 2.3.2,
+#: which name the chip of each ("current platform is ...") and take its models there; the C source
+#: targets/preload/settings.c has the same ones. First versions: rknn-toolkit2's CHANGELOG; librknnrt 1.6.0 crashes on
+#: both chips.
 CHIPS: dict[str, Chip] = {
     chip.name: chip
     for chip in (
         Chip("rk3562", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=0x54524549),
         Chip("rk3566", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=0),
         Chip("rk3568", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=0),
-        Chip("rk3576", 2, RUNTIME, _64_BIT, iommu=True, hardware_version=None),
+        Chip("rk3576", 2, RUNTIME, _64_BIT, iommu=True, hardware_version=0x46495247, since=(2, 0, 0)),
         Chip("rk3588", 3, RUNTIME, _64_BIT, iommu=True, hardware_version=0x46495245),
         Chip("rv1103", 1, MINI_RUNTIME, _32_BIT, iommu=False, hardware_version=0x54524548),
         Chip("rv1106", 1, MINI_RUNTIME, _32_BIT, iommu=False, hardware_version=0x54524548),
-        Chip("rv1126b", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=None),
+        Chip("rv1126b", 1, RUNTIME, _64_BIT, iommu=True, hardware_version=0x46495248, since=(2, 3, 2)),
     )
 }
 
 _COMPATIBLE = Path("/proc/device-tree/compatible")
 
 
-def playable_chips() -> list[str]:
-    """Return the names of the chips that the virtual board can play."""
-    return [chip.name for chip in CHIPS.values() if chip.hardware_version is not None]
-
-
 def runs_models_for(chip: str, platform: str) -> bool:
     """Whether the chip runs models for another one, which has an equal NPU; yes where one of them is not known here."""
     if chip == platform or chip not in CHIPS or platform not in CHIPS:
         return True
-    version = CHIPS[chip].hardware_version
-    return version is not None and version == CHIPS[platform].hardware_version
+    return CHIPS[chip].hardware_version == CHIPS[platform].hardware_version
 
 
 def chip_of_this_machine(compatible: Path = _COMPATIBLE) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from runtimes import RuntimeEntry
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import THIS_INTERPRETER, Target
-from targets.chips import CHIPS, chip_of_this_machine, playable_chips
+from targets.chips import CHIPS, chip_of_this_machine
 from targets.errors import RuntimeMissing, TargetError
 from targets.interpreters import finds_runtime, python_with, refusal
 from targets.preload.build import is_built, preload_library
@@ -23,13 +23,21 @@ __all__ = ["check_chip", "parse_target"]
 _DRIVER = ("-m", "scenarios.driver")
 
 
-def parse_target(text: str, rknn_library: Path | None, entry: RuntimeEntry) -> Target:
+def parse_target(
+    text: str, rknn_library: Path | None, entry: RuntimeEntry, npu_memory_bytes: int | None = None
+) -> Target:
     """Return the target as it runs this runtime; raise a TargetError, in words for the user, where it cannot.
 
-    The error is a RuntimeMissing where the target itself can be used, and does not have this runtime.
+    npu_memory_bytes limits what NPU buffers may take, on a virtual board. The error is a RuntimeMissing where the
+    target itself can be used, and does not have this runtime.
     """
     library = None if rknn_library is None else read_library(rknn_library)
     kind, _, detail = text.partition(":")
+    if npu_memory_bytes is not None and kind != "vboard":
+        raise TargetError(
+            "--npu-memory is a limit that the virtual board plays, and a real NPU has its own: add --target "
+            "vboard:CHIP, or leave --npu-memory out"
+        )
     if text == "python":
         return _this_interpreter(library, entry)
     if text == "board":
@@ -37,19 +45,14 @@ def parse_target(text: str, rknn_library: Path | None, entry: RuntimeEntry) -> T
     if kind == "python" and detail:
         return _other_interpreter(detail, library, entry)
     if kind == "vboard" and detail:
-        return _virtual_board(detail, library, entry)
+        return _virtual_board(detail, library, entry, npu_memory_bytes)
     raise TargetError(f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board")
 
 
 def check_chip(name: str, library: Library | None) -> Library:
     """Return the library where the virtual board can play the chip and the library is that chip's."""
-    valid = ", ".join(playable_chips())
     if name not in CHIPS:
-        raise TargetError(f"there is no chip {name!r}; valid for the virtual board: {valid}")
-    if name not in playable_chips():
-        raise TargetError(
-            f"the virtual board cannot play {name}: what its NPU's driver answers is not known; valid: {valid}"
-        )
+        raise TargetError(f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}")
     runtime = CHIPS[name].runtime
     if library is None:
         raise TargetError(
@@ -58,6 +61,11 @@ def check_chip(name: str, library: Library | None) -> Library:
         )
     if library.kind != runtime:
         raise TargetError(f"--rknn-library {library.path}: this is {library.kind}, and {name} needs {runtime}")
+    if name not in library.chips():
+        since = ".".join(map(str, CHIPS[name].since))
+        raise TargetError(
+            f"--rknn-library {library.path}: {runtime} {library.version} does not know {name}: take {since} or later"
+        )
     return library
 
 
@@ -104,7 +112,7 @@ def _not_usable(path: str, reason: str) -> TargetError:
     return TargetError(f"--target python:{path}: {reason}. Give the path of a Python 3.8 or later")
 
 
-def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> Target:
+def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None) -> Target:
     if entry.module is not None:
         raise RuntimeMissing(
             f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime only. Leave out --runtime or --target"
@@ -116,7 +124,7 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> T
             f"the virtual board is not ready for this library ({', '.join(missing)} missing). "
             f"Install it: reusebench board install --rknn-library {library.path}"
         )
-    board = guest(chip, library)
+    board = guest(chip, library, npu_memory_bytes)
     return Target(
         f"vboard:{chip}",
         (*board.command, *_DRIVER),
@@ -125,6 +133,7 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> T
         architecture=library.architecture,
         keeps_ledger=True,
         computes=False,
+        npu_memory_limit_bytes=npu_memory_bytes,
     )
 
 
@@ -158,9 +167,8 @@ def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
     # That of a script which starts a Python is not known.
     architecture = architecture_of(Path(interpreter))
     if architecture is not None and architecture != library.architecture:
-        chips = [name for name in playable_chips() if name in library.chips()]
         raise TargetError(
             f"--rknn-library {library.path}: it is for {library.architecture}, and this Python is for {architecture}. "
-            f"Run it on the virtual board: --target vboard:CHIP, with CHIP one of {', '.join(chips)}"
+            f"Run it on the virtual board: --target vboard:CHIP, with CHIP one of {', '.join(library.chips())}"
         )
     return {LIBRARY_VARIABLE: str(library.path)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,8 +35,9 @@ class Library:
         return f"{self.kind} {self.version} ({self.architecture})"
 
     def chips(self) -> list[str]:
-        """Return the names of the chips that it is for."""
-        return [chip.name for chip in CHIPS.values() if chip.runtime == self.kind]
+        """Return the names of the chips that it is for, and knows."""
+        version = tuple(map(int, re.findall(r"\d+", self.version)[:3]))
+        return [chip.name for chip in CHIPS.values() if chip.runtime == self.kind and chip.since <= version]
 
 
 def read_library(path: Path) -> Library:

@@ -202,6 +202,7 @@ class Bench:
             driver_version=versions.get("driver_version"),
             chip=target.chip,
             architecture=target.architecture,
+            npu_memory_limit_bytes=target.npu_memory_limit_bytes,
             computes=target.computes,
             node_orders=self._preparations.node_orders(plan),
         )

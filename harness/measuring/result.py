@@ -49,6 +49,8 @@ class Configuration:
     chip: str | None = None
     #: Of the measured process.
     architecture: str | None = None
+    #: What NPU buffers may take on a virtual board that was given a limit.
+    npu_memory_limit_bytes: int | None = None
     #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
     #: Of prepared models, by digest.
@@ -110,6 +112,7 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         driver_version=configuration.driver_version,
         chip=configuration.chip,
         architecture=configuration.architecture,
+        npu_memory_limit_bytes=configuration.npu_memory_limit_bytes,
         computes=configuration.computes,
         scenario=plan.scenario,
         baseline=plan.baseline,

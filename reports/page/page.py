@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.base.drawing import FigureKey, Figures, finished, start_drawing
-from reports.base.formatting import EMPTY, to_the_minute, whole_mib
+from reports.base.formatting import EMPTY, counted_mib, to_the_minute, whole_mib
 from reports.base.pages import page_name, write_page
 from reports.base.texts import LANGUAGES, Texts, texts_of
 from reports.claims.claims import claim_tests, claims_table
@@ -41,6 +41,7 @@ from reports.sections.tables import (
     comparison_table,
     components_table,
     details_table,
+    domains_table,
     environment_table,
     memory_sources_table,
     page_kinds_table,
@@ -272,6 +273,8 @@ def _conditions(group: Group, texts: Texts) -> str:
     parts = [texts(key, target=info.target, cores=info.cores, **values)]
     if info.chip:
         parts.append(texts("condition_chip", chip=info.chip))
+    if info.npu_memory_limit_bytes:
+        parts.append(texts("condition_npu_memory", limit=counted_mib(info.npu_memory_limit_bytes)))
     if info.driver_version:
         parts.append(texts("condition_driver", driver=info.driver_version))
     if info.runtime_version and info.runtime_version != group.short_version:
@@ -306,6 +309,7 @@ def _part(group: Group, label: str, number: int, texts: Texts) -> dict[str, Any]
         "timeline_note": texts.sentences([texts("timeline_note"), ledger]),
         "details": details_table(group, texts),
         "sharing": sharing_table(group, texts),
+        "domains": domains_table(group, texts),
         "failures": failures(group, texts),
     }
 

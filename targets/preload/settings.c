@@ -12,16 +12,18 @@
 #define BAD_SETTING 2
 
 /*
- * The chips that can be played. Hardware versions: what librknnrt 1.4.0 calls by these chips' names ("current platform
- * is ..."), and what the runtimes take models of these chips on; determined by trying.
+ * The chips that can be played. Hardware versions: what librknnrt 1.4.0, and 2.3.2 for RK3576 and RV1126B, call by these
+ * chips' names ("current platform is ..."), and what the runtimes take models of these chips on; determined by trying.
  */
 static const struct chip chips[] = {
     {"rk3562", 0x54524549, true},
     {"rk3566", 0x00000000, true},
     {"rk3568", 0x00000000, true},
+    {"rk3576", HARDWARE_RK3576, true},
     {"rk3588", 0x46495245, true},
     {"rv1103", 0x54524548, false},
     {"rv1106", 0x54524548, false},
+    {"rv1126b", HARDWARE_RV1126B, true},
 };
 
 static const struct {
@@ -121,8 +123,6 @@ static bool read_fault(const char *name, char *value)
         return false;
     if (strcmp(name, "driver") == 0)
         return read_version(value, &settings.driver_version);
-    if (strcmp(name, "enomem-after") == 0)
-        return read_number(value, &settings.memory_bytes);
     if (strcmp(name, "sram") == 0)
         return read_number(value, &settings.sram_bytes);
     return strcmp(name, "submit-error") == 0 && read_submit_error(value);
@@ -131,8 +131,6 @@ static bool read_fault(const char *name, char *value)
 static void read_faults(const char *faults)
 {
     char *copy = strdup(faults), *rest = copy, *fault;
-    if (!settings.chip)
-        refuse_setting("faults need a virtual board (" VARIABLES "_BOARD)");
     while ((fault = strsep(&rest, ","))) {
         char whole[256];
         snprintf(whole, sizeof whole, "%s", fault);
@@ -140,11 +138,26 @@ static void read_faults(const char *faults)
         if (value)
             *value++ = '\0';
         if (!read_fault(fault, value))
-            refuse_setting("unknown fault %s; valid: no-device, no-permission, driver=0.7.2, enomem-after=BYTES, "
+            refuse_setting("unknown fault %s; valid: no-device, no-permission, driver=0.7.2, "
                            "submit-error=ERRNO[@N], sram=BYTES",
                            whole);
     }
     free(copy);
+}
+
+static void read_memory(const char *limit)
+{
+    if (!read_number(limit, &settings.memory_bytes))
+        refuse_setting(VARIABLES "_NPU_MEMORY=%s is no number of bytes", limit);
+}
+
+/* Returns the variable's value; a real driver cannot be made to fail. */
+static const char *board_variable(const char *name)
+{
+    const char *value = variable(name);
+    if (value && !settings.chip)
+        refuse_setting(VARIABLES "_%s needs a virtual board (" VARIABLES "_BOARD)", name);
+    return value;
 }
 
 /*
@@ -182,10 +195,15 @@ static void read_settings(void)
     settings.process = getpid();
     take_ledger();
     settings.chip = chip_of(variable("BOARD"));
-    if (settings.chip)
+    if (settings.chip) {
+        settings.hardware_version = settings.chip->hardware_version;
+        settings.iommu = settings.chip->iommu;
         forbid_cores();
-    if (variable("FAULTS"))
-        read_faults(variable("FAULTS"));
+    }
+    if (board_variable("NPU_MEMORY"))
+        read_memory(board_variable("NPU_MEMORY"));
+    if (board_variable("FAULTS"))
+        read_faults(board_variable("FAULTS"));
     pthread_atfork(take_lock, release_lock, release_lock);
     const char *quote = settings.chip ? "\"" : "";
     write_event("start", ",\"mode\":\"%s\",\"chip\":%s%s%s,\"pid\":%d,\"page_bytes\":%" PRIu64,

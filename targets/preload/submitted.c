@@ -1,13 +1,19 @@
 /* What a submitted job reads and writes, by walking its tasks' register commands. */
 #include "preload.h"
 
+/* The command list itself: the task's, then the next one's. */
+#define COMMANDS_REGISTER 0x0010
+
 /*
- * The registers that hold addresses, of all that the four runtimes write for ResNet-50, MobileNetV2, YOLOv5s and small
- * models on RK3588, RK3566, RK3562 and RV1106. Each value was an address inside a live buffer, or 0 where the unit is
- * not used in that task; nothing else occurred. Other registers hold sizes and settings that may look like addresses.
+ * The registers that hold addresses, of all that the runtimes write for ResNet-50, MobileNetV2, YOLOv5s and small models.
+ * Each value was an address inside a live buffer, or 0 where the unit is not used in that task; nothing else occurred.
+ * Other registers hold sizes and settings that may look like addresses.
  */
-static const uint16_t address_registers[] = {
-    0x0010, /* the command list itself: the task's, then the next one's */
+#define MOST_REGISTERS 11
+
+/* On RK3588, RK3566, RK3562 and RV1106, with four runtimes. */
+static const uint16_t address_registers[MOST_REGISTERS] = {
+    COMMANDS_REGISTER,
     0x1070, /* convolution input */
     0x1110, /* convolution weights */
     0x4020, /* output of the data processing unit */
@@ -18,6 +24,23 @@ static const uint16_t address_registers[] = {
     0x6070, /* pooling output */
     0x701c, /* pooling input */
 };
+
+/* On RK3576 and RV1126B, with librknnrt 2.3.2: 0x1070 and 0x4020 hold settings there. */
+static const uint16_t later_address_registers[MOST_REGISTERS] = {
+    COMMANDS_REGISTER,
+    0x1088, /* convolution input */
+    0x1110, /* convolution weights */
+    0x4018, /* output of the data processing unit */
+    0x5018, /* its first input where that is no convolution */
+    0x5020, /* these three: what is kept beside the weights, such as the bias */
+    0x5024,
+    0x5030,
+    0x5038, /* second input of an element-wise operation */
+    0x6070, /* pooling output */
+    0x701c, /* pooling input */
+};
+
+static const uint32_t later_hardware[] = {HARDWARE_RK3576, HARDWARE_RV1126B};
 
 /* After the commands that a task counts come four more, which lead on to the next task (rknpu_job.c). */
 #define COMMANDS_BEYOND_COUNT 4
@@ -34,6 +57,7 @@ struct walk {
         uint32_t start, count;
     } range[LENGTH(((struct npu_submit *)0)->core)];
     size_t range_count;
+    int domain;
     uint64_t base_address;
     const struct object *task_object;
     bool complete; /* everything could be read */
@@ -71,12 +95,15 @@ static uint64_t hash_of(uint64_t hash, const uint8_t *data, uint64_t bytes)
     return mixed(hash, word);
 }
 
+/* For a core that the chip does not have the runtime writes that its tasks start nowhere. */
+#define NO_START UINT32_MAX
+
 static void add_range(struct walk *walk, uint32_t start, uint32_t count)
 {
     for (size_t index = 0; index < walk->range_count; index++)
         if (walk->range[index].start == start && walk->range[index].count == count)
             return;
-    if (count) {
+    if (count && start != NO_START) {
         walk->range[walk->range_count].start = start;
         walk->range[walk->range_count++].count = count;
     }
@@ -102,8 +129,9 @@ static void note_access(struct walk *walk, uint16_t register_number, uint64_t ad
     static const struct object *last;
     static uint64_t last_generation;
     const struct object *object = last;
-    if (last_generation != generation || !last || address < last->start || last->end <= address)
-        object = object_holding(address);
+    if (last_generation != generation || !last || last->domain != walk->domain || address < last->start ||
+        last->end <= address)
+        object = object_holding(walk->domain, address);
     last = object;
     last_generation = generation;
 
@@ -128,8 +156,12 @@ static void note_access(struct walk *walk, uint16_t register_number, uint64_t ad
 
 static bool holds_address(uint16_t register_number)
 {
-    for (size_t index = 0; index < LENGTH(address_registers); index++)
-        if (address_registers[index] == register_number)
+    const uint16_t *registers = address_registers;
+    for (size_t index = 0; index < LENGTH(later_hardware); index++)
+        if (later_hardware[index] == settings.hardware_version)
+            registers = later_address_registers;
+    for (size_t index = 0; index < MOST_REGISTERS; index++)
+        if (registers[index] && registers[index] == register_number)
             return true;
     return false;
 }
@@ -143,9 +175,10 @@ static void note_register_buffer(struct walk *walk, unsigned buffer)
 }
 
 /* A task's commands in memory, and how many bytes of them: NULL where they cannot be read. */
-static const uint8_t *commands_of(const struct npu_task *task, uint64_t *bytes, const struct object **object)
+static const uint8_t *commands_of(int domain, const struct npu_task *task, uint64_t *bytes,
+                                  const struct object **object)
 {
-    *object = object_holding(task->command_address);
+    *object = object_holding(domain, task->command_address);
     if (!*object || !(*object)->alive || !(*object)->buffer)
         return NULL;
     uint64_t offset = task->command_address - (*object)->start;
@@ -159,7 +192,7 @@ static void hash_task(struct walk *walk, const struct npu_task *task)
 {
     const struct object *object;
     uint64_t bytes;
-    const uint8_t *commands = commands_of(task, &bytes, &object);
+    const uint8_t *commands = commands_of(walk->domain, task, &bytes, &object);
     walk->input = mixed(walk->input, task->command_address);
     if (commands)
         walk->input = hash_of(walk->input, commands, bytes);
@@ -169,8 +202,8 @@ static void walk_task(struct walk *walk, const struct npu_task *task)
 {
     const struct object *object;
     uint64_t bytes;
-    const uint8_t *commands = commands_of(task, &bytes, &object);
-    note_access(walk, address_registers[0], task->command_address);
+    const uint8_t *commands = commands_of(walk->domain, task, &bytes, &object);
+    note_access(walk, COMMANDS_REGISTER, task->command_address);
     if (!commands) {
         walk->complete = false;
         return;
@@ -232,7 +265,7 @@ static void print_walk(FILE *text, const struct walk *walk, uint32_t core_mask)
                 index ? "," : "", access->register_number, access->buffer, access->state, access->count,
                 access->lowest, access->highest);
         /* Where no buffer ever was, the one before it may be too small. */
-        const struct object *before = access->buffer ? NULL : object_before(access->lowest);
+        const struct object *before = access->buffer ? NULL : object_before(walk->domain, access->lowest);
         if (before)
             fprintf(text, ",\"after\":%u,\"past_end\":%" PRIu64, before->buffer, access->lowest - before->end);
         fputs("}", text);
@@ -262,6 +295,7 @@ void account_submit(const struct npu_submit *submit)
     struct walk walk = {.task_object = object_named(submit->task_object), .complete = true, .input = generation};
     if (!settings.ledger || !walk.task_object)
         return;
+    walk.domain = submit->iommu_domain;
     walk.base_address = submit->base_address;
     choose_ranges(&walk, submit);
     for_each_task(&walk, hash_task);

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import CHECKOUT
-from targets.chips import playable_chips
 from targets.errors import TargetError
 from targets.folders import check_usable
 from targets.preload.build import ensure_preload
@@ -32,8 +31,7 @@ def install(library: Library, sources: Path | None, show_step: Callable[[str], N
     if is_needed(library.architecture):
         ensure_system(library.architecture, sources, show_step)
         ensure_emulator(library.architecture, show_step)
-    chip = next(name for name in library.chips() if name in playable_chips())
-    board = guest(chip, library)
+    board = guest(library.chips()[0], library)
     try:
         done = subprocess.run(
             [*board.command, "-c", _TRIAL],

@@ -53,11 +53,11 @@ def _model(chip: str) -> Path:
 
 
 def _failure(
-    library: Library, model: Path, contexts: int = 1, faults: str = "", descriptors: int | None = None
+    library: Library, model: Path, contexts: int = 1, descriptors: int | None = None, **variables: str
 ) -> Failure:
     """Return why so many contexts of the model, with one inference each, do not run on the library's chip."""
     target = parse_target(f"vboard:{_CHIPS[library.kind]}", library.path, find_runtime("rknn"))
-    target = replace(target, environment={**target.environment, "REUSEBENCH_FAULTS": faults})
+    target = replace(target, environment={**target.environment, **variables})
     if descriptors is not None:
         limited = ("sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *target.command)
         target = replace(target, command=limited)
@@ -75,24 +75,24 @@ def _cause(failure: Failure) -> Message:
 
 
 @pytest.mark.parametrize(
-    ("faults", "code"),
+    ("variable", "value", "code"),
     [
-        ("no-device", "rknn_no_driver"),
-        ("no-permission", "rknn_no_permission"),
-        ("enomem-after=4096", "rknn_out_of_memory"),
-        ("submit-error=EIO", "rknn_job_failed"),
+        ("FAULTS", "no-device", "rknn_no_driver"),
+        ("FAULTS", "no-permission", "rknn_no_permission"),
+        ("NPU_MEMORY", "4096", "rknn_out_of_memory"),
+        ("FAULTS", "submit-error=EIO", "rknn_job_failed"),
     ],
 )
-def test_a_fault_of_the_board(library: Library, faults: str, code: str) -> None:
+def test_a_fault_of_the_board(library: Library, variable: str, value: str, code: str) -> None:
     """Each is recognised, by each library's own words."""
-    failure = _failure(library, _model(_CHIPS[library.kind]), faults=faults)
+    failure = _failure(library, _model(_CHIPS[library.kind]), **{f"REUSEBENCH_{variable}": value})
     assert _cause(failure).code == code
     assert failure.kind == ("out_of_memory" if code == "rknn_out_of_memory" else "failed")
 
 
 def test_the_driver_that_a_library_wants(library: Library) -> None:
     """It is the library itself that says which one is the oldest."""
-    cause = _cause(_failure(library, _model(_CHIPS[library.kind]), faults="driver=0.2.0"))
+    cause = _cause(_failure(library, _model(_CHIPS[library.kind]), REUSEBENCH_FAULTS="driver=0.2.0"))
     oldest = "0.2.1" if library.kind == MINI_RUNTIME else "0.7.0"
     assert cause.values == {"driver": "0.2.0", "needed": oldest}
 

@@ -42,6 +42,16 @@ def test_addresses_are_attributed_to_live_buffers(on_board: RunOnBoard) -> None:
 
 
 @pytest.mark.parametrize(
+    ("chip", "registers"), [("rk3588", "0x1070"), ("rk3576", "0x1088 0x4018"), ("rv1126b", "0x1088 0x4018")]
+)
+def test_chips_have_other_registers_for_addresses(on_board: RunOnBoard, chip: str, registers: str) -> None:
+    """What holds an address on one chip is a setting on another."""
+    script = "Job(npu, [command(register, data.address) for register in (0x1070, 0x1088, 0x4018)]).run()"
+    (submit,) = _submits(on_board, script, chip)
+    assert [register for register, *_ in _reads(submit)] == registers.split()
+
+
+@pytest.mark.parametrize(
     ("script", "read"),
     [
         pytest.param(
@@ -144,6 +154,13 @@ for mask in (2, 3, 7, 0): npu.submit(job.tasks, 0, 6, mask=mask, cores=cores)
 """
     rows = [(submit["tasks"], *_reads(submit)[0][4:]) for submit in _submits(on_board, script)]
     assert rows == [(1, 1, 1), (2, 0, 1), (4, 2, 5), (3, 0, 2)]
+
+
+def test_a_core_that_is_not_there_has_no_tasks(on_board: RunOnBoard) -> None:
+    """librknnrt writes for it that its tasks begin nowhere, as for the third of RK3576."""
+    script = "npu.submit(job.tasks, 0, 1, cores=((0, 1), (0, 1), (0xffffffff, 1)))"
+    (submit,) = on_board(_JOB + script, chip="rk3576").named("submit")
+    assert (submit["tasks"], "walked" in submit) == (1, False)
 
 
 def test_what_cannot_be_read_is_not_guessed(on_board: RunOnBoard) -> None:
