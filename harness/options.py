@@ -68,6 +68,7 @@ _QUICK = Effort(
     pace=Pace(warm_up_s=1.0, duration_s=3.0),
 )
 _STREAMS, _CONTEXTS = 4, 3
+_LIMIT_CONTEXTS = 64
 #: Streams that are to run so long run once, unless --repeats says otherwise.
 _SOAK_S = 600.0
 
@@ -162,6 +163,14 @@ def add_options(parser: pytest.Parser) -> None:
     add("--streams", metavar="N", type=_count, help=f"Streams that are served. Default: {_STREAMS}.")
     add("--contexts", metavar="N", type=_count, help=f"Contexts of each stream. Default: {_CONTEXTS}.")
     add(
+        "--limit-contexts",
+        metavar="N",
+        type=_count,
+        default=_LIMIT_CONTEXTS,
+        help="Contexts that bench/test_limit.py makes at most, where none fails before. Default: "
+        f"{_LIMIT_CONTEXTS}.",
+    )
+    add(
         "--repeats",
         metavar="N",
         type=_count,
@@ -240,6 +249,7 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
         cpus=len(os.sched_getaffinity(0)),
         npu_cores=CHIPS[chip].npu_cores if chip else 1,
         pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
+        limit_contexts=option.limit_contexts,
     )
 
 

@@ -50,6 +50,8 @@ class Settings:
     #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
     npu_cores: int
     pace: Pace = Pace()
+    #: So many contexts at most where they are added until one fails.
+    limit_contexts: int = 64
 
     def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
         """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""
@@ -62,6 +64,7 @@ class Settings:
             rounds=self.rounds,
             binds=_on_npu(runtime),
             schedule=schedule,
+            limit_contexts=self.limit_contexts,
         )
 
     def cores(self, runtime: str) -> int:

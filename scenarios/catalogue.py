@@ -77,6 +77,8 @@ class Parameters:
     binds: bool = False
     #: Of the scenarios of streams.
     schedule: Optional[Streams] = None
+    #: So many contexts at most of a scenario that fills.
+    limit_contexts: int = 64
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class Scenario:
     is_variant: bool = False
     #: Whether its contexts take the frames of streams (Parameters.schedule).
     has_streams: bool = False
+    #: Whether contexts of one model are added until one fails (Plan.fills).
+    fills: bool = False
 
 
 def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> List[Context]:
@@ -264,6 +268,10 @@ def _of_streams(name: str, lay_out: _LayOut, baseline: Optional[str] = None) -> 
     return Scenario(name, (_bound(lay_out),), baseline, is_variant=True, has_streams=True)
 
 
+def _of_limit(name: str, *lay_outs: _LayOut, baseline: Optional[str] = "limit_no_reuse") -> Scenario:
+    return Scenario(name, lay_outs, baseline, is_variant=True, fills=True)
+
+
 def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> Tuple[Scenario, ...]:
     """Return every way to move input and output, of models of one set."""
     baseline = f"copied_io{suffix}"
@@ -318,6 +326,12 @@ SCENARIOS: Tuple[Scenario, ...] = (
     _of_streams("streams_no_reuse_one_model", _no_reuse_one_model),
     _of_streams("streams_full_dup", _full_dup, baseline="streams_no_reuse_one_model"),
     _of_streams("streams_full_dup_per_core", _full_dup_per_core, baseline="streams_no_reuse_one_model"),
+    _of_limit("limit_no_reuse", _no_reuse_one_model, baseline=None),
+    _of_limit("limit_zero_copy", _one_model_with(zero_copy=(INPUT, OUTPUT))),
+    _of_limit("limit_internal_reuse", _lean(mechanism=LOAD, internal=True, zero_copy=False)),
+    _of_limit("limit_full_dup", _full_dup),
+    _of_limit("limit_full_dup_internal_reuse", _full_dup_internal_reuse),
+    _of_limit("limit_lean", *_LEAN),
 )
 
 
@@ -335,6 +349,7 @@ QUESTIONS: Dict[str, Tuple[str, ...]] = {
     "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
     "lean": ("plain",),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
+    "limit": ("limit_no_reuse",),
 }
 #: Of stored scenarios that this version does not know.
 OTHER_QUESTION = "other"
@@ -391,6 +406,8 @@ def build_plans(name: str, parameters: Parameters) -> List[Plan]:
     Raises TooFewModels where the scenario has no further models than another one.
     """
     scenario = find_scenario(name)
+    if scenario.fills:
+        parameters = replace(parameters, streams=1, contexts=parameters.limit_contexts, rounds=1)
     plans = []
     for lay_out in scenario.lay_outs:
         layout = lay_out(parameters)
@@ -403,6 +420,7 @@ def build_plans(name: str, parameters: Parameters) -> List[Plan]:
             cores=parameters.cores,
             rounds=parameters.rounds,
             schedule=parameters.schedule if scenario.has_streams else None,
+            fills=scenario.fills,
         )
         plans.append(plan)
     return plans

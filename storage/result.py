@@ -20,6 +20,7 @@ __all__ = [
     "SCHEMA",
     "Failure",
     "FrameCount",
+    "Limit",
     "Memory",
     "ModelName",
     "NodeOrder",
@@ -133,6 +134,33 @@ class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
     series: Optional[Series]
 
 
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """How many contexts one process made and ran, one after the other, until one failed."""
+
+    contexts: int
+    #: So many were to be made at most.
+    bound: int
+    #: Of the next one; None where none failed: the bound was reached or, with fewer contexts, too little of the system's
+    #: memory was left.
+    failure: Optional[Failure]
+    #: Whether the process outlived the failure.
+    survived: bool
+    #: What then became of the contexts that had fitted; None where they ran once more, and were destroyed.
+    afterwards: Optional[Failure]
+    #: When the last that fitted had run; by the ledger, else the dma-bufs of the process.
+    npu_memory_bytes: Optional[int]
+    #: What each context after the first took of it, the mean.
+    further_npu_bytes: Optional[float]
+    #: PSS then.
+    application_memory_bytes: int
+    #: MemAvailable then.
+    system_available_bytes: int
+    #: Open file descriptors then, what each context after the first took of them, and how many there may be.
+    fd_count: int
+    further_fds: Optional[float]
+    fd_limit: Optional[int]
+
+
 class PhaseReading(msgspec.Struct, frozen=True, kw_only=True):
     """The reading at the end of a phase."""
 
@@ -196,5 +224,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed
     #: Of streams, one per repeat.
     frames: tuple[Optional[StreamsRun], ...] = ()
+    #: Of a plan that fills, one per repeat that told it; `plan` has the contexts that fitted in every repeat.
+    limits: tuple[Limit, ...] = ()
     repeats: tuple[StoredRepeat, ...]
     plan: Plan

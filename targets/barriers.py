@@ -24,6 +24,7 @@ __all__ = [
     "Prepared",
     "Preparing",
     "StepData",
+    "StepFailure",
     "StreamCount",
 ]
 
@@ -43,6 +44,15 @@ class Allocation(msgspec.Struct, frozen=True):
     asked_bytes: int
     #: Of the buffer behind it; 0 where it has none.
     inode: int
+
+
+class StepFailure(msgspec.Struct, frozen=True):
+    """Why a step failed that the process survived."""
+
+    phase: str
+    #: A key of targets.outcome.OUTCOMES.
+    kind: str
+    message: Message
 
 
 class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,6 +80,8 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     unequal_frames: tuple[int, ...] = ()
     #: Whether the heap could be trimmed.
     trimmed: bool = False
+    #: At the barrier `full` of a plan that fills: of the context that no longer fitted.
+    failure: Optional[StepFailure] = None
 
 
 class Barrier(msgspec.Struct, frozen=True, tag_field="event", tag="barrier"):

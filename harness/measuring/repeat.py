@@ -11,6 +11,7 @@ from pathlib import Path
 from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from harness.measuring.frames import FramesWatch
+from harness.measuring.limit import limit_of
 from harness.measuring.result import Repeat
 from harness.settings import Settings
 from messages import Message
@@ -64,7 +65,8 @@ class RepeatMeasurement:
         self.interrupted = run.interrupted
         npu = None
         if self._on_npu:  # by the most exact source there is
-            plan, barriers = self._plan, run.barriers
+            limit, barriers = limit_of(self._plan, run), run.barriers
+            plan = self._plan.limited_to(limit.contexts) if limit else self._plan
             npu = account_of_ledger(plan, barriers, ledger) if ledger else account_of_runtime(plan, barriers)
         return replace(self._repeat(run), trace=write_trace(self._trace(run, ledger)), npu=npu)
 
@@ -100,14 +102,17 @@ class RepeatMeasurement:
 
     def _repeat(self, run: Run) -> Repeat:
         """Return the repeat as far as the run has come."""
+        limit = limit_of(self._plan, run)
         return Repeat(
             barriers=run.barriers,
-            failure=run.failure,
+            # What ends a plan that fills is its result.
+            failure=None if limit else run.failure,
             elapsed_s=run.elapsed_s,
             system_memory_noise_bytes=self._idle.memory_noise_bytes,
             idle_cpu_percent=self._idle.cpu_percent,
             trace="",
             frames=self._frames.summary(run.interrupted) if self._frames else None,
+            limit=limit,
         )
 
     def _walk(self) -> tuple[Run, Ledger | None]:

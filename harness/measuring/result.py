@@ -9,7 +9,7 @@ from typing import Any
 
 from accounting.account import Account
 from scenarios.plan import Plan
-from storage.result import SCHEMA, FrameCount, Memory, ModelName, PhaseReading, Result, Speed, StoredRepeat, StreamsRun
+from storage.result import SCHEMA, FrameCount, Limit, Memory, ModelName, PhaseReading, Result, Speed, StoredRepeat, StreamsRun
 from targets.barriers import BarrierReading, Copies, NodeOrder
 from targets.outcome import Failure
 
@@ -59,6 +59,8 @@ class Repeat:
     npu: Account | None = None
     #: None without streams, or before their steady state.
     frames: StreamsRun | None = None
+    #: None where the plan does not fill, or the process failed otherwise.
+    limit: Limit | None = None
 
     @property
     def all_frames(self) -> FrameCount | None:
@@ -84,6 +86,7 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
     plan = configuration.plan
     firsts = repeats[0].of_contexts("first_inference") if repeats else []
     copies = tuple(barrier.data.copies or Copies(0, 0) for barrier in firsts)
+    limits = tuple(repeat.limit for repeat in repeats if repeat.limit)
     speed_figures = _SPEED_OF_STREAMS if plan.schedule else _SPEED
     # Where nothing computes there is no figure of speed, only how busy the machine was.
     timed = repeats if configuration.computes else [replace(repeat, barriers=(), frames=None) for repeat in repeats]
@@ -113,8 +116,9 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         memory=Memory(**{name: tuple(map(figure, repeats)) for name, figure in _MEMORY.items()}),
         speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
         frames=tuple(repeat.frames for repeat in repeats) if plan.schedule else (),
+        limits=limits,
         repeats=tuple(_stored_repeat(repeat) for repeat in repeats),
-        plan=plan,
+        plan=plan.limited_to(min(limit.contexts for limit in limits)) if limits else plan,
     )
 
 
