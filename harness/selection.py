@@ -1,4 +1,4 @@
-"""What is measured where: --runtime, --target and --rknn-library, and the target of each runtime that they give."""
+"""What is measured where: --runtime, --target, --rknn-library and --npu-memory, and each runtime's target by them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.errors import UserError
 from runtimes import RUNTIMES, UnknownRuntime, find_runtime
+from storage.limits import parse_size
 from targets.base import Target
 from targets.errors import RuntimeMissing, TargetError
 from targets.resolve import parse_target
@@ -26,15 +27,17 @@ class Selection:
     #: As written after --target.
     target: str
     rknn_library: Path | None
+    #: Of the virtual board; None: as much as a board can have.
+    npu_memory_bytes: int | None = None
 
     @classmethod
     def of(cls, option: argparse.Namespace) -> Selection:
         """Return the selection of the options; a runtime that is named twice counts once."""
-        return cls(tuple(dict.fromkeys(option.runtime or ())), option.target, option.rknn_library)
+        return cls(tuple(dict.fromkeys(option.runtime or ())), option.target, option.rknn_library, option.npu_memory)
 
 
 def add_selection_options(add: Callable[..., Any]) -> None:
-    """Declare the three options."""
+    """Declare the four options."""
     add(
         "--runtime",
         action="append",
@@ -56,6 +59,13 @@ def add_selection_options(add: Callable[..., Any]) -> None:
         type=Path,
         help="Rockchip's librknnrt.so or librknnmrt.so. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders.",
     )
+    add(
+        "--npu-memory",
+        metavar="SIZE",
+        type=parse_size,
+        help="Memory that the NPU's driver of a virtual board has for buffers, such as 512MiB: what would exceed it "
+        "fails. Default: no limit.",
+    )
 
 
 def resolve_targets(selection: Selection) -> dict[str, Target]:
@@ -66,7 +76,9 @@ def resolve_targets(selection: Selection) -> dict[str, Target]:
     targets: dict[str, Target] = {}
     for entry in map(find_runtime, selection.runtimes) if selection.runtimes else RUNTIMES:
         try:
-            targets[entry.name] = parse_target(selection.target, selection.rknn_library, entry)
+            targets[entry.name] = parse_target(
+                selection.target, selection.rknn_library, entry, selection.npu_memory_bytes
+            )
         except RuntimeMissing as error:
             if selection.runtimes:
                 raise UserError(str(error)) from None

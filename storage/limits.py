@@ -1,4 +1,6 @@
-"""Limits: how much a figure may get worse before a build fails, as users write them: `application_memory:2%+512KiB`."""
+"""What users write of sizes: `512MiB`, and how much a figure may get worse before a build fails:
+`application_memory:2%+512KiB`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 
 from storage.metrics import BYTES, NANOSECONDS, Metric, UnknownMetric, find_metric
 
-__all__ = ["Limit", "LimitInvalid", "parse_limit"]
+__all__ = ["Limit", "LimitInvalid", "parse_limit", "parse_size"]
 
 #: By a metric's unit: what may follow a number, and how many of the unit it is; a rate has no unit.
 _UNITS = {
@@ -70,3 +72,12 @@ def parse_limit(text: str) -> Limit:
         else:  # of a rate, or 0
             amount += number
     return Limit(metric, percent, amount, text)
+
+
+def parse_size(text: str) -> int:
+    """Return whole bytes, above 0; raise argparse.ArgumentTypeError."""
+    match, units = _PART.fullmatch(text), _UNITS[BYTES]
+    size_bytes = float(match["number"]) * units.get(match["unit"], 0) if match else 0.0
+    if size_bytes < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; valid: a number with {', '.join(units)}, as 512MiB")
+    return int(size_bytes)

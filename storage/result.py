@@ -197,6 +197,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     driver_version: Optional[str] = None
     #: The Rockchip chip, where it is known.
     chip: Optional[str] = None
+    #: What NPU buffers may take on a virtual board that was given a limit.
+    npu_memory_limit_bytes: Optional[int] = None
     #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
     scenario: str

@@ -20,7 +20,16 @@ from storage.run_file import BadFile, StoredRun, read_run_file, read_storage
 __all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "read_run", "read_runs", "run_of"]
 
 #: What should be equal before two figures of one configuration are compared.
-CONDITIONS = ("board", "chip", "runtime_version", "driver_version", "python_version", "models", "plan")
+CONDITIONS = (
+    "board",
+    "chip",
+    "runtime_version",
+    "driver_version",
+    "python_version",
+    "models",
+    "plan",
+    "npu_memory_limit_bytes",
+)
 #: pytest-benchmark's file names: a number, and a name; the harness's own names are dates.
 _FILE_NAME = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
 #: What pytest-benchmark calls a commit that is none.
@@ -147,6 +156,7 @@ def _of_scenario(result: Result, board: str) -> Measured:
         "python_version": result.python_version,
         "models": _digest([model.digest for model in result.models]),
         "plan": _digest(_common_plan(result.plan)),
+        "npu_memory_limit_bytes": _text(result.npu_memory_limit_bytes),
     }
     return Measured(
         Configuration(result.runtime, result.target, result.scenario, detail, names),
@@ -185,6 +195,10 @@ def _common_plan(plan: Plan) -> dict[str, Any]:
     elif plan.schedule.video:
         del common["schedule"]["video"]["path"]
     return common
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
 
 
 def _digest(value: Any) -> str:

@@ -33,6 +33,8 @@ class Target:
     keeps_ledger: bool = False
     #: False where the NPU's arithmetic is missing: neither latencies nor outputs mean anything there.
     computes: bool = True
+    #: What all NPU buffers of the process may take at once on a virtual board; None: there is no such limit.
+    npu_memory_limit_bytes: int | None = None
 
 
 THIS_INTERPRETER = Target("python", (sys.executable, "-m", "scenarios.driver"))

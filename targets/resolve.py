@@ -23,13 +23,21 @@ __all__ = ["check_chip", "parse_target"]
 _DRIVER = ("-m", "scenarios.driver")
 
 
-def parse_target(text: str, rknn_library: Path | None, entry: RuntimeEntry) -> Target:
+def parse_target(
+    text: str, rknn_library: Path | None, entry: RuntimeEntry, npu_memory_bytes: int | None = None
+) -> Target:
     """Return the target as it runs this runtime; raise a TargetError, in words for the user, where it cannot.
 
-    The error is a RuntimeMissing where the target itself can be used, and does not have this runtime.
+    npu_memory_bytes limits what NPU buffers may take, on a virtual board. The error is a RuntimeMissing where the
+    target itself can be used, and does not have this runtime.
     """
     library = None if rknn_library is None else read_library(rknn_library)
     kind, _, detail = text.partition(":")
+    if npu_memory_bytes is not None and kind != "vboard":
+        raise TargetError(
+            "--npu-memory is a limit that the virtual board plays, and a real NPU has its own: add --target "
+            "vboard:CHIP, or leave --npu-memory out"
+        )
     if text == "python":
         return _this_interpreter(library, entry)
     if text == "board":
@@ -37,7 +45,7 @@ def parse_target(text: str, rknn_library: Path | None, entry: RuntimeEntry) -> T
     if kind == "python" and detail:
         return _other_interpreter(detail, library, entry)
     if kind == "vboard" and detail:
-        return _virtual_board(detail, library, entry)
+        return _virtual_board(detail, library, entry, npu_memory_bytes)
     raise TargetError(f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board")
 
 
@@ -97,7 +105,7 @@ def _not_usable(path: str, reason: str) -> TargetError:
     return TargetError(f"--target python:{path}: {reason}. Give the path of a Python 3.8 or later")
 
 
-def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> Target:
+def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None) -> Target:
     if entry.module is not None:
         raise RuntimeMissing(
             f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime only. Leave out --runtime or --target"
@@ -109,7 +117,7 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> T
             f"the virtual board is not ready for this library ({', '.join(missing)} missing). "
             f"Install it: reusebench board install --rknn-library {library.path}"
         )
-    board = guest(chip, library)
+    board = guest(chip, library, npu_memory_bytes)
     return Target(
         f"vboard:{chip}",
         (*board.command, *_DRIVER),
@@ -117,6 +125,7 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry) -> T
         chip=chip,
         keeps_ledger=True,
         computes=False,
+        npu_memory_limit_bytes=npu_memory_bytes,
     )
 
 

@@ -206,6 +206,7 @@ class Bench:
             python_version=versions.get("python_version"),
             driver_version=versions.get("driver_version"),
             chip=target.chip,
+            npu_memory_limit_bytes=target.npu_memory_limit_bytes,
             computes=target.computes,
             node_orders=self._preparations.node_orders(plan),
         )

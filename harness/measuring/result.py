@@ -36,6 +36,8 @@ class Configuration:
     driver_version: str | None = None
     #: The Rockchip chip, where it is known.
     chip: str | None = None
+    #: What NPU buffers may take on a virtual board that was given a limit.
+    npu_memory_limit_bytes: int | None = None
     #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
     #: Of prepared models, by digest.
@@ -99,6 +101,7 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         python_version=configuration.python_version,
         driver_version=configuration.driver_version,
         chip=configuration.chip,
+        npu_memory_limit_bytes=configuration.npu_memory_limit_bytes,
         computes=configuration.computes,
         scenario=plan.scenario,
         baseline=plan.baseline,

@@ -42,6 +42,7 @@ LONG_COLUMNS = (
     "unit",
     "repeat",
     "value",
+    "npu_memory_limit_bytes",
 )
 #: What the long form calls a condition whose name is taken.
 CONDITION_COLUMNS = {"models": "models_digest", "plan": "plan_digest"}

@@ -46,6 +46,7 @@ HISTORY_COLUMNS = (
     "python_version",
     "models_digest",
     "plan_digest",
+    "npu_memory_limit_bytes",
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.base.drawing import FigureKey, Figures, finished, start_drawing
-from reports.base.formatting import EMPTY, to_the_minute, whole_mib
+from reports.base.formatting import EMPTY, counted_mib, to_the_minute, whole_mib
 from reports.base.pages import page_name, write_page
 from reports.base.texts import LANGUAGES, Texts, texts_of
 from reports.claims.claims import claim_tests, claims_table
@@ -255,6 +255,8 @@ def _conditions(group: Group, texts: Texts) -> str:
     parts = [texts(key, target=info.target, cores=info.cores, **values)]
     if info.chip:
         parts.append(texts("condition_chip", chip=info.chip))
+    if info.npu_memory_limit_bytes:
+        parts.append(texts("condition_npu_memory", limit=counted_mib(info.npu_memory_limit_bytes)))
     if info.driver_version:
         parts.append(texts("condition_driver", driver=info.driver_version))
     if info.runtime_version and info.runtime_version != group.short_version:

@@ -27,7 +27,17 @@ from storage.run_file import StoredResult, StoredRun
 
 #: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
 #: Results that were stored before there was a `chip` have none.
-GROUP_CONDITIONS = ("runtime", "runtime_version", "target", "chip", "python_version", "streams", "contexts", "cores")
+GROUP_CONDITIONS = (
+    "runtime",
+    "runtime_version",
+    "target",
+    "chip",
+    "npu_memory_limit_bytes",
+    "python_version",
+    "streams",
+    "contexts",
+    "cores",
+)
 
 #: Of these a user's plan says itself how many it has: plans of several layouts stand in one table.
 _OF_LAYOUT = ("streams", "contexts", "cores")

@@ -8,8 +8,9 @@
  *
  *   REUSEBENCH_LEDGER  file to which the ledger is appended, one JSON line per event; unset: none
  *   REUSEBENCH_BOARD   chip to play; unset: pass-through
- *   REUSEBENCH_FAULTS  faults of the virtual board, comma-separated: no-device, driver=0.7.2, enomem-after=BYTES,
- *                      submit-error=ERRNO[@N] (from the Nth submit on), sram=BYTES
+ *   REUSEBENCH_NPU_MEMORY  bytes that all buffers of a virtual board may take at once; unset: no limit
+ *   REUSEBENCH_FAULTS  faults of the virtual board, comma-separated: no-device, driver=0.7.2, submit-error=ERRNO[@N]
+ *                      (from the Nth submit on), sram=BYTES
  *
  * A buffer is alive while the driver has an object of it or this process has a file descriptor of it open. That is
  * when the kernel keeps its memory, save for one case: a mapping that outlives both. The live total is the sum of the

@@ -119,8 +119,6 @@ static bool read_fault(const char *name, char *value)
         return false;
     if (strcmp(name, "driver") == 0)
         return read_version(value, &settings.driver_version);
-    if (strcmp(name, "enomem-after") == 0)
-        return read_number(value, &settings.memory_bytes);
     if (strcmp(name, "sram") == 0)
         return read_number(value, &settings.sram_bytes);
     return strcmp(name, "submit-error") == 0 && read_submit_error(value);
@@ -129,8 +127,6 @@ static bool read_fault(const char *name, char *value)
 static void read_faults(const char *faults)
 {
     char *copy = strdup(faults), *rest = copy, *fault;
-    if (!settings.chip)
-        refuse_setting("faults need a virtual board (" VARIABLES "_BOARD)");
     while ((fault = strsep(&rest, ","))) {
         char whole[256];
         snprintf(whole, sizeof whole, "%s", fault);
@@ -138,11 +134,25 @@ static void read_faults(const char *faults)
         if (value)
             *value++ = '\0';
         if (!read_fault(fault, value))
-            refuse_setting("unknown fault %s; valid: no-device, driver=0.7.2, enomem-after=BYTES, "
-                           "submit-error=ERRNO[@N], sram=BYTES",
+            refuse_setting("unknown fault %s; valid: no-device, driver=0.7.2, submit-error=ERRNO[@N], sram=BYTES",
                            whole);
     }
     free(copy);
+}
+
+static void read_memory(const char *limit)
+{
+    if (!read_number(limit, &settings.memory_bytes))
+        refuse_setting(VARIABLES "_NPU_MEMORY=%s is no number of bytes", limit);
+}
+
+/* Returns the variable's value; a real driver cannot be made to fail. */
+static const char *board_variable(const char *name)
+{
+    const char *value = variable(name);
+    if (value && !settings.chip)
+        refuse_setting(VARIABLES "_%s needs a virtual board (" VARIABLES "_BOARD)", name);
+    return value;
 }
 
 /*
@@ -182,8 +192,10 @@ static void read_settings(void)
     settings.chip = chip_of(variable("BOARD"));
     if (settings.chip)
         forbid_cores();
-    if (variable("FAULTS"))
-        read_faults(variable("FAULTS"));
+    if (board_variable("NPU_MEMORY"))
+        read_memory(board_variable("NPU_MEMORY"));
+    if (board_variable("FAULTS"))
+        read_faults(board_variable("FAULTS"));
     pthread_atfork(take_lock, release_lock, release_lock);
     const char *quote = settings.chip ? "\"" : "";
     write_event("start", ",\"mode\":\"%s\",\"chip\":%s%s%s,\"pid\":%d,\"page_bytes\":%" PRIu64,

@@ -15,8 +15,8 @@ from targets.vboard.system import is_installed, library_folders, python_of
 
 __all__ = ["Guest", "guest", "missing_parts"]
 
-#: Names to the preload library the chip that it plays.
-_BOARD_VARIABLE = "REUSEBENCH_BOARD"
+#: Tell the preload library the chip that it plays, and how many bytes its buffers may take.
+_BOARD_VARIABLE, _MEMORY_VARIABLE = "REUSEBENCH_BOARD", "REUSEBENCH_NPU_MEMORY"
 
 #: No site-packages, and no variables of the host's Python: they are another Python's.
 _PYTHON_OPTIONS = ("-S", "-s", "-E")
@@ -40,9 +40,11 @@ def missing_parts(library: Library) -> list[str]:
     return [part for part, is_there in parts.items() if not is_there]
 
 
-def guest(chip: str, library: Library) -> Guest:
-    """Return the Python that runs the library on that chip; nothing may be missing."""
+def guest(chip: str, library: Library, npu_memory_bytes: int | None = None) -> Guest:
+    """Return the Python that runs the library on that chip, with so much memory for it; nothing may be missing."""
     environment = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
+    if npu_memory_bytes is not None:
+        environment[_MEMORY_VARIABLE] = str(npu_memory_bytes)
     loader = _loader_variables(library)
     if not is_needed(library.architecture):
         return Guest((sys.executable,), {**environment, **loader})

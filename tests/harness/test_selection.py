@@ -83,7 +83,7 @@ def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.Mo
 def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error of the targets is a mistake of the user, with the option; runtimes may be named or not."""
 
-    def refuse(text: str, library: Path | None, _: RuntimeEntry) -> Target:
+    def refuse(text: str, library: Path | None, *_: object) -> Target:
         raise TargetError(f"--target {text}: not with {library}")
 
     monkeypatch.setattr(selection, "parse_target", refuse)

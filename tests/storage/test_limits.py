@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
-from storage.limits import LimitInvalid, parse_limit
+from storage.limits import LimitInvalid, parse_limit, parse_size
 
 MIB = 2**20
 
@@ -50,3 +52,18 @@ def test_what_is_no_limit(text: str, message: str) -> None:
         parse_limit(text)
     assert message in str(error.value)
     assert "METRIC:PERCENT%+AMOUNT" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"), [("512MiB", 512 * MIB), ("1.5GiB", 1536 * MIB), ("64 KiB", 65536), ("7B", 7)]
+)
+def test_a_size(text: str, size_bytes: int) -> None:
+    """It is a number with a unit of memory."""
+    assert parse_size(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["512", "512MB", "-1MiB", "0GiB", "5ms", "5%", "MiB", ""])
+def test_what_is_no_size(text: str) -> None:
+    """What has no unit of memory, or is nothing, is refused with how one is written."""
+    with pytest.raises(argparse.ArgumentTypeError, match="no size; valid: a number with B, KiB, MiB, GiB, as 512MiB"):
+        parse_size(text)

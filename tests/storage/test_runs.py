@@ -79,7 +79,7 @@ def test_plans_of_before_are_the_same_plans(tmp_path: Path) -> None:
 
 
 def test_each_condition_makes_another_series(tmp_path: Path) -> None:
-    """Another chip, runtime, driver, Python or model makes another series; the models' names and files do not."""
+    """Another chip, runtime, driver, Python, model or limit makes another; the models' names and files do not."""
     info = result(tmp_path, "no_reuse", even(3))
     others = {
         "chip": changed(info, chip="rk3566"),
@@ -88,6 +88,7 @@ def test_each_condition_makes_another_series(tmp_path: Path) -> None:
         "python_version": changed(info, python_version="3.9.1"),
         "models": changed(info, models=tuple(msgspec.structs.replace(model, digest="f") for model in info.models)),
         "plan": changed(info, plan=replace(info.plan, rounds=7)),
+        "npu_memory_limit_bytes": changed(info, npu_memory_limit_bytes=2**29),
     }
     first, *rest = _conditions(tmp_path, info, *others.values())
     for name, conditions in zip(others, rest):

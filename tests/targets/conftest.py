@@ -39,10 +39,11 @@ def lower_preload(compiler: Compiler, shared_folder: Path) -> Path:
 def on_board(preload: Path, tmp_path: Path) -> RunOnBoard:
     """Return a function that runs a script on the virtual board, with a new ledger; the script must end well."""
 
-    def run(script: str, chip: str = "rk3588", faults: str = "") -> Ended:
+    def run(script: str, chip: str = "rk3588", faults: str = "", memory: str = "") -> Ended:
         ledger = tmp_path / "ledger.jsonl"
         ledger.unlink(missing_ok=True)
-        ended = run_client(script, preload, ledger, REUSEBENCH_BOARD=chip, REUSEBENCH_FAULTS=faults)
+        board = {"REUSEBENCH_BOARD": chip, "REUSEBENCH_FAULTS": faults, "REUSEBENCH_NPU_MEMORY": memory}
+        ended = run_client(script, preload, ledger, **board)
         assert ended.code == 0, ended.errors
         return ended
 

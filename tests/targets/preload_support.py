@@ -60,7 +60,7 @@ def run_client(script: str, preload: str | Path, ledger: Path | None, **variable
 class RunOnBoard(Protocol):
     """Runs a script on the virtual board (tests/targets/conftest.py)."""
 
-    def __call__(self, script: str, chip: str = ..., faults: str = ...) -> Ended:
+    def __call__(self, script: str, chip: str = ..., faults: str = ..., memory: str = ...) -> Ended:
         """Return how it ended."""
 
 

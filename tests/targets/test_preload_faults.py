@@ -1,4 +1,4 @@
-"""Faults that the virtual board has on demand."""
+"""Faults that the virtual board has on demand, and the memory that it is given."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ print(attempt(lambda: npu.create(4097)), attempt(lambda: npu.create(4096)), atte
 npu.free(first)
 print(attempt(lambda: npu.create(8192)))
 """
-    ended = on_board(_ATTEMPTS + script, faults="enomem-after=12288")
+    ended = on_board(_ATTEMPTS + script, memory="12288")
     assert ended.output.split() == ["ENOMEM", "ok", "ENOMEM", "ok"]
     assert [event["fault"] for event in ended.named("fault")] == ["enomem", "enomem"]
     assert live_bytes(ended.events) == 12288
@@ -73,7 +73,7 @@ def test_sram_of_an_old_driver(on_board: RunOnBoard) -> None:
     assert [event["sram_bytes"] for event in ended.named("create")] == [8192, 57344, 0, 4096]
 
 
-_BAD = ("fire", "no-device=1", "driver=new", "driver=1.2", "enomem-after=", "enomem-after=-1", "submit-error=ENOFUN")
+_BAD = ("fire", "no-device=1", "driver=new", "driver=1.2", "sram=-1", "submit-error=ENOFUN", "submit-error=")
 
 
 @pytest.mark.parametrize("fault", [*_BAD, "sram"])
@@ -84,8 +84,17 @@ def test_an_unknown_fault_ends_the_process(preload: Path, fault: str) -> None:
     assert ended.errors.startswith(f"reusebench preload: unknown fault {fault}; valid: no-device, ")
 
 
-def test_faults_need_a_virtual_board(preload: Path) -> None:
-    """A real driver cannot be made to fail."""
-    ended = run_client("print('ran')", preload, None, REUSEBENCH_FAULTS="no-device")
+@pytest.mark.parametrize("limit", ["512MiB", "-1"])
+def test_a_limit_that_is_no_number_ends_the_process(preload: Path, limit: str) -> None:
+    """It is in bytes."""
+    ended = run_client("print('ran')", preload, None, REUSEBENCH_BOARD="rk3588", REUSEBENCH_NPU_MEMORY=limit)
     assert (ended.code, ended.output) == (2, "")
-    assert "faults need a virtual board" in ended.errors
+    assert f"REUSEBENCH_NPU_MEMORY={limit} is no number of bytes" in ended.errors
+
+
+@pytest.mark.parametrize(("name", "value"), [("REUSEBENCH_FAULTS", "no-device"), ("REUSEBENCH_NPU_MEMORY", "4096")])
+def test_faults_and_limits_need_a_virtual_board(preload: Path, name: str, value: str) -> None:
+    """A real driver cannot be made to fail."""
+    ended = run_client("print('ran')", preload, None, **{name: value})
+    assert (ended.code, ended.output) == (2, "")
+    assert f"{name} needs a virtual board" in ended.errors

@@ -147,6 +147,18 @@ def test_a_library_of_another_architecture(tmp_path: Path) -> None:
         parse_target(f"python:{sys.executable}", other, _RKNN)
 
 
+def test_a_limit_of_npu_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The virtual board gets it in bytes, and the target has it; no other target can be limited."""
+    monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
+    library = _own_library(tmp_path / "library.so")
+    target = parse_target("vboard:rk3588", library, _RKNN, 2**29)
+    assert (target.environment["REUSEBENCH_NPU_MEMORY"], target.npu_memory_limit_bytes) == ("536870912", 2**29)
+    assert "REUSEBENCH_NPU_MEMORY" not in parse_target("vboard:rk3588", library, _RKNN).environment
+    for text in ("python", "board"):
+        with pytest.raises(TargetError, match=r"^--npu-memory is .*: add --target vboard:CHIP, or leave --npu-memory"):
+            parse_target(text, library, _RKNN, 2**29)
+
+
 def test_targets_that_are_not_ready(tmp_path: Path) -> None:
     """The virtual board's chips, library and parts, and the board's ledger: the sentences have the commands."""
     library = write_library(tmp_path / "library.so", "librknnrt")

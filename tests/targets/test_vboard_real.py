@@ -216,7 +216,7 @@ def test_the_library_believes_the_board(board: Board, parent_and_dup: Ended, tmp
     old = _run(board, "Context(*models())", tmp_path, REUSEBENCH_FAULTS="driver=0.5.0")
     assert "rknn_init -" in old.output
     assert "Mismatch driver version" in old.errors
-    full = _run(board, "Context(*models()).destroy()", tmp_path, REUSEBENCH_FAULTS="enomem-after=8192")
+    full = _run(board, "Context(*models()).destroy()", tmp_path, REUSEBENCH_NPU_MEMORY="8192")
     assert re.search(r"rknn_init -\d", full.output)
     assert {event["fault"] for event in full.named("fault")} == {"enomem"}
     task_buffers = [submit["task_buffer"] for submit in parent_and_dup.named("submit")]

@@ -28,7 +28,9 @@ from tests.scripted_driver import ACCOUNT, ENTRY
 from tests.support import SCRIPTED, known
 
 #: As the virtual board: it keeps a ledger, and computes nothing.
-_VIRTUAL = replace(SCRIPTED, name="virtual", chip="rk3588", keeps_ledger=True, computes=False)
+_VIRTUAL = replace(
+    SCRIPTED, name="virtual", chip="rk3588", keeps_ledger=True, computes=False, npu_memory_limit_bytes=2**29
+)
 #: As a board with the preload library: it keeps a ledger, and computes.
 _BOARD = replace(SCRIPTED, name="board", keeps_ledger=True)
 
@@ -269,6 +271,7 @@ def test_each_runtime_runs_on_its_target(
     measurement = bench.measure("scripted", "full_dup")
     result = measurement.result
     assert (result.outcome, result.computes, result.chip, result.target) == ("ok", False, "rk3588", "virtual")
+    assert result.npu_memory_limit_bytes == 2**29
     assert (measurement.latencies_ns, result.speed.latency_median_ns) == ([], (None,))
     assert (result.memory.application_memory_bytes[0] or 0) > 0
     other = bench.measure("elsewhere", "no_reuse").result

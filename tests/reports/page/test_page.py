@@ -165,13 +165,15 @@ def test_a_group_can_be_hidden_everywhere(written: WrittenReport) -> None:
         assert re.search(rf'<td class="n {group}">', section(html, "answer"))
 
 
-def test_conditions_name_chip_driver_and_library(tmp_path: Path) -> None:
+def test_conditions_name_chip_limit_driver_and_library(tmp_path: Path) -> None:
     """Where the NPU computes, latency stands beside its memory."""
-    write_run(tmp_path, [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse", "partial_dup")])
+    infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse", "partial_dup")]
+    write_run(tmp_path, [changed(info, npu_memory_limit_bytes=2**29) for info in infos])
     html = page(tmp_path, tmp_path / "out")
     assert ENGLISH("column_latency") in section(html, "dup")
     measured = section(html, "measured")
-    assert "Chip rk3588. NPU driver 0.9.8. Runtime library 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)." in measured
+    conditions = "Chip rk3588. NPU memory limited to 512.00 MiB. NPU driver 0.9.8. Runtime library 1.6.0 (9a7b5d24c@"
+    assert conditions in measured
     assert ENGLISH("conditions", target="python", python="3.11.7", cores=2, streams=4, contexts=3) in measured
 
 

@@ -94,13 +94,15 @@ def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
     assert row_of(group, "no_reuse").models == "model-a, model-b (2 for 4 streams, in turn)"
 
 
-def test_another_chip_makes_another_group(tmp_path: Path) -> None:
+def test_another_chip_or_limit_makes_another_group(tmp_path: Path) -> None:
     """NPU memory of two chips never stands in one table; runs without a stored chip are one group."""
     infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
     write_run(tmp_path, [infos[0], changed(infos[1], chip="rk3566")])
     assert len(groups_of(tmp_path)) == 2
     write_run(tmp_path, [changed(info, chip=None) for info in infos], number=2)
     assert len(groups_of(tmp_path)) == 3
+    write_run(tmp_path, [changed(info, npu_memory_limit_bytes=64 * MIB) for info in infos], number=3)
+    assert len(groups_of(tmp_path)) == 4
 
 
 def test_npu_memory_is_saved_of_the_baselines(npu_group: Group) -> None:
