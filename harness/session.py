@@ -70,7 +70,7 @@ class Session:
         self._without_models = self._find_without_models(configurations)
         #: What was assumed of the user's models, a line each.
         self.assumptions = models.assumptions()
-        progress.expect((len(configurations) - len(self._without_models)) * settings.repeats)
+        progress.expect(sum(self._bench.repeats(key[1]) for key in configurations if key not in self._without_models))
         if saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._name: str = self._benchmarks.save or self._benchmarks.autosave

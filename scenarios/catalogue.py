@@ -31,6 +31,7 @@ __all__ = [
     "FRAMES_4K",
     "FRAMES_1080P",
     "IN_TURN",
+    "LIMIT",
     "MODEL_SETS",
     "OTHER_QUESTION",
     "PLANS",
@@ -78,7 +79,7 @@ class Parameters:
     #: Of the scenarios of streams.
     schedule: Optional[Streams] = None
     #: So many contexts at most of a scenario that fills.
-    limit_contexts: int = 64
+    limit_contexts: int = 32
 
 
 @dataclass(frozen=True)
@@ -327,7 +328,7 @@ SCENARIOS: Tuple[Scenario, ...] = (
     _of_streams("streams_full_dup", _full_dup, baseline="streams_no_reuse_one_model"),
     _of_streams("streams_full_dup_per_core", _full_dup_per_core, baseline="streams_no_reuse_one_model"),
     _of_limit("limit_no_reuse", _no_reuse_one_model, baseline=None),
-    _of_limit("limit_zero_copy", _one_model_with(zero_copy=(INPUT, OUTPUT))),
+    _of_limit("limit_zero_copy_io", _one_model_with(zero_copy=(INPUT, OUTPUT))),
     _of_limit("limit_internal_reuse", _lean(mechanism=LOAD, internal=True, zero_copy=False)),
     _of_limit("limit_full_dup", _full_dup),
     _of_limit("limit_full_dup_internal_reuse", _full_dup_internal_reuse),
@@ -337,6 +338,8 @@ SCENARIOS: Tuple[Scenario, ...] = (
 
 #: The question of the plans that users bring: each is compared with itself without reuse, which is called after it.
 PLANS = "plans"
+#: The question of the scenarios that fill; they have no figures to compare.
+LIMIT = "limit"
 #: No plan's name has a dot.
 _WITHOUT_REUSE = ".no_reuse"
 #: The questions that scenarios answer, each by the baselines of its scenarios: a file of bench/, a part of the report.
@@ -349,7 +352,7 @@ QUESTIONS: Dict[str, Tuple[str, ...]] = {
     "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
     "lean": ("plain",),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
-    "limit": ("limit_no_reuse",),
+    LIMIT: ("limit_no_reuse",),
 }
 #: Of stored scenarios that this version does not know.
 OTHER_QUESTION = "other"

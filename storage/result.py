@@ -140,8 +140,8 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     contexts: int
     #: So many were to be made at most.
     bound: int
-    #: Of the next one; None where none failed: the bound was reached or, with fewer contexts, too little of the system's
-    #: memory was left.
+    #: Of the next one; None where none failed: the bound was reached or, with fewer contexts, too little of the
+    #: system's memory was left.
     failure: Optional[Failure]
     #: Whether the process outlived the failure.
     survived: bool
@@ -151,6 +151,10 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     npu_memory_bytes: Optional[int]
     #: What each context after the first took of it, the mean.
     further_npu_bytes: Optional[float]
+    #: The same as npu_memory_bytes when the context that failed had been given up, and when all had been destroyed;
+    #: None where the process did not come so far.
+    npu_after_failure_bytes: Optional[int]
+    npu_left_bytes: Optional[int]
     #: PSS then.
     application_memory_bytes: int
     #: MemAvailable then.
@@ -226,7 +230,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed
     #: Of streams, one per repeat.
     frames: tuple[Optional[StreamsRun], ...] = ()
-    #: Of a plan that fills, one per repeat that told it; `plan` has the contexts that fitted in every repeat.
-    limits: tuple[Limit, ...] = ()
+    #: Of a plan that fills, which has a single repeat; `plan` has the contexts that fitted.
+    limit: Optional[Limit] = None
     repeats: tuple[StoredRepeat, ...]
     plan: Plan

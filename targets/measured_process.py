@@ -287,7 +287,7 @@ class _Lead:
         self._process.write("stop" if self._notes_full(barriers[-1]) else "go")
 
     def _notes_full(self, barrier: BarrierReading) -> bool:
-        """Take note of whether a plan that fills goes on; return whether the process has to be told that it does not."""
+        """Take note of whether a plan that fills goes on; return whether the process has to be told otherwise."""
         failure, system = barrier.data.failure, barrier.system
         if failure:
             words = self._process.last_words()

@@ -23,6 +23,8 @@ def limit_of(plan: Plan, run: Run) -> Limit | None:
         return None
     ran = [barrier for barrier in run.barriers if barrier.phase == "first_inference"]
     first, last = ran[0], ran[-1]
+    steady = next((barrier for barrier in run.barriers if barrier.phase == "steady"), None)
+    end_of_all = run.barriers[-1] if end is None else None
     memory = [_npu_bytes(barrier) for barrier in (first, last)]
     return Limit(
         contexts=len(ran),
@@ -32,6 +34,8 @@ def limit_of(plan: Plan, run: Run) -> Limit | None:
         afterwards=None if dies_of_it else end,
         npu_memory_bytes=memory[1],
         further_npu_bytes=_per_context(memory, len(ran)),
+        npu_after_failure_bytes=_npu_bytes(steady) if steady else None,
+        npu_left_bytes=_npu_bytes(end_of_all) if end_of_all else None,
         application_memory_bytes=last.process.pss_bytes,
         system_available_bytes=last.system.available_bytes,
         fd_count=last.process.fd_count,

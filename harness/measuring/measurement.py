@@ -101,6 +101,11 @@ class Bench:
             raise NoModels("a virtual board decodes no video, so there is no decoder memory to measure")
         return plans
 
+    def repeats(self, scenario: str) -> int:
+        """Return how many processes a scenario takes: how many contexts fit is counted, so one is enough for that."""
+        fills = scenario not in self.plan_files and find_scenario(scenario).fills
+        return 1 if fills else self.settings.repeats
+
     def _plan_of_file(self, runtime: str, file: PlanFile) -> Plan:
         """Return the user's plan on a runtime; raise UserError where the runtime or the machine is not for it."""
         settings = self.settings
@@ -116,7 +121,7 @@ class Bench:
         While streams run, keep gets the result as far as it has come, every few seconds.
         """
         plans = self.plans(runtime, scenario)
-        self.progress.begin(f"{runtime} {scenario}", self.settings.repeats)
+        self.progress.begin(f"{runtime} {scenario}", self.repeats(scenario))
         try:
             for plan in plans:
                 measurement = self._measure_once(plan, keep)
@@ -153,7 +158,7 @@ class Bench:
         if isinstance(preparations, Failure):
             return self._measurement(plan, [], preparations, [])
         prepared = plan.with_prepared({digest: made.path for digest, made in preparations.items() if made})
-        while len(repeats) < self.settings.repeats and not interrupted:
+        while len(repeats) < self.repeats(plan.scenario) and not interrupted:
             number = len(repeats) + 1
             self._processes += 1
             trace_name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"

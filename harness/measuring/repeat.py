@@ -72,7 +72,7 @@ class RepeatMeasurement:
 
     def latencies_ns(self, repeat: Repeat) -> list[int]:
         """Return the latencies of the repeat's inferences, or of its frames; none where nothing computes."""
-        if not self._target.computes:
+        if not self._target.computes or repeat.limit:
             return []
         if self._frames:
             return self._frames.latencies_ns()

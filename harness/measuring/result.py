@@ -9,7 +9,18 @@ from typing import Any
 
 from accounting.account import Account
 from scenarios.plan import Plan
-from storage.result import SCHEMA, FrameCount, Limit, Memory, ModelName, PhaseReading, Result, Speed, StoredRepeat, StreamsRun
+from storage.result import (
+    SCHEMA,
+    FrameCount,
+    Limit,
+    Memory,
+    ModelName,
+    PhaseReading,
+    Result,
+    Speed,
+    StoredRepeat,
+    StreamsRun,
+)
 from targets.barriers import BarrierReading, Copies, NodeOrder
 from targets.outcome import Failure
 
@@ -88,10 +99,12 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
     plan = configuration.plan
     firsts = repeats[0].of_contexts("first_inference") if repeats else []
     copies = tuple(barrier.data.copies or Copies(0, 0) for barrier in firsts)
-    limits = tuple(repeat.limit for repeat in repeats if repeat.limit)
+    limit = next((repeat.limit for repeat in repeats), None)
     speed_figures = _SPEED_OF_STREAMS if plan.schedule else _SPEED
+    # Of as many contexts as fit no figure can be compared; `limit` has what they took.
+    figured = repeats if limit is None else [replace(repeat, barriers=(), npu=None) for repeat in repeats]
     # Where nothing computes there is no figure of speed, only how busy the machine was.
-    timed = repeats if configuration.computes else [replace(repeat, barriers=(), frames=None) for repeat in repeats]
+    timed = figured if configuration.computes else [replace(repeat, barriers=(), frames=None) for repeat in figured]
     return Result(
         schema=SCHEMA,
         run=configuration.run,
@@ -116,12 +129,12 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         failure=failure,
         output_digests=_output_digests(plan, repeats),
         copies=copies or None,
-        memory=Memory(**{name: tuple(map(figure, repeats)) for name, figure in _MEMORY.items()}),
+        memory=Memory(**{name: tuple(map(figure, figured)) for name, figure in _MEMORY.items()}),
         speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
         frames=tuple(repeat.frames for repeat in repeats) if plan.schedule else (),
-        limits=limits,
+        limit=limit,
         repeats=tuple(_stored_repeat(repeat) for repeat in repeats),
-        plan=plan.limited_to(min(limit.contexts for limit in limits)) if limits else plan,
+        plan=plan.limited_to(limit.contexts) if limit else plan,
     )
 
 
@@ -265,5 +278,9 @@ def _stored_repeat(repeat: Repeat) -> StoredRepeat:
             npu_live_bytes=barrier.npu_live_bytes,
         )
     return StoredRepeat(
-        failure=repeat.failure, elapsed_s=repeat.elapsed_s, trace=repeat.trace, phases=phases, npu=repeat.npu
+        failure=repeat.failure,
+        elapsed_s=repeat.elapsed_s,
+        trace=repeat.trace,
+        phases=phases,
+        npu=None if repeat.limit else repeat.npu,
     )

@@ -24,6 +24,7 @@ from reports.sections.answers import answers, group_warnings, not_supported
 from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
+from reports.sections.limit import limit_figure, limit_last_words, limit_sentences, limit_table
 from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure, savings_table
 from reports.sections.node_orders import node_order_note
 from reports.sections.plans import layout_tables
@@ -42,13 +43,15 @@ from reports.sections.tables import (
 )
 from reports.sections.timeline import timeline_figure
 from reports.streams.section import stream_definitions, workload_figures, workload_parts
-from scenarios.catalogue import MODEL_SETS, PLANS, QUESTIONS, name_of_plan
+from scenarios.catalogue import LIMIT, MODEL_SETS, PLANS, QUESTIONS, name_of_plan
 from storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.
 REPORT_PAGE = "index"
 #: The question that the published figures answer.
 _PUBLISHED_QUESTION = "dup"
+#: Questions whose sections are laid out by a template of their own.
+_OWN_TEMPLATES = ("streams", LIMIT)
 
 
 def start_figures(material: Material, languages: Sequence[str]) -> Figures:
@@ -165,12 +168,13 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
         **workload_figures(group, texts),
         "copies": partial(copies_figure, questions.get("io_copies", []), texts),
         "resolutions": partial(resolutions_figure, questions.get("shared_weights", []), texts),
+        "limit": partial(limit_figure, questions.get(LIMIT, []), texts),
     }
     if group.computes:
         jobs["contexts"] = partial(contexts_figure, rows, False, texts)
     for name, of_question in questions.items():
         # Those of streams are in their workloads.
-        without_streams = [row for row in of_question if row.schedule is None]
+        without_streams = [row for row in of_question if row.schedule is None and name != LIMIT]
         if without_streams:
             jobs[f"{name}-explanation"] = partial(explanation_figure, without_streams, texts)
     return jobs
@@ -178,7 +182,8 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
 
 def _drawn_rows(group: Group) -> list[Row]:
     """Return the rows of the figures of a whole group: more lines could not be distinguished."""
-    measured = next((rows for rows in group.questions.values() if any(row.measured for row in rows)), [])
+    questions = [rows for name, rows in group.questions.items() if name != LIMIT]
+    measured = next((rows for rows in questions if any(row.measured for row in rows)), [])
     return [row for row in measured if not row.is_variant] or measured
 
 
@@ -307,6 +312,16 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         if name == "streams":
             parts.append({**part, "workloads": workload_parts(group, material.published, texts)})
             continue
+        if name == LIMIT:
+            parts.append(
+                {
+                    **part,
+                    "sentences": limit_sentences(rows, texts),
+                    "table": limit_table(rows, texts),
+                    "last_words": limit_last_words(rows, texts),
+                }
+            )
+            continue
         is_of_plans = name == PLANS
         part["layouts"] = layout_tables(rows, group.has_npu_memory, texts) if is_of_plans else []
         part["workloads"] = workload_parts(group, (), texts) if is_of_plans else []
@@ -327,4 +342,6 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
                 "copies": copies_table(group, rows, texts) if name == "io_copies" else None,
             }
         )
-    return {"id": name, "title": texts(f"question_{name}"), "is_published": is_published, "parts": parts}
+    template = f"{name if name in _OWN_TEMPLATES else 'question'}.html.j2"
+    title = texts(f"question_{name}")
+    return {"id": name, "title": title, "is_published": is_published, "parts": parts, "template": template}

@@ -14,6 +14,7 @@ from reports.base.texts import Texts
 from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, NPU
 from reports.sections.answers import answers, group_warnings, not_supported
+from reports.sections.limit import limit_sentences
 from reports.sections.programs import RecordedProgram, phase_figure
 from reports.streams.frames import Workload, all_frames, workloads
 from reports.streams.tables import frame_latency, frame_rate, frames_lost
@@ -24,6 +25,7 @@ from reports.streams.text import (
     stream_warnings,
     workload_sentence,
 )
+from scenarios.catalogue import LIMIT
 
 #: What a cell shows, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
@@ -67,7 +69,8 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     Streams have a table of their own behind it.
     """
     info = group.info
-    rows = [row for row in group.rows if row.schedule is None]
+    limits = group.questions.get(LIMIT, [])
+    rows = [row for row in group.rows if row.schedule is None and row not in limits]
     title = texts(
         "terminal_title_plans" if group.is_of_plans else "terminal_title",
         runtime=texts.runtime(info.runtime),
@@ -88,6 +91,7 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     if not group.computes:
         console.print(texts("note_virtual"), highlight=False)
     _print_list([*answers(rows, texts), not_supported(rows, texts)], console)
+    _print_limits(limits, texts, console)
     for workload in workloads(group.rows):
         _print_workload(group, workload, texts, console)
     _print_warnings(group_warnings(group, texts), console)
@@ -120,6 +124,12 @@ def print_opening(sentences: Sequence[str], texts: Texts, console: Console) -> N
     console.print(f"\n{texts('section_answer')}", style="bold")
     _print_list(sentences, console)
     console.print()
+
+
+def _print_limits(rows: Sequence[Row], texts: Texts, console: Console) -> None:
+    if rows:
+        console.print(f"\n{texts('question_limit')}", highlight=False)
+        _print_list([*limit_sentences(rows, texts), not_supported(rows, texts)], console)
 
 
 def _print_workload(group: Group, workload: Workload, texts: Texts, console: Console) -> None:

@@ -31,7 +31,7 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
     busy = max(row.busy_percent for row in group.rows)
     if busy > BUSY_PERCENT:
         sentences.append(texts("warning_busy" if group.computes else "warning_busy_memory", percent=whole(busy)))
-    if any(row.measured and len(row.info.repeats) == 1 for row in group.rows):
+    if any(row.measured and len(row.info.repeats) == 1 and not row.info.limit for row in group.rows):
         sentences.append(texts("warning_one_repeat"))
     return sentences + [_finding(row, finding, texts) for row in group.rows for finding in findings_of(row)]
 
