@@ -9,17 +9,22 @@ from reports.base.texts import Texts
 from reports.explanation.explanation import explain
 from reports.results.rows import Group
 from reports.results.savings import best_percent
+from reports.sections.limit import opening_limit
 from reports.sections.speed import speed_comparisons
 from reports.streams.text import growing_parts, opening_part
+from scenarios.catalogue import LIMIT
 
 #: The scenario whose promise everybody repeats.
 _PROMISED = "full_dup"
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return five sentences over all groups, so labelled; fewer where nothing was measured that they could be of."""
+    """Return six sentences over all groups, so labelled; fewer where nothing was measured that they could be of."""
     labelled = list(zip(groups, labels))
     streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
+    limits = [
+        part for group, label in labelled if (part := opening_limit(group.questions.get(LIMIT, []), label, texts))
+    ]
     growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
     sentences = [
         _best_savings(labelled, texts),
@@ -27,6 +32,7 @@ def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> lis
         _cost(labelled, texts),
         texts("opening_streams", parts=texts.joined(streams)) if streams else None,
         texts("opening_growing", parts=texts.joined(growing)) if growing else None,
+        texts("opening_limit", parts=texts.joined(filter(None, limits))) if any(limits) else None,
     ]
     return [sentence for sentence in sentences if sentence]
 

@@ -66,6 +66,19 @@ def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     return sentences
 
 
+def opening_limit(rows: Sequence[Row], group: str, texts: Texts) -> str | None:
+    """Return how many contexts fit without reuse and with what fits most; None where that was not measured."""
+    fits = _fits(rows)
+    before = next((fit for fit in fits if fit.row.info.baseline is None), None)
+    if before is None:
+        return None
+    most = max(fits, key=lambda fit: fit.limit.contexts)
+    values = {"group": group, "before": before.count(texts)}
+    if most.limit.contexts == before.limit.contexts:
+        return texts("opening_limit_same", **values)
+    return texts("opening_limit_of", scenario=most.name(texts), most=most.count(texts), **values)
+
+
 def limit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     """Return what fitted, what it took, and how the next context failed; None where nothing was measured."""
     lines = []
@@ -161,15 +174,23 @@ def _moves(before: _Fit, fits: Sequence[_Fit], texts: Texts) -> list[str]:
 
 
 def _failures(fits: Sequence[_Fit], texts: Texts) -> list[str]:
-    """Return how the next context fails and what becomes of the others, equal ways once."""
-    alike: dict[tuple[str, str], list[_Fit]] = {}
-    for fit in fits:
-        if fit.limit.failure:
-            alike.setdefault((_in_words(fit.limit.failure, texts), _others_in_words(fit.limit, texts)), []).append(fit)
-    return [
-        texts("limit_fails", scenarios=_names(of_way, texts), failure=failure, others=others)
-        for (failure, others), of_way in alike.items()
-    ]
+    """Return how the next context fails, then what becomes of the others, equal ways once."""
+    failed = [fit for fit in fits if fit.limit.failure]
+    failures: dict[str, list[_Fit]] = {}
+    fates: dict[tuple[str, str], list[_Fit]] = {}
+    for fit in failed:
+        limit = fit.limit
+        assert limit.failure is not None
+        failures.setdefault(_in_words(limit.failure, texts), []).append(fit)
+        after = _in_words(limit.afterwards, texts) if limit.afterwards else ""
+        fates.setdefault((_others(limit), after), []).append(fit)
+    sentences = []
+    for words, alike in failures.items():
+        sentences.append(texts("limit_fails", scenarios=_names(alike, texts), failure=words))
+    for (fate, words), alike in fates.items():
+        names = texts("limit_everywhere") if len(alike) == len(failed) > 1 else _names(alike, texts)
+        sentences.append(texts(f"limit_others_{fate}", **{"scenarios": names, "failure": words}))
+    return sentences
 
 
 def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
@@ -206,11 +227,6 @@ def _others(limit: Limit) -> str:
     if not limit.survived:
         return "lost"
     return "fail" if limit.afterwards else "run"
-
-
-def _others_in_words(limit: Limit, texts: Texts) -> str:
-    failure = _in_words(limit.afterwards, texts) if limit.afterwards else ""
-    return texts(f"limit_others_{_others(limit)}", **({"failure": failure} if failure else {}))
 
 
 def _in_words(failure: Failure, texts: Texts) -> str:
