@@ -113,6 +113,8 @@ def read_ledger(path: Path) -> Ledger:
         elif kind == "create":
             size = (event["asked_bytes"], event["bytes"])
             buffers[number] = Buffer(number, *size, event["flags"], event["source"], born_ns=event["at_ns"])
+        elif kind in ("inode", "destroy") and number not in buffers:
+            continue  # the process had no file descriptor left to write its creation with
         elif kind == "inode":
             buffers[number] = msgspec.structs.replace(buffers[number], inode=event["inode"])
         elif kind == "destroy":
