@@ -8,6 +8,7 @@ from typing import Optional
 import msgspec
 
 from accounting.attribution import Part, application_buffers, attribute
+from accounting.domains import DomainUse, domain_uses
 from accounting.ledger import Ledger
 from accounting.reported import reported_memory
 from accounting.sharing import Finding, Shared, find_wrong_reads, shared_parts
@@ -43,6 +44,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     #: None in an account of the runtime, and in results that are older than this field.
     application_buffers: Optional[tuple[ApplicationBuffers, ...]] = None
+    #: Empty without an IOMMU, in an account of the runtime, and in results that are older than this field.
+    domains: tuple[DomainUse, ...] = ()
 
 
 def account_of_ledger(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> Account | None:
@@ -66,6 +69,7 @@ def account_of_ledger(plan: Plan, barriers: Sequence[BarrierReading], ledger: Le
         shared=tuple(shared_parts(parts, barriers, ledger)),
         findings=tuple(findings),
         application_buffers=tuple(_of_application(barriers, ledger, steady.at_ns)),
+        domains=tuple(domain_uses(barriers, ledger)),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 import msgspec
 
-__all__ = ["Buffer", "Ledger", "Read", "Submit", "read_ledger"]
+__all__ = ["Buffer", "Ledger", "Mapping", "Read", "Submit", "read_ledger"]
 
 
 class Buffer(msgspec.Struct, frozen=True):
@@ -35,6 +35,23 @@ class Buffer(msgspec.Struct, frozen=True):
     def lives_at(self, at_ns: int) -> bool:
         """Whether the buffer is there at that time."""
         return self.born_ns <= at_ns and (self.died_ns is None or self.died_ns > at_ns)
+
+
+class Mapping(msgspec.Struct, frozen=True):
+    """NPU addresses of a buffer: one for each time that it was created or imported, on chips with an IOMMU."""
+
+    #: Buffer.number; 0 for a buffer that was made elsewhere.
+    buffer: int
+    #: The address space, 0 to 15.
+    domain: int
+    size_bytes: int
+    made_ns: int
+    #: None: they were never given back.
+    ended_ns: Optional[int] = None
+
+    def is_there_at(self, at_ns: int) -> bool:
+        """Whether the addresses are taken at that time."""
+        return self.made_ns <= at_ns and (self.ended_ns is None or self.ended_ns > at_ns)
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -71,6 +88,7 @@ class Ledger(msgspec.Struct, frozen=True):
     mode: Optional[str] = None
     #: Distinct paths that the virtual board kept from the process.
     refused: tuple[str, ...] = ()
+    mappings: tuple[Mapping, ...] = ()
 
     def live(self, at_ns: int) -> list[Buffer]:
         """Return the buffers that are there at that time."""
@@ -103,6 +121,9 @@ def read_ledger(path: Path) -> Ledger:
     buffers: dict[int, Buffer] = {}
     submits: list[Submit] = []
     refused: dict[str, None] = {}
+    mappings: list[Mapping] = []
+    #: By buffer, domain and size: positions of the mappings that are there.
+    mapped: dict[tuple[int, int, int], list[int]] = {}
     mode: str | None = None
     for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
         event: dict[str, Any] = json.loads(line)
@@ -119,10 +140,17 @@ def read_ledger(path: Path) -> Ledger:
             buffers[number] = msgspec.structs.replace(buffers[number], inode=event["inode"])
         elif kind == "destroy":
             buffers[number] = msgspec.structs.replace(buffers[number], died_ns=event["at_ns"])
+        elif kind == "map":
+            addresses = (number, event["domain"], event["bytes"])
+            mapped.setdefault(addresses, []).append(len(mappings))
+            mappings.append(Mapping(*addresses, made_ns=event["at_ns"]))
+        elif kind == "unmap":
+            position = mapped[number, event["domain"], event["bytes"]].pop()
+            mappings[position] = msgspec.structs.replace(mappings[position], ended_ns=event["at_ns"])
         elif kind == "submit":
             names = ("register", "buffer", "state", "count", "after", "past_end")
             reads = tuple(Read(*(read.get(name) for name in names)) for read in event["reads"])
             submits.append(Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), reads))
         elif kind == "refused":
             refused[event["path"]] = None
-    return Ledger(buffers, tuple(submits), mode, tuple(refused))
+    return Ledger(buffers, tuple(submits), mode, tuple(refused), tuple(mappings))

@@ -61,7 +61,7 @@ _ONLY = {
     ("storage", "samplers"): {"samplers.readings"},
     ("storage", "scenarios"): {"scenarios.plan"},
     ("storage", "targets"): {"targets.barriers", "targets.outcome"},
-    ("reports", "accounting"): {"accounting.account", "accounting.sharing", "accounting.sizes"},
+    ("reports", "accounting"): {"accounting.account", "accounting.domains", "accounting.sharing", "accounting.sizes"},
     ("models", "runtimes"): {"runtimes.base"},
     ("reports", "runtimes"): {"runtimes.RUNTIMES"},
     ("reports", "samplers"): {"samplers.readings"},

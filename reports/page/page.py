@@ -34,6 +34,7 @@ from reports.sections.tables import (
     comparison_table,
     components_table,
     details_table,
+    domains_table,
     environment_table,
     memory_sources_table,
     page_kinds_table,
@@ -296,6 +297,7 @@ def _part(group: Group, label: str, number: int, texts: Texts) -> dict[str, Any]
         "timeline_note": texts.sentences([texts("timeline_note"), ledger]),
         "details": details_table(group, texts),
         "sharing": sharing_table(group, texts),
+        "domains": domains_table(group, texts),
         "failures": failures(group, texts),
     }
 

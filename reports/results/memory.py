@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from accounting.account import Account
+from accounting.domains import DomainUse
 from accounting.sizes import COMPONENTS
 from reports.base.statistics import Figure, known_sum
 from reports.results.rows import Row
@@ -54,6 +55,18 @@ class SharedMemory:
 
 
 @dataclass(frozen=True)
+class DomainMemory:
+    """One domain of the NPU's IOMMU when it was fullest, over the repeats."""
+
+    domain: int
+    #: Addresses, in bytes: taken, and free.
+    peak: Figure
+    left: Figure
+    #: Counted from 1.
+    contexts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class FindingSummary:
     """Something that a configuration did with memory and its plan does not say, over contexts and repeats."""
 
@@ -86,6 +99,22 @@ def component_memory(row: Row) -> ComponentMemory | None:
         peak=Figure.of(account.peak_bytes for account in accounts),
         left=Figure.of(account.left_bytes for account in accounts),
     )
+
+
+def domain_memories(row: Row) -> list[DomainMemory]:
+    """Return the domains that the configuration used, in order; none where the ledger tells none."""
+    by_domain: dict[int, list[DomainUse]] = {}
+    for account in row.accounts if row.measured else ():
+        for use in account.domains:
+            by_domain.setdefault(use.domain, []).append(use)
+    memories = []
+    for domain, uses in sorted(by_domain.items()):
+        peak, left = Figure.of(use.peak_bytes for use in uses), Figure.of(use.left_bytes for use in uses)
+        assert peak is not None
+        assert left is not None
+        contexts = sorted({context + 1 for use in uses for context in use.contexts})
+        memories.append(DomainMemory(domain, peak, left, tuple(contexts)))
+    return memories
 
 
 def context_components(row: Row) -> Iterator[tuple[int | None, str, Figure | None]]:

@@ -19,7 +19,14 @@ from reports.base.formatting import (
 from reports.base.statistics import Figure
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
-from reports.results.memory import PAGE_KINDS, SharedMemory, component_memory, page_memory, shared_memories
+from reports.results.memory import (
+    PAGE_KINDS,
+    SharedMemory,
+    component_memory,
+    domain_memories,
+    page_memory,
+    shared_memories,
+)
 from reports.results.published import PUBLISHED, PublishedRow
 from reports.results.rows import Group, Row
 from reports.results.savings import NPU, OVER_BASELINE
@@ -161,6 +168,21 @@ def sharing_table(group: Group, texts: Texts) -> Table | None:
     heads = heads_of((f"column_{name}" for name in ("scenario", "shared", "owner", "readers", "verified")), texts)
     heads.insert(2, texts("column_in_mib", name=texts("column_size")))
     return Table(heads, lines, words=(0, 1, 3, 4, 5)) if lines else None
+
+
+def domains_table(group: Group, texts: Texts) -> Table | None:
+    """Return how full each domain of the NPU's IOMMU was; None where no ledger tells."""
+    lines = []
+    for row in group.rows:
+        for memory in domain_memories(row):
+            sizes = [component_mib(memory.peak), component_mib(memory.left)]
+            lines.append(
+                (row.outcome, [texts.scenario(row.scenario), str(memory.domain), *sizes, ranges(memory.contexts)])
+            )
+    heads = heads_of((f"column_{name}" for name in ("scenario", "domain", "taken", "left", "domain_contexts")), texts)
+    for column in (2, 3):
+        heads[column] = texts("column_in_mib", name=heads[column])
+    return Table(heads, lines, words=(0, 1, 4)) if lines else None
 
 
 def environment_table(machine: MachineInfo, texts: Texts) -> Table:

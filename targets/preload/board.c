@@ -1,17 +1,33 @@
 /* The virtual board: what the driver of the chip would answer. */
 #include "preload.h"
 
-/* NPU addresses that the virtual board gives out, with a page between buffers, so that one read past an end shows. */
-#define FIRST_ADDRESS UINT64_C(0x10000000)
-#define LAST_ADDRESS UINT64_C(0xfffff000)
+/*
+ * NPU addresses that the virtual board gives out first, with a page between buffers, so that one read past an end
+ * shows; what a runtime takes for an address by mistake is mostly below.
+ */
+#define FIRST_ADDRESS UINT64_C(0x1000000)
 
-static uint64_t next_address = FIRST_ADDRESS;
+/* By domain; 0: FIRST_ADDRESS. */
+static uint64_t next_addresses[DOMAINS];
+static int current_domain;
 static uint64_t objects_made, submits_made;
 
 static int refused(int error)
 {
     errno = error;
     return -1;
+}
+
+/*
+ * Every call that concerns addresses makes the NPU use their domain from then on (rknpu_iommu.c). The domain that it
+ * has is always valid; another one is not without an IOMMU.
+ */
+static int switch_domain(int domain)
+{
+    if (domain != current_domain && (!settings.iommu || domain < 0 || domain >= DOMAINS))
+        return refused(EINVAL);
+    current_domain = domain;
+    return 0;
 }
 
 static int answer_action(struct npu_action *action)
@@ -32,33 +48,41 @@ static int answer_action(struct npu_action *action)
     case ACTION_FREE_SRAM_BYTES:
         action->value = (uint32_t)(settings.sram_bytes - live_sram_bytes);
         break;
+    case ACTION_GET_DOMAIN:
+        action->value = (uint32_t)current_domain;
+        break;
+    case ACTION_SET_DOMAIN:
+        return switch_domain((int)action->value);
     default:
         action->value = 0;
     }
     return 0;
 }
 
-/* Returns the first address from `from` on where that much is free. */
+/* Returns the first address of the current domain, from `from` on, where that much is free. */
 static uint64_t free_address(uint64_t from, uint64_t bytes)
 {
     for (size_t index = 0; index < object_count; index++) {
         const struct object *object = &objects[index];
-        if (object->alive && from < object->end + settings.page_bytes &&
+        if (object->alive && object->domain == current_domain && from < object->end + settings.page_bytes &&
             object->start < from + bytes + settings.page_bytes)
             return free_address(object->end + settings.page_bytes, bytes);
     }
     return from;
 }
 
-/* Addresses grow; only when the 4 GiB are used up are those of dead buffers given out again. Returns 0 if none is. */
+/* Addresses grow; only when the domain is used up are those of dead buffers given out again. Returns 0 if none is. */
 static uint64_t new_address(uint64_t bytes)
 {
-    uint64_t address = free_address(next_address, bytes);
-    if (address + bytes > LAST_ADDRESS)
-        address = free_address(FIRST_ADDRESS, bytes);
-    if (address + bytes > LAST_ADDRESS)
+    uint64_t *next = &next_addresses[current_domain];
+    uint64_t address = free_address(*next ? *next : FIRST_ADDRESS, bytes);
+    if (address + bytes > DOMAIN_BYTES)
+        address = free_address(settings.page_bytes, bytes);
+    if (address + bytes > DOMAIN_BYTES) {
+        write_event("fault", ",\"fault\":\"domain-full\",\"domain\":%d", current_domain);
         return 0;
-    next_address = address + bytes + settings.page_bytes;
+    }
+    *next = address + bytes + settings.page_bytes;
     return address;
 }
 
@@ -126,6 +150,8 @@ static int answer_new(struct npu_create *create)
 
 static int answer_create(struct npu_create *create)
 {
+    if (switch_domain(create->iommu_domain))
+        return -1;
     int result = create->handle ? answer_import(create) : answer_new(create);
     /* As unlike a pointer of the process as the kernel's own are. */
     if (result == 0)
@@ -137,6 +163,8 @@ static int answer_submit(struct npu_submit *submit)
 {
     if (!object_named(submit->task_object))
         return refused(EINVAL);
+    if (switch_domain(submit->iommu_domain))
+        return -1;
     if (settings.submit_error && ++submits_made >= settings.first_failing_submit) {
         write_event("fault", ",\"fault\":\"submit-error\"");
         return refused(settings.submit_error);
@@ -144,6 +172,12 @@ static int answer_submit(struct npu_submit *submit)
     submit->task_counter = submit->task_count;
     submit->hardware_ns = 1;
     return 0;
+}
+
+static int answer_destroy(const struct npu_destroy *destroy)
+{
+    const struct object *object = object_named(destroy->object);
+    return object ? switch_domain(object->domain) : refused(EINVAL);
 }
 
 int answer_npu(unsigned number, void *argument)
@@ -159,7 +193,7 @@ int answer_npu(unsigned number, void *argument)
         ((struct npu_map *)argument)->offset = 0;
         return 0;
     case NPU_DESTROY:
-        return object_named(((struct npu_destroy *)argument)->object) ? 0 : refused(EINVAL);
+        return answer_destroy(argument);
     case NPU_SYNC:
         return 0;
     default:

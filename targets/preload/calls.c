@@ -9,6 +9,7 @@ static void account_created(int device_fd, bool drm, const struct npu_create *re
         .drm = drm,
         .handle = given->handle,
         .name = given->object,
+        .domain = requested->iommu_domain,
         .start = given->address,
         /* The driver may answer with the part outside SRAM, which is only the end of it. */
         .end = given->address + whole_pages(given->bytes > requested->bytes ? given->bytes : requested->bytes),
@@ -23,7 +24,7 @@ static void account_created(int device_fd, bool drm, const struct npu_create *re
             identify(object.buffer, (int)given->handle);
     }
     if (known)
-        place_object(known, object.name, object.start, object.end);
+        place_object(known, &object);
     else
         add_object(object);
 }
@@ -48,6 +49,12 @@ static void account_map(int device_fd, const struct npu_map *map)
     struct object *object = object_of_handle(device_fd, map->handle);
     if (object)
         object->map_offset = map->offset;
+}
+
+static void account_action(const struct npu_action *action)
+{
+    if (action->action == ACTION_IOMMU_ENABLED)
+        settings.iommu = action->value;
 }
 
 static void account_allocated(const struct heap_allocation *allocation)
@@ -123,6 +130,8 @@ static int npu_ioctl(int fd, unsigned long request, enum device_kind kind, unsig
         end_object(drm ? object_of_handle(fd, destroy.handle) : object_named(destroy.object));
     if (result == 0 && number == NPU_MAP && drm)
         account_map(fd, argument);
+    if (result == 0 && number == NPU_ACTION)
+        account_action(argument);
     return result;
 }
 

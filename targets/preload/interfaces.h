@@ -30,7 +30,13 @@ enum {
     ACTION_IOMMU_ENABLED = 18,
     ACTION_SRAM_BYTES = 22,
     ACTION_FREE_SRAM_BYTES = 23,
+    ACTION_GET_DOMAIN = 24,
+    ACTION_SET_DOMAIN = 25,
 };
+
+/* With an IOMMU the NPU has so many address spaces, of 32 bits each; drivers before 0.9.0 have the first alone. */
+#define DOMAINS 16
+#define DOMAIN_BYTES (UINT64_C(1) << 32)
 
 /* MEM_CREATE asks for SRAM with this flag. */
 #define TRY_SRAM (1u << 8)
@@ -60,7 +66,10 @@ struct npu_destroy {
 struct npu_submit {
     uint32_t flags, timeout, task_start, task_count, task_counter;
     int32_t priority;
-    uint64_t task_object, reserved, base_address;
+    uint64_t task_object;
+    int32_t iommu_domain;
+    uint32_t reserved;
+    uint64_t base_address;
     int64_t hardware_ns;
     uint32_t core_mask;
     int32_t fence;

@@ -208,11 +208,12 @@ void write_import(unsigned buffer, int fd)
 }
 
 /* Addresses that are given out again are no longer those of a buffer that had them before. */
-static void forget_dead(uint64_t start, uint64_t end)
+static void forget_dead(const struct object *placed)
 {
     for (size_t index = object_count; index-- > 0;) {
         struct object *object = &objects[index];
-        if (object->alive || object->end <= start || end <= object->start)
+        if (object->alive || object->domain != placed->domain || object->end <= placed->start ||
+            placed->end <= object->start)
             continue;
         dead_object_count--;
         REMOVE(objects, object_count, index);
@@ -228,9 +229,17 @@ static void forget_oldest_dead(void)
     REMOVE(objects, object_count, index);
 }
 
+/* What an object takes of its domain's addresses, or gives back: "map" or "unmap". */
+static void write_addresses(const char *event, const struct object *object)
+{
+    if (settings.iommu && object->start < object->end)
+        write_event(event, ",\"buffer\":%u,\"domain\":%d,\"bytes\":%" PRIu64, object->buffer, object->domain,
+                    object->end - object->start);
+}
+
 void add_object(struct object object)
 {
-    forget_dead(object.start, object.end);
+    forget_dead(&object);
     if (dead_object_count > DEAD_OBJECTS_KEPT)
         forget_oldest_dead();
     object.alive = true;
@@ -238,19 +247,22 @@ void add_object(struct object object)
     if (object.buffer)
         buffers[object.buffer - 1].objects++;
     generation++;
+    write_addresses("map", &object);
 }
 
-void place_object(struct object *object, uint64_t name, uint64_t start, uint64_t end)
+void place_object(struct object *object, const struct object *placed)
 {
+    if (object->end)
+        return;
     /* Forgotten ones may be before it in the array: its handle leads to it again. */
-    int device_fd = object->device_fd;
-    uint32_t handle = object->handle;
-    forget_dead(start, end);
-    object = object_of_handle(device_fd, handle);
-    object->name = name;
-    object->start = start;
-    object->end = end;
+    forget_dead(placed);
+    object = object_of_handle(placed->device_fd, placed->handle);
+    object->name = placed->name;
+    object->domain = placed->domain;
+    object->start = placed->start;
+    object->end = placed->end;
     generation++;
+    write_addresses("map", object);
 }
 
 struct object *object_of_handle(int device_fd, uint32_t handle)
@@ -271,12 +283,12 @@ struct object *object_named(uint64_t name)
     return NULL;
 }
 
-const struct object *object_holding(uint64_t address)
+const struct object *object_holding(int domain, uint64_t address)
 {
     const struct object *last_dead = NULL;
     for (size_t index = object_count; index-- > 0;) {
         const struct object *object = &objects[index];
-        if (address < object->start || object->end <= address)
+        if (object->domain != domain || address < object->start || object->end <= address)
             continue;
         if (object->alive)
             return object;
@@ -286,12 +298,13 @@ const struct object *object_holding(uint64_t address)
     return last_dead;
 }
 
-const struct object *object_before(uint64_t address)
+const struct object *object_before(int domain, uint64_t address)
 {
     const struct object *last = NULL;
     for (size_t index = 0; index < object_count; index++) {
         const struct object *object = &objects[index];
-        if (object->alive && object->buffer && object->end <= address && (!last || object->end > last->end))
+        if (object->alive && object->domain == domain && object->buffer && object->end <= address &&
+            (!last || object->end > last->end))
             last = object;
     }
     return last;
@@ -304,6 +317,7 @@ void end_object(struct object *object)
     object->alive = false;
     dead_object_count++;
     generation++;
+    write_addresses("unmap", object);
     if (object->buffer) {
         buffers[object->buffer - 1].objects--;
         settle(object->buffer);

@@ -56,6 +56,7 @@ struct chip {
 extern struct settings {
     const struct chip *chip; /* NULL: pass-through */
     const char *ledger;      /* NULL: none is kept */
+    bool iommu;              /* in pass-through mode once the runtime has asked the driver, as librknnrt does at first */
     pid_t process;
     uint64_t page_bytes;
     bool no_device;
@@ -110,6 +111,7 @@ struct object {
     uint32_t handle;
     uint64_t name;       /* by which the driver calls it: the address of its own record */
     unsigned buffer;     /* 0: a buffer that was made elsewhere */
+    int domain;          /* of the IOMMU, in which its addresses are; 0 without one */
     uint64_t start, end; /* NPU addresses; empty for what was imported into DRM and not yet into the NPU */
     uint64_t map_offset; /* DRM: where on the device the buffer is mapped from */
 };
@@ -150,17 +152,17 @@ void settle(unsigned buffer);
 void write_import(unsigned buffer, int fd);
 
 void add_object(struct object object);
-/* Gives an object the addresses it has from now on. */
-void place_object(struct object *object, uint64_t name, uint64_t start, uint64_t end);
+/* Gives an object, which has none, the name and the addresses it has from now on: those of `placed`. */
+void place_object(struct object *object, const struct object *placed);
 void end_object(struct object *object);
 /* The driver drops all objects of a device that is closed. */
 void end_objects_of(int device_fd);
 struct object *object_of_handle(int device_fd, uint32_t handle);
 struct object *object_named(uint64_t name);
-/* The live object at that NPU address, else the dead one that was last there, else NULL. */
-const struct object *object_holding(uint64_t address);
-/* The live object that ends last before that NPU address; NULL where none does. */
-const struct object *object_before(uint64_t address);
+/* The live object at that NPU address of the domain, else the dead one that was last there, else NULL. */
+const struct object *object_holding(int domain, uint64_t address);
+/* The live object that ends last before that NPU address of the domain; NULL where none does. */
+const struct object *object_before(int domain, uint64_t address);
 
 void add_mapping(void *start, uint64_t bytes, uint64_t offset, unsigned buffer);
 void forget_mappings(void *start, uint64_t bytes);

@@ -190,6 +190,7 @@ static void read_settings(void)
     settings.process = getpid();
     take_ledger();
     settings.chip = chip_of(variable("BOARD"));
+    settings.iommu = settings.chip && settings.chip->iommu;
     if (settings.chip)
         forbid_cores();
     if (board_variable("NPU_MEMORY"))

@@ -34,6 +34,7 @@ struct walk {
         uint32_t start, count;
     } range[LENGTH(((struct npu_submit *)0)->core)];
     size_t range_count;
+    int domain;
     uint64_t base_address;
     const struct object *task_object;
     bool complete; /* everything could be read */
@@ -102,8 +103,9 @@ static void note_access(struct walk *walk, uint16_t register_number, uint64_t ad
     static const struct object *last;
     static uint64_t last_generation;
     const struct object *object = last;
-    if (last_generation != generation || !last || address < last->start || last->end <= address)
-        object = object_holding(address);
+    if (last_generation != generation || !last || last->domain != walk->domain || address < last->start ||
+        last->end <= address)
+        object = object_holding(walk->domain, address);
     last = object;
     last_generation = generation;
 
@@ -143,9 +145,10 @@ static void note_register_buffer(struct walk *walk, unsigned buffer)
 }
 
 /* A task's commands in memory, and how many bytes of them: NULL where they cannot be read. */
-static const uint8_t *commands_of(const struct npu_task *task, uint64_t *bytes, const struct object **object)
+static const uint8_t *commands_of(int domain, const struct npu_task *task, uint64_t *bytes,
+                                  const struct object **object)
 {
-    *object = object_holding(task->command_address);
+    *object = object_holding(domain, task->command_address);
     if (!*object || !(*object)->alive || !(*object)->buffer)
         return NULL;
     uint64_t offset = task->command_address - (*object)->start;
@@ -159,7 +162,7 @@ static void hash_task(struct walk *walk, const struct npu_task *task)
 {
     const struct object *object;
     uint64_t bytes;
-    const uint8_t *commands = commands_of(task, &bytes, &object);
+    const uint8_t *commands = commands_of(walk->domain, task, &bytes, &object);
     walk->input = mixed(walk->input, task->command_address);
     if (commands)
         walk->input = hash_of(walk->input, commands, bytes);
@@ -169,7 +172,7 @@ static void walk_task(struct walk *walk, const struct npu_task *task)
 {
     const struct object *object;
     uint64_t bytes;
-    const uint8_t *commands = commands_of(task, &bytes, &object);
+    const uint8_t *commands = commands_of(walk->domain, task, &bytes, &object);
     note_access(walk, address_registers[0], task->command_address);
     if (!commands) {
         walk->complete = false;
@@ -232,7 +235,7 @@ static void print_walk(FILE *text, const struct walk *walk, uint32_t core_mask)
                 index ? "," : "", access->register_number, access->buffer, access->state, access->count,
                 access->lowest, access->highest);
         /* Where no buffer ever was, the one before it may be too small. */
-        const struct object *before = access->buffer ? NULL : object_before(access->lowest);
+        const struct object *before = access->buffer ? NULL : object_before(walk->domain, access->lowest);
         if (before)
             fprintf(text, ",\"after\":%u,\"past_end\":%" PRIu64, before->buffer, access->lowest - before->end);
         fputs("}", text);
@@ -262,6 +265,7 @@ void account_submit(const struct npu_submit *submit)
     struct walk walk = {.task_object = object_named(submit->task_object), .complete = true, .input = generation};
     if (!settings.ledger || !walk.task_object)
         return;
+    walk.domain = submit->iommu_domain;
     walk.base_address = submit->base_address;
     choose_ranges(&walk, submit);
     for_each_task(&walk, hash_task);

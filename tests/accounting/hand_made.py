@@ -7,6 +7,7 @@ from typing import Any
 
 from accounting.attribution import WEIGHT_REGISTER
 from accounting.ledger import Buffer, Ledger, Read, Submit
+from accounting.ledger import Mapping as Addresses
 from scenarios.plan import Context, Model, Plan, Step
 from targets.barriers import Allocation, BarrierReading, StepData
 from tests.support import barrier
@@ -70,9 +71,9 @@ def make_buffer(number: int, size: int, born_ns: int, **fields: Any) -> Buffer:
     return Buffer(number=number, born_ns=born_ns, **{**common, **fields})
 
 
-def make_ledger(*buffers: Buffer, submits: Sequence[Submit] = ()) -> Ledger:
+def make_ledger(*buffers: Buffer, submits: Sequence[Submit] = (), mappings: Sequence[Addresses] = ()) -> Ledger:
     """Return the ledger of these buffers."""
-    return Ledger({buffer.number: buffer for buffer in buffers}, tuple(submits), "virtual")
+    return Ledger({buffer.number: buffer for buffer in buffers}, tuple(submits), "virtual", mappings=tuple(mappings))
 
 
 def make_submit(task_buffer: int, registers: int, *reads: Read, at_ns: int = 0) -> Submit:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from accounting.ledger import Ledger, Read, Submit, read_ledger
+from accounting.ledger import Ledger, Mapping, Read, Submit, read_ledger
 from tests.accounting.hand_made import PAGE, make_buffer, make_ledger
 
 
@@ -71,6 +71,23 @@ def test_submits_are_read_with_all_their_reads(tmp_path: Path) -> None:
         Read("0x1110", 0, "unknown", 3, 2, PAGE),
     )
     assert ledger.submits == (Submit(50, 1, (2, 3), expected),)
+
+
+def test_addresses_are_taken_and_given_back(tmp_path: Path) -> None:
+    """Each mapping has its domain and its time; of equal ones that of the last is over first."""
+    mapped = {"event": "map", "at_ns": 1, "buffer": 1, "domain": 3, "bytes": PAGE}
+    path = _write(
+        tmp_path / "ledger",
+        mapped,
+        {**mapped, "at_ns": 2},
+        {**mapped, "at_ns": 3, "domain": 0},
+        {**mapped, "at_ns": 4, "event": "unmap"},
+    )
+    assert read_ledger(path).mappings == (
+        Mapping(1, 3, PAGE, 1),
+        Mapping(1, 3, PAGE, 2, 4),
+        Mapping(1, 0, PAGE, 3),
+    )
 
 
 def test_other_events_make_no_buffer(tmp_path: Path) -> None:

@@ -50,14 +50,16 @@ class Npu:
         """Make one of the driver's own calls."""
         return call(self.fd, self._kind, self._first + number, data)
 
-    def action(self, number: int) -> int:
-        """Ask for a value."""
-        value: int = struct.unpack("II", self.call(ACTION, struct.pack("II", number, 0)))[1]
-        return value
+    def action(self, number: int, value: int = 0) -> int:
+        """Ask for a value, or set one."""
+        answer: int = struct.unpack("Ii", self.call(ACTION, struct.pack("Ii", number, value)))[1]
+        return answer
 
-    def create(self, size: int, flags: int = 0, handle: int = 0, sram: int = 0, whole: bool = True) -> Memory:
+    def create(
+        self, size: int, flags: int = 0, handle: int = 0, sram: int = 0, whole: bool = True, domain: int = 0
+    ) -> Memory:
         """Make a buffer, or an object of the buffer with that handle; `whole`: with today's structure of 48 bytes."""
-        data = struct.pack("IIQQQQ", handle, flags, size, 0, 0, sram) + bytes(8 * whole)
+        data = struct.pack("IIQQQQ", handle, flags, size, 0, 0, sram) + struct.pack("iI", domain, 0) * whole
         handle, _, *rest = struct.unpack_from("IIQQQQ", self.call(CREATE, data))
         return Memory(handle, *rest)
 
@@ -78,10 +80,11 @@ class Npu:
         base: int = 0,
         mask: int = 0,
         cores: tuple[tuple[int, int], ...] = (),
+        domain: int = 0,
     ) -> tuple[int, ...]:
         """Run tasks."""
         ranges = [*cores, *[(0, 0)] * (5 - len(cores))]
-        data = struct.pack("IIIIIiQQQqIi", 1, 6000, start, count, 0, 0, tasks.object, 0, base, 0, mask, -1)
+        data = struct.pack("IIIIIiQiIQqIi", 1, 6000, start, count, 0, 0, tasks.object, domain, 0, base, 0, mask, -1)
         data += b"".join(struct.pack("II", *tasks) for tasks in ranges)
         return struct.unpack_from("IIIIIiQQQqIi", self.call(SUBMIT, data))
 

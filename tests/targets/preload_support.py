@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, Protocol
@@ -24,9 +24,11 @@ class Ended:
     code: int
     output: str
     errors: str
-    #: All but those that only name the inode of a buffer.
+    #: All but those that only name the inode of a buffer, and those of addresses.
     events: list[dict[str, Any]]
     inodes: dict[int, int]
+    #: "map" and "unmap".
+    addresses: list[dict[str, Any]] = field(default_factory=list)
 
     def named(self, name: str) -> list[dict[str, Any]]:
         """Return the events of that name."""
@@ -53,8 +55,9 @@ def run_client(script: str, preload: str | Path, ledger: Path | None, **variable
     )
     events = read_ledger(ledger)
     inodes = {event["buffer"]: event["inode"] for event in events if event["event"] == "inode"}
-    events = [event for event in events if event["event"] != "inode"]
-    return Ended(done.returncode, done.stdout, done.stderr, events, inodes)
+    addresses = [event for event in events if event["event"] in ("map", "unmap")]
+    events = [event for event in events if event["event"] != "inode" and event not in addresses]
+    return Ended(done.returncode, done.stdout, done.stderr, events, inodes, addresses)
 
 
 class RunOnBoard(Protocol):

@@ -26,9 +26,10 @@ def drm_driver(compiler: Compiler, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_both_ledgers_agree(preload: Path, lower_preload: Path, tmp_path: Path) -> None:
-    """On buffers, imports and jobs above a virtual board, to the byte; a call that failed has changed nothing."""
+    """On buffers, imports, addresses and jobs above a virtual board, to the byte; a failed call changed nothing."""
     script = """
         npu, heap = Npu(), Heap()
+        assert npu.action(18), "that it has an IOMMU is known by this"
         memories = [npu.create(size) for size in (1, 5000, 1 << 20)]
         alias = npu.create(0, handle=memories[1].handle)
         fd = heap.allocate(9000)
@@ -50,10 +51,11 @@ def test_both_ledgers_agree(preload: Path, lower_preload: Path, tmp_path: Path) 
     assert ended.code == 0, ended.errors
     assert ended.events[0]["mode"] == "pass-through"
     below = [event for event in read_ledger(lower) if event["event"] != "inode"]
-    for event in (*ended.events, *below):
+    for event in (*ended.events, *ended.addresses, *below):
         for field in _OWN:
             event.pop(field, None)
-    assert ended.events == below
+    assert ended.addresses == [event for event in below if event["event"] in ("map", "unmap")]
+    assert ended.events == [event for event in below if event not in ended.addresses]
     assert [event["bytes"] for event in ended.named("create")[:4]] == [4096, 8192, 1 << 20, 12288]
     assert [event["reads"][1]["state"] for event in ended.named("submit")] == ["live", "dead"]
     assert len(ended.named("destroy")) == 5

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from accounting.domains import DOMAIN_BYTES, DomainUse
 from accounting.sharing import Finding, Shared
 from accounting.sizes import COMPONENTS
 from reports.base.texts import texts_of
@@ -13,13 +14,14 @@ from reports.results.memory import (
     FindingSummary,
     component_memory,
     context_components,
+    domain_memories,
     findings_of,
     npu_source,
     page_memory,
     shared_memories,
 )
 from reports.results.rows import Row
-from reports.sections.tables import page_kinds_table
+from reports.sections.tables import domains_table, page_kinds_table
 from samplers.readings import NpuMemory
 from targets.outcome import Failure
 from tests.reports.stored import (
@@ -54,6 +56,29 @@ def test_components_add_up_to_the_total(tmp_path: Path) -> None:
     assert {name: size.median for name, size in account.sizes.items() if size} == {
         name: 12 * size for name, size in NPU_SIZES.items()
     }
+
+
+def test_domains_over_the_repeats(tmp_path: Path) -> None:
+    """Each that a configuration used, with what it took and left, and whose buffers are there, counted from 1."""
+    domains = (DomainUse(0, 3072 * MIB, (0, 1, 2)), DomainUse(4, MIB, (5,)))
+    group = group_of(
+        tmp_path, result(tmp_path, "no_reuse", even(3), npu=lambda plan: npu_account(plan, domains=domains))
+    )
+    first, second = domain_memories(group.rows[0])
+    assert (first.domain, first.peak.median, first.left.median) == (0, 3072 * MIB, 1024 * MIB)
+    assert (first.contexts, second.contexts, second.left.median) == ((1, 2, 3), (6,), DOMAIN_BYTES - MIB)
+    table = domains_table(group, ENGLISH)
+    assert table is not None
+    assert [cells for _, cells in table.rows] == [
+        [ENGLISH.scenario("no_reuse"), "0", "3,072.00", "1,024.00", "1-3"],
+        [ENGLISH.scenario("no_reuse"), "4", "1.00", "4,095.00", "6"],
+    ]
+
+
+def test_no_domains_without_an_iommu(tmp_path: Path) -> None:
+    """Nor in results that are older than they are: there is no table."""
+    group = group_of(tmp_path, result(tmp_path, "no_reuse", even(3), npu=npu_account))
+    assert (domain_memories(group.rows[0]), domains_table(group, ENGLISH)) == ([], None)
 
 
 def test_what_no_context_made_is_other(tmp_path: Path) -> None:
