@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import msgspec
 
 from accounting.account import Account
+from accounting.domains import DomainUse
 from samplers.readings import CpuUse, Machine, NpuMemory, ProcessMemory, SystemMemory
 from scenarios.plan import Plan
 from targets.barriers import Copies, NodeOrder
@@ -155,7 +156,9 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     #: None where the process did not come so far.
     npu_after_failure_bytes: Optional[int]
     npu_left_bytes: Optional[int]
-    #: PSS then.
+    #: Address spaces of the NPU's IOMMU, the attempt that failed included; empty without an IOMMU, or a ledger.
+    domains: tuple[DomainUse, ...]
+    #: PSS with all contexts that fitted.
     application_memory_bytes: int
     #: MemAvailable then.
     system_available_bytes: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accounting.domains import domain_uses
+from accounting.ledger import Ledger
 from scenarios.plan import Plan, Step
 from storage.result import Limit
 from targets.barriers import BarrierReading
@@ -12,7 +14,7 @@ from targets.measured_process import Run
 __all__ = ["limit_of"]
 
 
-def limit_of(plan: Plan, run: Run) -> Limit | None:
+def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> Limit | None:
     """Return the limit; None where the plan does not fill, or the process failed otherwise than by one context more.
 
     A process that crashed, hung or was killed over a further context has told the limit too.
@@ -36,6 +38,7 @@ def limit_of(plan: Plan, run: Run) -> Limit | None:
         further_npu_bytes=_per_context(memory, len(ran)),
         npu_after_failure_bytes=_npu_bytes(steady) if steady else None,
         npu_left_bytes=_npu_bytes(end_of_all) if end_of_all else None,
+        domains=tuple(domain_uses(run.barriers, ledger)) if ledger else (),
         application_memory_bytes=last.process.pss_bytes,
         system_available_bytes=last.system.available_bytes,
         fd_count=last.process.fd_count,

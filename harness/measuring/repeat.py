@@ -63,12 +63,14 @@ class RepeatMeasurement:
         self._idle = observe_idle(self._settings.idle_s)
         run, ledger = self._walk()
         self.interrupted = run.interrupted
-        npu = None
+        npu, limit = None, limit_of(self._plan, run, ledger)
         if self._on_npu:  # by the most exact source there is
-            limit, barriers = limit_of(self._plan, run), run.barriers
-            plan = self._plan.limited_to(limit.contexts) if limit else self._plan
+            plan, barriers = self._plan.limited_to(limit.contexts) if limit else self._plan, run.barriers
             npu = account_of_ledger(plan, barriers, ledger) if ledger else account_of_runtime(plan, barriers)
-        return replace(self._repeat(run), trace=write_trace(self._trace(run, ledger)), npu=npu)
+        # What ends a plan that fills is its result.
+        failure = None if limit else run.failure
+        trace = write_trace(self._trace(run, ledger))
+        return replace(self._repeat(run), trace=trace, npu=npu, limit=limit, failure=failure)
 
     def latencies_ns(self, repeat: Repeat) -> list[int]:
         """Return the latencies of the repeat's inferences, or of its frames; none where nothing computes."""
@@ -102,17 +104,14 @@ class RepeatMeasurement:
 
     def _repeat(self, run: Run) -> Repeat:
         """Return the repeat as far as the run has come."""
-        limit = limit_of(self._plan, run)
         return Repeat(
             barriers=run.barriers,
-            # What ends a plan that fills is its result.
-            failure=None if limit else run.failure,
+            failure=run.failure,
             elapsed_s=run.elapsed_s,
             system_memory_noise_bytes=self._idle.memory_noise_bytes,
             idle_cpu_percent=self._idle.cpu_percent,
             trace="",
             frames=self._frames.summary(run.interrupted) if self._frames else None,
-            limit=limit,
         )
 
     def _walk(self) -> tuple[Run, Ledger | None]:

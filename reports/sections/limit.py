@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from accounting.domains import DomainUse
 from messages import Message
 from reports.base.drawing import bars, label, named_rows, new_canvas, svg_of
 from reports.base.formatting import EMPTY, mib, plain, whole, whole_mib
@@ -50,6 +51,14 @@ def is_out_of_files(limit: Limit) -> bool:
     if limit.failure is None or limit.fd_limit is None or limit.further_fds is None:
         return False
     return limit.fd_count + limit.further_fds > limit.fd_limit
+
+
+def full_domain(limit: Limit) -> DomainUse | None:
+    """Return the address space in which a further context would not have found room; None where all had room."""
+    needed = limit.further_npu_bytes
+    if limit.failure is None or needed is None:
+        return None
+    return next((use for use in limit.domains if use.left_bytes < needed), None)
 
 
 def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
@@ -203,6 +212,12 @@ def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
     remarks = []
     if files:
         remarks.append(texts("limit_files", scenarios=_names(files, texts), limit=whole(files[0].limit.fd_limit or 0)))
+    for fit in fits:
+        domain = full_domain(fit.limit)
+        if domain:
+            sizes = {"taken": domain.peak_bytes, "left": domain.left_bytes}
+            values = {name: mib(Figure(size), npu=True) for name, size in sizes.items()}
+            remarks.append(texts("limit_domain", scenario=fit.name(texts), domain=domain.domain, **values))
     if misleading:
         remarks.append(texts("limit_code_misleads", scenarios=_names(misleading, texts)))
     if bounded:

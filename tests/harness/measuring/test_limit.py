@@ -89,7 +89,7 @@ def test_none_fails(tmp_path: Path, make_bench: MakeBench) -> None:
 
 @pytest.mark.parametrize("script", ["raise@load0", "not_supported@load1", "raise@destroy0"])
 def test_other_failures_are_failures(tmp_path: Path, make_bench: MakeBench, script: str) -> None:
-    """A first context that fails, a mechanism that is not there, and a failure of the others where none failed before."""
+    """A first context that fails, a mechanism that is missing, and a failure of the others where none failed before."""
     result = _result(tmp_path, make_bench, script, most=2)
     assert (result.limit, result.outcome) == (None, "not_supported" if "not" in script else "failed")
 
