@@ -205,7 +205,7 @@ def _failures(fits: Sequence[_Fit], texts: Texts) -> list[str]:
 def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
     """Return what is to be known of these figures, each remark once with all scenarios that it is of."""
     files = [fit for fit in fits if is_out_of_files(fit.limit)]
-    misleading = [fit for fit in fits if fit.limit.failure and _code_misleads(fit.limit.failure)]
+    misleading = [fit for fit in fits if _code_misleads(fit.limit)]
     unfailing = [fit for fit in fits if fit.limit.failure is None]
     bounded = [fit for fit in unfailing if fit.limit.contexts == fit.limit.bound]
     short = [fit for fit in unfailing if fit not in bounded]
@@ -231,10 +231,12 @@ def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
     return remarks
 
 
-def _code_misleads(failure: Failure) -> bool:
-    """Whether a call returned another code than that of memory, and the library wrote that it got none."""
-    name = failure.reason.values.get("name", "MALLOC")
-    return "MALLOC" not in str(name) and bool(_NO_MEMORY.search(failure.last_words))
+def _code_misleads(limit: Limit) -> bool:
+    """Whether memory ran out and a call returned another code, though the library wrote that it got none."""
+    if limit.failure is None or is_out_of_files(limit) or full_domain(limit):
+        return False
+    name = limit.failure.reason.values.get("name", "MALLOC")
+    return "MALLOC" not in str(name) and bool(_NO_MEMORY.search(limit.failure.last_words))
 
 
 def _others(limit: Limit) -> str:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from accounting.domains import DOMAIN_BYTES, DomainUse
-from messages import Message
+from messages import Message, Value
 from reports.base.texts import LANGUAGES, texts_of
 from reports.page.material import read_material
 from reports.page.opening import opening
@@ -28,7 +28,7 @@ _LIBRARY = "E RKNN: failed to malloc npu memory, size: 4061120, flags: 0x2"
 
 def _refused(call: str, code: int, name: str, phase: str = "context", words: str = _LIBRARY) -> Failure:
     """Return the failure of a call of Rockchip's library."""
-    values = {"call": call, "code": code, "name": name, "lines": words}
+    values: dict[str, Value] = {"call": call, "code": code, "name": name, "lines": words}
     return Failure("failed", phase, 11, Message("rknn_call_failed_with_lines", values), words)
 
 
