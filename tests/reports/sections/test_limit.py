@@ -46,7 +46,7 @@ def limited(
     **changes: Any,
 ) -> Result:
     """Return a result in which so many contexts fitted, each with 4 MiB of NPU memory and 5 file descriptors."""
-    info = result(folder, scenario, [[0] * 32], npu=npu_account, computes=False)
+    info = result(folder, scenario, [[0] * 12], npu=npu_account, computes=False)
     figures: dict[str, Any] = {
         "contexts": contexts,
         "bound": 32,
