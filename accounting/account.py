@@ -54,8 +54,8 @@ def account_of_ledger(plan: Plan, barriers: Sequence[BarrierReading], ledger: Le
     if steady is None:
         return None
     parts = attribute(plan, barriers, ledger, steady.at_ns)
-    destroyed = sum(barrier.phase == "destroy" for barrier in barriers)
-    left = ledger.live_bytes(barriers[-1].at_ns) if destroyed == len(plan.contexts) else None
+    destroyed = {barrier.context for barrier in barriers if barrier.phase == "destroy"}
+    left = ledger.live_bytes(barriers[-1].at_ns) if destroyed.issuperset(range(len(plan.contexts))) else None
     findings = find_wrong_reads(plan, barriers, ledger)
     if left:
         findings.append(Finding("leak", None, None, None, left))

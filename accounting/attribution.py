@@ -52,7 +52,10 @@ def attribute(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, at
     of_context: dict[int | None, list[Buffer]] = {}
     for buffer in ledger.live(at_ns):
         barrier = made[buffer.number]
-        of_context.setdefault(barrier.context if barrier else None, []).append(buffer)
+        context = barrier.context if barrier else None
+        # One that did not fit in a plan that fills is no context of it.
+        is_known = context is not None and context < len(plan.contexts)
+        of_context.setdefault(context if is_known else None, []).append(buffer)
     parts = [Part(buffer.number, None, "other", buffer.size_bytes) for buffer in of_context.pop(None, [])]
     for context, buffers in of_context.items():
         assert context is not None

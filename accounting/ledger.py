@@ -135,16 +135,15 @@ def read_ledger(path: Path) -> Ledger:
             size = (event["asked_bytes"], event["bytes"])
             buffers[number] = Buffer(number, *size, event["flags"], event["source"], born_ns=event["at_ns"])
         elif kind == "inode":
-            buffers[number] = msgspec.structs.replace(buffers[number], inode=event["inode"])
+            _change(buffers, number, inode=event["inode"])
         elif kind == "destroy":
-            buffers[number] = msgspec.structs.replace(buffers[number], died_ns=event["at_ns"])
+            _change(buffers, number, died_ns=event["at_ns"])
         elif kind == "map":
             addresses = (number, event["domain"], event["bytes"])
             mapped.setdefault(addresses, []).append(len(mappings))
             mappings.append(Mapping(*addresses, made_ns=event["at_ns"]))
         elif kind == "unmap":
-            position = mapped[number, event["domain"], event["bytes"]].pop()
-            mappings[position] = msgspec.structs.replace(mappings[position], ended_ns=event["at_ns"])
+            _end_last(mappings, mapped.get((number, event["domain"], event["bytes"])), event["at_ns"])
         elif kind == "submit":
             names = ("register", "buffer", "state", "count", "after", "past_end")
             reads = tuple(Read(*(read.get(name) for name in names)) for read in event["reads"])
@@ -152,3 +151,17 @@ def read_ledger(path: Path) -> Ledger:
         elif kind == "refused":
             refused[event["path"]] = None
     return Ledger(buffers, tuple(submits), mode, tuple(refused), tuple(mappings))
+
+
+# A process that has no file descriptor left cannot write that something began; its end is then left out.
+
+
+def _change(buffers: dict[int, Buffer], number: int, **changes: int) -> None:
+    if number in buffers:
+        buffers[number] = msgspec.structs.replace(buffers[number], **changes)
+
+
+def _end_last(mappings: list[Mapping], positions: list[int] | None, at_ns: int) -> None:
+    if positions:
+        position = positions.pop()
+        mappings[position] = msgspec.structs.replace(mappings[position], ended_ns=at_ns)

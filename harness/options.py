@@ -72,6 +72,8 @@ _QUICK = Effort(
     cycles=20,
 )
 _STREAMS, _CONTEXTS = 4, 3
+#: On the virtual board a context takes 0.2 s on a slow machine, and there are six scenarios.
+_LIMIT_CONTEXTS = 32
 #: Streams that are to run so long run once, unless --repeats says otherwise.
 _SOAK_S = 600.0
 
@@ -166,6 +168,13 @@ def add_options(parser: pytest.Parser) -> None:
     add("--streams", metavar="N", type=_count, help=f"Streams that are served. Default: {_STREAMS}.")
     add("--contexts", metavar="N", type=_count, help=f"Contexts of each stream. Default: {_CONTEXTS}.")
     add(
+        "--limit-contexts",
+        metavar="N",
+        type=_count,
+        default=_LIMIT_CONTEXTS,
+        help=f"Contexts that bench/test_limit.py makes at most, where none fails before. Default: {_LIMIT_CONTEXTS}.",
+    )
+    add(
         "--repeats",
         metavar="N",
         type=_count,
@@ -252,6 +261,7 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
         npu_cores=CHIPS[chip].npu_cores if chip else 1,
         pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
         cycles=option.cycles or effort.cycles,
+        limit_contexts=option.limit_contexts,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from harness.errors import UserError
 from runtimes import find_runtime
 from samplers.process import pss_readable
-from scenarios.catalogue import Parameters, is_of_cycles
+from scenarios.catalogue import Parameters, runs_once
 from scenarios.plan import Model, Streams, Video
 
 __all__ = ["Pace", "Settings", "check_kernel", "parse_duration"]
@@ -52,10 +52,12 @@ class Settings:
     pace: Pace = Pace()
     #: Of scenarios that do the same again and again.
     cycles: int = 1
+    #: So many contexts at most where they are added until one fails.
+    limit_contexts: int = 32
 
     def repeats_of(self, scenario: str) -> int:
-        """Return how many processes measure it: one where cycles are the repeats."""
-        return 1 if is_of_cycles(scenario) else self.repeats
+        """Return how many processes measure it: one where cycles are the repeats, or contexts are counted."""
+        return 1 if runs_once(scenario) else self.repeats
 
     def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
         """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""
@@ -69,6 +71,7 @@ class Settings:
             binds=_on_npu(runtime),
             schedule=schedule,
             cycles=self.cycles,
+            limit_contexts=self.limit_contexts,
         )
 
     def cores(self, runtime: str) -> int:

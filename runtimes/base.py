@@ -303,6 +303,10 @@ class Runtime(ABC):
         """
         return
 
+    def join_internal(self, context: Context, member: Context) -> None:
+        """Let a further context, of the same model, use the internal memory that member was given by share_internal."""
+        return
+
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Return a handle that runs source itself from another thread, with an input of its own."""
         raise NotSupported("no_shared_context", runtime=type(self).__name__)

@@ -45,6 +45,7 @@ def read_process(pid: int) -> ProcessMemory:
             peak_rss_bytes=status.get("VmHWM"),
             fd_count=process.num_fds(),
             thread_count=process.num_threads(),
+            fd_limit=process.rlimit(psutil.RLIMIT_NOFILE)[0],
         )
     except psutil.NoSuchProcess as error:
         raise ProcessLookupError(str(error)) from None

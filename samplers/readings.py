@@ -46,6 +46,8 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     peak_rss_bytes: Optional[int]
     fd_count: int
     thread_count: int
+    #: How many file descriptors the process may have open (RLIMIT_NOFILE).
+    fd_limit: Optional[int] = None
 
 
 class SystemMemory(msgspec.Struct, frozen=True):

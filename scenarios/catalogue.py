@@ -41,6 +41,7 @@ __all__ = [
     "FRAMES_4K",
     "FRAMES_1080P",
     "IN_TURN",
+    "LIMIT",
     "MODEL_SETS",
     "OTHER_QUESTION",
     "PLANS",
@@ -53,10 +54,10 @@ __all__ = [
     "TooFewModels",
     "build_plans",
     "find_scenario",
-    "is_of_cycles",
     "name_of_plan",
     "name_without_reuse",
     "question_of",
+    "runs_once",
     "scenarios_of",
     "without_reuse",
 ]
@@ -92,6 +93,8 @@ class Parameters:
     schedule: Optional[Streams] = None
     #: Of the scenarios of cycles.
     cycles: int = 1
+    #: So many contexts at most of a scenario that fills.
+    limit_contexts: int = 32
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,8 @@ class Scenario:
     has_streams: bool = False
     #: What it does again and again, a key of plan.CYCLE_KINDS; None: its contexts have a steady phase.
     cycles: Optional[str] = None
+    #: Whether contexts of one model are added until one fails (Plan.fills).
+    fills: bool = False
 
 
 def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> List[Context]:
@@ -332,6 +337,10 @@ def _of_streams(name: str, lay_out: _LayOut, baseline: Optional[str] = None) -> 
     return Scenario(name, (_bound(lay_out),), baseline, is_variant=True, has_streams=True)
 
 
+def _of_limit(name: str, *lay_outs: _LayOut, baseline: Optional[str] = "limit_no_reuse") -> Scenario:
+    return Scenario(name, lay_outs, baseline, is_variant=True, fills=True)
+
+
 def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> Tuple[Scenario, ...]:
     """Return every way to move input and output, of models of one set."""
     baseline = f"copied_io{suffix}"
@@ -396,11 +405,19 @@ SCENARIOS: Tuple[Scenario, ...] = (
     _of_cycles(DUPS, *_group(0, [0, 0], 0, DUP)),
     _of_cycles(IO_MEMORY, Context(stream=0, model=0, zero_copy=(INPUT, OUTPUT))),
     _of_cycles(REPLACED, *_group(0, [0, 0], 0, LOAD)),
+    _of_limit("limit_no_reuse", _no_reuse_one_model, baseline=None),
+    _of_limit("limit_zero_copy_io", _one_model_with(zero_copy=(INPUT, OUTPUT))),
+    _of_limit("limit_internal_reuse", _lean(_no_reuse_one_model, True)),
+    _of_limit("limit_full_dup", _full_dup),
+    _of_limit("limit_full_dup_internal_reuse", _full_dup_internal_reuse),
+    _of_limit("limit_lean", *_LEAN),
 )
 
 
 #: The question of the plans that users bring: each is compared with itself without reuse, which is called after it.
 PLANS = "plans"
+#: The question of the scenarios that fill; they have no figures to compare.
+LIMIT = "limit"
 #: No plan's name has a dot.
 _WITHOUT_REUSE = ".no_reuse"
 #: The questions that scenarios answer, each by the baselines of its scenarios: a file of bench/, a part of the report.
@@ -414,6 +431,7 @@ QUESTIONS: Dict[str, Tuple[str, ...]] = {
     "lean": ("plain",),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
     "leaks": tuple(scenario.name for scenario in SCENARIOS if scenario.cycles),
+    LIMIT: ("limit_no_reuse",),
 }
 #: Of stored scenarios that this version does not know.
 OTHER_QUESTION = "other"
@@ -440,9 +458,9 @@ def find_scenario(name: str) -> Scenario:
     raise KeyError(f"unknown scenario {name!r}; valid: {', '.join(scenario.name for scenario in SCENARIOS)}")
 
 
-def is_of_cycles(name: str) -> bool:
-    """Whether the scenario of this name does the same again and again; no user's plan does."""
-    return any(scenario.name == name and scenario.cycles for scenario in SCENARIOS)
+def runs_once(name: str) -> bool:
+    """Whether one process answers the scenario of this name, whatever --repeats says; no user's plan is such."""
+    return any(scenario.name == name and (scenario.cycles or scenario.fills) for scenario in SCENARIOS)
 
 
 def name_without_reuse(plan: str) -> str:
@@ -475,6 +493,8 @@ def build_plans(name: str, parameters: Parameters) -> List[Plan]:
     Raises TooFewModels where the scenario has no further models than another one.
     """
     scenario = find_scenario(name)
+    if scenario.fills:
+        parameters = replace(parameters, streams=1, contexts=parameters.limit_contexts, rounds=1)
     plans = []
     for lay_out in scenario.lay_outs:
         layout = lay_out(parameters)
@@ -488,6 +508,7 @@ def build_plans(name: str, parameters: Parameters) -> List[Plan]:
             rounds=parameters.rounds,
             schedule=parameters.schedule if scenario.has_streams else None,
             cycles=Cycles(scenario.cycles, parameters.cycles) if scenario.cycles else None,
+            fills=scenario.fills,
         )
         plans.append(plan)
     return plans

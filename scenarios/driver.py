@@ -4,7 +4,8 @@ Run as `python -m scenarios.driver`. It reads one JSON line from standard input,
 one JSON line per barrier to standard output. At a barrier nothing runs: it waits until the harness has
 read the memory and writes `go`. Instead of `go` the harness may write `trim`: the process returns its free heap to
 the kernel (malloc_trim) and stops at one more barrier, so that this state can be read too. While streams run it
-writes a line `frames` every second, and the harness may write `stop` to end them.
+writes a line `frames` every second, and the harness may write `stop` to end them. Of a plan that fills `stop` in place
+of `go` means that no further context is to be made.
 
 What is imported here is weighed with the runtime: standard library only, and little of it. Python 3.8.
 """
@@ -18,7 +19,7 @@ import sys
 import time
 from array import array
 from dataclasses import asdict
-from typing import Any, Callable, Dict, List, NamedTuple, TextIO
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, TextIO
 
 from messages import Message, Value
 from runtimes import open_runtime
@@ -63,13 +64,13 @@ class Channel:
         self._messages.write(json.dumps({"event": event, "at_ns": time.monotonic_ns(), **fields}) + "\n")
         self._messages.flush()
 
-    def barrier(self, step: Step, data: Dict[str, Any]) -> None:
-        """Write which step has ended and wait for `go`."""
+    def barrier(self, step: Step, data: Dict[str, Any]) -> str:
+        """Write which step has ended, wait for `go` or `stop` and return which of them came."""
         self.send("barrier", phase=step.phase, context=step.context, data=data)
         while True:
             command = self.command()
-            if command == "go":
-                return
+            if command in ("go", "stop"):
+                return command
             if command == "trim":
                 self.send("barrier", phase="trimmed", context=None, data={"trimmed": _trim_heap()})
 
@@ -80,7 +81,7 @@ class Channel:
 
 
 class Walk:
-    """A plan being walked: each step returns the data of its barrier."""
+    """A plan being walked: each step ends at its barrier, with its data."""
 
     def __init__(self, plan: Plan, runtime: Runtime, channel: Channel) -> None:
         self._plan = plan
@@ -91,6 +92,8 @@ class Walk:
         #: Of all cycles: threads that come and go leave memory behind in an emulator, and spread the heap over arenas.
         self._cycling = Worker("cycles") if plan.cycles else None
         self._decoders: List[Any] = []
+        #: Contexts that have run, of a plan that fills; and whether no further one is made.
+        self._ran, self._is_full = 0, False
         self._steps: Dict[str, Callable[..., Dict[str, Any]]] = {
             "imported": self._imported,
             "decoders": self._open_decoders,
@@ -103,15 +106,37 @@ class Walk:
             "destroy": self._destroy,
         }
 
-    def take(self, step: Step) -> Dict[str, Any]:
-        """Take one step."""
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps in order, each when the one before it was taken."""
+        for step in self._plan.steps():
+            yield step
+            if self._is_full:
+                made, self._plan = len(self._contexts), self._plan.limited_to(self._ran)
+                yield from self._plan.steps_when_full(made, self._ran)
+                return
+
+    def take(self, step: Step) -> None:
+        """Take one step and stop at its barrier.
+
+        Of a plan that fills the failure of a further context is the answer: it has a barrier, `full`, in place of the
+        step's, and nothing of the context is touched before the harness has read memory there.
+        """
         do = self._steps[step.phase]
-        data = do() if step.context is None else do(step.context)
+        try:
+            data = do() if step.context is None else do(step.context)
+        except Exception as error:
+            if isinstance(error, NotSupported) or not self._plan.may_be_full_at(step):
+                raise
+            data = {"failure": {"phase": step.phase, "kind": _kind(error), "message": asdict(_message(error))}}
+            step, self._is_full = Step("full", step.context), True
         if self._plan.cycles is not None:
             from scenarios.usage import usage  # weighs nothing in plans without cycles
 
             data["usage"] = usage(_trim_heap)
-        return data
+        if step.phase == "first_inference":
+            self._ran += 1
+        if self._channel.barrier(step, data) == "stop":
+            self._is_full = True
 
     def _imported(self) -> Dict[str, Any]:
         return {"python_version": sys.version.split()[0], **self._versions()}
@@ -149,11 +174,14 @@ class Walk:
         make = self._runtime.dup if spec.mechanism == DUP else self._runtime.shared_context
         return make(source, memory)
 
-    def _share_internal(self, first: int) -> Dict[str, Any]:
-        for members in self._plan.internal_memories().values():
-            if members[0] == first:
-                self._runtime.share_internal([self._contexts[index] for index in members])
-        return {"allocations": _account(self._contexts[first])["allocations"]}
+    def _share_internal(self, index: int) -> Dict[str, Any]:
+        for first, *others in self._plan.internal_memories().values():
+            if index in others:  # of a plan that fills
+                self._runtime.join_internal(self._contexts[index], self._contexts[first])
+            elif index == first:
+                made = [other for other in others if other < len(self._contexts)]
+                self._runtime.share_internal([self._contexts[member] for member in (first, *made)])
+        return {"allocations": _account(self._contexts[index])["allocations"]}
 
     def _first_inference(self, index: int) -> Dict[str, Any]:
         context, worker = self._contexts[index], self._workers[index]
@@ -251,8 +279,8 @@ def main() -> int:
             return 0
         plan = Plan.from_json(command["plan"])
         walk = Walk(plan, runtime, channel)
-        for step in plan.steps():
-            channel.barrier(step, walk.take(step))
+        for step in walk.steps():
+            walk.take(step)
     except Exception as error:  # every failure of the runtime is a result
         message = asdict(_message(error))
         channel.send("failure", phase=step.phase, context=step.context, kind=_kind(error), message=message)

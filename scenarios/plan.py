@@ -251,6 +251,9 @@ class Plan:
     chains: Tuple[Tuple[int, ...], ...] = ()
     #: None: there is a steady phase.
     cycles: Optional[Cycles] = None
+    #: Each context is made, given its internal memory and run before the next one is made, until one fails: the
+    #: contexts are the most that are tried.
+    fills: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a plan that no runtime could walk, or that would compute nonsense."""
@@ -421,6 +424,9 @@ class Plan:
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps of a walk in order; contexts are destroyed last made first, so a dup before its source."""
+        if self.fills:
+            yield from self._filling_steps()
+            return
         indices = range(CYCLE_KINDS[self.cycles.kind] if self.cycles else len(self.contexts))
         decodes = self.schedule is not None and self.schedule.video is not None
         yield Step("imported")
@@ -436,6 +442,33 @@ class Plan:
         if decodes:
             yield Step("decoders_closed")
         yield from (Step("destroy", index) for index in reversed(indices))
+
+    def _filling_steps(self) -> Iterator[Step]:
+        count = len(self.contexts)
+        yield Step("imported")
+        for index in range(count):
+            yield Step("context", index)
+            if self.contexts[index].internal is not None:
+                yield Step("internal_memory", index)
+            yield Step("first_inference", index)
+        yield from self.steps_when_full(count, count)
+
+    def steps_when_full(self, made: int, ran: int) -> Iterator[Step]:
+        """Yield the steps of a plan that fills when no further context is made: those that ran do so once more.
+
+        A context that was made and failed then is destroyed first.
+        """
+        yield from (Step("destroy", index) for index in range(ran, made))
+        yield Step("steady")
+        yield from (Step("destroy", index) for index in reversed(range(ran)))
+
+    def may_be_full_at(self, step: Step) -> bool:
+        """Whether a failure of this step is the answer to how many contexts fit; the first must always fit."""
+        return self.fills and bool(step.context) and step.phase in ("context", "internal_memory", "first_inference")
+
+    def limited_to(self, contexts: int) -> Plan:
+        """Return the plan with its first contexts alone, which are those that fitted."""
+        return replace(self, contexts=self.contexts[:contexts])
 
     def to_json(self) -> Dict[str, Any]:
         """Return the plan as what the json module writes."""

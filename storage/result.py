@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import msgspec
 
 from accounting.account import Account
+from accounting.domains import DomainUse
 from samplers.readings import CpuUse, Machine, NpuMemory, ProcessMemory, SystemMemory
 from scenarios.plan import Plan
 from targets.barriers import Copies, NodeOrder
@@ -21,6 +22,7 @@ __all__ = [
     "CycleSeries",
     "Failure",
     "FrameCount",
+    "Limit",
     "Memory",
     "ModelName",
     "NodeOrder",
@@ -154,6 +156,39 @@ class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[int, ...]
 
 
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """How many contexts one process made and ran, one after the other, until one failed."""
+
+    contexts: int
+    #: So many were to be made at most.
+    bound: int
+    #: Of the next one; None where none failed: the bound was reached or, with fewer contexts, too little of the
+    #: system's memory was left.
+    failure: Optional[Failure]
+    #: Whether the process outlived the failure.
+    survived: bool
+    #: What then became of the contexts that had fitted; None where they ran once more, and were destroyed.
+    afterwards: Optional[Failure]
+    #: When the last that fitted had run; by the ledger, else the dma-bufs of the process.
+    npu_memory_bytes: Optional[int]
+    #: What each context after the first took of it, the mean.
+    further_npu_bytes: Optional[float]
+    #: The same as npu_memory_bytes when the context that failed had been given up, and when all had been destroyed;
+    #: None where the process did not come so far.
+    npu_after_failure_bytes: Optional[int]
+    npu_left_bytes: Optional[int]
+    #: Address spaces of the NPU's IOMMU, the attempt that failed included; empty without an IOMMU, or a ledger.
+    domains: tuple[DomainUse, ...]
+    #: PSS with all contexts that fitted.
+    application_memory_bytes: int
+    #: MemAvailable then.
+    system_available_bytes: int
+    #: Open file descriptors then, what each context after the first took of them, and how many there may be.
+    fd_count: int
+    further_fds: Optional[float]
+    fd_limit: Optional[int]
+
+
 class PhaseReading(msgspec.Struct, frozen=True, kw_only=True):
     """The reading at the end of a phase."""
 
@@ -223,5 +258,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     frames: tuple[Optional[StreamsRun], ...] = ()
     #: Of cycles, which one process walks.
     cycles: Optional[CycleSeries] = None
+    #: Of a plan that fills, which has a single repeat; `plan` has the contexts that fitted.
+    limit: Optional[Limit] = None
     repeats: tuple[StoredRepeat, ...]
     plan: Plan

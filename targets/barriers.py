@@ -24,6 +24,7 @@ __all__ = [
     "Prepared",
     "Preparing",
     "StepData",
+    "StepFailure",
     "StreamCount",
     "Usage",
 ]
@@ -59,6 +60,15 @@ class Usage(msgspec.Struct, frozen=True):
     threads: int
 
 
+class StepFailure(msgspec.Struct, frozen=True):
+    """Why a step failed that the process survived."""
+
+    phase: str
+    #: A key of targets.outcome.OUTCOMES.
+    kind: str
+    message: Message
+
+
 class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of a step; each step fills in what it knows (scenarios.driver)."""
 
@@ -86,6 +96,8 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     trimmed: bool = False
     #: Of every step of a plan of cycles.
     usage: Optional[Usage] = None
+    #: At the barrier `full` of a plan that fills: of the context that no longer fitted.
+    failure: Optional[StepFailure] = None
 
 
 class Barrier(msgspec.Struct, frozen=True, tag_field="event", tag="barrier"):

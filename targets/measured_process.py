@@ -46,6 +46,9 @@ _READ_BYTES = 1 << 16
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: How long a process that closed its pipe may take to leave.
 _LEAVE_S = 10.0
+#: A plan that fills makes no further context where less of the system's memory is available: it would not fail, the
+#: kernel would end processes.
+_LEAST_AVAILABLE = 0.1
 _MESSAGES = msgspec.json.Decoder(DriverMessage)
 
 
@@ -77,6 +80,8 @@ class Run:
     elapsed_s: float = 0.0
     #: Whether Ctrl-C ended its streams early; what they did until then is measured.
     interrupted: bool = False
+    #: Of a plan that fills: why a further context did not fit, where the process survived that.
+    full: Failure | None = None
 
 
 class Listener(Protocol):
@@ -152,7 +157,7 @@ class _Process:
     def fail_ended(self, step: Step) -> NoReturn:
         """Raise _Stopped for a process that has ended by itself."""
         kind, message = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
-        cause = cause_of_crash(self._last_words())
+        cause = cause_of_crash(self.last_words())
         if cause:
             message = Message("process_end_explained", {"cause": cause, "end": message})
         self._fail(kind, step, message)
@@ -183,9 +188,9 @@ class _Process:
             return self._popen.wait()
 
     def _fail(self, kind: str, step: Step, message: Message) -> NoReturn:
-        raise _Stopped(Failure(kind, step.phase, step.context, message, self._last_words()))
+        raise _Stopped(Failure(kind, step.phase, step.context, message, self.last_words()))
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
         """Return the end of standard error."""
         size = self._errors.seek(0, 2)
         self._errors.seek(max(0, size - _LAST_WORDS_BYTES))
@@ -220,18 +225,32 @@ class _Lead:
     ) -> None:
         self._process, self._plan, self._observer = process, plan, observer
         self._time_limit_s, self._listener = time_limit_s, listener
+        #: Of a plan that fills: whether no further context is made.
+        self._is_full = False
         self.run = Run()
 
     def walk(self) -> None:
         """Go from barrier to barrier until the end."""
         command = {"command": "run", "runtime": self._plan.runtime, "plan": self._plan.to_json()}
         self._process.write(json.dumps(command))
-        for step in self._plan.steps():
+        for step in self._steps():
             self._listener.step(step)
             is_streams = step.phase == "steady" and self._plan.schedule is not None
             with first_interrupt_calls(self._end_streams) if is_streams else contextlib.nullcontext():
                 barrier = self._await_barrier(step)
             self._read_all(step, barrier)
+
+    def _steps(self) -> Iterator[Step]:
+        """Yield the steps of the plan; of one that fills, as far as it gets."""
+        for step in self._plan.steps():
+            yield step
+            if self._is_full:
+                made, ran = (self._count(phase) for phase in ("context", "first_inference"))
+                yield from self._plan.steps_when_full(made, ran)
+                return
+
+    def _count(self, phase: str) -> int:
+        return sum(barrier.phase == phase for barrier in self.run.barriers)
 
     def _end_streams(self) -> None:
         self.run.interrupted = True
@@ -270,7 +289,18 @@ class _Lead:
                 barriers.append(BarrierReading.of(barrier, barrier.data.trimmed, self._observer.snapshot()))
         except ProcessLookupError:  # killed while it waited at a barrier and was read
             self._process.fail_ended(step)
-        self._process.write("go")
+        self._process.write("stop" if self._notes_full(barriers[-1]) else "go")
+
+    def _notes_full(self, barrier: BarrierReading) -> bool:
+        """Take note of whether a plan that fills goes on; return whether the process has to be told otherwise."""
+        failure, system = barrier.data.failure, barrier.system
+        if failure:
+            words = self._process.last_words()
+            self.run.full = Failure(failure.kind, failure.phase, barrier.context, failure.message, words)
+        is_short = system.available_bytes < _LEAST_AVAILABLE * system.total_bytes
+        is_told = self._plan.fills and barrier.phase == "first_inference" and is_short
+        self._is_full = is_told or failure is not None
+        return is_told
 
 
 def prepare_models(

@@ -298,6 +298,11 @@ class ScriptedRuntime(Runtime):
         assert isinstance(first, ScriptedContext)
         first.take_allocated()
 
+    def join_internal(self, context: Context, member: Context) -> None:
+        """Do what the script says of `join_internal`."""
+        self._script.note(operation="join_internal", contexts=[_number(context), _number(member)])
+        self._script.at("join_internal")
+
     def _make(self, operation: str, memory: Memory, source: Context | None = None) -> Context:
         number = source and _number(source)
         self._script.note(operation=operation, model=self._script.model, memory=asdict(memory), source=number)

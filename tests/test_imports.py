@@ -57,7 +57,7 @@ _PACKAGES: dict[str, set[str]] = {
 _ONLY = {
     ("accounting", "scenarios"): {"scenarios.plan"},
     ("accounting", "targets"): {"targets.barriers"},
-    ("storage", "accounting"): {"accounting.account", "accounting.ledger"},
+    ("storage", "accounting"): {"accounting.account", "accounting.domains", "accounting.ledger"},
     ("storage", "samplers"): {"samplers.readings"},
     ("storage", "scenarios"): {"scenarios.plan"},
     ("storage", "targets"): {"targets.barriers", "targets.outcome"},

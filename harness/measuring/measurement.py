@@ -86,6 +86,11 @@ class Bench:
             plan = self._plan_of_file(runtime, self.plan_files[scenario])
             return [plan if scenario == plan.scenario else without_reuse(plan)]
         entry = find_scenario(scenario)
+        if entry.fills and find_runtime(runtime).device == "cpu":
+            raise NoModels(
+                "contexts on a CPU are limited by the system's memory, which is not filled: how many fit follows from "
+                "what each adds. bench/test_limit.py is for an NPU"
+            )
         models = self.models.of(runtime, entry.model_set)
         schedule = self.settings.schedule(self.videos.of(runtime)) if entry.has_streams else None
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from harness.measuring.frames import FramesWatch
+from harness.measuring.limit import limit_of
 from harness.measuring.result import Repeat
 from harness.settings import Settings
 from messages import Message
@@ -62,15 +63,18 @@ class RepeatMeasurement:
         self._idle = observe_idle(self._settings.idle_s)
         run, ledger = self._walk()
         self.interrupted = run.interrupted
-        npu = None
+        npu, limit = None, limit_of(self._plan, run, ledger)
         if self._on_npu:  # by the most exact source there is
-            plan, barriers = self._plan, run.barriers
+            plan, barriers = self._plan.limited_to(limit.contexts) if limit else self._plan, run.barriers
             npu = account_of_ledger(plan, barriers, ledger) if ledger else account_of_runtime(plan, barriers)
-        return replace(self._repeat(run), trace=write_trace(self._trace(run, ledger)), npu=npu)
+        # What ends a plan that fills is its result.
+        failure = None if limit else run.failure
+        trace = write_trace(self._trace(run, ledger))
+        return replace(self._repeat(run), trace=trace, npu=npu, limit=limit, failure=failure)
 
     def latencies_ns(self, repeat: Repeat) -> list[int]:
         """Return the latencies of the repeat's inferences, or of its frames; none where nothing computes."""
-        if not self._target.computes:
+        if not self._target.computes or repeat.limit:
             return []
         if self._frames:
             return self._frames.latencies_ns()

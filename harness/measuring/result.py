@@ -13,6 +13,7 @@ from storage.result import (
     SCHEMA,
     CycleSeries,
     FrameCount,
+    Limit,
     Memory,
     ModelName,
     PhaseReading,
@@ -74,6 +75,8 @@ class Repeat:
     npu: Account | None = None
     #: None without streams, or before their steady state.
     frames: StreamsRun | None = None
+    #: None where the plan does not fill, or the process failed otherwise.
+    limit: Limit | None = None
 
     @property
     def all_frames(self) -> FrameCount | None:
@@ -99,9 +102,12 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
     plan = configuration.plan
     firsts = repeats[0].of_contexts("first_inference") if repeats else []
     copies = tuple(barrier.data.copies or Copies(0, 0) for barrier in firsts)
+    limit = next((repeat.limit for repeat in repeats), None)
     speed_figures = _SPEED_OF_STREAMS if plan.schedule else _SPEED
+    # Of as many contexts as fit no figure can be compared; `limit` has what they took.
+    figured = repeats if limit is None else [replace(repeat, barriers=(), npu=None) for repeat in repeats]
     # Where nothing computes there is no figure of speed, only how busy the machine was.
-    timed = repeats if configuration.computes else [replace(repeat, barriers=(), frames=None) for repeat in repeats]
+    timed = figured if configuration.computes else [replace(repeat, barriers=(), frames=None) for repeat in figured]
     return Result(
         schema=SCHEMA,
         run=configuration.run,
@@ -127,12 +133,13 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         failure=failure,
         output_digests=_output_digests(plan, repeats),
         copies=copies or None,
-        memory=Memory(**{name: tuple(map(figure, repeats)) for name, figure in _MEMORY.items()}),
+        memory=Memory(**{name: tuple(map(figure, figured)) for name, figure in _MEMORY.items()}),
         speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
         frames=tuple(repeat.frames for repeat in repeats) if plan.schedule else (),
         cycles=_cycle_series(repeats[0].barriers) if plan.cycles and repeats else None,
+        limit=limit,
         repeats=tuple(_stored_repeat(repeat) for repeat in repeats),
-        plan=plan,
+        plan=plan.limited_to(limit.contexts) if limit else plan,
     )
 
 
@@ -323,5 +330,9 @@ def _stored_repeat(repeat: Repeat) -> StoredRepeat:
             npu_live_bytes=barrier.npu_live_bytes,
         )
     return StoredRepeat(
-        failure=repeat.failure, elapsed_s=repeat.elapsed_s, trace=repeat.trace, phases=phases, npu=repeat.npu
+        failure=repeat.failure,
+        elapsed_s=repeat.elapsed_s,
+        trace=repeat.trace,
+        phases=phases,
+        npu=None if repeat.limit else repeat.npu,
     )

@@ -13,7 +13,7 @@ from harness.plans.document import nearest
 from harness.settings import Pace
 from models import Recipe
 from runtimes import find_runtime
-from scenarios.catalogue import SCENARIOS, Parameters, build_plans, is_of_cycles
+from scenarios.catalogue import SCENARIOS, Parameters, build_plans, find_scenario
 from scenarios.plan import CREATE_MEM, SHARED_WEIGHTS, Context, Model, Plan, Streams
 from targets.chips import CHIPS, chip_of_this_machine
 
@@ -23,10 +23,20 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def check_scenario(name: str) -> None:
-    """Raise UserError unless there is a built-in scenario of this name."""
+    """Raise UserError unless there is a built-in scenario of this name, and a plan file can say what it does."""
     names = [scenario.name for scenario in SCENARIOS]
     if name not in names:
         raise UserError(f"there is no scenario {name!r}{nearest(name, names)}")
+    if find_scenario(name).fills:
+        raise UserError(
+            f"{name} makes contexts until one fails, and a plan file names each of its contexts. Print the scenario "
+            "with the same mechanism, or measure this one: pytest bench/test_limit.py"
+        )
+    if find_scenario(name).cycles:
+        raise UserError(
+            f"{name} does the same again and again, which a plan file cannot say: measure it by "
+            "`pytest bench/test_leaks.py`, with --model FILE and --cycles N, or name another scenario"
+        )
 
 
 def machine_cores(runtime: str) -> int:
@@ -42,14 +52,8 @@ def scenario_text(
 ) -> str:
     """Return a built-in scenario as a plan file; `recipes` are those of its set of models.
 
-    Of a scenario with several plans it is the first, whatever mechanisms the runtime has. Raises UserError for one of
-    cycles.
+    Of a scenario with several plans it is the first, whatever mechanisms the runtime has.
     """
-    if is_of_cycles(scenario):
-        raise UserError(
-            f"{scenario} does the same again and again, which a plan file cannot say: measure it by "
-            "`pytest bench/test_leaks.py`, with --model FILE and --cycles N, or name another scenario"
-        )
     models, binds = tuple(map(_model, recipes)), find_runtime(runtime).device == "npu"
     schedule = Streams(streams, video=None, **asdict(Pace()))
     parameters = Parameters(runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule)

@@ -10,20 +10,25 @@ from reports.explanation.explanation import explain
 from reports.results.rows import Group
 from reports.results.savings import best_percent
 from reports.sections.leaks import opening_leaks
+from reports.sections.limit import opening_limit
 from reports.sections.speed import speed_comparisons
 from reports.streams.text import growing_parts, opening_part
+from scenarios.catalogue import LIMIT
 
 #: The scenario whose promise everybody repeats.
 _PROMISED = "full_dup"
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return five sentences over all groups, so labelled, and one about the leaks of each.
+    """Return six sentences over all groups, so labelled, and one about the leaks of each.
 
     There are fewer where nothing was measured that they could be of.
     """
     labelled = list(zip(groups, labels))
     streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
+    limits = [
+        part for group, label in labelled if (part := opening_limit(group.questions.get(LIMIT, []), label, texts))
+    ]
     growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
     sentences = [
         _best_savings(labelled, texts),
@@ -32,6 +37,7 @@ def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> lis
         texts("opening_streams", parts=texts.joined(streams)) if streams else None,
         texts("opening_growing", parts=texts.joined(growing)) if growing else None,
         *(opening_leaks(group, label, texts) for group, label in labelled),
+        texts("opening_limit", parts=texts.joined(filter(None, limits))) if any(limits) else None,
     ]
     return [sentence for sentence in sentences if sentence]
 

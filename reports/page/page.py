@@ -32,6 +32,7 @@ from reports.sections.leaks import (
     slopes_of_cycles_table,
     verdicts_table,
 )
+from reports.sections.limit import limit_figure, limit_last_words, limit_sentences, limit_table
 from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure, savings_table
 from reports.sections.node_orders import node_order_note
 from reports.sections.plans import layout_tables
@@ -55,13 +56,15 @@ from reports.versions.figure import versions_figure
 from reports.versions.sentences import version_sentences
 from reports.versions.table import VERSION_METRICS, component_table, version_table
 from reports.versions.versions import VersionSet
-from scenarios.catalogue import MODEL_SETS, PLANS, QUESTIONS, name_of_plan
+from scenarios.catalogue import LIMIT, MODEL_SETS, PLANS, QUESTIONS, name_of_plan
 from storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.
 REPORT_PAGE = "index"
 #: The question that the published figures answer.
 _PUBLISHED_QUESTION = "dup"
+#: Questions whose sections are laid out by a template of their own.
+_OWN_TEMPLATES = ("streams", "leaks", LIMIT)
 
 
 def start_figures(material: Material, languages: Sequence[str]) -> Figures:
@@ -183,11 +186,12 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
         "copies": partial(copies_figure, questions.get("io_copies", []), texts),
         "resolutions": partial(resolutions_figure, questions.get("shared_weights", []), texts),
         "leaks": partial(leaks_figure, questions.get("leaks", []), texts),
+        "limit": partial(limit_figure, questions.get(LIMIT, []), texts),
     }
     if group.computes:
         jobs["contexts"] = partial(contexts_figure, rows, False, texts)
     for name, of_question in questions.items():
-        # Those of streams are in their workloads; nothing is saved by cycles.
+        # Those of streams are in their workloads; nothing is saved by cycles, nor where contexts are counted.
         compared = [row for row in of_question if row.is_compared]
         if compared:
             jobs[f"{name}-explanation"] = partial(explanation_figure, compared, texts)
@@ -196,7 +200,8 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
 
 def _drawn_rows(group: Group) -> list[Row]:
     """Return the rows of the figures of a whole group: more lines could not be distinguished."""
-    measured = next((rows for rows in group.questions.values() if any(row.measured for row in rows)), [])
+    questions = [rows for name, rows in group.questions.items() if name != LIMIT]
+    measured = next((rows for rows in questions if any(row.measured for row in rows)), [])
     return [row for row in measured if not row.is_variant] or measured
 
 
@@ -348,6 +353,10 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
             tables = {"verdicts": verdicts_table(rows, texts), "slopes": slopes_of_cycles_table(rows, texts)}
             parts.append({**part, **of_leaks, **tables})
             continue
+        if name == LIMIT:
+            of_limit = {"sentences": limit_sentences(rows, texts), "table": limit_table(rows, texts)}
+            parts.append({**part, **of_limit, "last_words": limit_last_words(rows, texts)})
+            continue
         is_of_plans = name == PLANS
         part["layouts"] = layout_tables(rows, group.has_npu_memory, texts) if is_of_plans else []
         part["workloads"] = workload_parts(group, (), texts) if is_of_plans else []
@@ -368,4 +377,6 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
                 "copies": copies_table(group, rows, texts) if name == "io_copies" else None,
             }
         )
-    return {"id": name, "title": texts(f"question_{name}"), "is_published": is_published, "parts": parts}
+    template = f"{name if name in _OWN_TEMPLATES else 'question'}.html.j2"
+    title = texts(f"question_{name}")
+    return {"id": name, "title": title, "is_published": is_published, "parts": parts, "template": template}

@@ -15,6 +15,7 @@ from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, NPU
 from reports.sections.answers import answers, group_warnings, not_supported
 from reports.sections.leaks import leak_sentences, level_sentences
+from reports.sections.limit import limit_sentences
 from reports.sections.programs import RecordedProgram, phase_figure
 from reports.streams.frames import Workload, all_frames, workloads
 from reports.streams.tables import frame_latency, frame_rate, frames_lost
@@ -25,6 +26,7 @@ from reports.streams.text import (
     stream_warnings,
     workload_sentence,
 )
+from scenarios.catalogue import LIMIT
 
 #: What a cell shows, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
@@ -92,6 +94,7 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     of_cycles = [row for row in group.rows if row.info.plan.cycles]
     _print_list([*level_sentences(of_cycles, texts), not_supported(of_cycles, texts)], console)
     _print_warnings(leak_sentences(of_cycles, texts), console)
+    _print_limits(group.questions.get(LIMIT, []), texts, console)
     for workload in workloads(group.rows):
         _print_workload(group, workload, texts, console)
     _print_warnings(group_warnings(group, texts), console)
@@ -124,6 +127,12 @@ def print_opening(sentences: Sequence[str], texts: Texts, console: Console) -> N
     console.print(f"\n{texts('section_answer')}", style="bold")
     _print_list(sentences, console)
     console.print()
+
+
+def _print_limits(rows: Sequence[Row], texts: Texts, console: Console) -> None:
+    if rows:
+        console.print(f"\n{texts('question_limit')}", highlight=False)
+        _print_list([*limit_sentences(rows, texts), not_supported(rows, texts)], console)
 
 
 def _print_workload(group: Group, workload: Workload, texts: Texts, console: Console) -> None:

@@ -144,8 +144,9 @@ class Row:
 
     @property
     def is_compared(self) -> bool:
-        """Whether its contexts have a steady phase by which scenarios are compared: no streams, no cycles."""
-        return self.schedule is None and self.info.plan.cycles is None
+        """Whether its contexts have a steady phase by which scenarios are compared: no streams, cycles or counting."""
+        plan = self.info.plan
+        return plan.schedule is None and plan.cycles is None and not plan.fills
 
     @property
     def frames(self) -> list[StreamsRun]:

@@ -109,7 +109,7 @@ def details_table(group: Group, texts: Texts) -> Table:
     columns = [column for column in _DETAILS if column not in left_out]
     lines = []
     for row in group.rows:
-        if row.measured and row.info.plan.cycles is None:
+        if row.measured and row.info.plan.cycles is None and not row.info.limit:
             name, other = texts.scenario(row.scenario), row.info.measured_as
             if other:
                 name = texts("measured_as", scenario=name, other=texts.scenario(other))

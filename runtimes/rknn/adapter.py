@@ -70,6 +70,8 @@ class RknnRuntimeContext(Context):
         self.is_dynamic = False
         #: The memory that the application gave it for its weights.
         self.weights: Optional[Piece] = None
+        #: The internal memory that contexts share, as this one, the first of them, has it.
+        self.shared_internal: Optional[Piece] = None
         self._memory, self._mini, self._memory_of_tensors = memory, mini, tensors
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
@@ -284,10 +286,22 @@ class Rknn(Runtime):
         sizes = [self._binding.mem_size(context.handle).total_internal_size for context in members]
         whole = allocate("create_mem", self._binding, members[0].handle, max(sizes))
         members[0].add_piece(whole, "internal")
+        members[0].shared_internal = whole
         for context, size in zip(members, sizes):
-            piece = name_again(self._binding, context.handle, whole, size)
-            context.add_piece(piece)
-            self._binding.set_internal_mem(context.handle, piece.memory)
+            self._use_internal(context, whole, size)
+
+    def join_internal(self, context: Context, member: Context) -> None:
+        """Set the memory that is there on the further context, which needs as much as member."""
+        assert isinstance(context, RknnRuntimeContext)
+        assert isinstance(member, RknnRuntimeContext)
+        assert member.shared_internal is not None
+        size = self._binding.mem_size(context.handle).total_internal_size
+        self._use_internal(context, member.shared_internal, size)
+
+    def _use_internal(self, context: RknnRuntimeContext, whole: Piece, size: int) -> None:
+        piece = name_again(self._binding, context.handle, whole, size)
+        context.add_piece(piece)
+        self._binding.set_internal_mem(context.handle, piece.memory)
 
     def _flags(self, memory: Memory) -> int:
         """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory and so needs 0x10."""

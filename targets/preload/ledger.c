@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -19,6 +20,23 @@ long thread_id(void)
     return NEXT(syscall)(SYS_gettid);
 }
 
+static long open_ledger(void)
+{
+    return NEXT(syscall)(SYS_openat, AT_FDCWD, settings.ledger, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+}
+
+/* A process that has used up its descriptors gets one more for as long as a line takes, where its hard limit allows. */
+static long open_ledger_beyond_limit(void)
+{
+    struct rlimit own;
+    if (getrlimit(RLIMIT_NOFILE, &own) || own.rlim_cur >= own.rlim_max)
+        return -1;
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){own.rlim_cur + 1, own.rlim_max});
+    long fd = open_ledger();
+    setrlimit(RLIMIT_NOFILE, &own);
+    return fd;
+}
+
 /*
  * The file is opened for each line: a descriptor kept open could be closed and given out again by the process. System
  * calls are made as such: the C library's functions may be hooked by other libraries, which may come back here.
@@ -26,7 +44,9 @@ long thread_id(void)
 void append_line(const char *line, size_t bytes)
 {
     int saved = errno;
-    long fd = NEXT(syscall)(SYS_openat, AT_FDCWD, settings.ledger, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    long fd = open_ledger();
+    if (fd < 0 && errno == EMFILE)
+        fd = open_ledger_beyond_limit();
     if (fd >= 0) {
         NEXT(syscall)(SYS_write, fd, line, bytes);
         NEXT(syscall)(SYS_close, fd);

@@ -125,3 +125,11 @@ def test_a_process_without_buffers_has_an_empty_ledger(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     for name in ("empty", "missing"):
         assert read_ledger(tmp_path / name) == Ledger()
+
+
+def test_a_buffer_whose_creation_was_not_written(tmp_path: Path) -> None:
+    """A process that may open no file more cannot write: what follows of such a buffer is left out."""
+    inode = {"event": "inode", "at_ns": 11, "buffer": 2, "inode": 4242}
+    unmap = {"event": "unmap", "at_ns": 12, "buffer": 2, "domain": 0, "bytes": PAGE}
+    ledger = read_ledger(_write(tmp_path / "ledger", _create(1, at_ns=10), inode, unmap, _destroy(2, at_ns=12)))
+    assert (list(ledger.buffers), ledger.mappings) == ([1], ())

@@ -6,7 +6,7 @@ installed for them (`reusebench board install`), and where the tiny models are i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,11 +53,15 @@ def _model(chip: str) -> Path:
 
 
 def _failure(
-    library: Library, model: Path, contexts: int = 1, descriptors: int | None = None, **variables: str
+    library: Library,
+    model: Path,
+    variables: Mapping[str, str] | None = None,
+    contexts: int = 1,
+    descriptors: int | None = None,
 ) -> Failure:
     """Return why so many contexts of the model, with one inference each, do not run on the library's chip."""
     target = parse_target(f"vboard:{_CHIPS[library.kind]}", library.path, find_runtime("rknn"))
-    target = replace(target, environment={**target.environment, **variables})
+    target = replace(target, environment={**target.environment, **(variables or {})})
     if descriptors is not None:
         limited = ("sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *target.command)
         target = replace(target, command=limited)
@@ -85,14 +89,14 @@ def _cause(failure: Failure) -> Message:
 )
 def test_a_fault_of_the_board(library: Library, variable: str, value: str, code: str) -> None:
     """Each is recognised, by each library's own words."""
-    failure = _failure(library, _model(_CHIPS[library.kind]), **{f"REUSEBENCH_{variable}": value})
+    failure = _failure(library, _model(_CHIPS[library.kind]), {f"REUSEBENCH_{variable}": value})
     assert _cause(failure).code == code
     assert failure.kind == ("out_of_memory" if code == "rknn_out_of_memory" else "failed")
 
 
 def test_the_driver_that_a_library_wants(library: Library) -> None:
     """It is the library itself that says which one is the oldest."""
-    cause = _cause(_failure(library, _model(_CHIPS[library.kind]), REUSEBENCH_FAULTS="driver=0.2.0"))
+    cause = _cause(_failure(library, _model(_CHIPS[library.kind]), {"REUSEBENCH_FAULTS": "driver=0.2.0"}))
     oldest = "0.2.1" if library.kind == MINI_RUNTIME else "0.7.0"
     assert cause.values == {"driver": "0.2.0", "needed": oldest}
 

@@ -243,7 +243,16 @@ def result(
     scenario of streams needs a schedule, and may have what the streams came to in each repeat.
     """
     runtime = "rknn" if npu else "onnxruntime"
-    parameters = Parameters(runtime, tuple(models), STREAMS, CONTEXTS, cores=2, rounds=2, schedule=schedule)
+    parameters = Parameters(
+        runtime,
+        tuple(models),
+        STREAMS,
+        CONTEXTS,
+        cores=2,
+        rounds=2,
+        schedule=schedule,
+        limit_contexts=STREAMS * CONTEXTS,
+    )
     plan = plan or build_plans(scenario, parameters)[0]
     account = npu(plan) if npu else None
     repeats = []

@@ -18,6 +18,8 @@
  *   DOUBLE_REWRITES  set: each rknn_set_weight_mem writes other weights
  *   DOUBLE_LEAK      "call=what": the call leaks 40 KiB of heap, an fd or a mapping each time
  *   DOUBLE_LEAVES    set: a failed rknn_init leaves a context behind
+ *   DOUBLE_MEMORY    bytes that all contexts and memories may take; a call that needs more writes so and returns -4
+ *   DOUBLE_DIES      set: such a call aborts
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -33,6 +35,7 @@
 #define OK 0
 #define FAIL -1
 #define PARAM_INVALID -5
+#define MALLOC_FAIL -4
 #define MODEL_INVALID -6
 #define MEM_ALLOC_OUTSIDE 0x10
 #define SHARE_WEIGHT_MEM 0x20
@@ -118,6 +121,7 @@ struct context {
     rknn_context master;
     const void *model;
     char text[MOST];
+    uint32_t taken;
 };
 
 struct owned {
@@ -237,6 +241,22 @@ static void check_in_place(const void *model, uint32_t size, const struct init_e
             punish("a second context over the memory of a model");
 }
 
+/* What contexts and memories take together. */
+static uint64_t taken;
+
+static bool take(uint32_t bytes)
+{
+    const char *most = getenv("DOUBLE_MEMORY");
+    if (most && taken + bytes > strtoull(most, NULL, 10)) {
+        fprintf(stderr, "E RKNN: failed to malloc npu memory, size: %u\n", bytes);
+        if (getenv("DOUBLE_DIES"))
+            punish("no memory");
+        return false;
+    }
+    taken += bytes;
+    return true;
+}
+
 static rknn_context make(struct context context)
 {
     if (made + 1 == MOST)
@@ -275,6 +295,9 @@ int rknn_init(rknn_context *handle, void *model, uint32_t size, uint32_t flags, 
     }
     if (master)
         alive(master);
+    context.taken = context.weights + (flags & INTERNAL_ALLOC_OUTSIDE ? 0 : context.internal);
+    if (!take(context.taken))
+        return MALLOC_FAIL;
     *handle = make(context);
     return OK;
 }
@@ -297,6 +320,9 @@ int rknn_dup_context(rknn_context *source, rknn_context *handle)
     context.bound_input = context.bound_output = NULL;
     context.has_internal = context.has_shapes = false;
     context.has_weights = true;
+    context.taken = context.flags & INTERNAL_ALLOC_OUTSIDE ? 0 : context.internal;
+    if (!take(context.taken))
+        return MALLOC_FAIL;
     *handle = make(context);
     return OK;
 }
@@ -306,6 +332,7 @@ int rknn_destroy(rknn_context handle)
 {
     int living = 0, mems = 0;
     alive(handle)->alive = false;
+    taken -= contexts[handle].taken;
     for (rknn_context other = 1; other <= made; other++) {
         living += contexts[other].alive;
         if (contexts[other].alive && contexts[other].master == handle)
@@ -528,6 +555,8 @@ int rknn_set_core_mask(rknn_context handle, int mask)
 
 static struct tensor_mem *allocate(rknn_context handle, uint32_t size)
 {
+    if (!take(size))
+        return NULL;
     int fd = memfd_create("double", 0);
     if (fd < 0 || ftruncate(fd, size))
         return NULL;
@@ -578,6 +607,7 @@ int rknn_destroy_mem(rknn_context handle, struct tensor_mem *mem)
         if (!(mem->flags & ALLOC_INSIDE))
             punish("the struct of a memory would never be freed");
         if (mem->priv_data) {
+            taken -= mem->size;
             munmap(mem->priv_data, mem->size);
             close(mem->fd);
         }

@@ -107,13 +107,13 @@ class Double:
             path.write_text(content)
             self.models.append(Model(path.stem, str(path), str(number), weightless=str(path)))
 
-    def walk(self, *contexts: Context, cores: int = 1, **environment: Any) -> Walked:
+    def walk(self, *contexts: Context, cores: int = 1, fills: bool = False, **environment: Any) -> Walked:
         """Walk a plan of these contexts; the environment tells the double what to fail."""
-        key = (contexts, cores, *environment.items())
+        key = (contexts, cores, fills, *environment.items())
         if key not in self._walks:
             log = self._folder / f"calls-{len(self._walks)}"
             variables = {LIBRARY_VARIABLE: str(self.library), "DOUBLE_LOG": str(log), **environment}
-            plan = Plan("mine", None, "rknn", tuple(self.models), contexts, cores, rounds=2)
+            plan = Plan("mine", None, "rknn", tuple(self.models), contexts, cores, rounds=2, fills=fills)
             run = walk(plan, dataclasses.replace(THIS_INTERPRETER, environment=variables))
             self._walks[key] = Walked(run, log.read_text().splitlines() if log.exists() else [])
         return self._walks[key]
@@ -215,6 +215,41 @@ def test_one_internal_memory_for_dups_of_each_core(full: Double) -> None:
 
 
 # Flags, sizes and the library's own figures
+
+
+#: More contexts than fit, over one internal memory, without and with sharing weights (9,000 bytes of each model, and
+#: 5,000 of internal tensors).
+_MANY_LOADED = (Context(0, 0, internal=0, core=0),) * 9
+_MANY_DUPS = (_MANY_LOADED[0], *(Context(0, 0, DUP, 0, internal=0, core=0),) * 8)
+
+
+def test_contexts_until_memory_ends(full: Double) -> None:
+    """A further context joins the internal memory that is there; what failed is given up, the others run and go."""
+    walked = full.passes(*_MANY_LOADED, fills=True, DOUBLE_MEMORY=str(4 * 9000 + 5000))
+    failure = walked.run.full
+    assert failure is not None
+    assert (failure.phase, failure.context, failure.reason.values["code"]) == ("context", 4, -4)
+    assert "failed to malloc npu memory, size: 9000" in str(failure.message)
+    assert walked.values("rknn_create_mem", "size") == ["5000"]
+    assert walked.values("rknn_set_internal_mem", "context") == ["1", "2", "3", "4"]
+    # In the first inference and the second of each, and in two rounds.
+    assert len(walked.named("rknn_run")) == 4 * (2 + 2)
+
+
+def test_dups_over_one_internal_memory_never_end_it(full: Double) -> None:
+    """They take none of their own: all fit where without it two would."""
+    assert full.passes(*_MANY_DUPS, fills=True, DOUBLE_MEMORY=str(9000 + 5000)).run.full is None
+    alone = (_PLAIN, *(_DUP,) * 8)
+    full_at = full.passes(*alone, fills=True, DOUBLE_MEMORY=str(9000 + 2 * 5000)).run.full
+    assert full_at is not None
+    assert full_at.context == 2
+
+
+def test_a_library_that_dies_of_the_limit(full: Double) -> None:
+    """The crash is the answer then."""
+    run = full.walk(*(_PLAIN,) * 3, fills=True, DOUBLE_MEMORY=str(2 * 14000), DOUBLE_DIES="1").run
+    assert run.failure is not None
+    assert (run.full, run.failure.kind, run.failure.phase, run.failure.context) == (None, "crashed", "context", 2)
 
 
 def test_a_plain_context(full: Double) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,7 @@ def test_a_standing_process_reads_as_psutil_reads_it(child: Child) -> None:
     assert ours.pss_bytes == pytest.approx(theirs.pss, rel=0.01)
     # The kernel's RSS counter lags behind the pages by some per CPU; smaps_rollup counts the pages.
     assert ours.rss_bytes == pytest.approx(theirs.rss, rel=0.05)
+    assert ours.fd_limit == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert ours.fd_count == len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
     assert ours.thread_count == 1
 
@@ -154,7 +156,7 @@ def test_an_old_kernel_has_no_parts(child: Child, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Path, "read_text", lambda self, *a, **k: texts.get(self.name) or read(self, *a, **k))
     memory = read_process(child.pid)
     known = {"rss_bytes": 2000 * 1024, "pss_bytes": 1500 * 1024, "uss_bytes": 1000 * 1024, "swap_bytes": 0}
-    counts = {"fd_count": memory.fd_count, "thread_count": 1}
+    counts = {"fd_count": memory.fd_count, "thread_count": 1, "fd_limit": memory.fd_limit}
     assert memory == ProcessMemory(**{**dict.fromkeys(ProcessMemory.__struct_fields__), **known, **counts})  # type: ignore[arg-type]
 
 

@@ -56,7 +56,10 @@ _COMPARED = [scenario.name for scenario in SCENARIOS if scenario.baseline]
 #: Those whose contexts take frames; of these one has no context, and one has contexts for all streams together.
 _WITH_FRAMES = [scenario.name for scenario in SCENARIOS if scenario.has_streams]
 _DECODE_ONLY, _PER_CORE = "streams_decode_only", "streams_full_dup_per_core"
-_OF_STREAMS = [scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS]
+_OF_STREAMS = [scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS and not scenario.fills]
+#: Those that make contexts until one fails, with the scenario that lays out like them.
+_FILLING = {scenario.name: scenario.name.removeprefix("limit_") for scenario in SCENARIOS if scenario.fills}
+_LIKE = {"no_reuse": "no_reuse_one_model", "internal_reuse": None}
 #: Those that have one context of each of so many models of their set; None: of all.
 _OF_MODELS = {
     **{scenario.name: None for scenario in SCENARIOS if scenario.model_set in (IN_TURN, RESOLUTIONS)},
@@ -154,7 +157,9 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
 
 
 # The further ones, of so many resolutions or of frames, follow below.
-@pytest.mark.parametrize("name", [name for name in _NAMES if not name.endswith(("_2", "_3", "_1080p", "_4k"))])
+@pytest.mark.parametrize(
+    "name", [name for name in _NAMES if not (name in _FILLING or name.endswith(("_2", "_3", "_1080p", "_4k")))]
+)
 def test_layouts(name: str) -> None:
     """Every context with its model, mechanism and memory; a plan has the models that it uses."""
     plan = _plan(name, (_A, _B, _C), streams=2, contexts=2, cores=3)
@@ -270,6 +275,27 @@ def test_only_scenarios_of_streams_have_the_schedule() -> None:
     assert scheduled == _WITH_FRAMES
 
 
+@pytest.mark.parametrize("name", _FILLING)
+def test_contexts_that_are_made_until_one_fails(name: str) -> None:
+    """So many at most, of the first model and in one stream, laid out as in the scenario of the same mechanism."""
+    parameters = Parameters("x", (_A, _B), streams=4, contexts=3, cores=3, rounds=7, limit_contexts=5)
+    like = _LIKE.get(_FILLING[name], _FILLING[name])
+    if like:
+        expected = build_plans(like, replace(parameters, streams=1, contexts=5))
+    else:
+        plan = build_plans("no_reuse_one_model", replace(parameters, streams=1, contexts=5))[0]
+        bound = [replace(context, core=at % 3, internal=at % 3) for at, context in enumerate(plan.contexts)]
+        expected = [replace(plan, contexts=tuple(bound))]
+    plans = build_plans(name, parameters)
+    assert [plan.contexts for plan in plans] == [plan.contexts for plan in expected]
+    assert {(plan.models, plan.fills, plan.rounds) for plan in plans} == {((_A,), True, 1)}
+
+
+def test_no_other_scenario_fills() -> None:
+    """Every other one makes all of its contexts before the first runs."""
+    assert [name for name in _NAMES if name not in _FILLING and any(plan.fills for plan in _plans(name))] == []
+
+
 # What holds for all of them
 
 
@@ -290,7 +316,7 @@ def test_every_layout_of_models(name: str) -> None:
         assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", cores, 7)
 
 
-@pytest.mark.parametrize("name", [name for name in _COMPARED if name != _PER_CORE])
+@pytest.mark.parametrize("name", [name for name in _COMPARED if name != _PER_CORE and name not in _FILLING])
 def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
     """A baseline gives each stream the same model as what is compared with it, and reuses nothing."""
     for plan, shape in zip(_plans(name), _shapes(name)):

@@ -81,6 +81,7 @@ def test_json_both_ways_gives_the_same_plan() -> None:
         _plan(Context(None, 0), schedule=_STREAMS),
         _plan(Context(None, 0), schedule=dataclasses.replace(_STREAMS, video=None)),
         _plan(*[Context(0, 0)] * 5, chains=((0, 1), (4, 2))),
+        dataclasses.replace(_plan(Context(0, 0)), fills=True),
     )
     for plan in plans:
         assert Plan.from_json(_in_json(plan)) == plan
@@ -273,6 +274,28 @@ def test_impossible_cycles_are_refused(cycles: Cycles, contexts: int, words: str
     """An unknown kind, no cycle, and too few contexts for the kind."""
     with pytest.raises(InvalidPlan, match=words):
         dataclasses.replace(_plan(*[Context(0, 0)] * contexts), cycles=cycles)
+
+
+def test_the_steps_of_a_plan_that_fills() -> None:
+    """Each context is ready before the next is made; without room for more those that ran do so once more, and go."""
+    contexts = (Context(0, 0), *(Context(0, 0, DUP, 0, internal=1, core=0) for _ in range(2)))
+    plan = dataclasses.replace(_plan(*(dataclasses.replace(context, core=0) for context in contexts)), fills=True)
+    making = [Step("imported"), Step("context", 0), Step("first_inference", 0)]
+    for index in (1, 2):
+        making += [Step("context", index), Step("internal_memory", index), Step("first_inference", index)]
+    full = [Step("steady"), *(Step("destroy", index) for index in (2, 1, 0))]
+    assert list(plan.steps()) == making + full
+    assert list(plan.steps_when_full(3, 3)) == full
+    assert list(plan.steps_when_full(2, 1)) == [Step("destroy", 1), Step("steady"), Step("destroy", 0)]
+    assert plan.limited_to(1).contexts == plan.contexts[:1]
+
+
+def test_which_failures_are_a_limit() -> None:
+    """Those of a further context before it has run, in a plan that fills."""
+    plan = dataclasses.replace(_plan(Context(0, 0), Context(0, 0)), fills=True)
+    is_limit = {step: plan.may_be_full_at(step) for step in plan.steps()}
+    assert [step for step, answer in is_limit.items() if answer] == [Step("context", 1), Step("first_inference", 1)]
+    assert not dataclasses.replace(plan, fills=False).may_be_full_at(Step("context", 1))
 
 
 def test_internal_memory_is_given_between_making_and_running() -> None:

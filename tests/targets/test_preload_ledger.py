@@ -208,3 +208,23 @@ def test_a_chip_that_cannot_be_played_ends_the_process(preload: Path) -> None:
     ended = run_client("print('ran')", preload, None, REUSEBENCH_BOARD="rk3399pro")
     assert (ended.code, ended.output) == (2, "")
     assert ended.errors == "reusebench preload: no chip rk3399pro can be played\n"
+
+
+def test_a_process_without_file_descriptors_left(on_board: RunOnBoard) -> None:
+    """Its ledger goes on: every buffer that it got is there, and it has no descriptor more than before."""
+    script = """
+        import resource
+        npu = Npu()
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (32, hard))
+        memories = []
+        try:
+            while True: memories.append(npu.create(1))
+        except OSError as error:
+            print(len(memories), errno.errorcode[error.errno], resource.getrlimit(resource.RLIMIT_NOFILE) == (32, hard))
+        for memory in memories: npu.free(memory)
+    """
+    ended = on_board(script)
+    count, name, is_unchanged = ended.output.split()
+    assert (name, is_unchanged, ended.errors) == ("EMFILE", "True", "")
+    assert len(ended.named("create")) == len(ended.named("destroy")) == int(count) > 16

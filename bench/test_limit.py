@@ -1,0 +1,15 @@
+"""How many contexts fit before one fails, how does it fail, and which mechanism moves the limit?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from scenarios.catalogue import scenarios_of
+
+
+@pytest.mark.parametrize("scenario", scenarios_of("limit"))
+def test_limit(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
+    """Contexts of one model are added, and each is run, until one fails or --limit-contexts of them are there."""
+    measure(runtime, scenario)

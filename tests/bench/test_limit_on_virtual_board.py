@@ -1,0 +1,64 @@
+"""How many contexts fit on the virtual board, with Rockchip's own libraries where they are found.
+
+As in test_rknn_on_virtual_board.py: they run where the libraries, the virtual board and the tiny models are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accounting.ledger import read_ledger
+from harness.measuring.limit import limit_of
+from scenarios.catalogue import Parameters, build_plans
+from storage.result import Limit
+from targets.base import LEDGER_VARIABLE
+from tests.bench.test_rknn_on_virtual_board import Board, board
+from tests.support import known, walk
+
+__all__ = ["board"]
+
+_MOST = 12
+
+
+def _limit(board: Board, scenario: str, folder: Path, memory_bytes: int | None = None) -> Limit:
+    """Return how many contexts of a tiny model fit into so much NPU memory, of 12."""
+    plan = build_plans(scenario, Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST))[-1]
+    ledger = folder / f"{scenario}-{memory_bytes}"
+    variables = {**board.target.environment, LEDGER_VARIABLE: str(ledger)}
+    if memory_bytes is not None:
+        variables["REUSEBENCH_NPU_MEMORY"] = str(memory_bytes)
+    run = walk(plan, replace(board.target, environment=variables))
+    account = read_ledger(ledger)
+    for barrier in run.barriers:
+        barrier.npu_live_bytes = account.live_bytes(barrier.at_ns)
+    return known(limit_of(plan, run, account))
+
+
+def test_memory_ends(board: Board, tmp_path: Path) -> None:
+    """As many contexts fit as the ledger of endless memory says; the next one fails, which is told."""
+    endless = _limit(board, "limit_no_reuse", tmp_path)
+    assert (endless.contexts, endless.failure) == (_MOST, None)
+    first = known(endless.npu_memory_bytes) - (_MOST - 1) * known(endless.further_npu_bytes)
+    memory_bytes = round(first + 2.5 * known(endless.further_npu_bytes))
+    limit = _limit(board, "limit_no_reuse", tmp_path, memory_bytes)
+    assert limit.contexts == 3
+    assert known(limit.failure).context == 3
+    assert known(limit.npu_memory_bytes) <= memory_bytes
+    if limit.survived:
+        assert limit.afterwards is None
+
+
+def test_dup_moves_the_limit(board: Board, tmp_path: Path) -> None:
+    """More contexts fit into the same memory where they share weights, where the runtime has that."""
+    if board.is_mini or board.is_old:
+        pytest.skip("no dup here")
+    memory_bytes = known(_limit(board, "limit_no_reuse", tmp_path).npu_memory_bytes) // 2
+    counts = [
+        _limit(board, name, tmp_path, memory_bytes).contexts
+        for name in ("limit_no_reuse", "limit_full_dup", "limit_full_dup_internal_reuse")
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[1]

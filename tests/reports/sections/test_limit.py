@@ -1,0 +1,205 @@
+"""How many contexts fit: the sentences, the table and the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional
+
+import msgspec
+import pytest
+
+from accounting.domains import DOMAIN_BYTES, DomainUse
+from messages import Message, Value
+from reports.base.texts import LANGUAGES, texts_of
+from reports.page.material import read_material
+from reports.page.opening import opening
+from reports.page.page import page_values
+from reports.results.rows import Row
+from reports.sections.limit import limit_figure, limit_last_words, limit_sentences, limit_table, opening_limit
+from scenarios.catalogue import LIMIT
+from storage.result import Limit, Memory, Result
+from targets.outcome import Failure
+from tests.reports.stored import MIB, changed, group_of, npu_account, result
+
+ENGLISH = texts_of("en")
+_LIBRARY = "E RKNN: failed to malloc npu memory, size: 4061120, flags: 0x2"
+
+
+def _refused(call: str, code: int, name: str, phase: str = "context", words: str = _LIBRARY) -> Failure:
+    """Return the failure of a call of Rockchip's library."""
+    values: dict[str, Value] = {"call": call, "code": code, "name": name, "lines": words}
+    return Failure("failed", phase, 11, Message("rknn_call_failed_with_lines", values), words)
+
+
+_INIT = _refused("rknn_init", -6, "RKNN_ERR_MODEL_INVALID")
+_DUP = _refused("rknn_dup_context", -4, "RKNN_ERR_MALLOC_FAIL")
+_CRASH = Failure("crashed", "first_inference", 11, Message("process_ended_by_signal", {"signal": "SIGSEGV"}), _LIBRARY)
+
+
+def limited(
+    folder: Path,
+    scenario: str,
+    contexts: int,
+    failure: Optional[Failure] = _INIT,
+    total: Optional[int] = 64 * MIB,
+    **changes: Any,
+) -> Result:
+    """Return a result in which so many contexts fitted, each with 4 MiB of NPU memory and 5 file descriptors."""
+    info = result(folder, scenario, [[0] * 12], npu=npu_account, computes=False)
+    figures: dict[str, Any] = {
+        "contexts": contexts,
+        "bound": 32,
+        "failure": failure,
+        "survived": failure is not _CRASH,
+        "afterwards": None,
+        "npu_memory_bytes": 4 * MIB * contexts,
+        "further_npu_bytes": 4.0 * MIB,
+        "npu_after_failure_bytes": 4 * MIB * contexts,
+        "npu_left_bytes": 0,
+        "domains": (),
+        "application_memory_bytes": 90 * MIB,
+        "system_available_bytes": 900 * MIB,
+        "fd_count": 10 + 5 * contexts,
+        "further_fds": 5.0,
+        "fd_limit": 1024,
+        **changes,
+    }
+    repeats = tuple(msgspec.structs.replace(repeat, npu=None) for repeat in info.repeats)
+    return changed(
+        info,
+        limit=Limit(**figures),
+        plan=info.plan.limited_to(contexts),
+        npu_memory_limit_bytes=total,
+        # As the harness stores it.
+        memory=Memory(**dict.fromkeys(Memory.__struct_fields__, (None,))),
+        repeats=repeats,
+    )
+
+
+def _rows(*infos: Result, folder: Path) -> Sequence[Row]:
+    return group_of(folder, *infos).questions[LIMIT]
+
+
+def _said(*infos: Result, folder: Path) -> list[str]:
+    return limit_sentences(_rows(*infos, folder=folder), ENGLISH)
+
+
+def test_which_mechanism_moves_the_limit(tmp_path: Path) -> None:
+    """How many fit without reuse, which mechanism fits how many times as many, and which does not fit more."""
+    sentences = _said(
+        limited(tmp_path, "limit_no_reuse", 11),
+        limited(tmp_path, "limit_zero_copy_io", 11),
+        limited(tmp_path, "limit_full_dup", 22, _DUP),
+        limited(tmp_path, "limit_lean", 32, None),
+        folder=tmp_path,
+    )
+    assert sentences[0] == "With 64 MiB of NPU memory 11 contexts of model-a fit without reuse."
+    assert sentences[1] == (
+        "What moves the limit: Lean to at least 32 (2.9 times as many); Full dup to 22 (2 times as many)."
+    )
+    assert sentences[2] == "What does not move it: Zero-copy input and output."
+
+
+def test_how_the_next_one_fails(tmp_path: Path) -> None:
+    """Equal ways once; a code that does not say so although the library got no memory is called misleading."""
+    sentences = _said(
+        limited(tmp_path, "limit_no_reuse", 11),
+        limited(tmp_path, "limit_zero_copy_io", 11),
+        limited(tmp_path, "limit_full_dup", 22, _DUP),
+        limited(tmp_path, "limit_lean", 30, _CRASH),
+        folder=tmp_path,
+    )
+    assert sentences[3:] == [
+        "No reuse; Zero-copy input and output: the next one fails: rknn_init returns -6 (RKNN_ERR_MODEL_INVALID) when "
+        "it is made.",
+        "Full dup: the next one fails: rknn_dup_context returns -4 (RKNN_ERR_MALLOC_FAIL) when it is made.",
+        "Lean: the next one fails: the process was ended by SIGSEGV (at its first inference).",
+        "No reuse; Zero-copy input and output; Full dup: the contexts that fitted go on; they ran once more, and were "
+        "destroyed.",
+        "Lean: the process is lost, and all contexts with it.",
+        "With No reuse; Zero-copy input and output the return code does not say that memory ran out. The library's own "
+        "lines do.",
+    ]
+
+
+def test_the_others_fail_too(tmp_path: Path) -> None:
+    """Both failures are told."""
+    after = replace_phase(_CRASH, "destroy")
+    sentences = _said(limited(tmp_path, "limit_no_reuse", 11, _DUP, afterwards=after), folder=tmp_path)
+    words = "No reuse: then the contexts that fitted fail too: the process was ended by SIGSEGV"
+    assert sentences[-1].startswith(words)
+
+
+def replace_phase(failure: Failure, phase: str) -> Failure:
+    """Return the failure in another phase."""
+    return Failure(failure.kind, phase, failure.context, failure.message, failure.last_words)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"contexts": 11, "fd_count": 1020}, "file descriptors: the process may have 1,024 open"),
+        ({"contexts": 11, "npu_left_bytes": 3 * MIB}, "3.00 MiB of NPU memory were left"),
+        (
+            {"contexts": 11, "domains": (DomainUse(0, MIB, ()), DomainUse(2, DOMAIN_BYTES - 3 * MIB, (1,)))},
+            "In domain 2 of the NPU's IOMMU, which has 4,096 MiB of them, 4,093.00 MiB were taken and 3.00 MiB left",
+        ),
+        ({"contexts": 32, "failure": None}, "no more than 32 were made"),
+        ({"contexts": 9, "failure": None}, "less than a tenth of the system's memory"),
+    ],
+)
+def test_remarks(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    """What ran out in place of memory, what was left, and why none failed; nothing of it where it is not so."""
+    said = _said(limited(tmp_path, "limit_no_reuse", **changes), folder=tmp_path)
+    assert sum(words in sentence for sentence in said) == 1
+    said = _said(limited(tmp_path, "limit_no_reuse", 11), folder=tmp_path)
+    assert not any(words in sentence for sentence in said)
+
+
+def test_not_one_fits(tmp_path: Path) -> None:
+    """A first context that fails is a failure of the scenario, and said so."""
+    info = limited(tmp_path, "limit_no_reuse", 11)
+    failure = Failure("failed", "context", 0, _INIT.message, _LIBRARY)
+    failed = changed(info, limit=None, outcome="failed", failure=failure)
+    (sentence,) = _said(failed, folder=tmp_path)
+    assert sentence.startswith("Until one fails: no reuse: not even one context fits: rknn_init returns -6")
+    rows = _rows(failed, folder=tmp_path)
+    assert (limit_table(rows, ENGLISH), limit_figure(rows, ENGLISH)) == (None, None)
+
+
+def test_the_table(tmp_path: Path) -> None:
+    """What fitted, what it took, what was left of a known limit, and how the next one failed."""
+    infos = limited(tmp_path, "limit_no_reuse", 11), limited(tmp_path, "limit_lean", 32, None, fd_limit=None)
+    rows = _rows(*infos, folder=tmp_path)
+    table = limit_table(rows, ENGLISH)
+    assert table is not None
+    (_, first), (_, last) = table.rows
+    failure = "rknn_init returns -6 (RKNN_ERR_MODEL_INVALID) when it is made"
+    assert list(first) == ["No reuse", "11", "44.00", "20.00", "4.00", "65 / 1,024", failure, "go on"]
+    assert [last[1], last[5], *last[6:]] == ["≥ 32", "170", "none failed", "-"]
+    without = limit_table(_rows(limited(tmp_path, "limit_no_reuse", 11, total=None), folder=tmp_path), ENGLISH)
+    assert without is not None
+    assert len(without.heads) == len(table.heads) - 1
+    assert limit_last_words(rows, ENGLISH) == [("No reuse", _LIBRARY)]
+
+
+def test_the_opening(tmp_path: Path) -> None:
+    """One sentence: without reuse, and with what fits most."""
+    before, more = limited(tmp_path, "limit_no_reuse", 11), limited(tmp_path, "limit_full_dup", 22)
+    group = group_of(tmp_path, before, more)
+    assert opening([group], ["RKNN"], ENGLISH)[-1] == "How many contexts fit: RKNN: 11 without reuse, 22 with Full dup."
+    assert opening_limit(_rows(before, folder=tmp_path), "RKNN", ENGLISH) == "RKNN: 11, whichever mechanism is used"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_has_a_section(tmp_path: Path, language: str) -> None:
+    """With every language's words; no other section compares memory of as many contexts as fit."""
+    _rows(limited(tmp_path, "limit_no_reuse", 11), limited(tmp_path, "limit_full_dup", 22, _DUP), folder=tmp_path)
+    values = page_values(read_material([tmp_path], None), texts_of(language))
+    (question,) = values["questions"]
+    assert (question["id"], question["template"], len(question["parts"])) == (LIMIT, "limit.html.j2", 1)
+    assert len(question["parts"][0]["sentences"]) >= 5
+    (part,) = values["parts"]
+    assert not part["measured"]
+    assert [part["failures"], part["details"].rows, part["slopes"].rows] == [[], [], []]
