@@ -58,7 +58,7 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: str, runtime: 
 def test_cycles_are_no_plan_file() -> None:
     """A plan file has no cycles: the error names what measures them."""
     with pytest.raises(UserError, match=r"bench/test_leaks\.py"):
-        scenario_text("cycles_dups", "onnxruntime", [Recipe("tiny", 64, 0)], _STREAMS, _CONTEXTS, _CORES)
+        check_scenario("cycles_dups")
 
 
 def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:

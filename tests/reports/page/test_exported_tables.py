@@ -70,9 +70,11 @@ PROMISED = {
     "heap_verdict heap_slope_bytes_per_s heap_slope_low_bytes_per_s heap_slope_high_bytes_per_s "
     "heap_growing_confidence_percent heap_level_after_s heap_resolution_bytes_per_s "
     f"{_ORIGIN}",
+    "leaks": f"{_CONFIGURATION} quantity unit per cycles verdict slope slope_low slope_high "
+    f"growing_confidence_percent resolution kept {_ORIGIN}",
 }
 #: Tables with rows of each configuration: what the page explains once for all of them.
-_OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits", "streams")
+_OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits", "streams", "leaks")
 
 
 def rows_of(folder: Path, table: str) -> list[dict[str, str]]:
