@@ -40,10 +40,12 @@ def _sentences(change: VersionChange, texts: Texts) -> Iterator[str]:
             yield texts("versions_npu_same", compared=change.npu_compared)
     yield from (_component(one, texts) for one in change.components)
     if change.application:
+        if change.like != change.before:
+            yield texts("versions_like", like=change.like)
         yield _application(change, texts)
-    if change.compared and change.before.architecture != change.after.architecture:
-        names = (change.before.architecture or EMPTY, change.after.architecture or EMPTY)
-        yield texts("versions_architecture", before=names[0], after=names[1])
+        if change.like.architecture != change.after.architecture:
+            names = (change.like.architecture or EMPTY, change.after.architecture or EMPTY)
+            yield texts("versions_architecture", before=names[0], after=names[1])
     for key, rows in (("gained", change.gained), ("lost", change.lost), ("neither", change.neither)):
         if rows:
             yield texts(f"versions_{key}", scenarios=_outcomes(rows, texts))
