@@ -57,7 +57,8 @@ def _application(change: VersionChange, texts: Texts) -> str:
     if not errors:
         return texts("versions_application_unknown", compared=compared)
     if not shown:
-        return texts("versions_application_same", compared=compared, least=metric_amount(max(errors), APPLICATION))
+        smallest = _range(min(errors), max(errors), APPLICATION, sign=False)
+        return texts("versions_application_same", compared=compared, smallest=smallest)
     sizes = _range(min(shown), max(shown), APPLICATION)
     return texts("versions_application_changed", count=len(shown), compared=compared, sizes=sizes)
 
@@ -77,9 +78,9 @@ def _component(change: ComponentChange, texts: Texts) -> str:
     )
 
 
-def _range(low: float, high: float, metric: Metric) -> str:
-    """Return changes of a metric with their signs."""
-    ends = dict.fromkeys(metric_amount(end, metric, sign=True) for end in (low, high))
+def _range(low: float, high: float, metric: Metric, sign: bool = True) -> str:
+    """Return two amounts of a metric, one where they are equal."""
+    ends = dict.fromkeys(metric_amount(end, metric, sign) for end in (low, high))
     return " .. ".join(ends)
 
 
