@@ -46,7 +46,10 @@ class VersionChange:
     npu_compared: int
     npu: tuple[float, ...]
     components: tuple[ComponentChange, ...]
-    #: Of application memory above the baseline, of each configuration.
+    #: What application memory is compared with: the newest earlier version of the same architecture, since that
+    #: decides most of it; else `before`.
+    like: Version
+    #: Of application memory above the baseline, of each configuration that both measured.
     application: tuple[Difference, ...]
     #: Measured now, and not before; and the other way round: the row without figures.
     gained: tuple[Row, ...]
@@ -66,17 +69,16 @@ def version_changes(versions: VersionSet) -> list[VersionChange]:
 
 
 def _change(versions: VersionSet, before: Version, after: Version) -> VersionChange:
-    pairs, gained, lost, neither = [], [], [], []
+    gained, lost, neither = [], [], []
     for configuration in versions.configurations:
         old, new = configuration.measured(before), configuration.measured(after)
-        if old and new:
-            pairs.append((old, new))
-        elif new and before in configuration.rows:
+        if new and not old and before in configuration.rows:
             gained.append(configuration.rows[before])
-        elif old and after in configuration.rows:
+        elif old and not new and after in configuration.rows:
             lost.append(configuration.rows[after])
-        elif not new and before in configuration.rows and after in configuration.rows:
+        elif not old and not new and before in configuration.rows and after in configuration.rows:
             neither.append(configuration.rows[after])
+    pairs, like = _measured_in_both(versions, before, after), _before_of_architecture(versions, before, after)
     npu = [change.median for old, new in pairs if (change := difference(new.memory(NPU), old.memory(NPU)))]
     return VersionChange(
         before,
@@ -85,11 +87,23 @@ def _change(versions: VersionSet, before: Version, after: Version) -> VersionCha
         len(npu),
         tuple(change for change in npu if change),
         tuple(_component_changes(pairs)),
-        tuple(_application_changes(pairs)),
+        like,
+        tuple(_application_changes(_measured_in_both(versions, like, after))),
         tuple(gained),
         tuple(lost),
         tuple(neither),
     )
+
+
+def _measured_in_both(versions: VersionSet, before: Version, after: Version) -> list[tuple[Row, Row]]:
+    pairs = ((one.measured(before), one.measured(after)) for one in versions.configurations)
+    return [(old, new) for old, new in pairs if old and new]
+
+
+def _before_of_architecture(versions: VersionSet, before: Version, after: Version) -> Version:
+    """Return the newest version before it that has its architecture; else the one before it."""
+    earlier = versions.versions[: versions.versions.index(after)]
+    return next((one for one in reversed(earlier) if one.architecture == after.architecture), before)
 
 
 def _component_changes(pairs: Sequence[tuple[Row, Row]]) -> list[ComponentChange]:

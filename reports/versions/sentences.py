@@ -40,10 +40,12 @@ def _sentences(change: VersionChange, texts: Texts) -> Iterator[str]:
             yield texts("versions_npu_same", compared=change.npu_compared)
     yield from (_component(one, texts) for one in change.components)
     if change.application:
+        if change.like != change.before:
+            yield texts("versions_like", like=change.like)
         yield _application(change, texts)
-    if change.compared and change.before.architecture != change.after.architecture:
-        names = (change.before.architecture or EMPTY, change.after.architecture or EMPTY)
-        yield texts("versions_architecture", before=names[0], after=names[1])
+        if change.like.architecture != change.after.architecture:
+            names = (change.like.architecture or EMPTY, change.after.architecture or EMPTY)
+            yield texts("versions_architecture", before=names[0], after=names[1])
     for key, rows in (("gained", change.gained), ("lost", change.lost), ("neither", change.neither)):
         if rows:
             yield texts(f"versions_{key}", scenarios=_outcomes(rows, texts))
@@ -55,7 +57,8 @@ def _application(change: VersionChange, texts: Texts) -> str:
     if not errors:
         return texts("versions_application_unknown", compared=compared)
     if not shown:
-        return texts("versions_application_same", compared=compared, least=metric_amount(max(errors), APPLICATION))
+        smallest = _range(min(errors), max(errors), APPLICATION, sign=False)
+        return texts("versions_application_same", compared=compared, smallest=smallest)
     sizes = _range(min(shown), max(shown), APPLICATION)
     return texts("versions_application_changed", count=len(shown), compared=compared, sizes=sizes)
 
@@ -75,9 +78,9 @@ def _component(change: ComponentChange, texts: Texts) -> str:
     )
 
 
-def _range(low: float, high: float, metric: Metric) -> str:
-    """Return changes of a metric with their signs."""
-    ends = dict.fromkeys(metric_amount(end, metric, sign=True) for end in (low, high))
+def _range(low: float, high: float, metric: Metric, sign: bool = True) -> str:
+    """Return two amounts of a metric, one where they are equal."""
+    ends = dict.fromkeys(metric_amount(end, metric, sign) for end in (low, high))
     return " .. ".join(ends)
 
 
