@@ -158,7 +158,7 @@ def _names(fits: Sequence[_Fit], texts: Texts) -> str:
 
 def _without_reuse(fit: _Fit, texts: Texts) -> str:
     total = fit.row.info.npu_memory_limit_bytes
-    values = {"count": fit.count(texts), "model": fit.row.models}
+    values = {"count": fit.count(texts), "model": fit.row.info.models[0].name}
     if total is None:
         return texts("limit_fits", **values)
     return texts("limit_fits_in", memory=whole_mib(total), **values)
