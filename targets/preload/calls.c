@@ -251,11 +251,9 @@ static int open_on_board(const char *call, int folder, const char *path)
     char space[PATH_MAX];
     if (!is_virtual())
         return LEAVE_TO_NEXT;
-    if (is_refused_path(call, resolved(folder, path, space)))
-        return -1;
-    enum device_kind kind = kind_of_path(space);
-    if (kind == NO_DEVICE)
-        return LEAVE_TO_NEXT;
+    enum device_kind kind = kind_of_path(resolved(folder, path, space));
+    if (kind != NPU_DEVICE && kind != HEAP_DEVICE)
+        return is_refused_path(call, space) ? -1 : LEAVE_TO_NEXT;
     if (kind == NPU_DEVICE && settings.open_error) {
         errno = settings.open_error;
         return -1;

@@ -1,11 +1,21 @@
 /*
- * A virtual board keeps away from the host's graphics devices: with no NPU device to be had, Rockchip's runtime looks
- * for one under /dev/dri and, as root, makes and changes device nodes there. Every way to them is answered as if the
- * folder did not exist.
+ * A virtual board keeps away from the host's own devices. With no NPU device to be had, Rockchip's runtime looks for one
+ * under /dev/dri and, as root, makes and changes device nodes there; it takes memory from the dma-heaps. Every way to
+ * these is answered as if they did not exist, save for opening what the board plays itself, which is in calls.c.
  */
 #include "preload.h"
 
-#define GUARDED "/dev/dri"
+static const char *const guarded[] = {"/dev/dri", "/dev/rknpu", "/dev/dma_heap", "/dev/rk_dma_heap"};
+
+static bool is_guarded(const char *path)
+{
+    for (size_t index = 0; index < LENGTH(guarded); index++) {
+        size_t length = strlen(guarded[index]);
+        if (strncmp(path, guarded[index], length) == 0 && (!path[length] || path[length] == '/'))
+            return true;
+    }
+    return false;
+}
 
 /* Removes ".", ".." and repeated slashes from an absolute path, in place. */
 static void normalise(char *path)
@@ -82,8 +92,7 @@ static void make_printable(char *text)
 
 bool is_refused_path(const char *call, const char *resolved_path)
 {
-    size_t length = strlen(GUARDED);
-    if (strncmp(resolved_path, GUARDED, length) != 0 || (resolved_path[length] && resolved_path[length] != '/'))
+    if (!is_guarded(resolved_path))
         return false;
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s", resolved_path);

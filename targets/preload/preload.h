@@ -18,7 +18,7 @@
  * and adds no bytes. Only the process that loaded this library is accounted for, not what it forks or starts.
  *
  * From call to ledger: calls.c hooks what the runtime calls, has board.c or the real driver answer, and records it in ledger.c;
- * submitted.c reads the jobs; guard.c keeps a virtual board away from the host's own /dev/dri.
+ * submitted.c reads the jobs; guard.c keeps a virtual board away from the host's own devices.
  */
 #ifndef REUSEBENCH_PRELOAD_H
 #define REUSEBENCH_PRELOAD_H

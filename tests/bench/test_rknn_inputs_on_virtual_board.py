@@ -26,7 +26,6 @@ from runtimes import find_runtime
 from runtimes.base import Input
 from scenarios.plan import Model
 from targets.barriers import StepData
-from targets.chips import MINI_RUNTIME
 from targets.resolve import parse_target
 from targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, Board, Walked, _walk
@@ -154,11 +153,10 @@ def _calibration(folder: Path, name: str, network: onnx.ModelProto) -> str:
 @pytest.fixture(params=_LIBRARIES)
 def board(request: pytest.FixtureRequest) -> Board:
     """Return one library after the other, on the virtual board."""
-    library = request.param
+    library, chip = request.param
     missing = missing_parts(library)
     if missing:
         pytest.skip(f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing")
-    chip = "rv1106" if library.kind == MINI_RUNTIME else "rk3588"
     return Board(library, parse_target(f"vboard:{chip}", library.path, find_runtime("rknn")), ())
 
 

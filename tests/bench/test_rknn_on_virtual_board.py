@@ -10,7 +10,7 @@ import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -52,14 +52,22 @@ _LOGGING = {"RKNN_LOG_LEVEL": "4"}
 _LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned size ?[:=] ?(\d+)")
 
 
-def _libraries() -> list[Any]:
-    libraries = []
+#: One chip that each library knows, and those that only newer ones do.
+_CHIPS, _LATER_CHIPS = ("rk3588", "rv1106"), ("rk3576", "rv1126b")
+
+
+def _on_chips(chips: Sequence[str]) -> list[Any]:
+    """Return every library on those of the chips that it is for."""
+    pairs = []
     for path in sorted((_CACHE / "rknn").glob("*")):
         with contextlib.suppress(TargetError):
             library = read_library(path)
-            libraries.append(pytest.param(library, id=f"{library.kind}-{library.version}-{library.architecture}"))
-    reason = f"no librknnrt or librknnmrt in {_CACHE / 'rknn'}: put Rockchip's library there, under any name"
-    return libraries or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
+            name = f"{library.kind}-{library.version}-{library.architecture}"
+            for chip in chips:
+                if chip in library.chips():
+                    pairs.append(pytest.param((library, chip), id=name if chips is _CHIPS else f"{name}-{chip}"))
+    reason = f"no library for {', '.join(chips)} in {_CACHE / 'rknn'}: put Rockchip's there, under any name"
+    return pairs or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
 
 
 @dataclass(frozen=True)
@@ -114,14 +122,15 @@ class Walked:
         return [(shared.owner, shared.readers) for shared in self.account.shared]
 
 
-_LIBRARIES = _libraries()
+_LIBRARIES = _on_chips(_CHIPS)
 
 
 @pytest.fixture(scope="module", params=_LIBRARIES)
 def board(request: pytest.FixtureRequest) -> Board:
     """Return one library after the other, on the virtual board."""
-    library: Library = request.param
-    chip = "rv1106" if library.kind == MINI_RUNTIME else "rk3588"
+    library: Library
+    chip: str
+    library, chip = request.param
     missing = missing_parts(library)
     if missing:
         pytest.skip(f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing")
@@ -343,6 +352,17 @@ def test_contexts_of_a_core_share_tensors(board: Board, walked: Callable[[str], 
     cores = [context.core for context in run.plan.contexts]
     assert len(set(cores)) == sum(size > 0 for size in run.component("io"))
     assert run.account.findings == ()
+
+
+@pytest.mark.parametrize("board", _on_chips(_LATER_CHIPS), indirect=True)
+def test_chips_with_other_registers(walked: Callable[[str], Walked]) -> None:
+    """What is shared is seen there as well, no address is read that none is, and the ledger is what was allocated."""
+    for scenario in ("full_dup", "internal_reuse", "shared_weights"):
+        run = walked(scenario)
+        logged = [(int(size), int(aligned)) for size, aligned in _LOGGED_BUFFER.findall(run.log)]
+        assert [(event["asked_bytes"], event["bytes"]) for event in run.events if event["event"] == "create"] == logged
+        assert run.account.findings == ()
+        assert (0, (1,)) in run.shared()
 
 
 @pytest.mark.parametrize("board", _LIBRARIES[-1:], indirect=True)

@@ -130,7 +130,7 @@ class Context:
         """Give every input and output memory in its native form, which is all that the mini runtime has."""
         memories = []
         for tensor in [*self.tensors(inputs=True, native=True), *self.tensors(inputs=False, native=True)]:
-            memory = _LIBRARY.rknn_create_mem(self.handle, c.c_uint32(tensor.size_with_stride or tensor.size))
+            memory = self.create_memory(tensor.size_with_stride or tensor.size)
             call("rknn_set_io_mem", self.handle, memory, c.byref(tensor))
             memories.append(memory)
         return memories
@@ -146,6 +146,11 @@ class Context:
         memory.contents.flags = flags
         return memory
 
+    def create_memory(self, size: int) -> c._Pointer[TensorMemory]:
+        """Return new memory; a null pointer where there is none."""
+        memory: c._Pointer[TensorMemory] = _LIBRARY.rknn_create_mem(self.handle, c.c_uint32(size))
+        return memory
+
     def give_back(self, memory: c._Pointer[TensorMemory]) -> None:
         """Destroy a memory."""
         call("rknn_destroy_mem", self.handle, memory)
@@ -153,6 +158,14 @@ class Context:
     def destroy(self) -> None:
         """Destroy the context."""
         call("rknn_destroy", self.handle)
+
+
+def multiply_in_domain(domain: int) -> None:
+    """Make and destroy a multiplication of INT8 matrices, 4x64 and 64x32; rknn_matmul_info of librknnrt 2.3.2."""
+    handle = c.c_size_t(0)
+    information = c.create_string_buffer(struct.pack("4i4hi36x", 4, 64, 32, 2, 0, 0, 0, 0, domain))
+    call("rknn_matmul_create", c.byref(handle), information, c.create_string_buffer(1024))
+    call("rknn_matmul_destroy", handle)
 
 
 def models() -> list[str]:

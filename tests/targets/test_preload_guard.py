@@ -1,16 +1,20 @@
-"""The guard of the virtual board: nothing under /dev/dri can be seen, opened, made or changed, whoever asks and how."""
+"""The guard of the virtual board: none of the host's own devices can be seen, opened, made or changed, in any way."""
 
 from __future__ import annotations
 
 import platform
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.targets.preload_support import RunOnBoard, run_client
 
-#: No machine has a file of this name: a guard that fails breaks nothing.
+#: No machine has files of these names: a guard that fails breaks nothing.
 _NODE = "/dev/dri/reusebench-test"
+#: Opened as files, these are the virtual board's own.
+_PLAYED = ("/dev/dma_heap/reusebench-test", "/dev/rk_dma_heap/reusebench-test")
+_OPENING = re.compile(r"(__)?open(at)?(64)?(_2)?\(|creat(64)?\(")
 
 #: Every function of the C library that is guarded, with arguments; P stands for the path, O for another one, D for the
 #: folder that relative paths start from, B for a buffer for results.
@@ -79,15 +83,36 @@ def test_every_call_is_answered_as_if_there_were_nothing(
     """ENOENT, an event with the call's name, and no trace on the host; also for root."""
     other = tmp_path / "other"
     other.touch()
-    ended = on_board(_TRY.format(path=_NODE, other=str(other), calls=" ".join(calls.split()), restype=restype))
-    lines = [line.split() for line in ended.output.splitlines()]
-    assert len(lines) > 3
-    assert {(result, error) for _, result, error in lines} == {(failure, "ENOENT")}
-    refused = ended.named("refused")
-    assert [event["call"] for event in refused] == [name for name, _, _ in lines]
-    assert {event["path"] for event in refused} == {_NODE}
-    assert not Path(_NODE).exists()
-    assert other.exists()
+    for node in (_NODE, *_PLAYED):
+        names = [call for call in calls.split() if node not in _PLAYED or not _OPENING.match(call)]
+        ended = on_board(_TRY.format(path=node, other=str(other), calls=" ".join(names), restype=restype))
+        lines = [line.split() for line in ended.output.splitlines()]
+        assert len(lines) > 3
+        assert {(result, error) for _, result, error in lines} == {(failure, "ENOENT")}
+        refused = ended.named("refused")
+        assert [event["call"] for event in refused] == [name for name, _, _ in lines]
+        assert {event["path"] for event in refused} == {node}
+        assert not Path(node).exists()
+        assert other.exists()
+
+
+def test_what_the_board_plays_is_opened_and_no_more(on_board: RunOnBoard) -> None:
+    """Every function that opens a file gives the board's own device; the folder of heaps cannot be listed."""
+    script = """
+        for path in ("/dev/rknpu", "/dev/dma_heap/system", "/dev/../dev/rk_dma_heap/rk-dma-heap-cma"):
+            fds = [LIBC[name](path.encode(), os.O_RDWR) for name in ("open", "open64", "__open_2", "__open64_2")]
+            fds += [LIBC[name](-100, path.encode(), os.O_RDWR) for name in ("openat", "openat64", "__openat_2")]
+            print(*(os.readlink(f"/proc/self/fd/{fd}").split()[0] for fd in fds))
+            print(os.path.exists(path), os.access(path, os.F_OK))
+        for folder in ("/dev/dma_heap", "/dev/rk_dma_heap/"):
+            for call in (os.listdir, os.scandir, os.stat, lambda path: os.open(path, os.O_RDONLY)):
+                try: call(folder)
+                except FileNotFoundError: print("none")
+    """
+    lines = on_board(script).output.splitlines()
+    opened = [" ".join(["/memfd:" + name] * 7) for name in ("rknpu", "dma_heap", "dma_heap")]
+    assert lines[:6] == [line for device in opened for line in (device, "False False")]
+    assert lines[6:] == ["none"] * 8
 
 
 def test_no_way_of_writing_the_path_leads_there(on_board: RunOnBoard, tmp_path: Path) -> None:
@@ -118,13 +143,13 @@ def test_neighbours_are_not_guarded(on_board: RunOnBoard, tmp_path: Path) -> Non
     """Names that only begin alike, and the same name elsewhere; the ledger's lines stay JSON whatever the name."""
     (tmp_path / "dev/dri").mkdir(parents=True)
     script = f"""
-        names = ("/dev/drive", "/dev/dri2", {str(tmp_path)!r} + "/dev/dri", "/dev/null")
+        names = ("/dev/drive", "/dev/dri2", "/dev/rknpu0", {str(tmp_path)!r} + "/dev/dri", "/dev/null")
         print(*map(os.path.exists, names))
         for name in ('"', '\\\\', '\\n', '\\xfc'): os.path.exists("/dev/dri/a" + name)
         os.path.exists("/dev/dri/" + "x/" * 2000)
     """
     ended = on_board(script)
-    assert ended.output == "False False True True\n"
+    assert ended.output == "False False False True True\n"
     assert [event["path"] for event in ended.named("refused")[:3]] == ["/dev/dri/a?"] * 3
 
 

@@ -228,6 +228,30 @@ def test_the_library_believes_the_board(board: Board, parent_and_dup: Ended, tmp
     assert "failed to submit" in failed.errors
 
 
+def test_models_are_in_the_first_domain_alone(board: Board, tmp_path: Path) -> None:
+    """When its 4 GiB are full a further buffer fails, and the library tries no other domain."""
+    script = """
+        context = Context(*models())
+        made = [context.create_memory(700 << 20) for _ in range(6)]
+        print("made", *map(bool, made))
+        for memory in made[:5]: context.give_back(memory)
+        context.destroy()
+    """
+    ended = _run(board, script, tmp_path)
+    assert "made True True True True True False" in ended.output
+    assert [event["domain"] for event in ended.named("fault")] == [0]
+    assert {event["domain"] for event in ended.named("map")} == {0}
+
+
+def test_a_matrix_multiplication_names_its_domain(board: Board, tmp_path: Path) -> None:
+    """Its field reaches the driver with every buffer."""
+    if board.library.version < "2":
+        pytest.skip(f"librknnrt {board.library.version} knows no domains")
+    ended = _run(board, "multiply_in_domain(5)", tmp_path)
+    assert "rknn_matmul_create 0" in ended.output
+    assert {event["domain"] for event in ended.named("map")} == {5}
+
+
 @pytest.mark.parametrize("library", _libraries(MINI_RUNTIME))
 def test_the_mini_runtime(library: Library, tmp_path: Path) -> None:
     """One buffer for everything, addresses relative to it, and I/O memory made by the caller."""
