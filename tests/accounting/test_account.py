@@ -156,9 +156,7 @@ def test_internal_memory_of_a_group_is_its_first_contexts() -> None:
 
 #: Decoding alone has no context, cycles and counting have no steady phase of all; so they have no account.
 _WITH_CONTEXTS = [
-    scenario.name
-    for scenario in SCENARIOS
-    if make_scenario(scenario.name, *"abcd").contexts and not scenario.cycles
+    scenario.name for scenario in SCENARIOS if make_scenario(scenario.name, *"abcd").contexts and not scenario.cycles
 ]
 
 
