@@ -61,6 +61,23 @@ def test_both_ledgers_agree(preload: Path, lower_preload: Path, tmp_path: Path) 
     assert len(ended.named("destroy")) == 5
 
 
+def test_registers_are_those_of_the_chip_that_the_driver_tells(
+    preload: Path, lower_preload: Path, tmp_path: Path
+) -> None:
+    """Once the runtime has asked it for the hardware's version, as it does before anything else."""
+    script = """
+        npu = Npu()
+        npu.action(0)
+        data = npu.create(8192)
+        Job(npu, [command(register, data.address) for register in (0x1070, 0x1088)]).run()
+    """
+    for chip, register in (("rk3588", "0x1070"), ("rk3576", "0x1088")):
+        ledger = tmp_path / f"{chip}.jsonl"
+        ended = run_client(script, f"{preload}:{lower_preload}", ledger, LOWER_BOARD=chip)
+        (submit,) = ended.named("submit")
+        assert [read["register"] for read in submit["reads"]] == ["0x0010", register]
+
+
 #: Exports and imports a DRM buffer by a file descriptor.
 _PRIME = """
 def prime(number, handle=0, fd=0):
