@@ -97,9 +97,10 @@ class Binding:
         context = RknnContext(0)
         try:
             self._call("rknn_init", byref(context), address, size, flags, extend and byref(extend))
-        except AdapterError:
-            # A failed init may leave memory and a context behind.
-            if context.value:
+        except AdapterError as error:
+            # A failed init may leave memory and a context behind; without memory for internal tensors librknnrt 1.6.0
+            # and 2.3.2 leave one that crashes in rknn_destroy.
+            if context.value and not isinstance(error, OutOfMemory):
                 self.destroy(context.value)
             raise
         return int(context.value)
