@@ -56,7 +56,7 @@ _DEFAULT = Effort(
     rounds=6,
     idle_s=0.5,
     pace=Pace(),
-    cycles=25,
+    cycles=20,
 )
 #: A first look: 1 to 2 minutes on 2 cores.
 _QUICK = Effort(
@@ -69,7 +69,7 @@ _QUICK = Effort(
     rounds=5,
     idle_s=0.2,
     pace=Pace(warm_up_s=1.0, duration_s=3.0),
-    cycles=20,
+    cycles=15,
 )
 _STREAMS, _CONTEXTS = 4, 3
 #: On the virtual board a context takes 0.2 s on a slow machine, and there are six scenarios.

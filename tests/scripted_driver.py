@@ -226,6 +226,7 @@ class ScriptedContext(Context):
 
     def destroy(self) -> None:
         """Do what the script says of `destroy`."""
+        self._script.note(destroyed=self.number)
         self._script.at("destroy")
 
     def copies(self) -> Copies:

@@ -66,7 +66,8 @@ def mib_per_minute(bytes_per_s: float) -> str:
 
 def sized(size_bytes: float, spread_bytes: float | None = None) -> str:
     """Return bytes in the unit in which they are a number of a few digits, with the spread in the same."""
-    unit, name = next((pair for pair in ((MIB, "MiB"), (2**10, "KiB")) if round(abs(size_bytes)) >= pair[0]), (1, "B"))
+    largest = round(max(abs(size_bytes), spread_bytes or 0))
+    unit, name = next((pair for pair in ((MIB, "MiB"), (2**10, "KiB")) if largest >= pair[0]), (1, "B"))
     return f"{_number(Figure(size_bytes, spread_bytes), unit, 1 if unit > 1 else 0, spread=True)} {name}"
 
 

@@ -76,6 +76,10 @@ class Walk:
         """Return the context of each inference, in order."""
         return [line["context"] for line in self._lines if "inside" in line]
 
+    def destroyed(self) -> list[int]:
+        """Return the contexts in the order in which they were destroyed."""
+        return [line["destroyed"] for line in self._lines if "destroyed" in line]
+
     def threads(self) -> dict[int, set[str]]:
         """Return the names of the threads that each context inferred on."""
         names: dict[int, set[str]] = {}
@@ -131,6 +135,11 @@ def test_what_cycles_do(tmp_path: Path, kind: str, contexts: tuple[Context, ...]
     assert set().union(*cycled.threads().values()) == {"cycles"}
     usages = [reading.data.usage for reading in cycled.run.barriers]
     assert [usage is not None and usage.fds > 2 for usage in usages] == [True] * len(usages)
+
+
+def test_contexts_are_replaced_oldest_first(tmp_path: Path) -> None:
+    """Of two that live the older goes, once the new one has inferred; at the end the last made goes first."""
+    assert Walk(tmp_path, Context(0, 0), Context(0, 0), cycles=Cycles("replaced", 2)).destroyed() == [0, 1, 3, 2]
 
 
 def test_a_plan_without_memory_leaves_it_to_the_runtime(tmp_path: Path) -> None:

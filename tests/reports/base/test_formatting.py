@@ -7,6 +7,7 @@ import pytest
 from reports.base.formatting import (
     MIB,
     component_mib,
+    counted,
     counted_mib,
     metric_amount,
     metric_number,
@@ -16,6 +17,7 @@ from reports.base.formatting import (
     percent,
     plain,
     ranges,
+    sized,
 )
 from reports.base.statistics import Figure
 from storage.metrics import find_metric
@@ -83,3 +85,24 @@ def test_amounts_have_one_unit() -> None:
     assert [metric_amount(value, MEMORY) for value in (2**21, 1)] == ["2.00 MiB", "1 B"]
     assert [metric_amount(value, LATENCY) for value in (7_268_000, 100)] == ["7.268 ms", "100 ns"]
     assert metric_amount(0.0001, RATE) == "0.00 /s"
+
+
+@pytest.mark.parametrize(
+    ("size", "spread", "shown"),
+    [
+        (0, None, "0 B"),
+        (-300, None, "-300 B"),
+        (40 * 1024, 128, "40.0 ±0.1 KiB"),
+        (4, 1800, "0.0 ±1.8 KiB"),
+        (2**20 - 0.01, None, "1.0 MiB"),
+    ],
+)
+def test_sizes_have_the_unit_of_their_digits(size: float, spread: float | None, shown: str) -> None:
+    """Of a size and its spread the larger decides, so that both are read at once."""
+    assert sized(size, spread) == shown
+
+
+@pytest.mark.parametrize(("count", "spread", "shown"), [(3, None, "3"), (0.19, None, "0.19"), (1, 0.125, "1.00 ±0.12")])
+def test_counts_have_decimals_where_they_need_them(count: float, spread: float | None, shown: str) -> None:
+    """A whole count has none, a rate and its spread have two."""
+    assert counted(count, spread) == shown
