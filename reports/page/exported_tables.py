@@ -231,8 +231,8 @@ TABLES: dict[str, _Table] = {
     ),
     "speed": _of_each_row(SPEED_COLUMNS, speed_records),
     "fits": _of_each_row(FIT_COLUMNS, fit_records),
+    "limits": _of_each_row(LIMIT_COLUMNS, limit_records),
     "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit"), _runs),
     "programs": (PROGRAM_COLUMNS, lambda material: program_records(programs_in(material.files))),
     "streams": ((*_IDENTITY, *STREAM_COLUMNS, *_ORIGIN), _streams),
-    "limits": _of_each_row(LIMIT_COLUMNS, limit_records),
 }
