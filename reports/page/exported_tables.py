@@ -21,6 +21,7 @@ from reports.results.savings import NPU, OVER_BASELINE
 from reports.sections.contexts import FIT_COLUMNS, context_costs, fit_records, further_costs
 from reports.sections.copies import avoided_bytes, copied
 from reports.sections.leaks import LEAK_COLUMNS, leak_records
+from reports.sections.limit import LIMIT_COLUMNS, limit_records
 from reports.sections.mechanisms import MECHANISM_COLUMNS, mechanism_records
 from reports.sections.programs import PROGRAM_COLUMNS, program_records, programs_in
 from reports.sections.speed import SPEED_COLUMNS, speed_records
@@ -231,6 +232,7 @@ TABLES: dict[str, _Table] = {
     ),
     "speed": _of_each_row(SPEED_COLUMNS, speed_records),
     "fits": _of_each_row(FIT_COLUMNS, fit_records),
+    "limits": _of_each_row(LIMIT_COLUMNS, limit_records),
     "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit"), _runs),
     "programs": (PROGRAM_COLUMNS, lambda material: program_records(programs_in(material.files))),
     "streams": ((*_IDENTITY, *STREAM_COLUMNS, *_ORIGIN), _streams),

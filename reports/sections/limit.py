@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from accounting.domains import DomainUse
 from messages import Message
 from reports.base.drawing import bars, label, named_rows, new_canvas, svg_of
 from reports.base.formatting import EMPTY, mib, plain, whole, whole_mib
-from reports.base.statistics import Figure
+from reports.base.statistics import Figure, rounded
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
 from reports.results.colours import scenario_colour
@@ -21,6 +22,21 @@ from storage.result import Failure, Limit
 _PREFIX = "limit_"
 #: What libraries write where they get no memory.
 _NO_MEMORY = re.compile(r"fail\w* to m?alloc|alloc\w* failed|cannot allocate memory", re.IGNORECASE)
+#: Of the exported table, behind what identifies a configuration; new columns come at the end.
+LIMIT_COLUMNS = (
+    "contexts_that_fit",
+    "bound",
+    "failure_kind",
+    "failure_phase",
+    "failure",
+    "survived",
+    "npu_memory_limit_bytes",
+    "npu_memory_bytes",
+    "further_npu_bytes",
+    "npu_left_bytes",
+    "fd_count",
+    "fd_limit",
+)
 _BAR_PX, _ROW_PX = 18, 30
 
 
@@ -146,6 +162,26 @@ def limit_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     axes.set_xlim(0, 1.12 * max(fit.limit.contexts for fit in fits))
     axes.set_xlabel(texts("axis_limit"))
     return svg_of(canvas, [])
+
+
+def limit_records(row: Row) -> list[dict[str, Any]]:
+    """Return what fitted in LIMIT_COLUMNS; the failure is in English."""
+    limit = row.info.limit
+    if limit is None:
+        return []
+    failure = limit.failure
+    same = ("bound", "survived", "npu_memory_bytes", "npu_left_bytes", "fd_count", "fd_limit")
+    return [
+        {
+            **{name: getattr(limit, name) for name in same},
+            "contexts_that_fit": limit.contexts,
+            "failure_kind": failure.kind if failure else None,
+            "failure_phase": failure.phase if failure else None,
+            "failure": str(failure.reason) if failure else None,
+            "npu_memory_limit_bytes": row.info.npu_memory_limit_bytes,
+            "further_npu_bytes": rounded(limit.further_npu_bytes),
+        }
+    ]
 
 
 def _fits(rows: Sequence[Row]) -> list[_Fit]:

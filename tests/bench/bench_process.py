@@ -85,8 +85,8 @@ class Bench:
     def start(self, *arguments: object, cache: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
         """Start it; the arguments come after those that make it small. `cache` is another one than the tests'.
 
-        It measures ONNX Runtime, whatever else the machine has, unless the arguments select something; and streams,
-        which take seconds, only where the arguments name them.
+        It measures ONNX Runtime, whatever else the machine has, unless the arguments select something; streams, which
+        take seconds, and the limit, which a CPU has none of, only where the arguments name them.
         """
         words = list(map(str, arguments))
         layout = () if "--plan" in words else _SMALL_LAYOUT
@@ -97,6 +97,8 @@ class Bench:
             command.append("--runtime=onnxruntime")
         if not any(name in word for name in _STREAMS for word in words):
             command.append("--ignore=bench/test_published.py")
+        if not any("limit_" in word for word in words):
+            command.append("--ignore=bench/test_limit.py")
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
         # The variables of pytest-xdist are for the worker that runs the test.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

@@ -299,6 +299,16 @@ def test_a_run_that_the_storage_does_not_take(bench: Bench, tiny_model: Path) ->
     shutil.rmtree(path.parent.parent)
 
 
+def test_a_cpu_has_no_limit_to_fill(bench: Bench, tiny_model: Path) -> None:
+    """Asked for alone the question is refused in a sentence; beside others it is skipped, and they are measured."""
+    alone = bench.run("--model", tiny_model, "bench/test_limit.py", "-k", "limit_full_dup")
+    assert (alone.code, alone.runs()) == (4, [])
+    assert "limited by the system's memory" in alone.words
+    beside = bench.run("--model", tiny_model, "-k", f"{_FULL_DUP} or limit_lean")
+    assert beside.code == 0, beside.words
+    assert beside.outcomes() == {"full_dup": "ok"}
+
+
 def test_failures_are_rows(bench: Bench, tiny_model: Path) -> None:
     """A killed process and a mechanism that the runtime lacks spoil only what uses them.
 

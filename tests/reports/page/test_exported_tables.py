@@ -52,6 +52,8 @@ PROMISED = {
     f"verdict {_ORIGIN}",
     "fits": f"{_CONFIGURATION} memory slope_bytes slope_spread_bytes intercept_bytes intercept_spread_bytes "
     f"largest_residual_bytes {_ORIGIN}",
+    "limits": f"{_CONFIGURATION} contexts_that_fit bound failure_kind failure_phase failure survived "
+    f"npu_memory_limit_bytes npu_memory_bytes further_npu_bytes npu_left_bytes fd_count fd_limit {_ORIGIN}",
     "runs": "recorded_at file run board runtime runtime_version target scenario baseline streams contexts models "
     "outcome application_memory_bytes application_memory_spread_bytes npu_memory_bytes latency_ns throughput_per_s "
     "commit",
@@ -74,7 +76,7 @@ PROMISED = {
     f"growing_confidence_percent resolution kept {_ORIGIN}",
 }
 #: Tables with rows of each configuration: what the page explains once for all of them.
-_OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits", "streams", "leaks")
+_OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits", "streams", "limits", "leaks")
 
 
 def rows_of(folder: Path, table: str) -> list[dict[str, str]]:

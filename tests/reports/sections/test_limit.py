@@ -16,7 +16,15 @@ from reports.page.material import read_material
 from reports.page.opening import opening
 from reports.page.page import page_values
 from reports.results.rows import Row
-from reports.sections.limit import limit_figure, limit_last_words, limit_sentences, limit_table, opening_limit
+from reports.sections.limit import (
+    LIMIT_COLUMNS,
+    limit_figure,
+    limit_last_words,
+    limit_records,
+    limit_sentences,
+    limit_table,
+    opening_limit,
+)
 from scenarios.catalogue import LIMIT
 from storage.result import Limit, Memory, Result
 from targets.outcome import Failure
@@ -182,6 +190,19 @@ def test_the_table(tmp_path: Path) -> None:
     assert without is not None
     assert len(without.heads) == len(table.heads) - 1
     assert limit_last_words(rows, ENGLISH) == [("No reuse", _LIBRARY)]
+
+
+def test_what_scripts_read(tmp_path: Path) -> None:
+    """Each column has its figure, and a scenario without a limit no row."""
+    crashed, bounded = limited(tmp_path, "limit_no_reuse", 11, _CRASH), limited(tmp_path, "limit_lean", 32, None)
+    (first,), (last,) = map(limit_records, _rows(crashed, bounded, folder=tmp_path))
+    assert tuple(sorted(first)) == tuple(sorted(LIMIT_COLUMNS))
+    words = "the process was ended by SIGSEGV"
+    assert [first[name] for name in LIMIT_COLUMNS[:6]] == [11, 32, "crashed", "first_inference", words, False]
+    assert [first[name] for name in LIMIT_COLUMNS[6:]] == [64 * MIB, 44 * MIB, 4 * MIB, 0, 65, 1024]
+    assert [last[name] for name in LIMIT_COLUMNS[:6]] == [32, 32, None, None, None, True]
+    (row,) = _rows(changed(bounded, limit=None), folder=tmp_path)
+    assert limit_records(row) == []
 
 
 def test_the_opening(tmp_path: Path) -> None:
