@@ -51,7 +51,7 @@ class Settings:
     npu_cores: int
     pace: Pace = Pace()
     #: So many contexts at most where they are added until one fails.
-    limit_contexts: int = 32
+    limit_contexts: int = 24
 
     def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
         """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""

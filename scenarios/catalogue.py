@@ -79,7 +79,7 @@ class Parameters:
     #: Of the scenarios of streams.
     schedule: Optional[Streams] = None
     #: So many contexts at most of a scenario that fills.
-    limit_contexts: int = 32
+    limit_contexts: int = 24
 
 
 @dataclass(frozen=True)
