@@ -73,7 +73,7 @@ _QUICK = Effort(
 )
 _STREAMS, _CONTEXTS = 4, 3
 #: On the virtual board a context takes 0.2 s on a slow machine, and there are six scenarios.
-_LIMIT_CONTEXTS = 32
+_LIMIT_CONTEXTS = 24
 #: Streams that are to run so long run once, unless --repeats says otherwise.
 _SOAK_S = 600.0
 

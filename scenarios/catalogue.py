@@ -94,7 +94,7 @@ class Parameters:
     #: Of the scenarios of cycles.
     cycles: int = 1
     #: So many contexts at most of a scenario that fills.
-    limit_contexts: int = 32
+    limit_contexts: int = 24
 
 
 @dataclass(frozen=True)
