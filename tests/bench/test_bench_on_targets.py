@@ -13,7 +13,7 @@ from tests.support import CHECKOUT
 #: A scenario of each question.
 _OF_QUESTIONS = (
     *("full_dup", "in_turn", "resolutions", "runtime_memory", "copied_io", "plain"),
-    *("streams_full_dup", "cycles_contexts"),
+    *("streams_full_dup", "cycles_contexts", "limit_no_reuse"),
 )
 #: What Rockchip's library has, and one for each way in which it has no such mechanism.
 _HAS = ("full_dup", "internal_reuse", "shared_weights", "external_memory", "lean")
