@@ -41,6 +41,7 @@ __all__ = [
     "FRAMES_4K",
     "FRAMES_1080P",
     "IN_TURN",
+    "LEAN",
     "LIMIT",
     "MODEL_SETS",
     "OTHER_QUESTION",
@@ -418,6 +419,8 @@ SCENARIOS: Tuple[Scenario, ...] = (
 PLANS = "plans"
 #: The question of the scenarios that fill; they have no figures to compare.
 LIMIT = "limit"
+#: The question whose scenarios are steps, each with the mechanisms of the one before.
+LEAN = "lean"
 #: No plan's name has a dot.
 _WITHOUT_REUSE = ".no_reuse"
 #: The questions that scenarios answer, each by the baselines of its scenarios: a file of bench/, a part of the report.
@@ -428,7 +431,7 @@ QUESTIONS: Dict[str, Tuple[str, ...]] = {
     "shared_weights": ("resolutions_2", "resolutions_3", "resolutions"),
     "external_memory": ("runtime_memory",),
     "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
-    "lean": ("plain",),
+    LEAN: ("plain",),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
     "leaks": tuple(scenario.name for scenario in SCENARIOS if scenario.cycles),
     LIMIT: ("limit_no_reuse",),

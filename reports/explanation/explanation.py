@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -197,15 +197,20 @@ def explanation_records(row: Row) -> list[dict[str, Any]]:
 
 def _roles(contexts: Sequence[Context]) -> list[str]:
     """Return each context's place in a shared internal memory: "none", "first" or "further"."""
-    numbers: set[int] = set()
-    roles = []
-    for context in contexts:
-        if context.internal is None:
-            roles.append("none")
+    return _places([context.internal for context in contexts])
+
+
+def _places(numbers: Iterable[int | None]) -> list[str]:
+    """Return the place in a shared memory of each of its users, by its number: "none", "first" or "further"."""
+    before: set[int] = set()
+    places = []
+    for number in numbers:
+        if number is None:
+            places.append("none")
         else:
-            roles.append("further" if context.internal in numbers else "first")
-            numbers.add(context.internal)
-    return roles
+            places.append("further" if number in before else "first")
+            before.add(number)
+    return places
 
 
 def _reuses(contexts: Sequence[Context]) -> list[bool]:
@@ -228,7 +233,8 @@ def _shared(contexts: Sequence[Context]) -> tuple[str, ...]:
     if any(context.mechanism == SHARED_CONTEXT for context in contexts):
         return COMPONENTS
     weights = any(context.source is not None for context in contexts)
-    return ("weights",) * weights + ("internal",) * ("further" in _roles(contexts))
+    io = "further" in _places([context.io for context in contexts])
+    return ("weights",) * weights + ("internal",) * ("further" in _roles(contexts)) + ("io",) * io
 
 
 def _digests(row: Row) -> list[str]:
@@ -264,15 +270,23 @@ def _predicted(row: Row, baseline: Row, account: Account) -> _Sizes:
     made = [(context, digest) for context, digest in pairs if context.mechanism != SHARED_CONTEXT]
     sizes = {name: known_sum(means[name][digest] for _, digest in made) for name in COMPONENTS}
     sizes["weights"] = known_sum(means["weights"][digest] for context, digest in made if context.source is None)
-    # Contexts of one number share one internal memory, of the size of their largest.
-    internal: dict[object, list[float]] = {}
-    for index, (context, digest) in enumerate(made):
-        size, number = means["internal"][digest], context.internal
-        if size is not None:
-            internal.setdefault(("alone", index) if number is None else number, []).append(size)
-    sizes["internal"] = known_sum(map(max, internal.values()))
+    digests = [digest for _, digest in made]
+    sizes["internal"] = _of_shared([context.internal for context, _ in made], digests, means["internal"])
+    sizes["io"] = _of_shared([context.io for context, _ in made], digests, means["io"])
     sizes["other"] = known_sum([sizes["other"], account.unattributed_bytes])
     return sizes
+
+
+def _of_shared(
+    numbers: Sequence[int | None], digests: Sequence[str], means: Mapping[str, float | None]
+) -> float | None:
+    """Return the sum of what contexts need of these models: those of one number share as much as the largest needs."""
+    needs: dict[object, list[float]] = {}
+    for index, (number, digest) in enumerate(zip(numbers, digests)):
+        size = means[digest]
+        if size is not None:
+            needs.setdefault(("alone", index) if number is None else number, []).append(size)
+    return known_sum(map(max, needs.values()))
 
 
 def _own_by_account(row: Row, indices: Sequence[int]) -> dict[str, Figure | None]:

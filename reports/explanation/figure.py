@@ -13,6 +13,7 @@ from reports.base.texts import Texts
 from reports.explanation.explanation import APPLICATION_COMPONENTS, explain, measured_memory
 from reports.results.colours import COMPONENT_COLOURS
 from reports.results.rows import Row
+from scenarios.catalogue import LEAN
 
 #: Pixels of a lane, of the bar in it, between two scenarios, and of the axis.
 _LANE_PX, _BAR_PX, _GAP_PX, _AXIS_PX = 16, 12, 12, 50
@@ -23,7 +24,8 @@ MEMORY_COLOURS = {**COMPONENT_COLOURS, **dict(zip(APPLICATION_COMPONENTS, _APPLI
 
 def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     """Draw the claim, the prediction and the measurement of each scenario; None where nothing was measured."""
-    own = [row for row in rows if not row.is_variant] or rows
+    # The variants of lean are its steps.
+    own = [row for row in rows if not row.is_variant or row.question == LEAN] or rows
     memories = {row: memory for row in own if row.info.plan.contexts and (memory := measured_memory(row))}
     # All of one memory, since they have one axis.
     is_npu = any(memory.is_npu for memory in memories.values())

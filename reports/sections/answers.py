@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from reports.base.formatting import EMPTY, counted_mib, mib, mib_spread, milliseconds, percent, ranges, whole
 from reports.base.statistics import Figure
@@ -12,11 +12,28 @@ from reports.results.rows import BUSY_PERCENT, Group, Row
 from reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reports.sections.copies import copied
 from reports.sections.mechanisms import COMBINING, combined_mechanisms, lacking_mechanisms
+from scenarios.catalogue import LEAN
 
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
     """Return an answer for each scenario that is to be compared, and for each that failed."""
-    return [_answer(row, texts) for row in rows if row.supported and (row.info.baseline or not row.measured)]
+    shown = list(rows)
+    sentences = [_answer(row, texts) for row in shown if row.supported and (row.info.baseline or not row.measured)]
+    steps = _steps([row for row in shown if row.question == LEAN and row.main_saving], texts)
+    return sentences + ([steps] if steps else [])
+
+
+def _steps(rows: Sequence[Row], texts: Texts) -> str | None:
+    """Return what each step to the smallest plan saves beyond the one before; None where there is one alone."""
+    parts, before = [], None
+    for row in rows:
+        saving = row.main_saving
+        assert saving is not None
+        saved = saving.saved if before is None else saving.saved - before
+        before = saving.saved
+        shown = mib(saved, npu=saving.is_npu)
+        parts.append(texts("answer_step", mechanism=texts(f"step_{row.scenario}"), saved=shown))
+    return texts("answer_steps", steps=texts.joined(parts)) if len(parts) > 1 else None
 
 
 def not_supported(rows: Iterable[Row], texts: Texts) -> str | None:

@@ -172,6 +172,17 @@ def test_lean_says_what_was_combined(tmp_path: Path) -> None:
     assert sentence.endswith("combine them all: one internal memory per core.")
 
 
+def test_each_step_to_lean_says_what_it_gave(tmp_path: Path) -> None:
+    """The saving beyond the step before, after the sentences of the scenarios; one step alone has no such sentence."""
+    costs = {"plain": 40, "lean_weights": 30, "lean_internal": 12, "lean": 10}
+    group = group_of(tmp_path, *(result(tmp_path, name, even(cost)) for name, cost in costs.items()))
+    assert answers(group.rows, ENGLISH)[-1] == (
+        "Step by step: weights shared 120.0 ±0.0 MiB; one internal memory per core 216.0 ±0.0 MiB; "
+        "input and output in place 24.0 ±0.0 MiB."
+    )
+    assert "Step by step" not in " ".join(answers(group.rows[:2], ENGLISH))
+
+
 def test_what_is_not_supported_is_one_sentence(tmp_path: Path) -> None:
     """All that a runtime lacks is named in one sentence, apart from the answers."""
     names = ("external_memory", "external_mmz")
