@@ -15,6 +15,11 @@ NOT_SUPPORTED = {
     "external_dma_heap",
     "external_physical",
     "external_mmz",
+    "weight_memory",
+    "model_in_place",
+    "native_io",
+    "native_io_1080p",
+    "native_io_4k",
     "device_io",
     "device_io_1080p",
     "device_io_4k",
@@ -29,7 +34,7 @@ FILLING = {scenario.name for scenario in SCENARIOS if scenario.fills}
 #: in turn are less than the noise of some machines.
 SAVING = {
     *("partial_dup", "full_dup", "shared_context", "full_dup_internal_reuse"),
-    *("shared_weights_2", "shared_weights", "lean"),
+    *("shared_weights_2", "shared_weights", "lean_weights", "lean_internal", "lean"),
     *("streams_partial_dup", "streams_full_dup", "streams_full_dup_per_core"),
 }
 
