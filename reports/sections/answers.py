@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reports.base.formatting import EMPTY, counted_mib, mib, mib_spread, milliseconds, percent, ranges, whole
-from reports.base.statistics import Figure
+from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
 from reports.results.memory import FindingSummary, findings_of
 from reports.results.rows import BUSY_PERCENT, Group, Row
@@ -25,14 +25,16 @@ def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
 
 def _steps(rows: Sequence[Row], texts: Texts) -> str | None:
     """Return what each step to the smallest plan saves beyond the one before; None where there is one alone."""
-    parts, before = [], None
+    parts, before = [], rows[0].baseline if rows else None
     for row in rows:
         saving = row.main_saving
         assert saving is not None
-        saved = saving.saved if before is None else saving.saved - before
-        before = saving.saved
-        shown = mib(saved, npu=saving.is_npu)
-        parts.append(texts("answer_step", mechanism=texts(f"step_{row.scenario}"), saved=shown))
+        assert before is not None
+        # Not from the savings: their spread has that of the plain contexts.
+        saved = difference(before.memory(saving.memory), row.memory(saving.memory))
+        assert saved is not None
+        parts.append(texts("answer_step", mechanism=texts(f"step_{row.scenario}"), saved=mib(saved, npu=saving.is_npu)))
+        before = row
     return texts("answer_steps", steps=texts.joined(parts)) if len(parts) > 1 else None
 
 
