@@ -16,6 +16,7 @@ import json
 import os
 import select
 import sys
+import threading
 import time
 from array import array
 from dataclasses import asdict
@@ -43,6 +44,8 @@ __all__ = ["main"]
 
 #: A text in a message is cut here: some runtimes print whole graphs.
 _TEXT_CHARACTERS = 2000
+#: Of the thread of each context, where there may be hundreds: of the usual 8 MiB, 300 use up a 32-bit process.
+_SMALL_STACK_BYTES = 1 << 20
 
 
 class Channel:
@@ -94,6 +97,8 @@ class Walk:
         self._decoders: List[Any] = []
         #: Contexts that have run, of a plan that fills; and whether no further one is made.
         self._ran, self._is_full = 0, False
+        if plan.fills:
+            threading.stack_size(_SMALL_STACK_BYTES)
         self._steps: Dict[str, Callable[..., Dict[str, Any]]] = {
             "imported": self._imported,
             "decoders": self._open_decoders,
