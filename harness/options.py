@@ -19,7 +19,7 @@ from harness.plans.reading import read_plan_files
 from harness.selection import add_selection_options, chip_of
 from harness.settings import Pace, Settings, parse_duration
 from models import Recipe
-from scenarios.catalogue import find_scenario
+from scenarios.catalogue import Parameters, find_scenario
 from targets.base import Target
 from targets.chips import CHIPS
 
@@ -72,8 +72,6 @@ _QUICK = Effort(
     cycles=15,
 )
 _STREAMS, _CONTEXTS = 4, 3
-#: On the virtual board a context takes 0.2 s on a slow machine, and there are six scenarios.
-_LIMIT_CONTEXTS = 24
 #: Streams that are to run so long run once, unless --repeats says otherwise.
 _SOAK_S = 600.0
 
@@ -171,8 +169,9 @@ def add_options(parser: pytest.Parser) -> None:
         "--limit-contexts",
         metavar="N",
         type=_count,
-        default=_LIMIT_CONTEXTS,
-        help=f"Contexts that bench/test_limit.py makes at most, where none fails before. Default: {_LIMIT_CONTEXTS}.",
+        default=Parameters.limit_contexts,
+        help="Contexts that bench/test_limit.py makes at most, where none fails before. "
+        f"Default: {Parameters.limit_contexts}.",
     )
     add(
         "--repeats",

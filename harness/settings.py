@@ -53,7 +53,7 @@ class Settings:
     #: Of scenarios that do the same again and again.
     cycles: int = 1
     #: So many contexts at most where they are added until one fails.
-    limit_contexts: int = 24
+    limit_contexts: int = Parameters.limit_contexts
 
     def repeats_of(self, scenario: str) -> int:
         """Return how many processes measure it: one where cycles are the repeats, or contexts are counted."""

@@ -94,7 +94,8 @@ class Parameters:
     schedule: Optional[Streams] = None
     #: Of the scenarios of cycles.
     cycles: int = 1
-    #: So many contexts at most of a scenario that fills.
+    #: So many contexts at most of a scenario that fills. There are six such scenarios; on the virtual board a context
+    #: takes 0.2 s on a slow machine.
     limit_contexts: int = 24
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "INTERNAL",
     "IO_MEMORY",
     "LOAD",
+    "MECHANISMS",
     "MMZ",
     "MODEL",
     "NATIVE_OUTPUT",
@@ -63,7 +64,7 @@ SHARED_WEIGHTS = "shared_weights"
 #: (rknn_set_weight_mem of one memory for several contexts).
 SHARED_WEIGHT_MEMORY = "shared_weight_memory"
 
-_MECHANISMS = (LOAD, DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
+MECHANISMS = (LOAD, DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
 
 #: What the application may allocate instead of the runtime (Context.outside).
 WEIGHTS, INTERNAL = "weights", "internal"
@@ -145,7 +146,7 @@ class Context:
     stream: Optional[int]
     #: Index into Plan.models.
     model: int
-    #: One of _MECHANISMS.
+    #: One of MECHANISMS.
     mechanism: str = LOAD
     #: Index into Plan.contexts of the context that it reuses; None for LOAD.
     source: Optional[int] = None
@@ -298,8 +299,8 @@ class Plan:
             raise self._refusal(f"cycles of {cycles.kind} have {wanted} contexts, not {len(self.contexts)}")
 
     def _check_context(self, index: int, context: Context) -> None:
-        if context.mechanism not in _MECHANISMS:
-            valid = ", ".join(_MECHANISMS)
+        if context.mechanism not in MECHANISMS:
+            valid = ", ".join(MECHANISMS)
             raise self._refusal(f"unknown mechanism {context.mechanism!r}; valid: {valid}", index)
         if not 0 <= context.model < len(self.models):
             raise self._refusal(f"model {context.model} is not among the plan's {len(self.models)} models", index)

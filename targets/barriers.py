@@ -194,6 +194,13 @@ class BarrierReading(msgspec.Struct):
     #: What the process's NPU buffers took then; None without a ledger.
     npu_live_bytes: Optional[int] = None
 
+    @property
+    def npu_held_bytes(self) -> Optional[int]:
+        """What NPU buffers took then: by the ledger, else the dma-bufs that the process held; None where none tells."""
+        if self.npu_live_bytes is not None:
+            return self.npu_live_bytes
+        return self.npu.process_dmabuf_bytes if self.npu else None
+
     @classmethod
     def of(cls, barrier: Barrier, malloc_trimmed: bool, reading: Reading) -> BarrierReading:
         """Return the barrier with its reading."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ class Library:
 
     def chips(self) -> list[str]:
         """Return the names of the chips that it is for, and knows."""
-        version = tuple(map(int, re.findall(r"\d+", self.version)[:3]))
+        version, *_ = version_order(self.version)
         return [chip.name for chip in CHIPS.values() if chip.runtime == self.kind and chip.since <= version]
 
 

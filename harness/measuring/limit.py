@@ -8,7 +8,6 @@ from accounting.domains import domain_uses
 from accounting.ledger import Ledger
 from scenarios.plan import Plan, Step
 from storage.result import Limit
-from targets.barriers import BarrierReading
 from targets.measured_process import Run
 
 __all__ = ["limit_of"]
@@ -27,7 +26,7 @@ def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> Limit | None:
     first, last = ran[0], ran[-1]
     steady = next((barrier for barrier in run.barriers if barrier.phase == "steady"), None)
     end_of_all = run.barriers[-1] if end is None else None
-    memory = [_npu_bytes(barrier) for barrier in (first, last)]
+    memory = [barrier.npu_held_bytes for barrier in (first, last)]
     return Limit(
         contexts=len(ran),
         bound=len(plan.contexts),
@@ -36,8 +35,8 @@ def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> Limit | None:
         afterwards=None if dies_of_it else end,
         npu_memory_bytes=memory[1],
         further_npu_bytes=_per_context(memory, len(ran)),
-        npu_after_failure_bytes=_npu_bytes(steady) if steady else None,
-        npu_left_bytes=_npu_bytes(end_of_all) if end_of_all else None,
+        npu_after_failure_bytes=steady.npu_held_bytes if steady else None,
+        npu_left_bytes=end_of_all.npu_held_bytes if end_of_all else None,
         domains=tuple(domain_uses(run.barriers, ledger)) if ledger else (),
         application_memory_bytes=last.process.pss_bytes,
         system_available_bytes=last.system.available_bytes,
@@ -45,13 +44,6 @@ def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> Limit | None:
         further_fds=_per_context([first.process.fd_count, last.process.fd_count], len(ran)),
         fd_limit=last.process.fd_limit,
     )
-
-
-def _npu_bytes(barrier: BarrierReading) -> int | None:
-    """Return what the NPU's buffers took then: by the ledger, else the dma-bufs that the process held."""
-    if barrier.npu_live_bytes is not None:
-        return barrier.npu_live_bytes
-    return barrier.npu.process_dmabuf_bytes if barrier.npu else None
 
 
 def _per_context(ends: Sequence[int | None], contexts: int) -> float | None:

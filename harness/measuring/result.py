@@ -155,7 +155,7 @@ def _cycle_series(barriers: Sequence[BarrierReading]) -> CycleSeries | None:
         pss_bytes=tuple(barrier.process.pss_bytes for barrier in read),
         pss_without_files_bytes=_whole(map(_pss_without_files, read)),
         heap_bytes=_whole(usage.heap_bytes for usage in usages),
-        npu_memory_bytes=_whole(map(_npu_held, read)),
+        npu_memory_bytes=_whole(barrier.npu_held_bytes for barrier in read),
         fds=tuple(usage.fds for usage in usages),
         mappings=tuple(usage.mappings for usage in usages),
         threads=tuple(usage.threads for usage in usages),
@@ -175,13 +175,6 @@ def _whole(readings: Iterable[int | None]) -> tuple[int, ...] | None:
 def _pss_without_files(barrier: BarrierReading) -> int | None:
     anon, shmem = barrier.process.pss_anon_bytes, barrier.process.pss_shmem_bytes
     return None if anon is None or shmem is None else anon + shmem
-
-
-def _npu_held(barrier: BarrierReading) -> int | None:
-    """Return the NPU's memory at a barrier, by the ledger or by the dma-bufs that the process holds."""
-    if barrier.npu_live_bytes is not None:
-        return barrier.npu_live_bytes
-    return barrier.npu.process_dmabuf_bytes if barrier.npu else None
 
 
 def _output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[str, ...]]:

@@ -37,7 +37,7 @@ def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> lis
         texts("opening_streams", parts=texts.joined(streams)) if streams else None,
         texts("opening_growing", parts=texts.joined(growing)) if growing else None,
         *(opening_leaks(group, label, texts) for group, label in labelled),
-        texts("opening_limit", parts=texts.joined(filter(None, limits))) if any(limits) else None,
+        texts("opening_limit", parts=texts.joined(limits)) if limits else None,
     ]
     return [sentence for sentence in sentences if sentence]
 

@@ -43,7 +43,7 @@ def _layout_table(row: Row, npu: bool, texts: Texts) -> Table:
 def _words(plan: Plan, index: int, context: Context, texts: Texts) -> list[str]:
     """Return what the plan says of a context."""
     chain, names = plan.chain_of(index), [_name(plan, other) for other in range(len(plan.contexts))]
-    made = texts.words.get(f"mechanism_{context.mechanism}", context.mechanism)
+    made = texts(f"mechanism_{context.mechanism}")
     if context.source is not None:
         made = texts("plan_made_from", mechanism=made, source=names[context.source])
     sharing = plan.internal_memories().get(context.internal, []) if context.internal is not None else []

@@ -89,7 +89,8 @@ def versions_of(groups: Iterable[Group]) -> list[VersionSet]:
     for group in groups:
         info = group.info
         if info.runtime_version:
-            alike.setdefault((group.board, info.runtime, info.target, info.chip), []).append(group)
+            place = (group.board, info.runtime, info.target, info.chip, info.npu_memory_limit_bytes)
+            alike.setdefault(place, []).append(group)
     return [found for members in alike.values() if (found := _version_set(members))]
 
 

@@ -46,6 +46,8 @@ _ERROR_LINE = re.compile(r"^(?:\x1b\[[0-9;]*m)*E RKNN[^\n]*", re.MULTILINE)
 #: What librknnrt puts before the words of a line.
 _TIME = re.compile(r"\[\d\d:\d\d:\d\d\.\d+\] ")
 _LINE_BUFFERED = 1
+#: Code of the error of a call whose library wrote nothing.
+_FAILED_WITHOUT_LINES = "rknn_call_failed"
 
 #: The causes (runtimes.rknn.diagnosis) that are a lack of memory, of one kind or another.
 _LACK_OF_MEMORY = ("rknn_out_of_memory", "rknn_no_contiguous_memory", "rknn_iommu_domain_full")
@@ -161,12 +163,13 @@ class Binding:
 
     def create_model_mem(self, size: int) -> Memory:
         """Return memory for the file of a model, before there is a context of it."""
-        function = self._function("rknn_create_mem2")
-        memory = function(0, size, MEM_FLAG_ALLOC_NO_CONTEXT)
-        if not memory:
-            # librknnmrt 2.3.2 has the function, and gives no memory without a context.
-            raise NotSupported("rknn_no_model_memory")
-        return memory
+        try:
+            return self._create("rknn_create_mem2", 0, size, MEM_FLAG_ALLOC_NO_CONTEXT)
+        except AdapterError as error:
+            if error.message.code != _FAILED_WITHOUT_LINES:
+                raise
+            # librknnmrt 2.3.2 has the function, gives no memory without a context, and does not say so.
+            raise NotSupported("rknn_no_model_memory") from None
 
     def create_mem_from_fd(self, context: int, fd: int, address: int, size: int) -> Memory:
         """Return the memory behind a file descriptor, mapped at the address."""
@@ -231,14 +234,13 @@ def _call_failed(call: str, code: int, lines: List[str]) -> AdapterError:
     success = Message("rknn_success_with_error")
     name: Union[Message, str] = ERRORS.get(code, Message("rknn_unknown_code")) if code else success
     if not lines:
-        return AdapterError("rknn_call_failed", call=call, code=code, name=name)
-    words = " | ".join(lines)
+        return AdapterError(_FAILED_WITHOUT_LINES, call=call, code=code, name=name)
+    # Where several threads run the same job fails in each: each line once.
+    words = " | ".join(dict.fromkeys(_TIME.sub("", line) for line in lines))
     # Queries also ask whether a model has something; where it has not there is nothing to explain.
     cause = None if call == "rknn_query" else _cause(words)
     if cause:
         error = OutOfMemory if cause.code in _LACK_OF_MEMORY else AdapterError
-        # Where several threads run the same job fails in each: each line once.
-        words = " | ".join(dict.fromkeys(_TIME.sub("", line) for line in lines))
         return error("rknn_call_explained", cause=cause, call=call, code=code, name=name, lines=words)
     return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=words)
 

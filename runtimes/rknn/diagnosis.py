@@ -59,7 +59,7 @@ def _no_buffer(match: Match[str]) -> Message:
     if code == errno.EMFILE:
         return Message("rknn_descriptors_used_up")
     requested = _SIZE.search(match.string)
-    size = requested[1] if requested else "?"
+    size = requested[1] if requested else Message("rknn_unknown_size")
     if code == errno.EFAULT:
         return Message("rknn_iommu_domain_full", {"size": size})
     memory = _meminfo_mib()

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from accounting.account import Account
-from reports.base.texts import texts_of
+from reports.base.texts import Texts, texts_of
 from reports.versions.changes import ComponentChange, version_changes
 from reports.versions.sentences import version_sentences
-from scenarios.plan import Plan
+from scenarios.plan import MECHANISMS, Plan
 from tests.reports.stored import MIB, MakeAccount, account_with, changed, even, npu_account, result
 from tests.reports.versions.stored_versions import (
     MORE_BYTES,
@@ -88,6 +88,15 @@ def test_a_change_of_some_contexts(others: MakeAccount, sentence: str, tmp_path:
     runs = [of_version(tmp_path, OLD, account=uneven), of_version(tmp_path, NEW)]
     (words,) = version_sentences(version_set(store_versions(tmp_path, *runs)), ENGLISH)
     assert sentence in words
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["en", "zh-CN"])
+def test_contexts_of_every_mechanism_can_change(texts: Texts) -> None:
+    """There are words for each mechanism that a plan can have, of all its contexts and of some."""
+    for mechanism in (*MECHANISMS, "none"):
+        assert f"versions_each_{mechanism}" in texts.words
+        assert f"versions_some_{mechanism}" in texts.words
+        assert f"mechanism_{mechanism}" in texts.words or mechanism == "none"
 
 
 def test_equal_changes_are_said_once(tmp_path: Path) -> None:
