@@ -638,7 +638,7 @@ def test_a_code_is_reported_with_call_and_name(full: Double, environment: dict[s
     ],
 )
 def test_an_error_line_is_a_failure_whatever_the_code(full: Double, call: str, phase: str) -> None:
-    """The library returns 0 and prints "E RKNN" where it has failed: the line is the message, without its colours and its time."""
+    """The library returns 0 and prints "E RKNN" where it failed: the line is the message, without colours or time."""
     line = "\x1b[1;31mE RKNN: [10:01:02.345] something is wrong\x1b[0m"
     kind, where, context, message = full.walk(_PLAIN, DOUBLE_SAY=f"{call}={line}").failure()
     assert (kind, where, context) == ("failed", phase, 0)
