@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from messages import Message
 from samplers.readings import Reading, SystemMemory
 from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Plan, Step
+from targets.base import CHECKOUT
 from targets.measured_process import Run
 from tests.support import StubObserver, known, models_of, walk
 
@@ -37,6 +40,22 @@ def _made(contexts: int) -> list[Step]:
 def _gone(contexts: int) -> list[Step]:
     """Return the steps in which they run once more and go."""
     return [Step("steady"), *(Step("destroy", index) for index in reversed(range(contexts)))]
+
+
+def test_threads_of_many_contexts_have_small_stacks() -> None:
+    """Those of other plans have the usual ones: 300 of 8 MiB use up the addresses of a 32-bit process."""
+    script = """if True:
+        import threading
+        from scenarios.driver import Walk
+        from scenarios.plan import Context, Model, Plan
+        for fills in (False, True):
+            plan = Plan("mine", None, "rknn", (Model("m", "m", "0"),), (Context(None, 0),), 1, 1, fills=fills)
+            Walk(plan, None, None)
+            print(threading.stack_size())
+    """
+    done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=True, cwd=CHECKOUT)
+    usual, small = map(int, done.stdout.split())
+    assert (usual, small) == (0, 1 << 20)
 
 
 def test_all_fit() -> None:
