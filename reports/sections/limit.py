@@ -78,10 +78,16 @@ def full_domain(limit: Limit) -> DomainUse | None:
 
 
 def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return how many fit without reuse, what moves that and what does not, how the next one fails, and why."""
+    """Return how many fit without reuse, what moves that and what does not, how the next one fails, and why.
+
+    Without reuse not measured, how many fit with each mechanism.
+    """
     fits = _fits(rows)
     before = next((fit for fit in fits if fit.row.info.baseline is None), None)
-    sentences = [_without_reuse(before, texts), *_moves(before, fits, texts)] if before else []
+    if before:
+        sentences = [_without_reuse(before, texts), *_moves(before, fits, texts)]
+    else:
+        sentences = [_with_reuse(fit, texts) for fit in fits]
     sentences += [*_failures(fits, texts), *_remarks(fits, texts)]
     for row in rows:
         failure = row.info.failure
@@ -200,6 +206,11 @@ def _without_reuse(fit: _Fit, texts: Texts) -> str:
     return texts("limit_fits_in", memory=whole_mib(total), **values)
 
 
+def _with_reuse(fit: _Fit, texts: Texts) -> str:
+    model = fit.row.info.models[0].name
+    return texts("limit_fits_with", scenario=fit.name(texts), count=fit.count(texts), model=model)
+
+
 def _moves(before: _Fit, fits: Sequence[_Fit], texts: Texts) -> list[str]:
     """Return which mechanisms fit more contexts, the one that fits most first, and which do not."""
     others = [fit for fit in fits if fit is not before]
@@ -283,11 +294,15 @@ def _others(limit: Limit) -> str:
 
 
 def _in_words(failure: Failure, texts: Texts) -> str:
-    """Return in which step a context failed, and with what: of a call its code, since the library's lines are below."""
+    """Return in which step a context failed, and with what: of a call its code, of a process its end.
+
+    Causes are left out: the library's lines are below, and a remedy is no answer to how the next one fails.
+    """
     values = failure.reason.values
     step = texts(f"limit_in_{failure.phase}")
     if "call" in values:
         name = values["name"]
         words = texts.message(name) if isinstance(name, Message) else name
         return texts("limit_call", step=step, call=values["call"], code=values["code"], name=words)
-    return texts("limit_failure", step=step, message=texts.message(failure.reason))
+    end = values.get("end")
+    return texts("limit_failure", step=step, message=texts.message(end if isinstance(end, Message) else failure.reason))

@@ -42,7 +42,11 @@ def _refused(call: str, code: int, name: str, phase: str = "context", words: str
 
 _INIT = _refused("rknn_init", -6, "RKNN_ERR_MODEL_INVALID")
 _DUP = _refused("rknn_dup_context", -4, "RKNN_ERR_MALLOC_FAIL")
-_CRASH = Failure("crashed", "first_inference", 11, Message("process_ended_by_signal", {"signal": "SIGSEGV"}), _LIBRARY)
+_CAUSE = Message("rknn_out_of_memory", {"size": "4061120", "cma": 0, "available": 23596})
+_END = Message("process_ended_by_signal", {"signal": "SIGSEGV"})
+_CRASH = Failure(
+    "crashed", "first_inference", 11, Message("process_end_explained", {"cause": _CAUSE, "end": _END}), _LIBRARY
+)
 
 
 def limited(
@@ -107,6 +111,12 @@ def test_which_mechanism_moves_the_limit(tmp_path: Path) -> None:
         "What moves the limit: Lean to at least 32 (2.9 times as many); Full dup to 22 (2 times as many)."
     )
     assert sentences[2] == "What does not move it: Zero-copy input and output."
+
+
+def test_a_mechanism_alone(tmp_path: Path) -> None:
+    """Without the measurement that it would be compared with, how many fit with it."""
+    sentences = _said(limited(tmp_path, "limit_lean", 32, _CRASH), folder=tmp_path)
+    assert sentences[0] == "Lean: 32 contexts of model-a fit."
 
 
 def test_how_the_next_one_fails(tmp_path: Path) -> None:
@@ -197,7 +207,7 @@ def test_what_scripts_read(tmp_path: Path) -> None:
     crashed, bounded = limited(tmp_path, "limit_no_reuse", 11, _CRASH), limited(tmp_path, "limit_lean", 32, None)
     (first,), (last,) = map(limit_records, _rows(crashed, bounded, folder=tmp_path))
     assert tuple(sorted(first)) == tuple(sorted(LIMIT_COLUMNS))
-    words = "the process was ended by SIGSEGV"
+    words = str(_CRASH.reason)
     assert [first[name] for name in LIMIT_COLUMNS[:6]] == [11, 32, "crashed", "first_inference", words, False]
     assert [first[name] for name in LIMIT_COLUMNS[6:]] == [64 * MIB, 44 * MIB, 4 * MIB, 0, 65, 1024]
     assert [last[name] for name in LIMIT_COLUMNS[:6]] == [32, 32, None, None, None, True]
