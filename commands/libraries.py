@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,11 +10,11 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
+from commands.benching import run_bench
 from commands.options import PATH, storage
 from harness.extras import install_line, missing_modules
 from runtimes import find_runtime
-from storage.runs import Run, read_runs
-from targets.base import CHECKOUT
+from storage.runs import Run, read_run
 from targets.errors import TargetError
 from targets.resolve import check_chip, parse_target
 from targets.rknn_library import Library, find_libraries
@@ -125,24 +123,12 @@ def _measure(library: Library, target: str, storage: Path, options: Sequence[str
             install_virtual_board(library, None, click.echo)
         except TargetError as error:
             return _Ended(library, str(error), is_good=False)
-    command = [sys.executable, "-m", "pytest", str(CHECKOUT / "bench"), *options, "--runtime", "rknn"]
-    command += ["--target", target, "--rknn-library", str(library.path)]
-    before = {run.path for run in _runs_in(storage)}
-    process = subprocess.Popen([*command, f"--benchmark-storage=file://{storage.absolute()}"])
-    try:
-        code = process.wait()
-    except KeyboardInterrupt:
-        # It has been interrupted as well, and stores what it has.
-        process.wait()
-        raise
-    stored = tuple(run for run in _runs_in(storage) if run.path not in before)
+    selection = ["--runtime", "rknn", "--target", target, "--rknn-library", str(library.path)]
+    code, paths = run_bench([*options, *selection], storage)
+    stored = tuple(run for path in paths if isinstance(run := read_run(path), Run))
     outcomes = Counter(one.outcome.replace("_", " ") for run in stored for one in run.measured)
     words = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "nothing was measured"
     return _Ended(library, f"{words}{f'; pytest ended with {code}' if code else ''}", code == 0, stored)
-
-
-def _runs_in(storage: Path) -> list[Run]:
-    return [run for run in read_runs(storage) if isinstance(run, Run)] if storage.is_dir() else []
 
 
 def _show_versions(runs: Sequence[Run], storage: Path) -> None:

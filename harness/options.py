@@ -26,7 +26,15 @@ from targets.chips import CHIPS
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["add_options", "default_recipes", "resolve_model_sets", "resolve_plan_files", "resolve_settings"]
+__all__ = [
+    "add_options",
+    "default_recipes",
+    "parse_resolution",
+    "parse_shape",
+    "resolve_model_sets",
+    "resolve_plan_files",
+    "resolve_settings",
+]
 
 
 @dataclass(frozen=True)
@@ -97,12 +105,14 @@ _from_0 = _number(float, 0, "a number from 0")
 _rate = _number(float, 0.001, "a number above 0")
 
 
-def _resolution(text: str) -> ModelFile:
+def parse_resolution(text: str) -> ModelFile:
+    """Return what --resolution gives."""
     file, _, weightless = text.partition(",")
     return ModelFile(Path(file), "--resolution", Path(weightless) if weightless else None)
 
 
-def _shape(text: str) -> InputShape:
+def parse_shape(text: str) -> InputShape:
+    """Return what --shape gives; raise argparse.ArgumentTypeError."""
     name, _, sizes = text.rpartition("=")
     if not re.fullmatch(r"\d+(x\d+)*", sizes):
         raise argparse.ArgumentTypeError(
@@ -132,7 +142,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--resolution",
         action="append",
         metavar="FILE[,WEIGHTLESS]",
-        type=_resolution,
+        type=parse_resolution,
         help="One resolution of a network for shared weights; repeatable, the one with the weights first. WEIGHTLESS "
         "is the same model without its weights (rknn-toolkit2: remove_weight). Default: built-in ones.",
     )
@@ -140,7 +150,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--shape",
         action="append",
         metavar="[NAME=]SIZES",
-        type=_shape,
+        type=parse_shape,
         help="Shape of an input whose sizes the file leaves free: images=1x3x320x320; repeatable. Without a name: of "
         "the only input. Default: usual sizes that run, which are shown.",
     )

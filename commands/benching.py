@@ -1,0 +1,33 @@
+"""`pytest bench/` run by a command, in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional, TextIO
+
+from storage.run_file import run_files
+from targets.base import CHECKOUT
+
+__all__ = ["run_bench"]
+
+
+def run_bench(
+    options: Sequence[str], storage: Path, tests: Sequence[str] = ("",), output: Optional[TextIO] = None
+) -> tuple[int, list[Path]]:
+    """Run tests of bench/, all of them where none is named, and return pytest's exit code and the files of new runs.
+
+    `output` takes what pytest prints in place of standard output. Ctrl-C interrupts pytest as well, which stores what
+    it has before this raises KeyboardInterrupt.
+    """
+    before = set(run_files(storage))
+    command = [sys.executable, "-m", "pytest", *(str(CHECKOUT / "bench" / test) for test in tests), *options]
+    process = subprocess.Popen([*command, f"--benchmark-storage=file://{storage.absolute()}"], stdout=output)
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+    return code, [path for path in run_files(storage) if path not in before]

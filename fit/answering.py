@@ -1,0 +1,133 @@
+"""An answer in the form that is stored and shown."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from fit.layouts import Demand, Group
+from fit.prediction import Estimate, middle
+from fit.search import Answer, Point, Wish
+from fit.study import Study
+from messages import Message
+from scenarios.plan import SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
+from storage.fit import FitAnswer, FitGroup, FitPoint
+from storage.result import Result
+
+__all__ = ["stored_answer", "with_measured"]
+
+
+def stored_answer(study: Study, wish: Wish, answer: Answer, sample: Result) -> FitAnswer:
+    """Return the answer as it is stored; `sample` is any result of the study."""
+    demand, best = study.demand, answer.recommended
+    prediction = best.prediction if best else None
+    frames = prediction.frames_per_s if prediction else None
+    return FitAnswer(
+        recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        runtime=demand.runtime,
+        runtime_version=sample.runtime_version,
+        target=sample.target,
+        chip=sample.chip,
+        models=tuple(model.name for model in demand.models),
+        streams=demand.streams,
+        contexts=demand.contexts,
+        cores=demand.cores,
+        fps=wish.fps,
+        limit_of="application_memory" if answer.today.prediction.npu is None else "npu_memory",
+        limit_bytes=wish.limit_bytes,
+        fits=best is not None and best.fits(wish.limit_bytes),
+        recommended=study.plan(best.layout, "fit-recommended") if best else None,
+        predicted_npu_memory_bytes=prediction.npu_bytes if prediction else None,
+        predicted_npu_components_bytes=dict(prediction.npu) if prediction and prediction.npu else None,
+        predicted_application_memory_bytes=_bytes(prediction.application if prediction else None),
+        predicted_application_memory_plus_minus_bytes=round(prediction.application.plus_minus) if prediction else None,
+        predicted_application_memory_over_baseline_bytes=_bytes(prediction.over_baseline if prediction else None),
+        predicted_application_memory_trimmed_over_baseline_bytes=_bytes(prediction.trimmed if prediction else None),
+        predicted_frames_per_s=frames.value if frames else None,
+        predicted_frames_per_s_plus_minus=frames.plus_minus if frames else None,
+        least_bytes=answer.least_bytes,
+        today=_point(answer.today, demand),
+        best=_point(best, demand) if best else None,
+        frontier=tuple(_point(point, demand) for point in answer.frontier),
+        points=tuple(_distinct(answer.points)),
+        layouts=len(answer.points),
+    )
+
+
+def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
+    """Return the answer with what its recommended layout took when it was measured."""
+    memory = result.memory
+    account = result.repeats[0].npu
+    components: dict[str, int] = {}
+    for context in account.contexts if account else ():
+        for component in answer.predicted_npu_components_bytes or ():
+            components[component] = components.get(component, 0) + (context.size_bytes(component) or 0)
+    trimmed = middle(memory.application_memory_trimmed_bytes)
+    baseline = middle(memory.baseline_memory_bytes)
+    frames = middle(result.speed.throughput_per_s)
+    over_baseline = middle(memory.application_memory_over_baseline_bytes)
+    return msgspec.structs.replace(
+        answer,
+        measured_npu_memory_bytes=_bytes(middle(memory.npu_memory_bytes)),
+        measured_npu_components_bytes=components or None,
+        measured_application_memory_bytes=_bytes(middle(memory.application_memory_bytes)),
+        measured_application_memory_over_baseline_bytes=_bytes(over_baseline),
+        measured_application_memory_trimmed_over_baseline_bytes=(
+            round(trimmed.value - baseline.value) if trimmed and baseline else None
+        ),
+        measured_frames_per_s=frames.value if frames else None,
+    )
+
+
+def _bytes(estimate: Estimate | None) -> int | None:
+    return round(estimate.value) if estimate else None
+
+
+def _point(point: Point, demand: Demand) -> FitPoint:
+    frames = point.prediction.frames_per_s
+    return FitPoint(
+        layout=tuple(
+            FitGroup(demand.models[group.model].name, tuple(_words(group, demand))) for group in point.layout.groups
+        ),
+        contexts=point.layout.contexts,
+        lanes=point.layout.lanes,
+        bytes=point.bytes,
+        plus_minus_bytes=point.prediction.limited.plus_minus,
+        frames_per_s=frames.value if frames else None,
+        frames_per_s_plus_minus=frames.plus_minus if frames else None,
+    )
+
+
+def _distinct(points: Iterable[Point]) -> Iterator[FitPoint]:
+    """Yield points that differ, without their layouts."""
+    known = {(round(point.bytes), *point.able): point for point in points}
+    for key in sorted(known):
+        point = known[key]
+        frames = point.prediction.frames_per_s
+        contexts, lanes = point.layout.contexts, point.layout.lanes
+        yield FitPoint(contexts=contexts, lanes=lanes, bytes=point.bytes, frames_per_s=frames.value if frames else None)
+
+
+def _words(group: Group, demand: Demand) -> Iterator[Message]:
+    """Yield what the group's contexts are, in parts of a sentence."""
+    form = group.form
+    if group.count == 1:
+        yield Message("fit_context")
+    elif form.mechanism == SHARED_CONTEXT:
+        yield Message("fit_threads", {"count": group.count})
+    elif group.cores == 1:
+        yield Message("fit_contexts_in_turn", {"count": group.count})
+    else:
+        yield Message("fit_contexts", {"count": group.count, "cores": group.cores})
+    if group.count == 1 and form.mechanism == SHARED_WEIGHT_MEMORY:
+        yield Message("fit_weights_outside")
+    elif form.mechanism == SHARED_WEIGHTS or (group.count > 1 and form.mechanism != SHARED_CONTEXT):
+        yield Message(f"fit_{form.mechanism}", {"model": demand.models[0].name})
+    if form.shares_internal:
+        yield Message("fit_internal")
+    if form.zero_copy:
+        one, *others = (Message(f"fit_{tensor}") for tensor in form.zero_copy)
+        tensors = Message("fit_both", {"one": one, "other": others[0]}) if others else one
+        yield Message("fit_io" if form.shares_io else "fit_in_place", {"tensors": tensors})

@@ -1,0 +1,129 @@
+"""What `reusebench fit` answered, as it is stored beside the runs, and printed by --json."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+import msgspec
+
+from messages import Message
+from scenarios.plan import Plan
+from storage.errors import StorageError
+
+__all__ = ["FIT_SCHEMA", "FitAnswer", "FitGroup", "FitPoint", "calibrations", "read_answers", "write_answer"]
+
+#: Written into every answer; a change of names or meanings makes a new number.
+FIT_SCHEMA = "reusebench-fit-1"
+_FOLDER = "fit"
+
+
+class FitGroup(msgspec.Struct, frozen=True):
+    """The contexts of one model."""
+
+    model: str
+    #: What they are, in parts of a sentence.
+    words: tuple[Message, ...]
+
+
+class FitPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A layout as it was predicted."""
+
+    #: In words; empty for one of the many points of a figure.
+    layout: tuple[FitGroup, ...] = ()
+    contexts: int
+    #: How many of them may infer at once.
+    lanes: int
+    #: What the limit is of, in bytes, and its uncertainty.
+    bytes: float
+    plus_minus_bytes: float = 0.0
+    #: Of all streams together; None: not known.
+    frames_per_s: Optional[float] = None
+    frames_per_s_plus_minus: Optional[float] = None
+
+
+class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one question of what fits."""
+
+    schema: str = FIT_SCHEMA
+    #: ISO 8601, UTC.
+    recorded_at: str
+    runtime: str
+    runtime_version: Optional[str]
+    target: str
+    chip: Optional[str]
+    models: tuple[str, ...]
+    #: Of each model.
+    streams: tuple[int, ...]
+    #: Of each stream, at most.
+    contexts: int
+    cores: int
+    #: Of each stream; None: as many frames as without reuse.
+    fps: Optional[float]
+    #: "npu_memory" or "application_memory".
+    limit_of: str
+    limit_bytes: Optional[int]
+    #: Whether the recommended layout is within the limit, its uncertainty included, and has the frames.
+    fits: bool
+    #: None: no layout has the frames.
+    recommended: Optional[Plan]
+    predicted_npu_memory_bytes: Optional[int]
+    #: By component.
+    predicted_npu_components_bytes: Optional[dict[str, int]]
+    #: Of the whole process, as allocated; and above the do-nothing baseline, as allocated and trimmed.
+    predicted_application_memory_bytes: Optional[int]
+    predicted_application_memory_plus_minus_bytes: Optional[int]
+    predicted_application_memory_over_baseline_bytes: Optional[int]
+    predicted_application_memory_trimmed_over_baseline_bytes: Optional[int]
+    predicted_frames_per_s: Optional[float]
+    predicted_frames_per_s_plus_minus: Optional[float]
+    #: With --verify: the same, measured in fresh processes.
+    measured_npu_memory_bytes: Optional[int] = None
+    measured_npu_components_bytes: Optional[dict[str, int]] = None
+    measured_application_memory_bytes: Optional[int] = None
+    measured_application_memory_over_baseline_bytes: Optional[int] = None
+    measured_application_memory_trimmed_over_baseline_bytes: Optional[int] = None
+    measured_frames_per_s: Optional[float] = None
+    #: What no layout of the recommended contexts takes less than.
+    least_bytes: Optional[int]
+    #: As the application is without reuse; the recommended layout; those that no other is better than, by memory.
+    today: FitPoint
+    best: Optional[FitPoint]
+    frontier: tuple[FitPoint, ...]
+    #: Every layout that was weighed: distinct memory and frames.
+    points: tuple[FitPoint, ...]
+    #: How many layouts these are.
+    layouts: int
+
+
+def calibrations(storage: Path) -> Path:
+    """Return the storage of the small plans that were measured; no report is made of them."""
+    return storage / _FOLDER / "measured"
+
+
+def write_answer(storage: Path, answer: FitAnswer) -> Path:
+    """Keep the newest answer of each runtime and target, replacing the file as a whole; return its path."""
+    folder = storage / _FOLDER
+    name = f"answer-{answer.runtime}-{answer.target.replace(':', '-').replace('/', '-')}.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, unfinished = tempfile.mkstemp(dir=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(answer))
+        return Path(unfinished).rename(folder / name)
+    except OSError as error:
+        raise StorageError(f"the answer cannot be stored in {folder}: {error.strerror}") from None
+
+
+def read_answers(storage: Path) -> Iterator[FitAnswer]:
+    """Yield the answers of a storage that this version reads."""
+    for path in sorted((storage / _FOLDER).glob("answer-*.json")):
+        try:
+            answer = msgspec.json.decode(path.read_bytes(), type=FitAnswer)
+        except (OSError, msgspec.DecodeError):
+            continue
+        if answer.schema == FIT_SCHEMA:
+            yield answer
