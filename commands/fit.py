@@ -78,8 +78,8 @@ _at_least_1 = click.IntRange(min=1)
     "--limit",
     type=_Parsed(parse_size, _FREE),
     metavar="SIZE",
-    help="Memory that there is, such as 64MiB; `free`: what this board has now. Of an NPU its own memory is meant, else "
-    "that of the process.",
+    help="Memory that there is, such as 64MiB; `free`: what this board has now. Of an NPU its own memory is "
+    "meant, else that of the process.",
 )
 @click.option("--model", "models", type=PATH, metavar="FILE", multiple=True, help="As of pytest bench/.")
 @click.option(
@@ -332,8 +332,12 @@ def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
         yield f"No layout has {answer.fps:g} frames per second of each stream; the most is {_frames(most)}:"
         yield from _layout(most, answer)
         return
-    yield f"Recommended     {best.contexts} context{'s' * (best.contexts > 1)} take {_size(best)}{_margin(answer, best)}"
+    yield f"Recommended     {_contexts(best)} take {_size(best)}{_margin(answer, best)}"
     yield from _layout(best, answer)
+    within = [point for point in answer.frontier if point.bytes + point.plus_minus_bytes <= (answer.limit_bytes or 0)]
+    if answer.limit_bytes is not None and not answer.fits and within:
+        yield f"What fits       {_contexts(within[-1])} take {_size(within[-1])}"
+        yield from _layout(within[-1], answer)
     if best.frames_per_s is not None:
         yield f"Frames          {_frames(best)} of all streams, without reuse {_frames(answer.today)}"
     elif answer.fps is not None:
@@ -343,6 +347,10 @@ def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
         yield f"Lower bound     {_mib(answer.least_bytes)}; the layout takes {_mib(max(0.0, gap))} more"
     yield from _components(answer)
     yield from _alternatives(answer)
+
+
+def _contexts(point: FitPoint) -> str:
+    return "1 context" if point.contexts == 1 else f"{point.contexts} contexts"
 
 
 def _margin(answer: FitAnswer, point: FitPoint) -> str:

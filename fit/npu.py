@@ -37,6 +37,9 @@ class NpuCosts:
 
     def __init__(self, study: Study) -> None:
         self._study = study
+        #: By model and form; emptied when there are further results.
+        self._costs: dict[tuple[int, Form], _Cost | None] = {}
+        self._known = 0
 
     def missing(self) -> list[Layout]:
         """Return what has to be measured before anything can be predicted."""
@@ -112,6 +115,13 @@ class NpuCosts:
 
     def _cost(self, model: int, form: Form) -> _Cost | None:
         """Return the cost of a form, as measured or by adding its choices; None where one is impossible."""
+        if self._known != len(self._study.results):
+            self._costs, self._known = {}, len(self._study.results)
+        if (model, form) not in self._costs:
+            self._costs[model, form] = self._new_cost(model, form)
+        return self._costs[model, form]
+
+    def _new_cost(self, model: int, form: Form) -> _Cost | None:
         if self._study.result(self._alone(model, form)) is not None:
             return self._measured_cost(model, form)
         plain = self._measured_cost(model, NO_REUSE)

@@ -182,8 +182,11 @@ def _smallest(costs: Costs, model: int) -> list[Form]:
 
 
 def _counts(demand: Demand, most: int) -> list[int]:
-    """Return how many contexts a model may have: more than cores only wait for each other, if all are not wanted."""
-    return sorted({*range(1, min(demand.cores, most) + 1), most})
+    """Return how many contexts a model may have; of several models none between the number of cores and all.
+
+    Contexts beyond the cores only wait for each other.
+    """
+    return sorted({*range(1, (min(demand.cores, most) if len(demand.models) > 1 else most) + 1), most})
 
 
 def _core_sets(demand: Demand) -> list[tuple[int, ...]]:
