@@ -28,7 +28,8 @@ class ProcessCosts:
     def __init__(self, study: Study) -> None:
         self._study = study
         cores = study.demand.cores
-        #: How many contexts of one model are measured together.
+        #: How many contexts of one model are measured together. Without reuse all contexts are too: that is the figure
+        #: which a saving is taken from.
         self._counts = sorted({1, cores, 2 * cores})
 
     def missing(self) -> list[Layout]:
@@ -64,14 +65,8 @@ class ProcessCosts:
             frames_per_s=self._frames(layout),
         )
 
-    def least_bytes(self, layout: Layout) -> int:
-        """Return what one context of each model takes, which is the least that can be measured."""
-        alone = []
-        for group in layout.groups:
-            forms = list(self.forms(group.model))
-            alone.append(min(self._at(group.model, form, 1).memory.application_memory_bytes[0] or 0 for form in forms))
-        baseline = self._at(layout.groups[0].model, NO_REUSE, 1).memory.baseline_memory_bytes[0] or 0
-        return sum(alone) - baseline * (len(alone) - 1)
+    def least_bytes(self, layout: Layout) -> None:
+        """Return None: without an account by component there is no bound."""
 
     # What is measured, stage by stage
 
@@ -91,6 +86,7 @@ class ProcessCosts:
         for model in self._models():
             for form in self._kept(model):
                 yield from (self._alone(model, form, count) for count in self._counts)
+            yield self._alone(model, NO_REUSE, self._study.demand.most[model])
 
     def _together(self) -> Iterator[Layout]:
         """Yield all models in one process, where there are several: once with the fewest, once with more contexts."""
@@ -148,7 +144,7 @@ class ProcessCosts:
 
     def _in_order(self) -> list[int]:
         """Return the models, the largest first: memory that is shared has the size that its first user needs."""
-        return sorted(self._models(), key=lambda model: -self._most(model, NO_REUSE))
+        return sorted(self._models(), key=lambda model: -self.sizes(model, NO_REUSE)[0])
 
     # What follows from it
 
@@ -162,11 +158,18 @@ class ProcessCosts:
 
     def _between(self, model: int, form: Form, count: int, figure: _Figure) -> Estimate:
         """Return the figure at a number of contexts, on the line through the two nearest that were measured."""
-        index = min(max(1, bisect_left(self._counts, count)), len(self._counts) - 1)
-        low, high = self._counts[index - 1], self._counts[index]
+        counts = self._counts_of(model, form)
+        index = min(max(1, bisect_left(counts, count)), len(counts) - 1)
+        low, high = counts[index - 1], counts[index]
         lower, upper = (figure(self._at(model, form, measured)) for measured in (low, high))
         share = (count - low) / (high - low)
         return lower.times(1 - share) + upper.times(share)
+
+    def _counts_of(self, model: int, form: Form) -> list[int]:
+        """Return the numbers of contexts with a figure; so many that they do not run have none."""
+        most = self._study.demand.most[model]
+        all_contexts = self._study.result(self._alone(model, form, most)) if form == NO_REUSE else None
+        return sorted({*self._counts, most}) if all_contexts and all_contexts.outcome == "ok" else self._counts
 
     def _common(self, layout: Layout, figure: _Figure) -> Estimate:
         """Return what several models take together more, or less where negative, than one by one."""

@@ -36,8 +36,8 @@ class Costs(Protocol):
     def predict(self, layout: Layout) -> Prediction:
         """Return the prediction of a layout."""
 
-    def least_bytes(self, layout: Layout) -> int:
-        """Return what no layout of these contexts on these cores takes less than."""
+    def least_bytes(self, layout: Layout) -> int | None:
+        """Return what no layout of these contexts on these cores takes less than; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
     for layout in _layouts(demand, costs):
         points.append(Point(layout, costs.predict(layout)))
     enough = [point for point in points if _is_enough(point, first, demand, wish)]
-    recommended = min(enough, key=lambda point: point.bytes, default=None)
+    recommended = min(enough, key=_order, default=None)
     return Answer(
         today=first,
         recommended=recommended,
@@ -201,11 +201,16 @@ def _is_whole(demand: Demand, forms: Sequence[Form]) -> bool:
     return demand.binds or len(set(forms)) == 1
 
 
+def _order(point: Point) -> tuple[float, ...]:
+    """Return what points are sorted by: less memory first, of equal memory what does more."""
+    return (point.bytes, *(-amount for amount in point.able))
+
+
 def _frontier(points: Sequence[Point]) -> tuple[Point, ...]:
     """Return the points by memory, without those that take more and do no more."""
     frontier: list[Point] = []
     # Of equal ones the first stays, which is the plainest.
-    for point in sorted(points, key=lambda point: point.bytes):
+    for point in sorted(points, key=_order):
         if not frontier or point.able > frontier[-1].able:
             frontier.append(point)
     return tuple(frontier)
