@@ -150,11 +150,10 @@ def _placed(
 ) -> Iterator[Layout]:
     """Yield the ways to place the contexts on cores; which core is which makes no difference to the first model."""
     choices = []
-    is_bound = demand.binds or any(form.needs_cores for form in forms)
     for model, count in enumerate(counts):
-        # Where nothing is bound to a core the system places the contexts.
-        firsts = core_sets[: demand.cores] if is_bound else [core_sets[min(count, demand.cores) - 1]]
-        sets = core_sets if is_bound and model else firsts
+        # On a CPU the system places the contexts, and they were measured on all cores that they can have.
+        firsts = core_sets[: demand.cores] if demand.binds else [core_sets[min(count, demand.cores) - 1]]
+        sets = core_sets if demand.binds and model else firsts
         choices.append([cores for cores in sets if len(cores) <= count])
     for chosen in product(*choices):
         groups = []
