@@ -97,7 +97,7 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
     for layout in _layouts(demand, costs):
         points.append(Point(layout, costs.predict(layout)))
     enough = [point for point in points if _is_enough(point, first, demand, wish)]
-    recommended = min(enough, key=_order, default=None)
+    recommended = _recommended(enough)
     return Answer(
         today=first,
         recommended=recommended,
@@ -198,6 +198,16 @@ def _core_sets(demand: Demand) -> list[tuple[int, ...]]:
 def _is_whole(demand: Demand, forms: Sequence[Form]) -> bool:
     """Whether a process of a CPU has one form: what several have in common was measured with one."""
     return demand.binds or len(set(forms)) == 1
+
+
+def _recommended(points: Sequence[Point]) -> Point | None:
+    """Return the point of the least memory; of those that cannot be told from it the one that does most."""
+    least = min(points, key=_order, default=None)
+    if least is None:
+        return None
+    most = least.prediction.limited.value + least.prediction.limited.plus_minus
+    alike = [point for point in points if point.bytes - point.prediction.limited.plus_minus <= most]
+    return least if not least.prediction.limited.plus_minus else max(alike, key=lambda point: point.able)
 
 
 def _order(point: Point) -> tuple[float, ...]:
