@@ -406,18 +406,14 @@ def _compared(predicted: float, measured: float | None, unit: int) -> tuple[str,
 
 def _alternatives(answer: FitAnswer) -> Iterator[str]:
     """Yield the layouts that no other one is better than, of memory and frames."""
-    has_frames = answer.today.frames_per_s is not None
-    step = max(1, len(answer.frontier) // _MOST_ALTERNATIVES)
-    rows = []
-    for point in answer.frontier[::step]:
-        does = (_frames(point),) if has_frames else (str(point.lanes), str(point.contexts))
-        for number, group in enumerate(point.layout):
-            cells = ("",) * (1 + len(does)) if number else (_size(point), *does)
-            rows.append((*cells, _group(group, answer)))
-    yield ""
-    yield tabulate(
-        rows, ["memory", *(["frames/s"] if has_frames else ["at once", "contexts"]), "layout"], disable_numparse=True
-    )
+    yield "\nLayouts that no other one is better than:"
+    step = -(-len(answer.frontier) // _MOST_ALTERNATIVES)
+    # The last does most.
+    for point in answer.frontier[::-1][::step][::-1]:
+        at_once = f"up to {point.lanes} at once" if point.lanes > 1 else "one at a time"
+        does = at_once if point.frames_per_s is None else f"{_frames(point)} frames per second"
+        yield f"{_size(point):>16}  {_contexts(point)}, {does}"
+        yield from _layout(point, answer)
 
 
 def _size(point: FitPoint) -> str:

@@ -108,8 +108,13 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
 
 
 def _today(demand: Demand) -> Layout:
-    cores = range(demand.cores)
-    groups = [Group(model, NO_REUSE, spread(count, cores, demand.cores)) for model, count in enumerate(demand.most)]
+    """Return all contexts, on all cores in turn, none with anything of another."""
+    groups: list[Group] = []
+    placed = 0
+    for model, count in enumerate(demand.most):
+        cores = [(placed + index) % demand.cores for index in range(min(count, demand.cores))]
+        groups.append(Group(model, NO_REUSE, spread(count, cores, demand.cores)))
+        placed += count
     return Layout(tuple(groups))
 
 
