@@ -45,7 +45,7 @@ COMMANDS = {
     "record": Subcommand("Measure any program, by phase and process."),
     "runs": Subcommand("List stored runs; remove old ones."),
     "doctor": Subcommand("Show what works here, what is missing and how to get it."),
-    "fit": Subcommand("Find the layout of contexts that takes the least memory, or fits a limit."),
+    "fit": Subcommand("Find the layout of contexts that fits a limit of memory."),
     "plan": Subcommand("Print a scenario, or what was measured, as a plan file."),
     "models": Subcommand("Build and inspect model files; make clips; install converters."),
     "board": Subcommand("Prepare the virtual board and the ledger of NPU buffers."),

@@ -12,11 +12,24 @@ from fit.prediction import Estimate, middle
 from fit.search import Answer, Point, Wish
 from fit.study import Study
 from messages import Message
-from scenarios.plan import SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
+from scenarios.plan import (
+    DUP,
+    INPUT,
+    LOAD,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+)
 from storage.fit import FitAnswer, FitGroup, FitPoint
 from storage.result import Result
 
 __all__ = ["stored_answer", "with_measured"]
+
+#: The codes of who has the weights, and of what is in place.
+_WEIGHTS = {LOAD: "fit_load", DUP: "fit_dup", SHARED_WEIGHT_MEMORY: "fit_shared_weight_memory"}
+_TENSORS = {INPUT: "input", OUTPUT: "output", NATIVE_OUTPUT: "fit_native_output"}
 
 
 def stored_answer(study: Study, wish: Wish, answer: Answer, sample: Result) -> FitAnswer:
@@ -123,11 +136,13 @@ def _words(group: Group, demand: Demand) -> Iterator[Message]:
         yield Message("fit_contexts", {"count": group.count, "cores": group.cores})
     if group.count == 1 and form.mechanism == SHARED_WEIGHT_MEMORY:
         yield Message("fit_weights_outside")
-    elif form.mechanism == SHARED_WEIGHTS or (group.count > 1 and form.mechanism != SHARED_CONTEXT):
-        yield Message(f"fit_{form.mechanism}", {"model": demand.models[0].name})
+    elif form.mechanism == SHARED_WEIGHTS:
+        yield Message("fit_shared_weights", {"model": demand.models[0].name})
+    elif group.count > 1 and form.mechanism in _WEIGHTS:
+        yield Message(_WEIGHTS[form.mechanism])
     if form.shares_internal:
         yield Message("fit_internal")
     if form.zero_copy:
-        one, *others = (Message(f"fit_{tensor}") for tensor in form.zero_copy)
+        one, *others = (Message(_TENSORS[tensor]) for tensor in form.zero_copy)
         tensors = Message("fit_both", {"one": one, "other": others[0]}) if others else one
         yield Message("fit_io" if form.shares_io else "fit_in_place", {"tensors": tensors})

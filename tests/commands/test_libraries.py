@@ -44,7 +44,7 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     }
 
     class Pytest:
-        def __init__(self, command: Sequence[str]) -> None:
+        def __init__(self, command: Sequence[str], stdout: None) -> None:
             commands.append(list(command))
 
         def wait(self) -> int:
@@ -52,7 +52,7 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             store_versions(storage, *(of_library[name]() for name in names))
             return 0
 
-    monkeypatch.setattr("commands.libraries.subprocess.Popen", Pytest)
+    monkeypatch.setattr("commands.benching.subprocess.Popen", Pytest)
     monkeypatch.setattr(libraries, "install_virtual_board", lambda *_: None)
     return commands
 
