@@ -130,16 +130,6 @@ def mechanisms_table(groups: Sequence[Group], labels: Sequence[str], texts: Text
     return Table([texts("column_mechanism_alone"), *labels], lines, words, looks) if lines else None
 
 
-def savings_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table | None:
-    """Return what each mechanism saves in percent in each group, so labelled; None where none was measured."""
-    lines = []
-    for name, rows in _mechanism_rows(groups).items():
-        cells = [_saved_in_words(row, texts, spread=True) if row else EMPTY for row in rows]
-        lines.append(("ok", [texts.scenario(name), *cells]))
-    heads = [texts("column_mechanism_alone"), *_with_memories(groups, labels, texts)]
-    return Table(heads, lines, looks=["", *map(group_id, range(len(groups)))]) if lines else None
-
-
 def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
     """Draw a bar for each mechanism that measurably saves in some group, and each group; None where none does."""
     shown = {
@@ -241,11 +231,11 @@ def _with_memories(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     return [texts("savings_of", group=name, memory=memory) for name, memory in zip(labels, memories)]
 
 
-def _saved_in_words(row: Row, texts: Texts, spread: bool = False) -> str:
+def _saved_in_words(row: Row, texts: Texts) -> str:
     """Return what is saved in percent, or why there is nothing."""
     saving = row.main_saving
     if saving and saving.percent:
-        return percent(saving.percent, spread)
+        return percent(saving.percent)
     return texts("not_compared") if row.measured else texts(f"outcome_{row.outcome}")
 
 

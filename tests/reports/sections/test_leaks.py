@@ -182,7 +182,7 @@ def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
     """It opens the page, and is a warning of the section and of the terminal; other sections say nothing of cycles."""
     texts, group = texts_of(language), _leaking_group(tmp_path / "runs")
     (leak,) = leak_sentences(group.rows, texts)
-    assert any(leak in sentence for sentence in opening([group], ["here"], texts))
+    assert any(leak in sentence for sentence in opening([group], ["here"], texts).others)
     html = page(tmp_path / "runs", tmp_path / "report", language)
     assert leak in section(html, "answer")
     assert f'<p class="warning">{leak}</p>' in section(html, "leaks")
@@ -196,7 +196,8 @@ def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
 def test_no_leak_is_said_too(tmp_path: Path) -> None:
     """The answer says what was looked for in vain."""
     group = group_of(tmp_path, cycles_result(tmp_path))
-    assert opening([group], ["here"], ENGLISH) == ["here: no leak was found in 1 kinds of cycles of 25 each."]
+    shown = opening([group], ["here"], ENGLISH)
+    assert (shown.answers, shown.others) == ([], ["here: no leak was found in 1 kinds of cycles of 25 each."])
 
 
 def test_the_figure_has_a_panel_for_each_memory(tmp_path: Path) -> None:
