@@ -132,7 +132,7 @@ def print_opening(opening: Opening, texts: Texts, console: Console) -> None:
             texts("terminal_figure", head=one.head, value=f"{one.value} {one.unit}".strip(), remark=one.remark)
             for one in answer.figures
         ]
-        _print_list([answer.contexts, answer.advice, *figures, *answer.remarks], console)
+        _print_list([answer.contexts, *figures, answer.advice, *answer.remarks], console)
     _print_list([*opening.ranking, *opening.others], console)
     console.print()
 

@@ -154,7 +154,7 @@ def test_memory_as_allocated_is_no_leak(tmp_path: Path) -> None:
     row = _row(tmp_path, allocated=lambda cycle: 30 * MIB * (cycle > 0))
     assert kept_bytes(row) == 30 * MIB
     (_, sentence) = level_sentences([row], ENGLISH)
-    assert "as allocated, up to 30.0 MiB more were in memory" in sentence
+    assert "up to 30.0 MiB more were in memory before malloc_trim" in sentence
 
 
 def test_the_emulators_memory_is_not_judged(tmp_path: Path) -> None:
@@ -197,7 +197,10 @@ def test_no_leak_is_said_too(tmp_path: Path) -> None:
     """The answer says what was looked for in vain."""
     group = group_of(tmp_path, cycles_result(tmp_path))
     shown = opening([group], ["here"], ENGLISH)
-    assert (shown.answers, shown.others) == ([], ["here: no leak was found in 1 kinds of cycles of 25 each."])
+    assert (shown.answers, shown.others) == (
+        [],
+        ["here: no leak was found (kinds of work that were repeated: 1; 25 times each)."],
+    )
 
 
 def test_the_figure_has_a_panel_for_each_memory(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
         "All outside (MMZ)": "not supported",
         "Zero-copy input and output": "works; 3.00 MiB less copied per inference",
         "Lean": "works; 360.0 ±0.0 MiB application memory saved (75.0 %); 3.00 MiB less copied per inference; "
-        "of Full dup + Internal reuse + Zero-copy input, native output + Shared tensors",
+        "combines Full dup + Internal reuse + Zero-copy input, native output + Shared tensors",
     }
 
 
