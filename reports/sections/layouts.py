@@ -40,7 +40,7 @@ _WITHOUT_COLOUR, _WITH_COLOUR, _LEAST_COLOUR = "#808080", "#0072b2", "#009e73"
 def layout_in_words(row: Row, texts: Texts) -> str:
     """Return what to do for a layout, one thing after the other, as its plan says."""
     plan = row.info.plan
-    words = [texts(f"do_{name}") for name, is_used in _deeds(plan).items() if is_used]
+    words = [texts(f"do_{name}") for name, is_used in _actions(plan).items() if is_used]
     count = len(row.baseline.info.plan.contexts) if row.baseline else len(plan.contexts)
     if len(plan.contexts) < count:
         words.insert(0, texts("do_fewer", few=len(plan.contexts), many=count))
@@ -72,15 +72,15 @@ def recommendations_table(groups: Sequence[Group], labels: Sequence[str], texts:
     heads = (
         "column_run_runtime",
         "column_set",
-        "column_count",
-        "column_set_memory",
         "column_set_before",
         "column_set_least",
         "column_saved_percent",
         "column_set_layout",
         "column_set_speed",
+        "column_set_memory",
+        "column_count",
     )
-    return Table(heads_of(heads, texts), lines, words=(0, 1, 3, 7, 8))
+    return Table(heads_of(heads, texts), lines, words=(0, 1, 5, 6, 7))
 
 
 def speed_in_words(recommendation: Recommendation, texts: Texts) -> str:
@@ -125,8 +125,8 @@ def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     return svg_of(canvas, [patch(texts(f"layout_{name}"), colour) for name, colour in colours.items()])
 
 
-def _deeds(plan: Plan) -> Mapping[str, bool]:
-    """Return what may be done to save memory, each with whether the plan does it; a text `do_NAME` says how."""
+def _actions(plan: Plan) -> Mapping[str, bool]:
+    """Return what saves memory, each with whether the plan does it; a text `do_NAME` says how."""
     contexts = plan.contexts
     mechanisms = {context.mechanism for context in contexts}
     in_place = {kind for context in contexts for kind in context.zero_copy}
@@ -152,19 +152,20 @@ def _deeds(plan: Plan) -> Mapping[str, bool]:
 
 
 def _cells(recommendation: Recommendation, texts: Texts) -> list[str]:
-    is_npu, saving = recommendation.memory == NPU, recommendation.saving
-    least = recommendation.least
+    memory, is_npu = recommendation.memory, recommendation.memory == NPU
+    least, saving = recommendation.least, recommendation.saving
     first = recommendation.layouts[0].baseline or recommendation.layouts[0]
-    cells = [
+    result = [EMPTY, EMPTY, texts("layout_none"), EMPTY]
+    if saving:
+        sizes = [mib(least.memory(memory), is_npu), percent(saving.percent, spread=True)]
+        result = [*sizes, texts.scenario(least.scenario), speed_in_words(recommendation, texts)]
+    return [
         texts.scenario(first.scenario),
+        mib(recommendation.without_reuse.memory(memory), is_npu),
+        *result,
+        memory_in_words(memory, texts),
         str(len(first.info.plan.contexts)),
-        memory_in_words(recommendation.memory, texts),
-        mib(recommendation.without_reuse.memory(recommendation.memory), is_npu),
     ]
-    if saving is None:
-        return [*cells, EMPTY, EMPTY, texts("layout_none"), EMPTY]
-    own, saved = mib(least.memory(recommendation.memory), is_npu), percent(saving.percent, spread=True)
-    return [*cells, own, saved, texts.scenario(least.scenario), speed_in_words(recommendation, texts)]
 
 
 def _rows_of_panel(recommendation: Recommendation) -> list[Row]:
