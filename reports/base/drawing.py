@@ -158,9 +158,9 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
         hspace=gap_y / panel_y,
     )
     for axes, (left_px, below_px) in beside.items():
-        # Else all tick labels are measured once more.
+        # Else all tick labels are measured once more. Panels may be of different heights.
         axes.yaxis.set_label_coords((_LINE_PX / 2 - left_px) / panel_x, 0.5)
-        axes.xaxis.set_label_coords(0.5, (_LINE_PX - below_px) / panel_y)
+        axes.xaxis.set_label_coords(0.5, (_LINE_PX - below_px) / (axes.get_position().height * height_px))
 
 
 def patch(label: str, colour: str, **look: Any) -> Artist:

@@ -1,90 +1,199 @@
-"""The answer that opens the page: what saves most, why it is less than promised, and what it costs in speed."""
+"""The answer that opens the page: what contexts take without reuse, how little they can take, how, and at what cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
-from reports.base.formatting import percent
+from reports.base.formatting import mib, milliseconds, per_second, percent
 from reports.base.texts import Texts
-from reports.explanation.explanation import explain
-from reports.results.rows import Group
-from reports.results.savings import best_percent
+from reports.results.labels import group_id
+from reports.results.recommendation import Recommendation, main_recommendation
+from reports.results.rows import Group, Row
+from reports.results.savings import NPU, SAME, saving_of
+from reports.results.speed import DISTURBED, ONE_REPEAT
+from reports.sections.layouts import layout_in_words, memory_in_words, set_in_words
 from reports.sections.leaks import opening_leaks
 from reports.sections.limit import opening_limit
-from reports.sections.speed import speed_comparisons
 from reports.streams.text import growing_parts, opening_part
 from scenarios.catalogue import LIMIT
 
-#: The scenario whose promise everybody repeats.
-_PROMISED = "full_dup"
+#: The name of a built-in model: its network, size and seed, then how the file was made, which differs by runtime.
+_BUILT_IN = re.compile(r"(\w+-\d+-seed\d+)-.*")
 
 
-def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return six sentences over all groups, so labelled, and one about the leaks of each.
+@dataclass(frozen=True)
+class LargeFigure:
+    """A figure that is shown large: what it is of, its number or a word in place of it, its unit, and a remark."""
 
-    There are fewer where nothing was measured that they could be of.
-    """
+    head: str
+    value: str
+    unit: str
+    remark: str
+    is_word: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a group says of its main contexts."""
+
+    #: Of the group: its id on the page, and its label.
+    group: str
+    label: str
+    #: Of which contexts it is; empty where nothing was measured that could be compared.
+    contexts: str
+    figures: Sequence[LargeFigure]
+    #: What to do.
+    advice: str
+    remarks: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The answer of each group, and what is said of all of them."""
+
+    answers: Sequence[Answer]
+    #: Which of them needs least.
+    ranking: Sequence[str]
+    #: What else was found: frames kept, memory that grows, leaks, how many contexts fit.
+    others: Sequence[str]
+
+
+def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Opening:
+    """Return what opens the page of these groups, so labelled."""
     labelled = list(zip(groups, labels))
+    made = [_answer(group, group_id(number), label, texts) for number, (group, label) in enumerate(labelled)]
     streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
+    growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
     limits = [
         part for group, label in labelled if (part := opening_limit(group.questions.get(LIMIT, []), label, texts))
     ]
-    growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
-    sentences = [
-        _best_savings(labelled, texts),
-        _promise(labelled, texts),
-        _cost(labelled, texts),
+    others = [
         texts("opening_streams", parts=texts.joined(streams)) if streams else None,
         texts("opening_growing", parts=texts.joined(growing)) if growing else None,
         *(opening_leaks(group, label, texts) for group, label in labelled),
         texts("opening_limit", parts=texts.joined(limits)) if limits else None,
     ]
-    return [sentence for sentence in sentences if sentence]
+    return Opening(
+        [answer for answer in made if answer],
+        list(_least_of_all(labelled, texts)),
+        [sentence for sentence in others if sentence],
+    )
 
 
-def _best_savings(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
-    parts = []
-    for group, label in labelled:
-        # Of streams there is another sentence.
-        rows = [row for row in group.rows if row.is_compared]
-        best = max(rows, key=lambda row: best_percent(row.main_saving), default=None)
-        saving = best.main_saving if best else None
-        if best and saving and best_percent(saving):
-            memory = texts("opening_memory_npu" if saving.is_npu else "opening_memory_application")
-            values = {"scenario": texts.scenario(best.scenario), "percent": percent(saving.percent), "memory": memory}
-            parts.append(texts("opening_most_of", group=label, **values))
-    return texts("opening_most", parts=texts.joined(parts)) if parts else None
-
-
-def _promise(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
-    """Return where the promise is not kept; that it is, only where it is kept everywhere."""
-    kept: dict[bool, list[str]] = {False: [], True: []}
-    for group, label in labelled:
-        row = next((row for row in group.rows if row.scenario == _PROMISED and row.main_saving), None)
-        explanation = explain(row) if row else None
-        saved = row.main_saving.percent if row and row.main_saving else None
-        if saved and explanation and explanation.naive_percent is not None:
-            promised, measured = percent(explanation.naive_percent), percent(saved)
-            part = texts("opening_promise_of", group=label, promised=promised, measured=measured)
-            kept[explanation.claim_is_reached].append(part)
-    if kept[False]:
-        return texts("opening_promise", parts=texts.joined(kept[False]))
-    return texts("opening_promise_kept", parts=texts.joined(kept[True])) if kept[True] else None
-
-
-def _cost(labelled: Sequence[tuple[Group, str]], texts: Texts) -> str | None:
-    computing = [(group, label) for group, label in labelled if group.computes]
-    if not computing:
-        return texts("opening_no_speed")
-    comparisons = [one for group, _ in computing for one in speed_comparisons(group)]
-    if not comparisons and any(not row.is_compared for group, _ in computing for row in group.rows):
-        # Of streams there is another sentence, and cycles have no speed.
+def _answer(group: Group, group_name: str, label: str, texts: Texts) -> Answer | None:
+    """Return the answer of a group; None where it ran nothing that is a layout of contexts."""
+    if not any(row.info.plan.contexts and (row.is_compared or row.schedule) for row in group.rows):
         return None
-    if all(one.row.is_disturbed for one in comparisons):
-        return texts("opening_disturbed")
-    parts = []
-    for group, label in computing:
-        costing = [one.row.scenario for one in speed_comparisons(group) if one.saves and one.costs_frames]
-        if costing:
-            parts.append(texts("opening_slower_of", group=label, scenarios=texts.scenarios(costing)))
-    return texts("opening_slower", parts=texts.joined(parts)) if parts else texts("opening_as_fast")
+    recommendation = main_recommendation(group.rows)
+    if recommendation is None:
+        return Answer(group_name, label, "", (), texts("answer_nothing_compared"), ())
+    figures = [_before(recommendation, texts)]
+    if recommendation.least is not recommendation.without_reuse:
+        figures += [_least(recommendation, texts), _speed(recommendation, texts)]
+    contexts = set_in_words(recommendation, texts)
+    remarks = list(_remarks(recommendation, texts))
+    return Answer(group_name, label, contexts, figures, _advice(recommendation, texts), remarks)
+
+
+def _before(recommendation: Recommendation, texts: Texts) -> LargeFigure:
+    row, head = recommendation.without_reuse, texts("answer_before")
+    memory = texts("memory_npu" if recommendation.memory == NPU else "answer_whole_process")
+    if not row.measured:
+        return LargeFigure(head, texts(f"outcome_{row.outcome}"), "", memory, is_word=True)
+    return LargeFigure(head, *_size(row, recommendation.memory), memory)
+
+
+def _least(recommendation: Recommendation, texts: Texts) -> LargeFigure:
+    saving = recommendation.saving
+    saved = texts("answer_less", percent=percent(saving.percent)) if saving else ""
+    head = texts("answer_least" if recommendation.outputs_compared else "answer_least_unchecked")
+    return LargeFigure(head, *_size(recommendation.least, recommendation.memory), saved)
+
+
+def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
+    """Return the rate with the least memory, and how it differs; where that is not known, why."""
+    row, change = recommendation.least, recommendation.speed
+    head = texts("answer_frames" if row.schedule else "answer_inferences")
+    if change is None or change.verdict in (DISTURBED, ONE_REPEAT):
+        reason = change.verdict if change else "missing" if row.computes else "virtual"
+        return LargeFigure(head, texts("answer_unknown"), "", texts(f"answer_speed_{reason}"), is_word=True)
+    size = percent(abs(change.change_percent), spread=True)
+    remarks = [texts(f"answer_speed_{change.verdict}", before=per_second(change.baseline_rate), change=size)]
+    if row.latency and row.baseline and row.baseline.latency:
+        latencies = {"latency": milliseconds(row.latency), "before": milliseconds(row.baseline.latency)}
+        remarks.append(texts("answer_latency", **latencies))
+    value, _, spread = per_second(change.rate).partition(" ")
+    return LargeFigure(head, value, spread, texts.joined(remarks))
+
+
+def _advice(recommendation: Recommendation, texts: Texts) -> str:
+    least = recommendation.least
+    if least is not recommendation.without_reuse:
+        values = {"scenario": texts.scenario(least.scenario), "layout": layout_in_words(least, texts)}
+        return texts("answer_advice" if recommendation.saving else "answer_fits", **values)
+    return texts("answer_nothing_saves" if len(recommendation.layouts) > 1 else "answer_one_layout")
+
+
+def _remarks(recommendation: Recommendation, texts: Texts) -> Iterator[str]:
+    memory, least = recommendation.memory, recommendation.least
+    if recommendation.as_little:
+        sizes = [
+            texts("answer_layout", scenario=texts.scenario(row.scenario), size=mib(row.memory(memory), memory == NPU))
+            for row in recommendation.as_little
+        ]
+        yield texts("answer_as_little", layouts=texts.joined(sizes))
+    if recommendation.differing:
+        yield texts("answer_differing", scenarios=texts.scenarios(row.scenario for row in recommendation.differing))
+    if least is not recommendation.without_reuse and not recommendation.outputs_compared:
+        yield texts("answer_unchecked" if least.computes else "answer_unchecked_virtual")
+    if recommendation.memory != NPU and len(least.info.repeats) == 1:
+        yield texts("warning_one_repeat")
+
+
+def _size(row: Row, memory: str) -> tuple[str, str]:
+    """Return MiB as a number, and the spread with the unit."""
+    value, _, spread = mib(row.memory(memory), memory == NPU).partition(" ")
+    return value, f"{spread} MiB".strip()
+
+
+def _least_of_all(labelled: Sequence[tuple[Group, str]], texts: Texts) -> Iterator[str]:
+    """Yield which group needs least of those with equal networks, contexts and kinds of memory.
+
+    Where no two can be compared, and there are several runtimes, yield that.
+    """
+    alike: dict[Hashable, dict[str, Recommendation]] = {}
+    for group, label in labelled:
+        recommendation = main_recommendation(group.rows)
+        if recommendation and recommendation.saving:
+            alike.setdefault((group.board, *_what_ran(recommendation)), {})[label] = recommendation
+    comparable = [of_labels for of_labels in alike.values() if len(of_labels) > 1]
+    for of_labels in comparable:
+        yield _ranking(of_labels, texts)
+    runtimes = {of.least.info.runtime for of_labels in alike.values() for of in of_labels.values()}
+    if len(runtimes) > 1 and not comparable:
+        yield texts("answer_not_comparable")
+
+
+def _what_ran(recommendation: Recommendation) -> tuple[Hashable, ...]:
+    row = recommendation.without_reuse
+    names = tuple(_BUILT_IN.sub(r"\1", model.name) for model in row.info.models)
+    streams = tuple(context.stream for context in row.info.plan.contexts)
+    return recommendation.memory, names, streams, row.info.plan.schedule
+
+
+def _ranking(of_labels: dict[str, Recommendation], texts: Texts) -> str:
+    """Return which needs least, those that differ from it by noise alone besides, and what the others need."""
+    sizes = {label: of.least.memory(of.memory) for label, of in of_labels.items()}
+    known = sorted(((size, label) for label, size in sizes.items() if size), key=lambda pair: pair[0].median)
+    memory = next(iter(of_labels.values())).memory
+    smallest = known[0][0]
+    first: list[str] = []
+    others: list[str] = []
+    for size, label in known:
+        saving = saving_of(memory, size, smallest)
+        place = first if saving and saving.change == SAME else others
+        place.append(texts("answer_layout", scenario=label, size=mib(size, memory == NPU)))
+    key = "answer_needs_least" if others else "answer_need_equal"
+    return texts(key, first=texts.joined(first), others=texts.joined(others), memory=memory_in_words(memory, texts))

@@ -24,6 +24,7 @@ from reports.sections.answers import answers, group_warnings, not_supported
 from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
+from reports.sections.layouts import layouts_figure, recommendations_table
 from reports.sections.leaks import (
     leak_definitions,
     leak_sentences,
@@ -33,7 +34,7 @@ from reports.sections.leaks import (
     verdicts_table,
 )
 from reports.sections.limit import limit_figure, limit_last_words, limit_sentences, limit_table
-from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure, savings_table
+from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure
 from reports.sections.node_orders import node_order_note
 from reports.sections.plans import layout_tables
 from reports.sections.programs import processes_table, programs_figure, programs_table
@@ -74,6 +75,7 @@ def start_figures(material: Material, languages: Sequence[str]) -> Figures:
         texts, shown = texts_of(language), material.shown
         names = labels_of(shown, texts)
         of_page: dict[str, Callable[[], str | None]] = {
+            "layouts": partial(layouts_figure, shown, names, texts),
             "savings": partial(savings_figure, material.of_scenarios, names, texts),
             "programs": partial(programs_figure, material.programs, texts),
         }
@@ -133,7 +135,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "left_out": len(material.groups) - len(shown),
         "groups": [_group(group, label, number, texts) for number, (group, label) in enumerate(zip(shown, labels))],
         "opening": opening(shown, labels, texts),
-        "savings": savings_table(of_scenarios, labels, texts),
+        "sets": recommendations_table(shown, labels, texts),
         "questions": [_question(name, material, labels, texts) for name in ordered],
         "published_note": texts(
             "published_note", target=first.target, streams=first.streams, contexts=first.contexts, source=first.source

@@ -11,6 +11,7 @@ from rich.table import Table
 from reports.base.formatting import EMPTY, mib, milliseconds, per_second, percent, seconds
 from reports.base.statistics import Figure
 from reports.base.texts import Texts
+from reports.page.opening import Opening
 from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, NPU
 from reports.sections.answers import answers, group_warnings, not_supported
@@ -122,10 +123,17 @@ def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: C
     console.print(table)
 
 
-def print_opening(sentences: Sequence[str], texts: Texts, console: Console) -> None:
-    """Print the sentences that open the page, at the end, where a reader of a terminal begins."""
+def print_opening(opening: Opening, texts: Texts, console: Console) -> None:
+    """Print what opens the page, at the end, where a reader of a terminal begins."""
     console.print(f"\n{texts('section_answer')}", style="bold")
-    _print_list(sentences, console)
+    for answer in opening.answers:
+        console.print(answer.label, highlight=False)
+        figures = [
+            texts("terminal_figure", head=one.head, value=f"{one.value} {one.unit}".strip(), remark=one.remark)
+            for one in answer.figures
+        ]
+        _print_list([answer.contexts, *figures, answer.advice, *answer.remarks], console)
+    _print_list([*opening.ranking, *opening.others], console)
     console.print()
 
 

@@ -130,16 +130,6 @@ def mechanisms_table(groups: Sequence[Group], labels: Sequence[str], texts: Text
     return Table([texts("column_mechanism_alone"), *labels], lines, words, looks) if lines else None
 
 
-def savings_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table | None:
-    """Return what each mechanism saves in percent in each group, so labelled; None where none was measured."""
-    lines = []
-    for name, rows in _mechanism_rows(groups).items():
-        cells = [_saved_in_words(row, texts, spread=True) if row else EMPTY for row in rows]
-        lines.append(("ok", [texts.scenario(name), *cells]))
-    heads = [texts("column_mechanism_alone"), *_with_memories(groups, labels, texts)]
-    return Table(heads, lines, looks=["", *map(group_id, range(len(groups)))]) if lines else None
-
-
 def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
     """Draw a bar for each mechanism that measurably saves in some group, and each group; None where none does."""
     shown = {
@@ -161,9 +151,7 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
             figure = row.main_saving.percent if row and row.main_saving else None
             if figure:
                 ends.append((figure.median, middle, figure.spread))
-            if row:
-                end = max(0, figure.median + (figure.spread or 0)) if figure else 0
-                label(axes, _saved_in_words(row, texts), end, middle, alpha=1 if figure else 0.7)
+                label(axes, percent(figure), max(0, figure.median + (figure.spread or 0)), middle)
         bars(axes, [(0, end, middle) for end, middle, _ in ends], _BAR_PX - 4, facecolors=colour)
         whiskers(axes, ends)
         extremes += [end for end, _, _ in ends]
@@ -239,14 +227,6 @@ def _with_memories(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     """Return the groups' labels with the memory that savings are of."""
     memories = [texts("memory_npu" if group.has_npu_memory else "memory_application") for group in groups]
     return [texts("savings_of", group=name, memory=memory) for name, memory in zip(labels, memories)]
-
-
-def _saved_in_words(row: Row, texts: Texts, spread: bool = False) -> str:
-    """Return what is saved in percent, or why there is nothing."""
-    saving = row.main_saving
-    if saving and saving.percent:
-        return percent(saving.percent, spread)
-    return texts("not_compared") if row.measured else texts(f"outcome_{row.outcome}")
 
 
 def _verdict_in_words(row: Row, texts: Texts) -> str:

@@ -15,6 +15,7 @@ from reports.base.texts import Texts
 from reports.results.colours import scenario_colour
 from reports.results.rows import Group, Row
 from reports.results.savings import LESS, MORE, SAME, Saving
+from reports.results.speed import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER, SpeedChange, speed_change
 from scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
@@ -30,13 +31,11 @@ SPEED_COLUMNS = (
     "verdict",
 )
 _MEMORY = {LESS: "saves", SAME: "same", MORE: "takes_more"}
-_SLOWER, _AS_FAST, _FASTER = "slower", "as_fast", "faster"
-_ONE_REPEAT, _DISTURBED = "one_repeat", "disturbed"
 #: Each has its words in a text `speed_verdict_NAME`; exported tables name them, so they do not change.
 SPEED_VERDICTS = (
-    *(f"{memory}_{speed}" for memory in _MEMORY.values() for speed in (_SLOWER, _AS_FAST, _FASTER)),
-    _ONE_REPEAT,
-    _DISTURBED,
+    *(f"{memory}_{speed}" for memory in _MEMORY.values() for speed in (SLOWER, AS_FAST, FASTER)),
+    ONE_REPEAT,
+    DISTURBED,
 )
 #: Of each question; a scenario has a colour within its question.
 _MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "Xos^Dv*hPdp"))
@@ -52,26 +51,21 @@ class SpeedComparison:
     row: Row
     saving: Saving
     saved_percent: Figure
-    throughput: Figure
-    baseline_throughput: Figure
-    throughput_change_percent: Figure
+    speed: SpeedChange
     latency_change_percent: Figure | None
 
     @property
     def is_repeated(self) -> bool:
         """Whether there are spreads, by which a difference can be distinguished from chance."""
-        return self.saving.saved.spread is not None and self.throughput_change_percent.spread is not None
+        return self.saving.saved.spread is not None and self.speed.change_percent.spread is not None
 
     @property
     def verdict(self) -> str:
         """One of SPEED_VERDICTS; a difference that is not larger than its spread is none."""
-        if self.row.is_disturbed:
-            return _DISTURBED
-        if not self.is_repeated:
-            return _ONE_REPEAT
-        change = self.throughput_change_percent
-        speed = _AS_FAST if not change.exceeds_spread else _FASTER if change.median > 0 else _SLOWER
-        return f"{_MEMORY[self.saving.change]}_{speed}"
+        speed = self.speed.verdict
+        if speed == DISTURBED:
+            return DISTURBED
+        return f"{_MEMORY[self.saving.change]}_{speed}" if self.is_repeated else ONE_REPEAT
 
     @property
     def saves(self) -> bool:
@@ -81,20 +75,17 @@ class SpeedComparison:
     @property
     def costs_frames(self) -> bool:
         """Whether it is measurably slower."""
-        return self.verdict.endswith(f"_{_SLOWER}")
+        return self.verdict.endswith(f"_{SLOWER}")
 
 
 def speed_comparison(row: Row) -> SpeedComparison | None:
     """Return memory and speed of a row against its baseline; None where one of them is not known of both."""
     saving = row.main_saving
-    if row.baseline is None or saving is None or not row.computes:
-        return None
-    own, baseline = row.throughput, row.baseline.throughput
-    change = own.percent_above(baseline) if own and baseline else None
-    if not (saving.percent and own and baseline and change):
+    change = speed_change(row) if row.is_compared else None
+    if row.baseline is None or saving is None or saving.percent is None or change is None:
         return None
     latency = row.latency.percent_above(row.baseline.latency) if row.latency and row.baseline.latency else None
-    return SpeedComparison(row, saving, saving.percent, own, baseline, change, latency)
+    return SpeedComparison(row, saving, saving.percent, change, latency)
 
 
 def speed_comparisons(group: Group) -> list[SpeedComparison]:
@@ -111,9 +102,9 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
             texts.scenario(one.row.scenario),
             mib(one.saving.saved, one.saving.is_npu),
             percent(one.saved_percent, spread=True),
-            per_second(one.baseline_throughput),
-            per_second(one.throughput),
-            percent(one.throughput_change_percent, spread=True),
+            per_second(one.speed.baseline_rate),
+            per_second(one.speed.rate),
+            percent(one.speed.change_percent, spread=True),
             percent(one.latency_change_percent, spread=True),
             texts(f"speed_verdict_{one.verdict}"),
         ]
@@ -136,9 +127,9 @@ def speed_sentences(group: Group, texts: Texts) -> list[str]:
     comparisons = speed_comparisons(group)
     if not comparisons:
         return [texts("speed_of_streams")] if all(row.schedule for row in group.rows) else []
-    disturbed = [one.row.scenario for one in comparisons if one.verdict == _DISTURBED]
+    disturbed = [one.row.scenario for one in comparisons if one.verdict == DISTURBED]
     sentences = [texts("speed_disturbed", scenarios=texts.scenarios(disturbed))] if disturbed else []
-    quiet = [one for one in comparisons if one.verdict != _DISTURBED]
+    quiet = [one for one in comparisons if one.verdict != DISTURBED]
     if not quiet:
         return sentences
     if not any(one.is_repeated for one in quiet):
@@ -147,11 +138,11 @@ def speed_sentences(group: Group, texts: Texts) -> list[str]:
     if not saving:
         return [*sentences, texts("speed_nothing_saved")]
     costing = [one for one in saving if one.costs_frames]
-    faster = [one for one in saving if one.verdict == f"{_MEMORY[LESS]}_{_FASTER}"]
+    faster = [one for one in saving if one.verdict == f"{_MEMORY[LESS]}_{FASTER}"]
     if costing:
         sentences.append(texts("speed_costs", scenarios=_with_changes(costing, texts)))
     else:
-        spread = max(one.throughput_change_percent.spread or 0 for one in saving)
+        spread = max(one.speed.change_percent.spread or 0 for one in saving)
         sentences.append(texts("speed_costs_nothing", count=len(saving), spread=percent(spread)))
     if faster:
         sentences.append(texts("speed_faster", scenarios=_with_changes(faster, texts)))
@@ -167,10 +158,10 @@ def speed_records(row: Row) -> list[dict[str, Any]]:
         {
             "saved_percent": rounded(one.saved_percent, 3),
             "saved_percent_spread": rounded_spread(one.saved_percent, 3),
-            "throughput_per_s": rounded(one.throughput, 3),
-            "baseline_throughput_per_s": rounded(one.baseline_throughput, 3),
-            "throughput_change_percent": rounded(one.throughput_change_percent, 3),
-            "throughput_change_spread_percent": rounded_spread(one.throughput_change_percent, 3),
+            "throughput_per_s": rounded(one.speed.rate, 3),
+            "baseline_throughput_per_s": rounded(one.speed.baseline_rate, 3),
+            "throughput_change_percent": rounded(one.speed.change_percent, 3),
+            "throughput_change_spread_percent": rounded_spread(one.speed.change_percent, 3),
             "latency_change_percent": rounded(one.latency_change_percent, 3),
             "latency_change_spread_percent": rounded_spread(one.latency_change_percent, 3),
             "verdict": one.verdict,
@@ -192,7 +183,7 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
     axes.axhline(0, color=INK, linewidth=0.8)
     legend, ends = [], []
     for one in comparisons:
-        throughput = 100 + one.throughput_change_percent.median
+        throughput = 100 + one.speed.change_percent.median
         shown = min(max(throughput, _LOWEST), _HIGHEST)
         marker = _MARKERS[one.row.question]
         # The star's arms are thin.
@@ -205,7 +196,7 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
         saved = one.saved_percent.median
         axes.plot(shown, saved, color=scenario_colour(one.row.scenario), **look)
         # At an end, where it does not belong, without that of speed.
-        faster = one.throughput_change_percent.spread if shown == throughput else None
+        faster = one.speed.change_percent.spread if shown == throughput else None
         ends.append((shown, saved, faster or math.nan, one.saved_percent.spread or math.nan))
         name = texts.scenario(one.row.scenario)
         legend.append(line(name, scenario_colour(one.row.scenario), linestyle="none", **look))
@@ -224,6 +215,6 @@ def _with_changes(comparisons: Sequence[SpeedComparison], texts: Texts) -> str:
     """Return each scenario with the change of its throughput, without a sign."""
     parts = []
     for one in comparisons:
-        change = percent(abs(one.throughput_change_percent), spread=True)
+        change = percent(abs(one.speed.change_percent), spread=True)
         parts.append(texts("speed_by", scenario=texts.scenario(one.row.scenario), change=change))
     return texts.joined(parts)

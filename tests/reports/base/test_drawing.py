@@ -179,7 +179,17 @@ def test_every_figure_can_be_read(
             assert list(_overlapping(canvases[-1])) == [], name
             assert canvases[-1].legends, name
     kinds = {name.rpartition("-")[2] for name in names}
-    assert kinds >= {"savings", "programs", "timeline", "contexts", "npu_contexts", "speed", "copies", "explanation"}
+    assert kinds >= {
+        "layouts",
+        "savings",
+        "programs",
+        "timeline",
+        "contexts",
+        "npu_contexts",
+        "speed",
+        "copies",
+        "explanation",
+    }
     assert kinds >= {"streams_1_memory", "streams_1_over_time", "streams_1_latency", "streams_1_explanation"}
 
 

@@ -170,8 +170,10 @@ def test_a_column_sorts_by_number_both_ways(browser: Any, written: WrittenReport
 def test_rows_are_filtered(browser: Any, written: WrittenReport) -> None:
     """What is typed above a long table leaves the rows that have it; without it all are back."""
     show(browser, written.paths["en"])
-    field = browser.find_element("css selector", "#answer .filter input")
-    visible = "return [...document.querySelectorAll('#answer tbody tr')].filter(r => r.checkVisibility()).length"
+    field = browser.find_element("css selector", "#mechanisms .filter input")
+    visible = (
+        "return [...document.querySelectorAll('#mechanisms .prose tbody tr')].filter(r => r.checkVisibility()).length"
+    )
     count = browser.execute_script(visible)
     field.send_keys("Lean")
     assert browser.execute_script(visible) == 1

@@ -46,7 +46,9 @@ def test_a_saving_is_said_with_its_whole_and_spread(tmp_path: Path) -> None:
 def test_a_saving_within_the_spread_is_no_saving(tmp_path: Path) -> None:
     """A difference that is smaller than the spreads of both is not called a saving."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=1)), result(tmp_path, "full_dup", even(39.5))]
-    assert answer(tmp_path, *infos).startswith("Full dup: no measurable saving of memory, 6.0 MiB ±12.0 compared with")
+    assert answer(tmp_path, *infos).startswith(
+        "Full dup saves no measurable memory compared with No reuse, one model: 6.0 MiB ±12.0."
+    )
 
 
 def test_a_cost_is_said_as_a_cost(tmp_path: Path) -> None:
@@ -91,9 +93,9 @@ def npu_pair(storage: Path, computes: bool = True, further_mib: float = 1) -> li
 def test_npu_memory_goes_before_application_memory(tmp_path: Path) -> None:
     """Where NPU memory was measured it is the answer, with application memory and speed in short."""
     assert answer(tmp_path, *npu_pair(tmp_path)) == (
-        "Full dup saves 66.00 MiB ±0.00 of NPU memory against No reuse, one model (120.00 MiB): 55.0 %. "
-        "Application memory above the do-nothing baseline: 22.0 MiB ±0.0 less, 61.1 %. "
-        "No measurable difference in latency: 20.00 ±0.00 ms and 20.00 ±0.00 ms."
+        "Full dup saves 66.00 MiB ±0.00 of the 120.00 MiB of NPU memory that No reuse, one model takes: 55.0 %. "
+        "It also takes 22.0 MiB ±0.0 less application memory above the do-nothing baseline, 61.1 %. "
+        "Latency does not differ measurably: 20.00 ±0.00 ms and 20.00 ±0.00 ms."
     )
 
 
@@ -101,12 +103,12 @@ def test_nothing_is_said_of_speed_where_nothing_computes(tmp_path: Path) -> None
     """On the virtual board the answer ends with memory."""
     sentence = answer(tmp_path, *npu_pair(tmp_path, computes=False))
     assert "atency" not in sentence
-    assert "of NPU memory against" in sentence
+    assert "of NPU memory that" in sentence
 
 
 def test_application_memory_that_differs_by_nothing_is_no_saving(tmp_path: Path) -> None:
     """A difference that its one decimal shows as nothing is neither a saving nor a cost."""
-    assert "no measurable saving (0.0 MiB ±0.0)" in answer(tmp_path, *npu_pair(tmp_path, further_mib=2.999))
+    assert "does not differ measurably (0.0 MiB ±0.0)" in answer(tmp_path, *npu_pair(tmp_path, further_mib=2.999))
 
 
 def test_equal_npu_memory_is_said_to_be_equal(tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
     """A latency that differs by more than its spread is given as it is; one that does not is said not to differ."""
     baseline, same = (result(tmp_path, name, even(3)) for name in ("no_reuse_one_model", "full_dup"))
     same = with_speed(same, latency_median_ns=[LATENCY_NS - 1, LATENCY_NS, LATENCY_NS + 1])
-    assert "No measurable difference in latency: 20.00" in answer(tmp_path, baseline, same)
+    assert "Latency does not differ measurably: 20.00" in answer(tmp_path, baseline, same)
     faster = with_speed(same, latency_median_ns=[15_000_000] * 3)
     write_run(tmp_path / "faster", [faster], 1, "2026-01-01T00:00:00", stats=LatencyStats(0.015))
     write_run(tmp_path / "faster", [baseline], 2, "2026-01-02T00:00:00")
@@ -165,11 +167,11 @@ def test_lean_says_what_was_combined(tmp_path: Path) -> None:
     plain, lean = result(tmp_path, "plain", even(3)), result(tmp_path, "lean", even(1))
     tensors = "; ".join(map(ENGLISH, ("combined_native_io", "combined_shared_tensors")))
     all_of_them = answer(tmp_path, plain, lean)
-    assert all_of_them.endswith(f"Combined: dup; one internal memory per core; {tensors}.")
+    assert all_of_them.endswith(f"It combines: dup; one internal memory per core; {tensors}.")
     contexts = tuple(replace(context, internal=None) for context in lean.plan.contexts)
     sentence = answer(tmp_path, plain, changed(lean, plan=replace(lean.plan, contexts=contexts)))
-    assert f"Combined: dup; {tensors}." in sentence
-    assert sentence.endswith("combine them all: one internal memory per core.")
+    assert f"It combines: dup; {tensors}." in sentence
+    assert sentence.endswith("combine with the rest: one internal memory per core.")
 
 
 def test_each_step_to_lean_says_what_it_gave(tmp_path: Path) -> None:

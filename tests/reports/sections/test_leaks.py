@@ -154,7 +154,7 @@ def test_memory_as_allocated_is_no_leak(tmp_path: Path) -> None:
     row = _row(tmp_path, allocated=lambda cycle: 30 * MIB * (cycle > 0))
     assert kept_bytes(row) == 30 * MIB
     (_, sentence) = level_sentences([row], ENGLISH)
-    assert "as allocated, up to 30.0 MiB more were in memory" in sentence
+    assert "up to 30.0 MiB more were in memory before malloc_trim" in sentence
 
 
 def test_the_emulators_memory_is_not_judged(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
     """It opens the page, and is a warning of the section and of the terminal; other sections say nothing of cycles."""
     texts, group = texts_of(language), _leaking_group(tmp_path / "runs")
     (leak,) = leak_sentences(group.rows, texts)
-    assert any(leak in sentence for sentence in opening([group], ["here"], texts))
+    assert any(leak in sentence for sentence in opening([group], ["here"], texts).others)
     html = page(tmp_path / "runs", tmp_path / "report", language)
     assert leak in section(html, "answer")
     assert f'<p class="warning">{leak}</p>' in section(html, "leaks")
@@ -196,7 +196,11 @@ def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
 def test_no_leak_is_said_too(tmp_path: Path) -> None:
     """The answer says what was looked for in vain."""
     group = group_of(tmp_path, cycles_result(tmp_path))
-    assert opening([group], ["here"], ENGLISH) == ["here: no leak was found in 1 kinds of cycles of 25 each."]
+    shown = opening([group], ["here"], ENGLISH)
+    assert (shown.answers, shown.others) == (
+        [],
+        ["here: no leak was found (kinds of work that were repeated: 1; 25 times each)."],
+    )
 
 
 def test_the_figure_has_a_panel_for_each_memory(tmp_path: Path) -> None:

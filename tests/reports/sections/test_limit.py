@@ -219,7 +219,10 @@ def test_the_opening(tmp_path: Path) -> None:
     """One sentence: without reuse, and with what fits most."""
     before, more = limited(tmp_path, "limit_no_reuse", 11), limited(tmp_path, "limit_full_dup", 22)
     group = group_of(tmp_path, before, more)
-    assert opening([group], ["RKNN"], ENGLISH)[-1] == "How many contexts fit: RKNN: 11 without reuse, 22 with Full dup."
+    assert (
+        opening([group], ["RKNN"], ENGLISH).others[-1]
+        == "How many contexts fit: RKNN: 11 without reuse, 22 with Full dup."
+    )
     assert opening_limit(_rows(before, folder=tmp_path), "RKNN", ENGLISH) == "RKNN: 11, whichever mechanism is used"
 
 

@@ -23,7 +23,6 @@ from reports.sections.mechanisms import (
     mechanism_records,
     mechanisms_table,
     savings_figure,
-    savings_table,
     verdict_of,
 )
 from targets.outcome import Failure
@@ -84,7 +83,7 @@ def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
         "All outside (MMZ)": "not supported",
         "Zero-copy input and output": "works; 3.00 MiB less copied per inference",
         "Lean": "works; 360.0 ±0.0 MiB application memory saved (75.0 %); 3.00 MiB less copied per inference; "
-        "of Full dup + Internal reuse + Zero-copy input, native output + Shared tensors",
+        "combines Full dup + Internal reuse + Zero-copy input, native output + Shared tensors",
     }
 
 
@@ -200,21 +199,6 @@ def two_runtimes(storage: Path) -> None:
     write_run(storage, infos, number=2, at="2026-02-02")
 
 
-def test_mechanisms_stand_against_runtimes(tmp_path: Path) -> None:
-    """A cell is what is saved in percent with its spread, or why there is nothing; never zero for what is lacking."""
-    two_runtimes(tmp_path)
-    groups = newest_groups(groups_of(tmp_path))
-    table = savings_table(groups, labels_of(groups, ENGLISH), ENGLISH)
-    assert table is not None
-    assert table.looks == ["", "g0", "g1"]
-    assert [head.partition(":")[0] for head in table.heads[1:]] == ["RKNN 1.6.0, python", "ONNX Runtime 1.2.3, python"]
-    assert {cells[0]: list(cells[1:]) for _, cells in table.rows} == {
-        "Full dup": ["55.0 ±0.0", "68.8 ±2.5"],
-        "Shared context": ["crashed", "-"],
-        "All outside (create_mem)": ["-", "not supported"],
-    }
-
-
 def test_figure_has_what_measurably_saves(tmp_path: Path) -> None:
     """Only mechanisms that save in some group are drawn, each group in a colour of its own."""
     two_runtimes(tmp_path)
@@ -229,7 +213,7 @@ def test_figure_has_what_measurably_saves(tmp_path: Path) -> None:
 
 
 def test_without_comparisons_there_is_no_overview(tmp_path: Path) -> None:
-    """Baselines alone give neither figure nor table."""
+    """Baselines alone give no figure."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))])
     groups = newest_groups(groups_of(tmp_path))
-    assert (savings_figure(groups, ["here"], ENGLISH), savings_table(groups, ["here"], ENGLISH)) == (None, None)
+    assert savings_figure(groups, ["here"], ENGLISH) is None

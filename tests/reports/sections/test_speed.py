@@ -42,8 +42,8 @@ def group_with(storage: Path, per_s: Sequence[float], costs: Any = None) -> Grou
 def test_change_is_in_percent_of_the_baseline(tmp_path: Path) -> None:
     """80 per second of 100 is 20 % less; the relative spreads of 1 % and 2.5 % add, of the quotient of 80 %."""
     (comparison,) = speed_comparisons(group_with(tmp_path, (78, 80, 82), dup(40, 10)))
-    assert comparison.throughput_change_percent.median == pytest.approx(-20)
-    assert comparison.throughput_change_percent.spread == pytest.approx(80 * (0.01 + 0.025))
+    assert comparison.speed.change_percent.median == pytest.approx(-20)
+    assert comparison.speed.change_percent.spread == pytest.approx(80 * (0.01 + 0.025))
     assert comparison.saved_percent.median == pytest.approx(100 * 330 / 480)
 
 

@@ -1,0 +1,153 @@
+"""Layouts in words, their table and their figure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reports.base.texts import LANGUAGES, texts_of
+from reports.results.labels import labels_of
+from reports.results.rows import Group
+from reports.sections.layouts import layout_in_words, layouts_figure, recommendations_table
+from scenarios.catalogue import SCENARIOS
+from storage.result import Result
+from tests.reports.stored import (
+    NOT_SUPPORTED,
+    changed,
+    dup,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    npu_run,
+    result,
+    row_of,
+    write_run,
+)
+
+ENGLISH = texts_of("en")
+TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
+
+
+def words(storage: Path, *infos: Result) -> str:
+    return layout_in_words(group_of(storage, *infos).rows[-1], ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "told"),
+    [
+        ("full_dup", "dup further contexts instead of loading the model again"),
+        ("shared_context", "run one context from all threads"),
+        ("weight_memory", "give all contexts one memory with the weights"),
+        ("external_weights", "allocate the weights in the application"),
+        ("zero_copy_output", "use the output in place"),
+        ("native_io", "use the input in place; take the output as the NPU writes it"),
+        (
+            "full_dup_internal_reuse",
+            "dup further contexts instead of loading the model again; "
+            "share one internal memory between contexts that run in turn",
+        ),
+    ],
+)
+def test_a_layout_in_words(tmp_path: Path, scenario: str, told: str) -> None:
+    """What its plan does, one thing after the other."""
+    assert words(tmp_path, result(tmp_path, scenario, even(3))) == told
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_layout_that_reuses_has_words(npu_group: Group, streams_group: Group, language: str) -> None:
+    """In every language; what is without reuse has none."""
+    baselines = {scenario.name for scenario in SCENARIOS if not scenario.baseline}
+    for group in (npu_group, streams_group):
+        for row in group.rows:
+            if row.info.plan.cycles is None:
+                assert bool(layout_in_words(row, texts_of(language))) == (row.scenario not in baselines), row.scenario
+
+
+def test_fewer_contexts_are_said(streams_group: Group) -> None:
+    """Where a layout has fewer than what it is compared with."""
+    told = layout_in_words(row_of(streams_group, "streams_full_dup_per_core"), ENGLISH)
+    assert told.startswith("make 2 contexts instead of 12; dup further contexts")
+
+
+def test_an_internal_memory_of_one_context_is_not_shared(tmp_path: Path) -> None:
+    """Only what several contexts use is said to be."""
+    info = result(tmp_path, "internal_reuse", even(3))
+    one = changed(info, plan=replace(info.plan, contexts=info.plan.contexts[:1]))
+    assert words(tmp_path, one) == ""
+
+
+def two_runtimes(storage: Path) -> list[Group]:
+    infos = [
+        result(storage, "no_reuse", even(40, spread=0.5)),
+        result(storage, "partial_dup", even(39.9, spread=0.5)),
+        result(storage, "no_reuse_one_model", even(40)),
+        result(storage, "full_dup", dup(40, 10)),
+        result(storage, "zero_copy_input", even(39.5)),
+        result(storage, "shared_context", [], failure=NOT_SUPPORTED),
+    ]
+    write_run(storage, infos, 1)
+    names = ("no_reuse_one_model", "full_dup")
+    write_run(storage, [result(storage, name, even(3), npu=npu_account, computes=False) for name in names], 2)
+    return groups_of(storage)
+
+
+def test_the_table_has_each_set_of_contexts_once(tmp_path: Path) -> None:
+    """What it takes without reuse and at least, by which layout, at what speed; nothing that did not run."""
+    groups = two_runtimes(tmp_path)
+    table = recommendations_table(groups, labels_of(groups, ENGLISH), ENGLISH)
+    assert table is not None
+    rows = {cells[0].partition(" ")[0] + cells[1]: list(cells[2:]) for _, cells in table.rows}
+    assert rows == {
+        "ONNXNo reuse, one model": [
+            *("510.0 ±0.0", "180.0 ±0.0", "64.7 ±0.0", "Full dup", "no measurable difference"),
+            *("application memory", "12"),
+        ],
+        "ONNXNo reuse": ["510.0 ±6.0", "-", "-", "nothing saves measurably", "-", "application memory", "12"],
+        "RKNNNo reuse, one model": [
+            *("120.00 ±0.00", "54.00 ±0.00", "55.0 ±0.0", "Full dup", "not known", "NPU memory", "12"),
+        ],
+    }
+    assert {look for look, _ in table.rows} == {"g0", "g1"}
+
+
+def test_one_set_of_contexts_needs_no_table(tmp_path: Path) -> None:
+    """The large figures say it all."""
+    group = group_of(tmp_path, result(tmp_path, "no_reuse", even(40)), result(tmp_path, "partial_dup", even(20)))
+    assert recommendations_table([group], ["here"], ENGLISH) is None
+
+
+def test_the_figure_has_what_saves(tmp_path: Path) -> None:
+    """A panel for each runtime, from what is without reuse to the least; without what saves little or did not run."""
+    groups = two_runtimes(tmp_path)
+    svg = layouts_figure(groups, labels_of(groups, ENGLISH), ENGLISH)
+    assert svg is not None
+    shown = TEXT.findall(svg)
+    assert [shown.count(text) for text in ("Without reuse", "Full dup", "180.0", "54.00")] == [2, 2, 1, 1]
+    assert not {"Shared context", "Zero-copy input"} & set(shown)
+    titles = [text for text in shown if text.endswith(" memory")]
+    assert sorted(titles) == [
+        "ONNX Runtime 1.2.3, python: application memory",
+        "RKNN 1.6.0, vboard:rk3588: NPU memory",
+    ]
+
+
+def test_bars_become_shorter(tmp_path: Path) -> None:
+    """The least is the last of the panel, and only it has its colour."""
+    npu_run(tmp_path)
+    groups = groups_of(tmp_path)
+    svg = layouts_figure(groups, ["here"], ENGLISH) or ""
+    sizes = [float(text) for text in TEXT.findall(svg) if re.fullmatch(r"\d+\.\d\d", text)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) > 3
+    bars = re.findall(r' d="M [^"]+"[^>]*clip-path[^>]*style="fill: (#\w{6})"', svg)
+    assert bars.count(bars[-1]) == 1
+
+
+def test_nothing_to_draw_without_a_saving(tmp_path: Path) -> None:
+    """Baselines alone give no figure."""
+    group = group_of(tmp_path, result(tmp_path, "no_reuse", even(40)))
+    assert layouts_figure([group], ["here"], ENGLISH) is None
