@@ -13,6 +13,7 @@ from reports.results.rows import Group, group_results, newest_groups
 from reports.sections.programs import RecordedProgram, newest_programs, programs_in
 from reports.versions.versions import VersionSet, versions_of
 from storage.board import board_storage
+from storage.fit import FitAnswer, read_answers
 from storage.references import find_runs
 from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
 from storage.runs import run_of
@@ -33,6 +34,8 @@ class Material:
     files: Sequence[StoredRun] = ()
     #: Recordings of programs that the page shows, newest first.
     programs: Sequence[RecordedProgram] = ()
+    #: What `reusebench fit` answered, the newest of each runtime and target.
+    fits: Sequence[FitAnswer] = ()
 
     @property
     def shown(self) -> list[Group]:
@@ -79,7 +82,9 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
             f"storage with --storage DIR{unreadable}"
         )
     if not runs:
-        return Material(group_results(files), published_rows(), bad_files, files, newest_programs(programs_in(files)))
+        groups, programs = group_results(files), newest_programs(programs_in(files))
+        fits = [answer for folder in folders for answer in read_answers(folder)]
+        return Material(groups, published_rows(), bad_files, files, programs, fits)
     chosen = sorted(_chosen(files, runs), key=lambda file: file.recorded_at, reverse=True)
     groups = [group for file in chosen for group in group_results([file])]
     return Material(groups, published_rows(), bad_files, files, programs_in(chosen))

@@ -24,6 +24,7 @@ from reports.sections.answers import answers, group_warnings, not_supported
 from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
+from reports.sections.fit import fit_figure, fit_id, fit_sentences, fit_title, frontier_table
 from reports.sections.layouts import layouts_figure, recommendations_table
 from reports.sections.leaks import (
     leak_definitions,
@@ -58,6 +59,7 @@ from reports.versions.sentences import version_sentences
 from reports.versions.table import VERSION_METRICS, component_table, version_table
 from reports.versions.versions import VersionSet
 from scenarios.catalogue import LIMIT, MODEL_SETS, PLANS, QUESTIONS, name_of_plan
+from storage.fit import FitAnswer
 from storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.
@@ -79,6 +81,8 @@ def start_figures(material: Material, languages: Sequence[str]) -> Figures:
             "savings": partial(savings_figure, material.of_scenarios, names, texts),
             "programs": partial(programs_figure, material.programs, texts),
         }
+        for number, answer in enumerate(material.fits):
+            of_page[fit_id(number)] = partial(fit_figure, answer, texts)
         for number, versions in enumerate(material.versions):
             of_page[f"versions-{number}"] = partial(versions_figure, versions, texts)
         for number, group in enumerate(shown):
@@ -136,6 +140,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "groups": [_group(group, label, number, texts) for number, (group, label) in enumerate(zip(shown, labels))],
         "opening": opening(shown, labels, texts),
         "sets": recommendations_table(shown, labels, texts),
+        "fits": [_fit(answer, fit_id(number), texts) for number, answer in enumerate(material.fits)],
         "questions": [_question(name, material, labels, texts) for name in ordered],
         "published_note": texts(
             "published_note", target=first.target, streams=first.streams, contexts=first.contexts, source=first.source
@@ -175,6 +180,16 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
             *stream_definitions(shown, texts),
             *leak_definitions(shown, texts),
         ],
+    }
+
+
+def _fit(answer: FitAnswer, figure: str, texts: Texts) -> dict[str, Any]:
+    """Return what `reusebench fit` answered."""
+    return {
+        "title": fit_title(answer, texts),
+        "sentences": fit_sentences(answer, texts),
+        "figure": figure,
+        "table": frontier_table(answer, texts),
     }
 
 

@@ -17,7 +17,7 @@ from reports.base.texts import Texts
 from reports.results.colours import RUNTIME_COLOURS
 from storage.fit import FitAnswer, FitGroup, FitPoint
 
-__all__ = ["fit_figure", "fit_id", "fit_sentences", "fit_table", "fit_title"]
+__all__ = ["fit_figure", "fit_id", "fit_sentences", "fit_title", "frontier_table"]
 
 _HEIGHT_PX = 340
 _POINT, _MARK = 3.5, 9.0
@@ -45,7 +45,7 @@ def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
     return [today, words, *_judgement(answer, best, texts), *_frames(answer, best, texts)]
 
 
-def fit_table(answer: FitAnswer, texts: Texts) -> Table:
+def frontier_table(answer: FitAnswer, texts: Texts) -> Table:
     """Return the layouts that no other one is better than, by memory."""
     has_frames = answer.today.frames_per_s is not None
     keys = ["fit_frames"] if has_frames else ["fit_contexts", "fit_at_once"]

@@ -44,7 +44,7 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     }
 
     class Pytest:
-        def __init__(self, command: Sequence[str], stdout: None) -> None:
+        def __init__(self, command: Sequence[str], stdout: None) -> None:  # noqa: ARG002
             commands.append(list(command))
 
         def wait(self) -> int:
