@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 from tabulate import tabulate
 
 from commands.benching import run_bench
@@ -36,7 +35,7 @@ from scenarios.catalogue import RESOLUTIONS, STREAMS
 from scenarios.plan import LOAD, Plan
 from storage.fit import FitAnswer, FitGroup, FitPoint, calibrations, write_answer
 from storage.limits import parse_size
-from storage.result import Result
+from storage.result import BUSY_PERCENT, Result
 from storage.run_file import StoredRun, read_run_file, read_storage
 from targets.base import Target
 from targets.chips import CHIPS
@@ -167,7 +166,7 @@ def fit(
         answer = with_measured(answer, measuring.verify(answer.recommended))
     write_answer(storage, answer)
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(answer), indent=2, ensure_ascii=False))
+        click.echo(as_json(answer))
     else:
         click.echo("\n".join(_lines(answer, place)))
         if answer.recommended:
@@ -307,7 +306,7 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
         if not unproven:
             break
         measuring.measure(unproven, "Measuring what is recommended")
-    return stored_answer(study, wish, answer, next(iter(study.results.values())))
+    return stored_answer(study, wish, answer)
 
 
 def _check_runs(results: Sequence[Result]) -> None:
@@ -342,6 +341,8 @@ def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
         yield f"Frames          {_frames(best)} of all streams, without reuse {_frames(answer.today)}"
     elif answer.fps is not None:
         yield f"Frames          {target.name} does not compute: --fps was not considered"
+    if best.frames_per_s is not None and answer.busy_percent > BUSY_PERCENT:
+        yield f"                other work took {answer.busy_percent:.0f} % of this machine: do not rely on the frames"
     if answer.least_bytes is not None:
         gap = best.bytes - answer.least_bytes
         yield f"Lower bound     {_mib(answer.least_bytes)}; the layout takes {_mib(max(0.0, gap))} more"

@@ -32,8 +32,9 @@ _WEIGHTS = {LOAD: "fit_load", DUP: "fit_dup", SHARED_WEIGHT_MEMORY: "fit_shared_
 _TENSORS = {INPUT: "input", OUTPUT: "output", NATIVE_OUTPUT: "fit_native_output"}
 
 
-def stored_answer(study: Study, wish: Wish, answer: Answer, sample: Result) -> FitAnswer:
-    """Return the answer as it is stored; `sample` is any result of the study."""
+def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
+    """Return the answer as it is stored."""
+    sample = next(iter(study.results.values()))
     demand, best = study.demand, answer.recommended
     prediction = best.prediction if best else None
     frames = prediction.frames_per_s if prediction else None
@@ -66,6 +67,7 @@ def stored_answer(study: Study, wish: Wish, answer: Answer, sample: Result) -> F
         frontier=tuple(_point(point, demand) for point in answer.frontier),
         points=tuple(_distinct(answer.points)),
         layouts=len(answer.points),
+        busy_percent=max(max(result.speed.idle_cpu_percent, default=0.0) for result in study.results.values()),
     )
 
 

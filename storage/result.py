@@ -18,6 +18,7 @@ from targets.barriers import Copies, NodeOrder
 from targets.outcome import Failure
 
 __all__ = [
+    "BUSY_PERCENT",
     "SCHEMA",
     "CycleSeries",
     "Failure",
@@ -40,6 +41,9 @@ __all__ = [
 #: 2 (2026-11): failures have messages (code and values); trends are computed from the series when they are shown;
 #: `measured_as`.
 SCHEMA = "reusebench-result-2"
+
+#: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
+BUSY_PERCENT = 10.0
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _Bytes = tuple[Optional[int], ...]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from reports.compare.difference import Difference, difference_of_means
 from reports.compare.noise import RunValues
-from reports.results.rows import BUSY_PERCENT
 from storage.metrics import Metric
+from storage.result import BUSY_PERCENT
 from storage.runs import CONDITIONS, Configuration, Measured, Run
 
 #: Of a whole table: in so many of a hundred tables without a change no row tells of one.

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.history.change_points import LEAST_RUNS, ChangePoint, calmed, change_points
-from reports.results.rows import BUSY_PERCENT
 from storage.metrics import Metric
+from storage.result import BUSY_PERCENT
 from storage.runs import CONDITIONS, Configuration, Run
 
 #: Where no option names others.

@@ -22,7 +22,7 @@ from scenarios.catalogue import (
     without_reuse,
 )
 from scenarios.plan import Streams
-from storage.result import Result, StreamsRun
+from storage.result import BUSY_PERCENT, Result, StreamsRun
 from storage.run_file import StoredResult, StoredRun
 
 #: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
@@ -41,8 +41,6 @@ GROUP_CONDITIONS = (
 
 #: Of these a user's plan says itself how many it has: plans of several layouts stand in one table.
 _OF_LAYOUT = ("streams", "contexts", "cores")
-#: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
-BUSY_PERCENT = 10.0
 
 _ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
 _MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}

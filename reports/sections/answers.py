@@ -8,11 +8,12 @@ from reports.base.formatting import EMPTY, counted_mib, mib, mib_spread, millise
 from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
 from reports.results.memory import FindingSummary, findings_of
-from reports.results.rows import BUSY_PERCENT, Group, Row
+from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reports.sections.copies import copied
 from reports.sections.mechanisms import COMBINING, combined_mechanisms, lacking_mechanisms
 from scenarios.catalogue import LEAN
+from storage.result import BUSY_PERCENT
 
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from reports.base.formatting import mib, mib_per_minute, mib_spread, percent, plain, whole
 from reports.base.statistics import Figure
 from reports.base.texts import Texts
-from reports.results.rows import BUSY_PERCENT, Group, Row
+from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, LESS, MORE, NPU, SAME, best_percent, saving_of
 from reports.sections.answers import answers
 from reports.streams.frames import (
@@ -27,6 +27,7 @@ from reports.streams.frames import (
     throttling,
     workloads,
 )
+from storage.result import BUSY_PERCENT
 
 _MINUTE_S, _HOUR_S = 60, 3600
 
