@@ -166,7 +166,7 @@ def fit(
         answer = with_measured(answer, measuring.verify(answer.recommended))
     write_answer(storage, answer)
     if as_json:
-        click.echo(as_json(answer))
+        click.echo(answer_json(answer))
     else:
         click.echo("\n".join(_lines(answer, place)))
         if answer.recommended:

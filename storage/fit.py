@@ -14,7 +14,7 @@ from messages import Message
 from scenarios.plan import Plan
 from storage.errors import StorageError
 
-__all__ = ["FIT_SCHEMA", "FitAnswer", "FitGroup", "FitPoint", "as_json", "calibrations", "read_answers", "write_answer"]
+__all__ = ["FIT_SCHEMA", "FitAnswer", "FitGroup", "FitPoint", "answer_json", "calibrations", "read_answers", "write_answer"]
 
 #: Written into every answer; a change of names or meanings makes a new number.
 FIT_SCHEMA = "reusebench-fit-1"
@@ -101,7 +101,7 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     busy_percent: float
 
 
-def as_json(answer: FitAnswer) -> str:
+def answer_json(answer: FitAnswer) -> str:
     """Return the answer as --json prints it."""
     return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
 
