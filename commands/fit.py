@@ -33,7 +33,7 @@ from runtimes import RUNTIMES, find_runtime
 from samplers.system import read_system
 from scenarios.catalogue import RESOLUTIONS, STREAMS
 from scenarios.plan import LOAD, Plan
-from storage.fit import FitAnswer, FitGroup, FitPoint, calibrations, write_answer
+from storage.fit import FitAnswer, FitGroup, FitPoint, answer_json, calibrations, write_answer
 from storage.limits import parse_size
 from storage.result import BUSY_PERCENT, Result
 from storage.run_file import StoredRun, read_run_file, read_storage

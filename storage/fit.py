@@ -14,7 +14,16 @@ from messages import Message
 from scenarios.plan import Plan
 from storage.errors import StorageError
 
-__all__ = ["FIT_SCHEMA", "FitAnswer", "FitGroup", "FitPoint", "answer_json", "calibrations", "read_answers", "write_answer"]
+__all__ = [
+    "FIT_SCHEMA",
+    "FitAnswer",
+    "FitGroup",
+    "FitPoint",
+    "answer_json",
+    "calibrations",
+    "read_answers",
+    "write_answer",
+]
 
 #: Written into every answer; a change of names or meanings makes a new number.
 FIT_SCHEMA = "reusebench-fit-1"
