@@ -7,12 +7,16 @@ from typing import Optional
 
 from scenarios.plan import Plan
 from snippets.base import Snippet, check_is_served
+from snippets.megengine_lite import write_megengine_lite
+from snippets.onnxruntime import write_onnxruntime
 from snippets.rknn import write_c
 
 __all__ = ["Snippet", "snippet_of"]
 
 #: By the name of the runtime.
 _WRITERS: dict[str, Callable[[Plan, Optional[str]], Snippet]] = {
+    "onnxruntime": write_onnxruntime,
+    "megengine_lite": write_megengine_lite,
     "rknn": write_c,
 }
 

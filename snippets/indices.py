@@ -55,9 +55,11 @@ class Indices:
         everyone = set(range(self.count))
         if len(indices) == 1:
             return f"i == {min(indices)}"
-        if len(indices) == self.count - 1:
-            (other,) = everyone - indices
-            return f"i > {other}" if other == 0 else f"i != {other}"
+        if indices == set(range(len(indices))):
+            return f"i < {len(indices)}"
+        if indices == everyone - set(range(self.count - len(indices))):
+            first = self.count - len(indices)
+            return "i > 0" if first == 1 else f"i >= {first}"
         for size in range(2, self.count):
             multiples = set(range(0, self.count, size))
             if indices == multiples:

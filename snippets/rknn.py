@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Optional
 
 from runtimes.base import NotSupported
@@ -23,7 +22,7 @@ from scenarios.plan import (
     Context,
     Plan,
 )
-from snippets.base import Snippet, names_of, render, summary_of, title_of, turns_of
+from snippets.base import Snippet, common_values, files_of, render, turns_of
 from snippets.indices import Indices, Where
 from targets.chips import CHIPS, MINI_RUNTIME, RUNTIME
 
@@ -39,15 +38,18 @@ _WORDS = {
 
 
 def write_c(plan: Plan, chip: Optional[str]) -> Snippet:
-    """Return the program for that chip, by default one that librknnrt runs on; raise NotSupported where it cannot be."""
+    """Return the program for that chip, by default one with librknnrt; raise NotSupported where it cannot be."""
     is_mini = chip in CHIPS and CHIPS[chip].runtime == MINI_RUNTIME
     for context in plan.contexts:
-        _check(context, plan, is_mini)
+        _check(context)
+        lacking = _lacking(context, plan) if is_mini else None
+        if lacking:
+            raise NotSupported("no_code_of_mini_runtime", chip=str(chip), function=lacking)
     indices = Indices(len(plan.contexts), divide="/")
     return Snippet("c", render("rknn.c.j2", indices, _Program(plan, is_mini, indices).values()))
 
 
-def _check(context: Context, plan: Plan, is_mini: bool) -> None:
+def _check(context: Context) -> None:
     """Raise NotSupported for what the adapter refuses too, and for what was never tried."""
     if context.mechanism == SHARED_CONTEXT:
         raise NotSupported("rknn_one_thread")
@@ -65,10 +67,15 @@ def _check(context: Context, plan: Plan, is_mini: bool) -> None:
     if MODEL in context.zero_copy and INTERNAL in context.outside:
         # Its sizes would be asked before its dups are made, which crashes.
         raise NotSupported("no_code_of_model_in_place")
-    if is_mini and (context.mechanism in (DUP, SHARED_WEIGHTS) or plan.cores > 1):
-        raise NotSupported("rknn_function_missing", function=_WORDS.get(context.mechanism, "rknn_set_core_mask"))
-    if is_mini and MODEL in context.zero_copy:
-        raise NotSupported("rknn_no_model_memory")
+
+
+def _lacking(context: Context, plan: Plan) -> Optional[str]:
+    """Return what librknnmrt lacks of it."""
+    if context.mechanism in (DUP, SHARED_WEIGHTS):
+        return _WORDS[context.mechanism]
+    if MODEL in context.zero_copy:
+        return "RKNN_FLAG_MODEL_BUFFER_ZERO_COPY"
+    return "rknn_set_core_mask" if plan.cores > 1 else None
 
 
 class _Program:
@@ -81,13 +88,8 @@ class _Program:
         """Return them all."""
         plan = self._plan
         values: dict[str, Any] = {
-            "title": title_of(plan, "an RKNN NPU"),
-            "summary": summary_of(plan, _WORDS),
-            "program": plan.scenario.replace(".", "_"),
+            **common_values(plan, self._indices, "an RKNN NPU", _WORDS, "internal memory"),
             "library": (MINI_RUNTIME if self._is_mini else RUNTIME)[len("lib") :],
-            "count": len(self._contexts),
-            "rounds": plan.rounds,
-            "names": names_of(plan),
             "has_dynamic_shapes": any(model.inputs for model in plan.models),
             **self._making(),
             **self._tensors(),
@@ -108,11 +110,12 @@ class _Program:
 
     def _choice(self, name: str, words: Mapping[int, str]) -> str:
         """Return the expression of a word for each of these contexts; any other context may have any."""
-        expression, *others = dict.fromkeys(reversed(words.values()))
+        *others, last = dict.fromkeys(words.values())
+        choices = []
         for number, word in enumerate(others):
-            members = [i for i, other in words.items() if other == word]
-            expression = f"{self._indices.where(f'{name}_{number}', members).condition} ? {word} : {expression}"
-        return expression
+            where = self._indices.where(f"{name}_{number}", [i for i, other in words.items() if other == word])
+            choices.append(f"{where.condition} ? {word} : ")
+        return "".join([*choices, last])
 
     def _making(self) -> dict[str, Any]:
         """Return how contexts are made, and with which of the application's memory."""
@@ -126,6 +129,7 @@ class _Program:
         }
         made = {i: context for i, context in enumerate(contexts) if context.mechanism in (LOAD, SHARED_WEIGHTS)}
         flags = {i: self._flags(context) for i, context in made.items()}
+        files, paths = files_of(self._plan, ".rknn")
         binds = self._plan.cores > 1 and contexts[0].core is not None
         return {
             **kinds,
@@ -138,7 +142,8 @@ class _Program:
                 "has_weights", lambda context: context.mechanism == LOAD and self._flags(context) == _ALL_OUTSIDE
             ),
             "own_internal": where("has_internal", lambda context: INTERNAL in context.outside),
-            **self._files(),
+            "files": files,
+            "path": self._indices.value("path_of", paths),
         }
 
     def _flags(self, context: Context) -> str:
@@ -159,21 +164,6 @@ class _Program:
             else "Weights and internal tensors come from outside, both: with weights alone librknnrt 1.6.0 fails at the"
             "\n     * first input.",
         }
-
-    def _files(self) -> dict[str, Any]:
-        """Return the files on the command line, and which of them each context is made from."""
-        names: list[str] = []
-        numbers: list[Optional[int]] = []
-        for context in self._contexts:
-            if context.mechanism == DUP:
-                numbers.append(None)
-                continue
-            model = self._plan.models[context.model]
-            path = (context.mechanism == SHARED_WEIGHTS and model.weightless) or model.path
-            name = Path(path).name or f"{model.name}.rknn"
-            names += [] if name in names else [name]
-            numbers.append(names.index(name))
-        return {"files": names, "path": self._indices.value("path_of", numbers)}
 
     def _tensors(self) -> dict[str, Any]:
         """Return which tensors are in place, in whose memory, and which frames they are of."""
@@ -200,13 +190,6 @@ class _Program:
         values["opens_outputs"] = _branches(
             [(values["copied_outputs"], "copy_outputs(i);"), (values["bound_outputs"], "bind_outputs(i);")]
         )
-        shared = self._plan.io_memories()
-        lenders = [i if context.io is None else shared[context.io][0] for i, context in enumerate(contexts)]
-        values["io"] = lenders != list(range(len(contexts)))
-        values["lender"] = self._indices.value("lender_of", lenders) if values["io"] else ""
-        streams = [context.stream for context in contexts]
-        stream = self._indices.value("stream_of", streams) if len(set(streams)) > 1 else ""
-        values["frame"] = f"Write your frame of stream {stream}" if stream else "Write your frame"
         return values
 
     def _internal(self) -> dict[str, Any]:
@@ -232,19 +215,14 @@ class _Program:
     def _threads(self) -> dict[str, Any]:
         """Return which thread runs which contexts."""
         turns = turns_of(self._plan)
-        count, threads = len(self._contexts), len(turns)
-        longest = max(map(len, turns))
-        form = "table"
-        if turns == [[i] for i in range(count)]:
-            form = "own"
-        elif turns == [list(range(thread, count, threads)) for thread in range(threads)]:
-            form = "modulo"
+        longest = max(map(len, turns.rows))
+        in_order = turns.rows[0] == list(range(len(self._contexts)))
         return {
-            "threads": threads,
-            "turns": form,
-            "turn_rows": [[*turn, *[-1] * (longest + 1 - len(turn))] for turn in turns],
+            "threads": len(turns.rows),
+            "turns": turns,
+            "turn_rows": [[*row, *[-1] * (longest + 1 - len(row))] for row in turns.rows],
             "turn_columns": longest + 1,
-            "order": turns[0] if threads == 1 and turns[0] != list(range(count)) else [],
+            "order": turns.rows[0] if len(turns.rows) == 1 and not in_order else [],
         }
 
 
