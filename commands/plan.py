@@ -1,25 +1,34 @@
-"""`reusebench plan`: a scenario, or what was measured, as a plan file."""
+"""`reusebench plan`: a scenario, or what was measured, as a plan file; or what to write for it in an application."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from commands.known_runs import KnownRuns
 from commands.options import storages
+from harness.errors import UserError
 from harness.options import default_recipes
-from harness.plans.writing import check_scenario, machine_cores, scenario_text
+from harness.plans.reading import read_plan_file
+from harness.plans.writing import check_scenario, file_plan, machine_cores, scenario_plans, scenario_text
 from runtimes import RUNTIMES
+from runtimes.base import NotSupported
+from scenarios.plan import Plan
+from snippets import snippet_of
 from storage.errors import StorageError
+from storage.result import Result
 from storage.run_file import StoredRun, read_run_file
+from targets.chips import CHIPS
 
 __all__ = ["plan"]
 
 _AT_LEAST_1 = click.IntRange(min=1)
+_RKNN = "rknn"
+#: Of plan files.
+_SUFFIXES = (".toml", ".json")
 
 
 @click.command()
@@ -37,6 +46,13 @@ _AT_LEAST_1 = click.IntRange(min=1)
     "stored runs, the one that has it.",
 )
 @click.option("--run", "reference", metavar="RUN", help="Print what this stored run measured, as it is stored (JSON).")
+@click.option("--code", is_flag=True, help="Print a program that does it instead: C for RKNN, Python for the others.")
+@click.option(
+    "--chip",
+    type=click.Choice(list(CHIPS)),
+    metavar="CHIP",
+    help=f"With --code: the chip, one of {', '.join(CHIPS)}. Default: one with librknnrt; of stored runs, their own.",
+)
 @storages
 def plan(
     name: str,
@@ -45,24 +61,55 @@ def plan(
     cores: int | None,
     runtime: str | None,
     reference: str | None,
+    code: bool,
+    chip: str | None,
     storages: Sequence[Path],
 ) -> None:
     """Print a scenario as a plan file, to start one of your own from: pytest bench/ --plan FILE.
 
-    NAME is a built-in scenario; with --run it may be a plan of yours too.
+    NAME is a built-in scenario; with --run it may be a plan of yours too, with --code the path of a plan file.
     """
+    if chip and not code:
+        raise UserError("--chip is the chip that a program is for: add --code, or leave it out")
+    if chip and runtime not in (None, _RKNN):
+        raise UserError(f"--chip is Rockchip's, and --runtime {runtime} does not run on its NPU: leave one of them out")
     if reference is not None:
-        stored = _stored_plan(KnownRuns.read_if_any(storages, Path()), reference, name, runtime)
-        click.echo(json.dumps(stored, indent=2, ensure_ascii=False))
+        stored = _stored(KnownRuns.read_if_any(storages, Path()), reference, name, runtime)
+        if code:
+            click.echo(snippet_of(stored.plan, chip or stored.chip).text, nl=False)
+        else:
+            click.echo(json.dumps(stored.plan.to_json(), indent=2, ensure_ascii=False))
+        return
+    is_file = name.endswith(_SUFFIXES)
+    if is_file and not code:
+        raise UserError(f"{name} is a plan file already; with --code its program is printed")
+    runtime = runtime or (_RKNN if chip else RUNTIMES[0].name)
+    cores = cores or (CHIPS[chip].npu_cores if chip else machine_cores(runtime))
+    if is_file:
+        click.echo(_first_code([file_plan(read_plan_file(Path(name)), runtime, cores)], chip), nl=False)
         return
     check_scenario(name)
-    runtime = runtime or RUNTIMES[0].name
     recipes = default_recipes(name, streams)
-    click.echo(scenario_text(name, runtime, recipes, streams, contexts, cores or machine_cores(runtime)), nl=False)
+    if code:
+        plans = scenario_plans(name, runtime, recipes, streams, contexts, cores)
+        click.echo(_first_code(plans, chip), nl=False)
+    else:
+        click.echo(scenario_text(name, runtime, recipes, streams, contexts, cores), nl=False)
 
 
-def _stored_plan(known: KnownRuns, reference: str, name: str, runtime: str | None) -> dict[str, Any]:
-    """Return the JSON of the plan, of the newest run that has it.
+def _first_code(plans: Sequence[Plan], chip: str | None) -> str:
+    """Return the program of the first plan that the runtime has all mechanisms for; raise NotSupported of the first."""
+    refusals = []
+    for candidate in plans:
+        try:
+            return snippet_of(candidate, chip).text
+        except NotSupported as refusal:
+            refusals.append(refusal)
+    raise refusals[0]
+
+
+def _stored(known: KnownRuns, reference: str, name: str, runtime: str | None) -> Result:
+    """Return the result of that name, of the newest run that has it.
 
     Raises StorageError where no run has it, and where one has it on several runtimes.
     """
@@ -71,12 +118,12 @@ def _stored_plan(known: KnownRuns, reference: str, name: str, runtime: str | Non
         file = read_run_file(run.path)
         results = [stored.info for stored in file.results] if isinstance(file, StoredRun) else []
         measured.update(info.scenario for info in results)
-        plans = {info.runtime: info.plan.to_json() for info in results if info.scenario == name}
-        if runtime in plans:
-            return plans[runtime]
-        if runtime is None and len(plans) == 1:
-            return next(iter(plans.values()))
-        if runtime is None and plans:
-            raise StorageError(f"{run} has {name!r} on several runtimes; add --runtime, one of {', '.join(plans)}")
+        named = {info.runtime: info for info in results if info.scenario == name}
+        if runtime in named:
+            return named[runtime]
+        if runtime is None and len(named) == 1:
+            return next(iter(named.values()))
+        if runtime is None and named:
+            raise StorageError(f"{run} has {name!r} on several runtimes; add --runtime, one of {', '.join(named)}")
     where = f" on {runtime}" if runtime else ""
     raise StorageError(f"{reference} has no {name!r}{where}; it has: {', '.join(sorted(measured)) or 'no scenario'}")

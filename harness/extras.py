@@ -14,7 +14,7 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 
 #: The modules of each extra of pyproject.toml, as they are imported.
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "reports": ("jinja2", "matplotlib", "pandas", "rich", "ruptures", "scipy"),
+    "reports": ("matplotlib", "pandas", "rich", "ruptures", "scipy"),
     "streams": ("av",),
 }
 

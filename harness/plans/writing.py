@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 
 from harness.errors import UserError
 from harness.plans.document import nearest
+from harness.plans.plan_file import PlanFile, PlanModel
 from harness.settings import Pace
 from models import Recipe
 from runtimes import find_runtime
@@ -17,7 +18,7 @@ from scenarios.catalogue import SCENARIOS, Parameters, build_plans, find_scenari
 from scenarios.plan import CREATE_MEM, SHARED_WEIGHTS, Context, Model, Plan, Streams
 from targets.chips import CHIPS, chip_of_this_machine
 
-__all__ = ["check_scenario", "machine_cores", "plan_text", "scenario_text"]
+__all__ = ["check_scenario", "file_plan", "machine_cores", "plan_text", "scenario_plans", "scenario_text"]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -54,11 +55,39 @@ def scenario_text(
 
     Of a scenario with several plans it is the first, whatever mechanisms the runtime has.
     """
+    plan, *_ = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
+    return plan_text(replace(plan, scenario=f"my_{scenario}"), recipes, f"The scenario {scenario} as a plan.")
+
+
+def scenario_plans(
+    scenario: str, runtime: str, recipes: Sequence[Recipe], streams: int, contexts: int, cores: int
+) -> list[Plan]:
+    """Return the plans of a built-in scenario, the best first; `recipes` are those of its set of models."""
     models, binds = tuple(map(_model, recipes)), find_runtime(runtime).device == "npu"
     schedule = Streams(streams, video=None, **asdict(Pace()))
     parameters = Parameters(runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule)
-    plan = replace(build_plans(scenario, parameters)[0], scenario=f"my_{scenario}")
-    return plan_text(plan, recipes, f"The scenario {scenario} as a plan.")
+    return build_plans(scenario, parameters)
+
+
+def file_plan(file: PlanFile, runtime: str, cores: int) -> Plan:
+    """Return the plan of a file with its models by their names, which nobody reads: to be written out, not measured."""
+    schedule = Streams(file.streams.count, video=None, **asdict(Pace())) if file.streams else None
+    return file.plan(
+        runtime,
+        [_named_model(model) for model in file.models],
+        file.checked_cores(cores, is_known=False),
+        file.rounds or 1,
+        schedule,
+    )
+
+
+def _named_model(model: PlanModel) -> Model:
+    if isinstance(model.source, Model):
+        return model.source
+    if isinstance(model.source, Recipe):
+        return _model(model.source)
+    weightless = str(model.weightless) if model.weightless else None
+    return Model(model.name, str(model.source), model.name, weightless=weightless)
 
 
 def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:

@@ -21,6 +21,7 @@ from reports.results.memory import npu_source
 from reports.results.published import published_breakdown, published_throughput
 from reports.results.rows import Group, Row
 from reports.sections.answers import answers, group_warnings, not_supported
+from reports.sections.code import code_blocks
 from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
@@ -141,6 +142,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "opening": opening(shown, labels, texts),
         "sets": recommendations_table(shown, labels, texts),
         "fits": [_fit(answer, fit_id(number), texts) for number, answer in enumerate(material.fits)],
+        "code": code_blocks(shown, labels, texts),
         "questions": [_question(name, material, labels, texts) for name in ordered],
         "published_note": texts(
             "published_note", target=first.target, streams=first.streams, contexts=first.contexts, source=first.source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from harness.plans.reading import read_plan_file
@@ -68,3 +69,47 @@ def test_an_unknown_scenario(reusebench: Reusebench) -> None:
     done = reusebench("plan", "ful_dup")
     assert (done.exit_code, done.out) == (2, "")
     assert "there is no scenario 'ful_dup'; did you mean 'full_dup'?" in done.err
+
+
+def test_the_code_of_a_scenario(reusebench: Reusebench) -> None:
+    """On the runtime, for the chip: where it lacks a mechanism, the next plan of the scenario that it has."""
+    assert "import onnxruntime" in reusebench("plan", "full_dup", "--code").out
+    full = reusebench("plan", "lean", "--code", "--chip", "rk3588")
+    assert (full.exit_code, full.err) == (0, "")
+    assert "rknn_dup_context(&" in full.out
+    assert "1 << (i % 3)" in full.out
+    mini = reusebench("plan", "lean", "--code", "--chip", "rv1106").out
+    assert "-lrknnmrt" in mini
+    assert "rknn_dup_context(&" not in mini
+
+
+def test_the_code_of_a_file_and_of_a_stored_plan(tmp_path: Path, reusebench: Reusebench) -> None:
+    """The files and names of the plan, the chip of the result."""
+    (tmp_path / "detector.onnx").write_bytes(b"model")
+    path = tmp_path / "gate.toml"
+    path.write_text('[models]\nm = "detector.onnx"\n[contexts]\none = { model = "m" }\ntwo = { dup = "one" }\n')
+    done = reusebench("plan", path, "--code", "--runtime", "rknn")
+    assert (done.exit_code, done.err) == (0, "")
+    assert "./gate detector.rknn" in done.out
+    assert "0 one, 1 two" in done.out
+    info = changed(result(tmp_path, "no_reuse", even(40)), runtime="rknn", chip="rv1106")
+    plan = replace(info.plan, runtime="rknn", cores=1)
+    write_run(tmp_path, [changed(info, plan=plan)])
+    done = reusebench("plan", "no_reuse", "--run", "latest", "--storage", tmp_path, "--code")
+    assert done.exit_code == 0, done.err
+    assert "-lrknnmrt" in done.out
+
+
+def test_no_code(tmp_path: Path, reusebench: Reusebench) -> None:
+    """A sentence of what is lacking, or of what contradicts itself; exit code 2."""
+    for words, sentence in (
+        (["full_dup", "--code", "--chip", "rv1106"], "rv1106 runs librknnmrt, which lacks rknn_dup_context"),
+        (["full_dup", "--chip", "rv1106"], "--chip is the chip that a program is for: add --code"),
+        (["full_dup", "--code", "--chip", "rk3588", "--runtime", "onnxruntime"], "leave one of them out"),
+        (["shared_context", "--code", "--runtime", "rknn"], "runs a context from one thread at a time"),
+        ([tmp_path / "gate.toml"], "is a plan file already; with --code its program is printed"),
+        ([tmp_path / "gate.toml", "--code"], "it cannot be read: no such file or directory"),
+    ):
+        done = reusebench("plan", *words)
+        assert (done.exit_code, done.out) == (2, "")
+        assert sentence in done.err

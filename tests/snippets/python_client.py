@@ -1,0 +1,55 @@
+"""Loads a program that a snippet is, and uses it: `python -m tests.snippets.python_client PROGRAM MODEL...`.
+
+Prints JSON: the digest of each context's outputs, with an input of its own, and what the contexts added to the
+process's memory. Runs in the environment of MegEngine Lite too, whose Python may be 3.8.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib.util
+import json
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def _pss_bytes() -> int:
+    """Return what the process takes when its free heap has gone back to the kernel."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    lines = Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def _fill(arrays: dict[str, Any], number: int) -> None:
+    noise = np.random.RandomState(number)
+    for array in arrays.values():
+        array[...] = noise.rand(*array.shape)
+
+
+def main() -> None:
+    path, *models = sys.argv[1:]
+    spec = importlib.util.spec_from_file_location("program", path)
+    assert spec is not None
+    assert spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    before = _pss_bytes()
+    program.make_all(models)
+    digests = []
+    for i in range(program.CONTEXTS):
+        _fill(program.inputs[i], i)
+        program.infer(i)
+        outputs = program.outputs[i]
+        arrays = outputs.values() if isinstance(outputs, dict) else outputs
+        digests.append(zlib.crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)))
+    print(json.dumps({"digests": digests, "pss_bytes": _pss_bytes() - before}))
+
+
+if __name__ == "__main__":
+    main()

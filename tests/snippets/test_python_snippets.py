@@ -1,0 +1,228 @@
+"""The programs in Python, run for real: equal outputs whatever is reused, and less memory."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+import models
+from models.megengine.environment import MEGENGINE
+from runtimes.base import Input, NotSupported
+from scenarios.catalogue import Parameters, build_plans
+from scenarios.plan import DUP, INPUT, OUTPUT, WEIGHTS, Context, Plan
+from snippets import snippet_of
+from tests.support import CHECKOUT, TIME_LIMIT_S, models_of
+
+#: The user's own: the tests have a cache of their own.
+_MEGENGINE, _FOLDER = MEGENGINE.python(), MEGENGINE.folder()
+_STREAMS, _CONTEXTS, _CORES = 2, 3, 2
+
+_SCENARIOS = {
+    "onnxruntime": (
+        "partial_dup",
+        "full_dup",
+        "shared_context",
+        "full_dup_internal_reuse",
+        "external_weights",
+        "zero_copy_input",
+        "zero_copy_output",
+        "lean",
+    ),
+    "megengine_lite": (
+        "partial_dup",
+        "full_dup",
+        "full_dup_internal_reuse",
+        "zero_copy_input",
+        "zero_copy_output",
+        "lean",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the client saw of a program."""
+
+    digests: tuple[int, ...]
+    pss_bytes: int
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A runtime with the files of a model at two sizes, and the Python that has it."""
+
+    name: str
+    python: Path
+    files: tuple[Path, Path]
+    folder: Path
+
+    def plan(self, scenario: str) -> Plan:
+        """Return the first plan of the scenario that is written; of resolutions with both files, else with one."""
+        paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
+        parameters = Parameters(self.name, models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
+        for plan in build_plans(scenario, parameters):
+            try:
+                snippet_of(plan)
+            except NotSupported:
+                continue
+            return plan
+        raise AssertionError(f"no plan of {scenario}")
+
+    def write(self, plan: Plan) -> list[str]:
+        """Write the program beside the models; return its path and those of its models."""
+        program = self.folder / f"{plan.scenario}.py"
+        program.write_text(snippet_of(plan).text)
+        return [str(program), *(model.path for model in plan.models)]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run this Python."""
+        return subprocess.run(
+            [self.python, *arguments],
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIME_LIMIT_S,
+        )
+
+    def used(self, plan: Plan) -> Ran:
+        """Use the plan's program."""
+        done = self.run("-m", "tests.snippets.python_client", *self.write(plan))
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(done.stdout.splitlines()[-1])
+        return Ran(tuple(seen["digests"]), seen["pss_bytes"])
+
+
+@pytest.fixture(scope="module")
+def mge_files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], list[Path]]:
+    """Return a function that builds the models in a cache of their own with the user's MegEngine, or skips."""
+
+    def build() -> list[Path]:
+        if not _MEGENGINE.exists():
+            pytest.skip(f"{_FOLDER} is not there: run `reusebench models install megengine` to test it")
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+            MEGENGINE.folder().parent.mkdir(parents=True)
+            MEGENGINE.folder().symlink_to(_FOLDER)
+            return models.ensure_all(".mge", [models.Recipe("mobilenet_v2", size, seed=1) for size in (64, 96)])
+
+    return build
+
+
+@pytest.fixture(scope="module", params=_SCENARIOS)
+def runtime(
+    request: pytest.FixtureRequest,
+    mobile_resolutions: tuple[Path, Path],
+    mge_files: Callable[[], list[Path]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Runtime:
+    """Return each runtime; a program writes beside its models, which are copies."""
+    folder = tmp_path_factory.mktemp("programs")
+    is_onnx = request.param == "onnxruntime"
+    files = []
+    for file in mobile_resolutions if is_onnx else mge_files():
+        files.append(folder / file.name)
+        files[-1].write_bytes(file.read_bytes())
+    return Runtime(request.param, Path(sys.executable) if is_onnx else _MEGENGINE, (files[0], files[1]), folder)
+
+
+@pytest.fixture(scope="module")
+def used(runtime: Runtime) -> Callable[[str], Ran]:
+    """Return a function that uses the program of a scenario once."""
+    return lru_cache(maxsize=None)(lambda scenario: runtime.used(runtime.plan(scenario)))
+
+
+def test_outputs_are_those_of_separate_contexts(runtime: Runtime, used: Callable[[str], Ran]) -> None:
+    """Bit for bit, each context with an input of its own."""
+    expected = used("no_reuse_one_model").digests
+    assert len(set(expected)) == len(expected) == _STREAMS * _CONTEXTS
+    digests = {name: used(name).digests for name in _SCENARIOS[runtime.name]}
+    assert digests == dict.fromkeys(digests, expected)
+
+
+def test_outputs_of_resolutions(used: Callable[[str], Ran]) -> None:
+    """Over the weights of the first they are those of their own weights."""
+    assert used("shared_weights").digests == used("resolutions").digests
+
+
+def test_what_is_shared_is_saved(runtime: Runtime, used: Callable[[str], Ran]) -> None:
+    """Of what separate contexts take, dups take less, and with one internal memory per core they do not take more."""
+    separate, dups = used("no_reuse_one_model").pss_bytes, used("full_dup").pss_bytes
+    assert dups < 0.7 * separate
+    assert used("lean").pss_bytes < dups
+    if runtime.name == "onnxruntime":
+        assert used("shared_context").pss_bytes < 0.5 * separate
+    assert used("shared_weights").pss_bytes < 0.9 * used("resolutions").pss_bytes
+
+
+@pytest.mark.parametrize("scenario", ["full_dup_internal_reuse", "shared_weights", "no_reuse"])
+def test_a_program_by_itself(runtime: Runtime, scenario: str) -> None:
+    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments end it with 1."""
+    plan = runtime.plan(scenario)
+    done = runtime.run(*runtime.write(plan))
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE)
+    assert [int(number) for number, _ in lines] == list(range(len(plan.contexts)))
+    # The inputs are equal.
+    assert len({digest for _, digest in lines}) == len(plan.models)
+    program, *_ = runtime.write(plan)
+    mistaken = runtime.run(program, "one", "two", "three")
+    assert mistaken.returncode == 1
+    assert mistaken.stderr.startswith(f"usage: {program} {runtime.files[0].name}")
+
+
+def test_contexts_of_several_kinds(runtime: Runtime, used: Callable[[str], Ran]) -> None:
+    """What is not the same for all contexts is decided for each."""
+    plan = runtime.plan("no_reuse_one_model")
+    kinds = [
+        Context(0, 0, internal=3, core=0, zero_copy=(INPUT,)),
+        Context(0, 0, DUP, 0, internal=3, core=0, zero_copy=(OUTPUT,)),
+        Context(0, 0, core=1, zero_copy=(INPUT, OUTPUT)),
+        Context(1, 0, DUP, 2, core=1),
+        Context(1, 0, internal=3, core=0),
+        Context(1, 0, core=1, outside=(WEIGHTS,) if runtime.name == "onnxruntime" else ()),
+    ]
+    mixed = runtime.used(replace(plan, scenario="mixed", contexts=tuple(kinds)))
+    assert mixed.digests == used("no_reuse_one_model").digests
+
+
+def test_free_sizes_are_those_of_the_plan() -> None:
+    """The shapes that were measured are written out."""
+    (model,) = models_of("/models/free.onnx")
+    model = replace(model, inputs=(Input("pixels", "float32", (1, 3, 64, 64), assumed=(2, 3)),))
+    text = snippet_of(Plan("free", None, "onnxruntime", (model,), (Context(0, 0),), cores=1, rounds=1)).text
+    assert "SHAPES = {('free.onnx', 'pixels'): (1, 3, 64, 64)}" in text
+
+
+@pytest.mark.parametrize(
+    ("runtime_name", "changes", "code"),
+    [
+        ("onnxruntime", {"device": "cuda"}, "no_code_of_device"),
+        ("onnxruntime", {"device_io": True}, "onnx_cpu_device_io"),
+        ("onnxruntime", {"zero_copy": ("native_output",)}, "no_native_output"),
+        ("onnxruntime", {"zero_copy": ("model",)}, "no_model_in_place"),
+        ("onnxruntime", {"outside": ("internal",)}, "onnx_no_allocator"),
+        ("onnxruntime", {"outside": ("weights",), "allocator": "mmz"}, "onnx_any_memory"),
+        ("megengine_lite", {"device": "cuda"}, "no_code_of_device"),
+        ("megengine_lite", {"device_io": True}, "no_code_of_device_io"),
+        ("megengine_lite", {"zero_copy": ("native_output",)}, "no_native_output"),
+        ("megengine_lite", {"zero_copy": ("model",)}, "no_model_in_place"),
+        ("megengine_lite", {"outside": ("internal",)}, "megengine_no_allocator"),
+        ("megengine_lite", {"outside": ("weights",)}, "megengine_keeps_weights"),
+        ("megengine_lite", {"mechanism": "shared_context", "source": 0}, "megengine_one_thread"),
+    ],
+)
+def test_what_there_is_no_code_for(runtime_name: str, changes: dict[str, object], code: str) -> None:
+    """What the adapter refuses, and what was never run, is a sentence and no program."""
+    contexts = (Context(0, 0), replace(Context(0, 0), **changes))  # type: ignore[arg-type]
+    with pytest.raises(NotSupported) as refused:
+        snippet_of(Plan("mine", None, runtime_name, models_of("a"), contexts, cores=1, rounds=1))
+    assert refused.value.message.code == code
