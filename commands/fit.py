@@ -33,6 +33,7 @@ from runtimes import RUNTIMES, find_runtime
 from samplers.system import read_system
 from scenarios.catalogue import RESOLUTIONS, STREAMS
 from scenarios.plan import LOAD, Plan
+from snippets import snippet_of
 from storage.fit import FitAnswer, FitGroup, FitPoint, answer_json, calibrations, write_answer
 from storage.limits import parse_size
 from storage.result import BUSY_PERCENT, Result
@@ -117,6 +118,7 @@ _at_least_1 = click.IntRange(min=1)
 @click.option("--stored", is_flag=True, help="Take plans that an earlier call has measured; measure the others.")
 @click.option("--verify", is_flag=True, help="Measure the recommended layout in fresh processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.option("--code", is_flag=True, help="Print a program that does it: C for RKNN, Python for the others.")
 @storage
 def fit(
     limit: int | str | None,
@@ -134,6 +136,7 @@ def fit(
     stored: bool,
     verify: bool,
     as_json: bool,
+    code: bool,
     storage: Path,
 ) -> int:
     """Find the layout of contexts that takes the least memory with equal outputs, and whether it fits.
@@ -142,6 +145,8 @@ def fit(
 
     Exits with 0 where the recommended layout fits, with 1 where it does not.
     """
+    if code and as_json:
+        raise UserError("--code and --json are two outputs: leave one of them out")
     selection = Selection((runtime,) if runtime else (), target, rknn_library, npu_memory)
     name, place = next(iter(resolve_targets(selection).items()))
     option = argparse.Namespace(
@@ -167,6 +172,8 @@ def fit(
     write_answer(storage, answer)
     if as_json:
         click.echo(answer_json(answer))
+    elif code and answer.recommended:
+        click.echo(snippet_of(answer.recommended, answer.chip).text, nl=False)
     else:
         click.echo("\n".join(_lines(answer, place)))
         if answer.recommended:

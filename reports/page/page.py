@@ -21,7 +21,7 @@ from reports.results.memory import npu_source
 from reports.results.published import published_breakdown, published_throughput
 from reports.results.rows import Group, Row
 from reports.sections.answers import answers, group_warnings, not_supported
-from reports.sections.code import code_blocks
+from reports.sections.code import code_blocks, code_of
 from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
 from reports.sections.copies import by_size, copies_figure, copies_table
 from reports.sections.failures import failures
@@ -187,11 +187,13 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
 
 def _fit(answer: FitAnswer, figure: str, texts: Texts) -> dict[str, Any]:
     """Return what `reusebench fit` answered."""
+    subject = {"group": fit_title(answer, texts), "scenario": texts("fit_recommended_layout")}
     return {
         "title": fit_title(answer, texts),
         "sentences": fit_sentences(answer, texts),
         "figure": figure,
         "table": frontier_table(answer, texts),
+        "code": code_of(answer.recommended, answer.chip, subject, texts) if answer.recommended else None,
     }
 
 

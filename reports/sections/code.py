@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
 
 from reports.base.texts import Texts
 from reports.results.labels import group_id
 from reports.results.recommendation import main_recommendation
-from reports.results.rows import Group, Row
+from reports.results.rows import Group
 from runtimes.base import NotSupported
-from snippets import Snippet, snippet_of
+from scenarios.plan import Plan
+from snippets import snippet_of
 
 
-def code_blocks(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class CodeBlock:
+    """A program that the page shows folded."""
+
+    title: str
+    #: None: the title says why there is none.
+    text: str | None = None
+    #: The id of the group that it is of.
+    group: str = ""
+
+
+def code_blocks(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[CodeBlock]:
     """Return the program of the layout that saves the most in each group, so labelled; or why there is none."""
     blocks = []
     for number, (group, label) in enumerate(zip(groups, labels)):
         recommendation = main_recommendation(group.rows)
         if recommendation and recommendation.least is not recommendation.without_reuse:
-            blocks.append({"group": group_id(number), **_block(recommendation.least, label, texts)})
+            info = recommendation.least.info
+            subject = {"group": label, "scenario": texts.scenario(info.scenario)}
+            blocks.append(replace(code_of(info.plan, info.chip, subject, texts), group=group_id(number)))
     return blocks
 
 
-def _block(row: Row, label: str, texts: Texts) -> dict[str, Any]:
-    values = {"group": label, "scenario": texts.scenario(row.scenario)}
-    snippet = _snippet(row)
-    if isinstance(snippet, NotSupported):
-        return {"title": texts("code_refused", reason=texts.message(snippet.message), **values), "text": None}
-    language = texts(f"code_language_{snippet.language}")
-    return {"title": texts("code_of", language=language, **values), "text": snippet.text}
-
-
-def _snippet(row: Row) -> Snippet | NotSupported:
+def code_of(plan: Plan, chip: str | None, subject: dict[str, str], texts: Texts) -> CodeBlock:
+    """Return the program of a plan, or why there is none; `subject` is its `group` and `scenario`, in words."""
     try:
-        return snippet_of(row.info.plan, row.info.chip)
+        snippet = snippet_of(plan, chip)
     except NotSupported as refusal:
-        return refusal
+        return CodeBlock(texts("code_refused", reason=texts.message(refusal.message), **subject))
+    language = texts(f"code_language_{snippet.language}")
+    return CodeBlock(texts("code_of", language=language, **subject), snippet.text)

@@ -31,8 +31,8 @@ def test_the_program_is_that_of_the_smallest_layout(tmp_path: Path) -> None:
     """Made from the plan that was stored."""
     infos = _infos(tmp_path)
     (block,) = code_blocks([group_of(tmp_path, *infos)], ["the group"], ENGLISH)
-    assert block["title"] == "the group: Full dup, internal reuse, in Python"
-    assert block["text"] == snippet_of(infos[-1].plan).text
+    assert block.title == "the group: Full dup, internal reuse, in Python"
+    assert block.text == snippet_of(infos[-1].plan).text
 
 
 def test_a_layout_with_other_outputs_is_not_shown(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_layout_with_other_outputs_is_not_shown(tmp_path: Path) -> None:
     infos = _infos(tmp_path)
     infos[-1] = changed(infos[-1], output_digests=dict.fromkeys(infos[-1].output_digests, ("0bad",)))
     (block,) = code_blocks([group_of(tmp_path, *infos)], ["the group"], ENGLISH)
-    assert block["title"] == "the group: Full dup, in Python"
+    assert block.title == "the group: Full dup, in Python"
 
 
 def test_without_a_saving_there_is_nothing_to_write(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_the_program_in_c_is_for_the_chip(tmp_path: Path) -> None:
     npu_run(tmp_path)
     (group,) = groups_of(tmp_path)
     (block,) = code_blocks([group], ["RKNN"], ENGLISH)
-    assert block["title"].endswith(", in C")
-    assert "-lrknnrt" in block["text"]
+    assert block.title.endswith(", in C")
+    assert "-lrknnrt" in block.text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -70,9 +70,9 @@ def test_why_there_is_no_program(tmp_path: Path, language: str) -> None:
     texts = texts_of(language)
     (block,) = code_blocks([group_of(tmp_path, *infos)], ["ORT"], texts)
     reason = {"en": "ONNX Runtime takes any memory", "zh-CN": "ONNX Runtime 接受任何内存"}[language]
-    assert block["text"] is None
-    assert reason[:12] in block["title"]
-    assert block["title"].startswith("ORT")
+    assert block.text is None
+    assert reason[:12] in block.title
+    assert block.title.startswith("ORT")
 
 
 def test_the_page_has_it_folded_behind_the_answer(tmp_path: Path) -> None:
