@@ -245,14 +245,15 @@ class _Measuring:
                 results += [result.info for result in run.results]
         mine = [result for result in results if (result.runtime, result.target) == (self.runtime, self.target.name)]
         if mine:
-            self.study.add(result for result in mine if result.runtime_version == mine[-1].runtime_version)
+            newest = [result for result in mine if result.runtime_version == mine[-1].runtime_version]
+            self.study.add(newest, calibrations(self.storage))
 
     def measure(self, layouts: Sequence[Layout], reason: str) -> list[Result]:
         """Measure the layouts and return the results; raise UserError where pytest could not begin."""
         plans = [self.study.plan(layout, _name(layout, number)) for number, layout in enumerate(layouts, start=1)]
         click.echo(f"{reason}: {len(plans)} plan{'s' * (len(plans) > 1)}", err=True)
         results = self._run(plans, calibrations(self.storage), ())
-        self.study.add(results)
+        self.study.add(results, calibrations(self.storage))
         unmeasured = [layout for layout in layouts if self.study.result(layout) is None]
         if unmeasured:
             raise UserError("the plans were not measured: what pytest wrote above says why")
@@ -340,7 +341,9 @@ def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
         return
     yield f"Recommended     {_contexts(best)} take {_size(best)}{_margin(answer, best)}"
     yield from _layout(best, answer)
-    within = [point for point in answer.frontier if point.bytes + point.plus_minus_bytes <= (answer.limit_bytes or 0)]
+    if best.limited_bytes > best.bytes and answer.predicted_npu_peak_bytes is not None:
+        yield f"                {_mib(best.limited_bytes)} at most while contexts are made, which the limit must have"
+    within = [point for point in answer.frontier if point.limited_bytes <= (answer.limit_bytes or 0)]
     if answer.limit_bytes is not None and not answer.fits and within:
         yield f"What fits       {_contexts(within[-1])} take {_size(within[-1])}"
         yield from _layout(within[-1], answer)
@@ -364,7 +367,7 @@ def _contexts(point: FitPoint) -> str:
 def _margin(answer: FitAnswer, point: FitPoint) -> str:
     if answer.limit_bytes is None:
         return ""
-    margin = answer.limit_bytes - point.bytes - point.plus_minus_bytes
+    margin = answer.limit_bytes - point.limited_bytes
     return f": fits, {_mib(margin)} left" if margin >= 0 else f": does not fit, {_mib(-margin)} too much"
 
 
@@ -385,6 +388,7 @@ def _components(answer: FitAnswer) -> Iterator[str]:
     for component, size in (answer.predicted_npu_components_bytes or {}).items():
         rows.append((component.replace("_", " "), size, measured.get(component)))
     rows.append(("NPU memory", answer.predicted_npu_memory_bytes, answer.measured_npu_memory_bytes))
+    rows.append(("its peak", answer.predicted_npu_peak_bytes, answer.measured_npu_peak_bytes))
     for title, name in (
         ("application memory", "application_memory"),
         ("over the import", "application_memory_over_baseline"),

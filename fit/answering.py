@@ -54,6 +54,7 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         fits=best is not None and best.fits(wish.limit_bytes),
         recommended=study.plan(best.layout, "fit-recommended") if best else None,
         predicted_npu_memory_bytes=prediction.npu_bytes if prediction else None,
+        predicted_npu_peak_bytes=prediction.npu_peak_bytes if prediction else None,
         predicted_npu_components_bytes=dict(prediction.npu) if prediction and prediction.npu else None,
         predicted_application_memory_bytes=_bytes(prediction.application if prediction else None),
         predicted_application_memory_plus_minus_bytes=round(prediction.application.plus_minus) if prediction else None,
@@ -86,6 +87,7 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
     return msgspec.structs.replace(
         answer,
         measured_npu_memory_bytes=_bytes(middle(memory.npu_memory_bytes)),
+        measured_npu_peak_bytes=_bytes(middle(memory.npu_peak_bytes)),
         measured_npu_components_bytes=components or None,
         measured_application_memory_bytes=_bytes(middle(memory.application_memory_bytes)),
         measured_application_memory_over_baseline_bytes=_bytes(over_baseline),
@@ -109,7 +111,8 @@ def _point(point: Point, demand: Demand) -> FitPoint:
         contexts=point.layout.contexts,
         lanes=point.layout.lanes,
         bytes=point.bytes,
-        plus_minus_bytes=point.prediction.limited.plus_minus,
+        plus_minus_bytes=point.prediction.steady.plus_minus,
+        limited_bytes=point.prediction.limited.value + point.prediction.limited.plus_minus,
         frames_per_s=frames.value if frames else None,
         frames_per_s_plus_minus=frames.plus_minus if frames else None,
     )
@@ -122,7 +125,13 @@ def _distinct(points: Iterable[Point]) -> Iterator[FitPoint]:
         point = known[key]
         frames = point.prediction.frames_per_s
         contexts, lanes = point.layout.contexts, point.layout.lanes
-        yield FitPoint(contexts=contexts, lanes=lanes, bytes=point.bytes, frames_per_s=frames.value if frames else None)
+        yield FitPoint(
+            contexts=contexts,
+            lanes=lanes,
+            bytes=point.bytes,
+            limited_bytes=point.prediction.limited.value,
+            frames_per_s=frames.value if frames else None,
+        )
 
 
 def _words(group: Group, demand: Demand) -> Iterator[Message]:

@@ -17,8 +17,8 @@ __all__ = ["NpuCosts"]
 
 #: Contexts of a form that are measured: the first, and one that shows what each further one takes.
 _CONTEXTS = 2
-#: Beside the components of NPU memory: memory of the process.
-_PROCESS = "process"
+#: Beside the components of NPU memory: memory of the process; and what making a context takes (study.Load).
+_PROCESS, _MADE, _TRANSIENT = "process", "made", "transient"
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,30 @@ class NpuCosts:
                 if count:
                     internal[core] = max(internal[core], cost.internal)
         total["internal"] += sum(internal)
-        process = total.pop(_PROCESS)
+        npu = {component: total[component] for component in COMPONENTS}
         first = self._measured(0, NO_REUSE)
         return Prediction(
-            npu={component: total[component] for component in COMPONENTS},
-            over_baseline=Estimate(process),
+            npu=npu,
+            npu_peak_bytes=max(sum(npu.values()), self._peak_bytes(layout, sum(internal))),
+            over_baseline=Estimate(total[_PROCESS]),
             trimmed=None,
             baseline=Estimate(first.memory.baseline_memory_bytes[0] or 0),
             frames_per_s=self._frames(layout),
         )
+
+    def _peak_bytes(self, layout: Layout, internal: int) -> int:
+        """Return the most that is taken at once until contexts infer.
+
+        Shared internal memory comes when all are made.
+        """
+        live = peak = 0
+        for group in layout.groups:
+            cost = self._cost(group.model, group.form)
+            assert cost is not None
+            for context in [cost.first] + [cost.further] * (group.count - 1):
+                live += context[_MADE]
+                peak = max(peak, live + context[_TRANSIENT])
+        return max(peak, live + internal)
 
     def least_bytes(self, layout: Layout) -> int:
         """Return what no layout of these contexts on these cores can take less than.
@@ -152,6 +167,8 @@ class NpuCosts:
         contexts = [Counter(_sizes(context)) for context in account.contexts[start:]]
         for context, process_bytes in zip(contexts, (added or ())[start:]):
             context[_PROCESS] = process_bytes
+        for context, load in zip(contexts, self._study.loads_of(self._alone(model, form))[start:]):
+            context[_MADE], context[_TRANSIENT] = load.made_bytes, load.transient_bytes
         first, further = contexts
         internal = first["internal"] - further["internal"] if form.shares_internal else 0
         io = first["io"] - further["io"] if form.shares_io else 0

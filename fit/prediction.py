@@ -39,6 +39,8 @@ class Prediction:
 
     #: NPU memory by component, of all contexts; None: the runtime has no memory of an NPU.
     npu: Optional[Mapping[str, int]]
+    #: The most of it at once, from when the first context is made.
+    npu_peak_bytes: Optional[int]
     #: Of the process, above its do-nothing baseline, as allocated.
     over_baseline: Estimate
     #: The same after malloc_trim(0), which is steadier; None: not predicted.
@@ -59,9 +61,14 @@ class Prediction:
         return self.baseline + self.over_baseline
 
     @property
-    def limited(self) -> Estimate:
-        """What a limit is of: NPU memory where there is any, else the memory of the process."""
+    def steady(self) -> Estimate:
+        """What layouts are compared by: NPU memory where there is any, else the memory of the process."""
         return self.application if self.npu_bytes is None else Estimate(self.npu_bytes)
+
+    @property
+    def limited(self) -> Estimate:
+        """What must be within a limit: of NPU memory the peak, since a buffer more fails."""
+        return self.application if self.npu_peak_bytes is None else Estimate(self.npu_peak_bytes)
 
 
 def frames_per_s(

@@ -59,6 +59,7 @@ class ProcessCosts:
         assert baseline is not None
         return Prediction(
             npu=None,
+            npu_peak_bytes=None,
             over_baseline=self._total(layout, _over_baseline),
             trimmed=self._total(layout, _trimmed_over_baseline),
             baseline=baseline,

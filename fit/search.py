@@ -59,8 +59,8 @@ class Point:
 
     @property
     def bytes(self) -> float:
-        """What the limit is of."""
-        return self.prediction.limited.value
+        """What layouts are compared by."""
+        return self.prediction.steady.value
 
     @property
     def able(self) -> tuple[float, ...]:
@@ -80,7 +80,8 @@ class Answer:
 
     #: As the application is today: every context loaded, nothing shared.
     today: Point
-    #: The least memory with the frames that are wished for, whether it fits or not; None: nothing has these frames.
+    #: The least memory with the frames that are wished for, of what fits, or of all if nothing does; None: nothing has
+    #: these frames.
     recommended: Optional[Point]
     #: No other layout has more frames in the same memory, or less memory with the same frames; by memory.
     frontier: tuple[Point, ...]
@@ -97,7 +98,7 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
     for layout in _layouts(demand, costs):
         points.append(Point(layout, costs.predict(layout)))
     enough = [point for point in points if _is_enough(point, first, demand, wish)]
-    recommended = _recommended(enough)
+    recommended = _recommended([point for point in enough if point.fits(wish.limit_bytes)] or enough)
     return Answer(
         today=first,
         recommended=recommended,
@@ -210,9 +211,9 @@ def _recommended(points: Sequence[Point]) -> Point | None:
     least = min(points, key=_order, default=None)
     if least is None:
         return None
-    most = least.prediction.limited.value + least.prediction.limited.plus_minus
-    alike = [point for point in points if point.bytes - point.prediction.limited.plus_minus <= most]
-    return least if not least.prediction.limited.plus_minus else max(alike, key=lambda point: point.able)
+    uncertainty = least.prediction.steady.plus_minus
+    alike = [point for point in points if point.bytes - point.prediction.steady.plus_minus <= least.bytes + uncertainty]
+    return max(alike, key=lambda point: point.able) if uncertainty else least
 
 
 def _order(point: Point) -> tuple[float, ...]:

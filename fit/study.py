@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from fit.layouts import NO_REUSE, Demand, Form, Group, Layout, plan_of, spread
 from scenarios.plan import (
@@ -18,8 +19,9 @@ from scenarios.plan import (
     Plan,
 )
 from storage.result import Result
+from storage.trace import Trace, read_trace
 
-__all__ = ["TENSORS", "WEIGHTS", "Study", "forms"]
+__all__ = ["TENSORS", "WEIGHTS", "Load", "Study", "forms"]
 
 #: Who has the weights, and which tensors are in place: every choice that a form has, the plainest first.
 WEIGHTS = (LOAD, DUP, SHARED_WEIGHT_MEMORY, SHARED_CONTEXT)
@@ -47,6 +49,16 @@ def forms(demand: Demand, model: int) -> Iterator[Form]:
                     yield Form(mechanism, shares_internal, zero_copy, shares_io)
 
 
+@dataclass(frozen=True)
+class Load:
+    """What making one context takes of the NPU's memory."""
+
+    #: That it holds when it is made, before it has internal memory of the application, or tensors.
+    made_bytes: int
+    #: That it holds besides while it is made: librknnmrt allocates weights that it then gets from elsewhere.
+    transient_bytes: int
+
+
 @dataclass
 class Study:
     """Results by plan; a plan without one has still to be measured."""
@@ -56,15 +68,23 @@ class Study:
     computes: bool = True
     #: By the plan without names.
     results: dict[Plan, Result] = field(default_factory=dict)
+    #: By the same, for each context in order; none without a ledger.
+    loads: dict[Plan, list[Load]] = field(default_factory=dict)
 
-    def add(self, results: Iterable[Result]) -> None:
-        """Take results in; of equal plans the last counts."""
+    def add(self, results: Iterable[Result], storage: Path) -> None:
+        """Take results of a storage in; of equal plans the last counts."""
         for result in results:
-            self.results[_nameless(result.plan)] = result
+            plan = _nameless(result.plan)
+            self.results[plan] = result
+            self.loads[plan] = _loads(storage, result)
 
     def result(self, layout: Layout) -> Result | None:
         """Return what a layout came to; None where it was not measured."""
         return self.results.get(_nameless(self.plan(layout)))
+
+    def loads_of(self, layout: Layout) -> list[Load]:
+        """Return what making each context of a measured layout took; nothing where there was no ledger."""
+        return self.loads.get(_nameless(self.plan(layout)), [])
 
     def plan(self, layout: Layout, name: str = "fit") -> Plan:
         """Return the plan of a layout, as it is measured."""
@@ -81,3 +101,18 @@ class Study:
 
 def _nameless(plan: Plan) -> Plan:
     return replace(plan, scenario="", baseline=None)
+
+
+def _loads(storage: Path, result: Result) -> list[Load]:
+    trace = read_trace(storage, result.repeats[0].trace, Trace) if result.repeats else None
+    loads: list[Load] = []
+    if trace is None or trace.npu is None:
+        return loads
+    for before, barrier in zip(trace.barriers, trace.barriers[1:]):
+        if barrier.phase != "context":
+            continue
+        start, end = (trace.npu.ledger.live_bytes(one.at_ns) for one in (before, barrier))
+        times = zip(trace.npu.times_ns, trace.npu.live_bytes)
+        peak = max((live for at_ns, live in times if before.at_ns < at_ns <= barrier.at_ns), default=end)
+        loads.append(Load(end - start, max(0, peak - end)))
+    return loads

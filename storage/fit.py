@@ -46,9 +46,11 @@ class FitPoint(msgspec.Struct, frozen=True, kw_only=True):
     contexts: int
     #: How many of them may infer at once.
     lanes: int
-    #: What the limit is of, in bytes, and its uncertainty.
+    #: NPU memory, or application memory, and its uncertainty.
     bytes: float
     plus_minus_bytes: float = 0.0
+    #: What must be within the limit, the uncertainty included: of NPU memory the peak.
+    limited_bytes: float
     #: Of all streams together; None: not known.
     frames_per_s: Optional[float] = None
     frames_per_s_plus_minus: Optional[float] = None
@@ -80,6 +82,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     #: None: no layout has the frames.
     recommended: Optional[Plan]
     predicted_npu_memory_bytes: Optional[int]
+    #: The most at once, from when the first context is made; the limit is of this.
+    predicted_npu_peak_bytes: Optional[int]
     #: By component.
     predicted_npu_components_bytes: Optional[dict[str, int]]
     #: Of the whole process, as allocated; and above the do-nothing baseline, as allocated and trimmed.
@@ -91,6 +95,7 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     predicted_frames_per_s_plus_minus: Optional[float]
     #: With --verify: the same, measured in fresh processes.
     measured_npu_memory_bytes: Optional[int] = None
+    measured_npu_peak_bytes: Optional[int] = None
     measured_npu_components_bytes: Optional[dict[str, int]] = None
     measured_application_memory_bytes: Optional[int] = None
     measured_application_memory_over_baseline_bytes: Optional[int] = None

@@ -99,7 +99,7 @@ def _entry(texts: Texts, lanes: int, colour: str) -> Artist:
 def _judgement(answer: FitAnswer, best: FitPoint, texts: Texts) -> list[str]:
     if answer.limit_bytes is None:
         return []
-    margin = answer.limit_bytes - best.bytes - best.plus_minus_bytes
+    margin = answer.limit_bytes - best.limited_bytes
     key = "fit_fits" if margin >= 0 else "fit_does_not_fit"
     sizes = {"limit": answer.limit_bytes, "margin": abs(margin)}
     is_npu = answer.limit_of == "npu_memory"
