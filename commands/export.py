@@ -39,7 +39,7 @@ def export(
     """
     known = KnownRuns.read_if_any(storages, project)
     chosen = known.find(runs)
-    missing = exports.left_out(chosen)
+    missing = exports.left_out(chosen, _FORMATS[name])
     missing += [f"no figures of {metric}" for metric in exports.absent_metrics(chosen, metrics)]
     for subject in missing:
         warn(f"not in the export: {subject}")
