@@ -18,7 +18,7 @@ from accounting.ledger import Ledger
 from reports.errors import ReportError
 from scenarios.frames import STAGES
 from scenarios.plan import Plan
-from storage.result import Failure, Result, Series
+from storage.result import Result, Series
 from storage.run_file import BadFile, read_run_file
 from storage.runs import Run
 from storage.trace import FrameTimes, ProgramTrace, Trace, read_trace
@@ -48,6 +48,17 @@ class _Measured:
     index: int
     trace: Trace
 
+    @property
+    def start_ns(self) -> int:
+        """When it was started; of older traces the first reading, which was taken at once."""
+        readings_ns = (*self.trace.timeline.times_ns, *(barrier.at_ns for barrier in self.trace.barriers))
+        return self.trace.start_ns or min(readings_ns, default=0)
+
+    @property
+    def end_ns(self) -> int:
+        """When it had ended."""
+        return self.start_ns + round(self.result.repeats[self.index].elapsed_s * _NS_PER_S)
+
 
 def trace_events(runs: Sequence[Run]) -> str:
     """Return the processes of the runs as the text of one file; raise ReportError where no trace can be read."""
@@ -56,10 +67,12 @@ def trace_events(runs: Sequence[Run]) -> str:
     for run, name, content in _processes(runs):
         if isinstance(content, str):
             continue
-        track = _Track(next(numbers), name if len(runs) == 1 else f"{run}: {name}")
+        number, title = next(numbers), name if len(runs) == 1 else f"{run}: {name}"
         if isinstance(content, ProgramTrace):
+            track = _Track(number, title, start_ns=0)
             _add_recorded(track, content)
         else:
+            track = _Track(number, title, content.start_ns)
             _add_measured(track, content)
         lines += [msgspec.json.encode(event).decode() for event in track.events]
     if not lines:
@@ -104,14 +117,13 @@ def _processes(runs: Sequence[Run]) -> Iterator[tuple[Run, str, _Measured | Prog
 
 
 class _Track:
-    """The events of one process, whose times are of a clock that shows start_ns when it starts."""
+    """The events of one process; the clock of all times that are added shows start_ns when it is started."""
 
-    def __init__(self, number: int, name: str) -> None:
-        self._number, self._ids = number, count(1)
-        self.start_ns = 0
+    def __init__(self, number: int, name: str, start_ns: int) -> None:
+        self._number, self._start_ns, self._ids = number, start_ns, count(1)
         self.events: list[dict[str, Any]] = []
         for kind, value in (("process_name", name), ("thread_name", "phases")):
-            self._add("M", kind, 0, args={"name": value})
+            self._add("M", kind, start_ns, args={"name": value})
 
     def span(self, name: str, begin_ns: int, end_ns: int, details: Mapping[str, object] = _NONE) -> None:
         """Add a span of the phases: it lies within another one, or apart from it."""
@@ -130,22 +142,20 @@ class _Track:
         self._add("e", name, end_ns, **identity)
 
     def counter(self, name: str, unit: str, readings: _Readings) -> None:
-        """Add the readings of a figure, each of which stands until the next one; of equal ones the first, and the last."""
+        """Add the readings of a figure, each of which stands until the next one: those that change it, and the last."""
+        steps = dict(readings)
         before: float | None = None
-        last_ns = 0
-        for at_ns, value in readings:
-            if value != before:
+        for number, (at_ns, value) in enumerate(steps.items(), start=1):
+            if value != before or number == len(steps):
                 self._add("C", name, at_ns, args={unit: value})
-            before, last_ns = value, at_ns
-        if before is not None:
-            self._add("C", name, last_ns, args={unit: before})
+            before = value
 
     def _add(self, kind: str, name: str, at_ns: int, **members: Any) -> None:
         place = {"pid": self._number, "tid": self._number, "ts": self._us(at_ns)}
         self.events.append({"ph": kind, "name": name, **place, **members})
 
     def _us(self, at_ns: int) -> int:
-        return (at_ns - self.start_ns) // 1000
+        return (at_ns - self._start_ns) // 1000
 
 
 # A recorded program
@@ -169,13 +179,9 @@ def _add_recorded(track: _Track, trace: ProgramTrace) -> None:
 
 def _add_measured(track: _Track, measured: _Measured) -> None:
     """Add its phases, its memory, and its NPU buffers and its frames where there are any."""
-    trace, repeat = measured.trace, measured.result.repeats[measured.index]
+    trace, end_ns = measured.trace, measured.end_ns
     barriers, timeline = trace.barriers, trace.timeline
-    # In older traces the first reading, which was taken at once.
-    readings_ns = (*timeline.times_ns, *(barrier.at_ns for barrier in barriers))
-    track.start_ns = trace.start_ns or min(readings_ns, default=0)
-    end_ns = track.start_ns + round(repeat.elapsed_s * _NS_PER_S)
-    _add_phases(track, barriers, repeat.failure, end_ns)
+    _add_phases(track, measured)
     # A process that has ended has no memory.
     track.counter("RSS", "bytes", [*zip(timeline.times_ns, timeline.rss_bytes), (end_ns, 0)])
     track.counter("PSS", "bytes", [*((barrier.at_ns, barrier.process.pss_bytes) for barrier in barriers), (end_ns, 0)])
@@ -193,10 +199,10 @@ def _add_measured(track: _Track, measured: _Measured) -> None:
         _add_rates(track, streams.series, steady.data.begin_ns)
 
 
-def _add_phases(track: _Track, barriers: Sequence[BarrierReading], failure: Failure | None, end_ns: int) -> None:
+def _add_phases(track: _Track, measured: _Measured) -> None:
     """Add a span for each step, with what was read of the process at its end, and one for the time of reading."""
-    begin_ns = track.start_ns
-    for barrier in barriers:
+    begin_ns = measured.start_ns
+    for barrier in measured.trace.barriers:
         memory = {name: size for name, size in msgspec.structs.asdict(barrier.process).items() if size is not None}
         details = {"phase": barrier.phase, **memory}
         track.span(_name(barrier.phase, barrier.context), begin_ns, barrier.at_ns, details)
@@ -205,9 +211,10 @@ def _add_phases(track: _Track, barriers: Sequence[BarrierReading], failure: Fail
         if barrier.left_ns:
             track.span("reading", barrier.at_ns, barrier.left_ns)
         begin_ns = barrier.left_ns or barrier.at_ns
+    failure = measured.result.repeats[measured.index].failure
     if failure:
         details = {"phase": failure.phase, "failure": str(failure)}
-        track.span(_name(failure.phase, failure.context), begin_ns, end_ns, details)
+        track.span(_name(failure.phase, failure.context), begin_ns, measured.end_ns, details)
 
 
 def _name(phase: str, context: int | None) -> str:
