@@ -55,7 +55,7 @@ def _message(
     heap_bytes: int | None = 5_000_000,
     stages_ns: Sequence[int] = _STAGES_NS,
 ) -> Frames:
-    """Return a message; `done` is how many frames each stream has done since the last one, due 1 ms after each other."""
+    """Return a message; `done` is how many frames, 1 ms apart, each stream has done since the last one."""
     second_ns = round(seconds) * 1000 * _MS
     rows = [tuple((second_ns + number * _MS, *stages_ns) for number in range(count)) for count in done]
     return Frames(seconds, tuple(StreamCount(dropped, 0, of_stream) for of_stream in rows), heap_bytes)
