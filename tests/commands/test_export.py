@@ -169,7 +169,7 @@ def test_a_trace_that_is_lost_is_named(export: Callable[..., Ended], storage: Pa
     done = export("--format", "trace", "--output", tmp_path / "file")
     assert (done.exit_code, done.out) == (2, "")
     assert done.err.endswith(
-        "Error: 0002_run: no trace can be read. Traces are in the folder `traces` of the storage: copy it with the runs, "
-        "or name another run\n"
+        "Error: 0002_run: no trace can be read. Traces are in the folder `traces` of the storage: copy it with the "
+        "runs, or name another run\n"
     )
     assert not (tmp_path / "file").exists()
