@@ -108,8 +108,9 @@ def _processes(runs: Sequence[Run]) -> Iterator[tuple[Run, str, _Measured | Prog
                 yield run, name, result.outcome
             for index, repeat in enumerate(result.repeats):
                 trace = read_trace(storage, repeat.trace, Trace)
-                content = _LOST if trace is None else _Measured(result, index, trace)
-                yield run, f"{name} repeat {index + 1}", content
+                # One that was cut off has not come to writing it.
+                problem = _LOST if repeat.trace else result.outcome
+                yield run, f"{name} repeat {index + 1}", _Measured(result, index, trace) if trace else problem
         for program in file.programs:
             for number, recording in enumerate(program.repeats, start=1):
                 recorded = read_trace(storage, recording.trace, ProgramTrace)

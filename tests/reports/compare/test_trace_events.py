@@ -301,6 +301,16 @@ def test_what_has_no_trace_is_named(tmp_path: Path) -> None:
     assert len({event["pid"] for event in events_of(tmp_path)}) == 1
 
 
+def test_a_process_that_was_cut_off(tmp_path: Path) -> None:
+    """It had not written its trace yet: that is no damage."""
+    whole, cut_off = result(tmp_path, "no_reuse", even(10)), result(tmp_path, "partial_dup", even(10, repeats=1))
+    (repeat,) = cut_off.repeats
+    repeats = (msgspec.structs.replace(repeat, trace=""),)
+    write_run(tmp_path, [whole, changed(cut_off, repeats=repeats, outcome="cut_off")], is_finished=False)
+    runs = short_runs_of(tmp_path)
+    assert without_trace(runs) == [f"0001_run: {runs[0].measured[1].configuration} repeat 1: cut_off"]
+
+
 def test_no_trace_at_all(tmp_path: Path) -> None:
     """Nothing is written of a run whose traces were not copied with it, and the error says what to copy."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(10))])
