@@ -33,13 +33,16 @@ def export(
 ) -> int:
     """Write the runs RUNS (the newest one without it) in the format of another tool.
 
+    `trace` is a timeline of their processes for Perfetto (ui.perfetto.dev) and chrome://tracing: phases, memory, NPU
+    buffers, frames of streams.
+
     Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
 
     Exits with 1 where something that should be in the export is not, and is named.
     """
     known = KnownRuns.read_if_any(storages, project)
     chosen = known.find(runs)
-    missing = exports.left_out(chosen)
+    missing = exports.left_out(chosen, _FORMATS[name])
     missing += [f"no figures of {metric}" for metric in exports.absent_metrics(chosen, metrics)]
     for subject in missing:
         warn(f"not in the export: {subject}")

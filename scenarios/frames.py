@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGES", "ChainThread", "Checksums", "Clock", "Link", "StreamThread", "Tally"]
 
-#: Of a frame, in order. A row of figures is its latency and then the time of each stage, in ns.
+#: Of a frame, in order. A row of figures is when it was due and then the time of each stage, in ns; the stages add up
+#: to its latency.
 #: wait: from when it is due to when its stream begins with it; queue: from decoded to when a context begins with it.
 STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
 
@@ -90,7 +91,7 @@ class Tally:
         """Keep the row of a frame that is done; `later_ns` is when each stage after decoding ended."""
         ends_ns = (frame.begun_ns, frame.decoded_ns, *later_ns)
         stages = (end - start for start, end in zip((frame.due_ns, *ends_ns), ends_ns))
-        self._rows.append((ends_ns[-1] - frame.due_ns, *stages))
+        self._rows.append((frame.due_ns, *stages))
 
     def take(self) -> Dict[str, Any]:
         """Return what was counted so far, and the rows since the last time."""

@@ -77,6 +77,7 @@ class Pipeline:
         send_progress(self._progress(clock, end_ns))
         return {
             "seconds": clock.measured_s(end_ns),
+            "begin_ns": clock.begin_ns,
             "frame_checksums": [of_model.known() for of_model in self._checksums],
             "unequal_frames": [of_model.unequal for of_model in self._checksums],
         }

@@ -18,6 +18,8 @@ from targets.barriers import BarrierReading
 __all__ = [
     "TRACES",
     "TRACE_NAME",
+    "FrameTime",
+    "FrameTimes",
     "MemoryTimeline",
     "NpuTimeline",
     "PhaseTime",
@@ -50,12 +52,35 @@ class NpuTimeline(msgspec.Struct, frozen=True):
     ledger: Ledger
 
 
+class FrameTime(msgspec.Struct, frozen=True, array_like=True):
+    """A frame of a stream that was done."""
+
+    stream: int
+    #: Monotonic clock.
+    due_ns: int
+    #: The time of each of scenarios.frames.STAGES, one after the other from then on.
+    stages_ns: tuple[int, ...]
+
+
+class FrameTimes(msgspec.Struct, frozen=True):
+    """The frames of the steady state: the first and the last ones, as many of each as are kept."""
+
+    first: list[FrameTime]
+    last: list[FrameTime]
+    #: How many between them are not kept.
+    left_out: int
+
+
 class Trace(msgspec.Struct, frozen=True):
     """Of one measured process."""
 
     barriers: list[BarrierReading]
     timeline: Timeline
     npu: Optional[NpuTimeline] = None
+    #: When the process was started; None in older traces.
+    start_ns: Optional[int] = None
+    #: None without streams, where nothing computes, and in older traces.
+    frames: Optional[FrameTimes] = None
 
 
 class MemoryTimeline(msgspec.Struct, frozen=True, omit_defaults=True):

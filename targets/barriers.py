@@ -87,6 +87,8 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     elapsed_ns: int = 0
     latencies_ns: tuple[tuple[int, ...], ...] = ()
     digests: tuple[str, ...] = ()
+    #: Of streams: when the steady state began, after the warm-up; monotonic clock.
+    begin_ns: int = 0
     #: Of streams, by model: the checksum of the outputs of each frame of the clip, by its number, and how many frames
     #: gave other outputs than the same frame before.
     seconds: float = 0.0
@@ -156,7 +158,7 @@ class StreamCount(msgspec.Struct, frozen=True):
 
     dropped: int
     missed: int
-    #: The latency, then the time of each of scenarios.frames.STAGES, in nanoseconds.
+    #: When it was due (monotonic clock), then the time of each of scenarios.frames.STAGES, in nanoseconds.
     rows: tuple[tuple[int, ...], ...]
 
 
@@ -193,6 +195,8 @@ class BarrierReading(msgspec.Struct):
     npu: Optional[NpuMemory] = None
     #: What the process's NPU buffers took then; None without a ledger.
     npu_live_bytes: Optional[int] = None
+    #: When the process was told to go on; None in older traces.
+    left_ns: Optional[int] = None
 
     @property
     def npu_held_bytes(self) -> Optional[int]:

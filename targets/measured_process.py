@@ -76,6 +76,8 @@ class Run:
 
     barriers: list[BarrierReading] = field(default_factory=list)
     failure: Failure | None = None
+    #: When the process was started; monotonic clock.
+    start_ns: int = 0
     #: From the start of the process to its end.
     elapsed_s: float = 0.0
     #: Whether Ctrl-C ended its streams early; what they did until then is measured.
@@ -203,9 +205,10 @@ def run_plan(target: Target, plan: Plan, observer: Observer, time_limit_s: float
     Ctrl-C ends streams as if their time was over, and is then part of the Run; in other phases, and the second time, it
     is raised.
     """
-    started = time.monotonic()
+    start_ns = time.monotonic_ns()
     with _started(target) as process:
         lead = _Lead(process, plan, observer, time_limit_s, listener)
+        lead.run.start_ns = start_ns
         observer.attach(process.pid)
         try:
             lead.walk()
@@ -213,7 +216,7 @@ def run_plan(target: Target, plan: Plan, observer: Observer, time_limit_s: float
             lead.run.failure = stopped.failure
         finally:
             observer.detach()
-    lead.run.elapsed_s = time.monotonic() - started
+    lead.run.elapsed_s = (time.monotonic_ns() - start_ns) / 1e9
     return lead.run
 
 
@@ -284,12 +287,17 @@ class _Lead:
         try:
             barriers.append(BarrierReading.of(barrier, trimmed, self._observer.snapshot()))
             if step.phase == "steady":
-                self._process.write("trim")
+                self._let_go("trim")
                 barrier = self._await_barrier(Step("trimmed"))
                 barriers.append(BarrierReading.of(barrier, barrier.data.trimmed, self._observer.snapshot()))
         except ProcessLookupError:  # killed while it waited at a barrier and was read
             self._process.fail_ended(step)
-        self._process.write("stop" if self._notes_full(barriers[-1]) else "go")
+        self._let_go("stop" if self._notes_full(barriers[-1]) else "go")
+
+    def _let_go(self, word: str) -> None:
+        """Let the process go on from the barrier that was read last."""
+        self.run.barriers[-1].left_ns = time.monotonic_ns()
+        self._process.write(word)
 
     def _notes_full(self, barrier: BarrierReading) -> bool:
         """Take note of whether a plan that fills goes on; return whether the process has to be told otherwise."""

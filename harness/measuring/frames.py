@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,8 @@ from samplers.observer import Observer
 from scenarios.frames import STAGES
 from scenarios.plan import Plan
 from storage.result import FrameCount, Series, StreamsRun
-from targets.barriers import Frames
+from storage.trace import FrameTime, FrameTimes
+from targets.barriers import Frames, StreamCount
 
 __all__ = ["FramesWatch"]
 
@@ -23,6 +25,9 @@ _SHORTEST_SEGMENT_S = 1.0
 _EARLY_S = 0.1
 #: So many latencies stand for all of them in pytest-benchmark's statistics.
 _SAMPLED = 2000
+#: So many frames from the start, and as many before the end, are in the trace with their times: eight seconds of
+#: 4 streams at 30 frames a second.
+_TRACED = 1000
 
 
 class FramesWatch:
@@ -36,6 +41,7 @@ class FramesWatch:
         self._all = _Count()
         self._stages = {name: Histogram() for name in STAGES}
         self._sample = _Reservoir(_SAMPLED)
+        self._times = _Ends(_TRACED)
         self._machine: MachineWatch | None = None
         self._points = _Points(max(_SHORTEST_SEGMENT_S, plan.schedule.duration_s / _POINTS))
         self._rss: list[int] = []
@@ -73,6 +79,10 @@ class FramesWatch:
         """Return the latencies of all frames, or a random sample of them where there are many."""
         return self._sample.values
 
+    def times(self) -> FrameTimes | None:
+        """Return the times of the first and the last frames; None where nothing computes."""
+        return self._times.kept() if self._computes else None
+
     def summary(self, interrupted: bool) -> StreamsRun | None:
         """Return what is stored of one process; None before the steady state."""
         if not self.seconds or self._machine is None:
@@ -93,12 +103,14 @@ class FramesWatch:
     def _take_counts(self, message: Frames) -> None:
         for count, stream in zip(self._streams, message.streams):
             count.dropped, count.missed = stream.dropped, stream.missed
-            for latency_ns, *stages_ns in stream.rows:
+            for _, *stages_ns in stream.rows:
+                latency_ns = sum(stages_ns)
                 count.latency.add(latency_ns)
                 self._all.latency.add(latency_ns)
                 self._sample.add(latency_ns)
                 for histogram, stage_ns in zip(self._stages.values(), stages_ns):
                     histogram.add(stage_ns)
+        self._times.add(message.streams)
         self._all.dropped = sum(count.dropped for count in self._streams)
         self._all.missed = sum(count.missed for count in self._streams)
 
@@ -167,6 +179,26 @@ class _Points:
 
 def _known(values: Sequence[int | None]) -> tuple[int | None, ...] | None:
     return None if set(values) == {None} else tuple(values)
+
+
+class _Ends:
+    """The first and the last frames of all streams, so many of each."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._count = size, 0
+        self._first: list[FrameTime] = []
+        self._last: deque[FrameTime] = deque(maxlen=size)
+
+    def add(self, streams: Sequence[StreamCount]) -> None:
+        """Take the frames of a message in, in the order in which they were due."""
+        rows = [(row, stream) for stream, count in enumerate(streams) for row in count.rows]
+        for row, stream in sorted(rows):
+            self._count += 1
+            (self._first if self._count <= self._size else self._last).append(FrameTime(stream, row[0], row[1:]))
+
+    def kept(self) -> FrameTimes:
+        """Return the frames, and how many between them are not kept."""
+        return FrameTimes(self._first, list(self._last), self._count - len(self._first) - len(self._last))
 
 
 class _Reservoir:

@@ -131,8 +131,9 @@ class RepeatMeasurement:
     def _trace(self, run: Run, ledger: Ledger | None) -> Trace:
         readings = self._observer.timeline
         timeline = Timeline(readings.times_ns.tolist(), readings.rss_bytes.tolist(), readings.system_bytes.tolist())
-        if ledger is None:
-            return Trace(run.barriers, timeline)
-        changes = ledger.timeline()
-        live = NpuTimeline([time_ns for time_ns, _ in changes], [size for _, size in changes], ledger)
-        return Trace(run.barriers, timeline, live)
+        live = None
+        if ledger is not None:
+            changes = ledger.timeline()
+            live = NpuTimeline([time_ns for time_ns, _ in changes], [size for _, size in changes], ledger)
+        frames = self._frames.times() if self._frames else None
+        return Trace(run.barriers, timeline, live, run.start_ns, frames)

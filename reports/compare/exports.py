@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
+from reports.compare.trace_events import trace_events, without_trace
 from reports.errors import ReportError
 from storage.metrics import METRICS, Metric
 from storage.runs import CONDITIONS, Configuration, Measured, Run
@@ -63,7 +64,7 @@ class Export:
 
     name: str
     write: Callable[[Sequence[Run], _Metrics], str]
-    #: Those that the form can hold.
+    #: Those that the form can hold; none where it holds no figures of metrics.
     metrics: _Metrics = METRICS
 
 
@@ -79,6 +80,10 @@ class _Figure:
 
 def export_runs(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> str:
     """Return the runs' metrics, all that the form can hold if none are named, as the text of a file."""
+    if not form.metrics:
+        if metrics:
+            raise ReportError(f"--format {form.name} has whole traces, and no metrics: leave --metric out")
+        return form.write(runs, metrics)
     for metric in metrics:
         if metric not in form.metrics:
             others = ", ".join(other.name for other in EXPORTS if metric in other.metrics)
@@ -97,8 +102,10 @@ def export_runs(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> st
     return form.write(runs, chosen)
 
 
-def left_out(runs: Sequence[Run]) -> list[str]:
-    """Return what should have had figures and has none: a run, its configuration, and what happened."""
+def left_out(runs: Sequence[Run], form: Export) -> list[str]:
+    """Return what should have been in the form and is not: a run, its configuration, and what happened."""
+    if not form.metrics:
+        return without_trace(runs)
     return [
         f"{run}: {measured.configuration}: {measured.outcome}"
         for run in runs
@@ -241,4 +248,5 @@ EXPORTS = (
     Export("github-bigger", _github, tuple(metric for metric in METRICS if not metric.less_is_better)),
     Export("csv", _csv),
     Export("jsonl", _json_lines),
+    Export("trace", lambda runs, _: trace_events(runs), metrics=()),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from msgspec.structs import astuple
 from storage.result import FrameCount, Result, StreamsRun
 from storage.trace import Trace, read_trace
 from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
+from tests.support import Reusebench, known
 from video.clip import Clip, ensure_clip
 
 #: Decoding alone, and two modes of the published test.
@@ -92,6 +94,37 @@ def test_stages_are_those_of_the_mode(results: dict[str, Result]) -> None:
     alone, full = (_streams(results[name])[0].stages_ns or {} for name in ("streams_decode_only", "streams_full_dup"))
     assert all(full.values())
     assert {name for name, figures in alone.items() if figures} == {"wait", "decode"}
+
+
+@pytest.mark.parametrize("scenario", _SCENARIOS)
+def test_the_exported_timeline_has_every_frame(
+    published: Done, results: dict[str, Result], reusebench: Reusebench, scenario: str
+) -> None:
+    """Each was due in the steady state, after the warm-up, and its stages are within the process's time."""
+    done = reusebench("export", "--storage", published.storage, "--format", "trace")
+    assert (done.exit_code, done.err) == (0, "")
+    events = json.loads(done.out)["traceEvents"]
+    (process,) = (
+        event["pid"]
+        for event in events
+        if event["name"] == "process_name" and f" {scenario} (" in event["args"]["name"]
+    )
+    events = [event for event in events if event["pid"] == process]
+    steps = {event["name"]: event for event in events if event["ph"] == "X"}
+    begun = [event for event in events if event["ph"] == "b" and event["name"].startswith("stream ")]
+    info = results[scenario]
+    streams, whole = _streams(info)
+    assert len(begun) == whole.done
+    begin_us = steps["warm-up"]["ts"] + steps["warm-up"]["dur"]
+    assert all(0 <= event["ts"] - begin_us < streams.seconds * 1e6 for event in begun)
+    latencies_us = [
+        end["ts"] - event["ts"]
+        for event in begun
+        for end in events
+        if end["ph"] == "e" and (end["id2"], end["name"]) == (event["id2"], event["name"])
+    ]
+    assert max(latencies_us) == pytest.approx(known(whole.latency_ns).max / 1000, abs=2)
+    assert max(event["ts"] for event in events) <= info.repeats[0].elapsed_s * 1e6
 
 
 def test_frames_change_the_outputs(published: Done, results: dict[str, Result]) -> None:

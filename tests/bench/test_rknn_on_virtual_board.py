@@ -36,7 +36,7 @@ from targets.resolve import parse_target
 from targets.rknn_library import Library, read_library
 from targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
-from tests.support import walk
+from tests.support import Reusebench, walk
 
 #: The user's own, read before any test has a cache of its own.
 _CACHE = cache_root()
@@ -366,8 +366,11 @@ def test_chips_with_other_registers(walked: Callable[[str], Walked]) -> None:
 
 
 @pytest.mark.parametrize("board", _LIBRARIES[-1:], indirect=True)
-def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board) -> None:
-    """By the options alone: stored with target, chip, versions and the ledger's account, and without speed."""
+def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board, reusebench: Reusebench) -> None:
+    """By the options alone: stored with target, chip, versions and the ledger's account, and without speed.
+
+    In the exported timeline the buffers that lived at the end of the steady phase add up to what is stored.
+    """
     models = [word for model in board.models for word in ("--model", model.path)]
     options = ["--target", board.target.name, "--rknn-library", board.library.path, *models]
     done = bench.run(*options, "-k", "in_turn", cache=_CACHE.parent)
@@ -380,6 +383,18 @@ def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board) -> None:
     assert info.repeats[0].npu is not None
     assert info.repeats[0].npu.source == "ledger"
     assert info.memory.npu_left_bytes == (0,)
+    exported = reusebench("export", "--storage", bench.storage, "--format", "trace")
+    assert (exported.exit_code, exported.err) == (0, "")
+    events = json.loads(exported.out)["traceEvents"]
+    (steady,) = (event for event in events if event["name"] == "steady")
+    end_us = steady["ts"] + steady["dur"]
+    buffers = [event for event in events if event.get("cat") == "NPU buffer"]
+    ends_us = {event["id2"]["local"]: event["ts"] for event in buffers if event["ph"] == "e"}
+    live = [event for event in buffers if event["ph"] == "b" and event["ts"] <= end_us < ends_us[event["id2"]["local"]]]
+    counted = [event for event in events if event["name"] == "NPU memory" and event["ts"] <= end_us]
+    assert sum(event["args"]["size_bytes"] for event in live) == info.memory.npu_memory_bytes[0]
+    assert counted[-1]["args"] == {"bytes": info.memory.npu_memory_bytes[0]}
+    assert {"internal", "io"} <= {component for event in live for component in event["name"].split(" + ")}
 
 
 @pytest.mark.parametrize("board", _LIBRARIES[-1:], indirect=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,6 +100,10 @@ def test_metrics_are_chosen(export: Callable[..., Ended]) -> None:
             ["--format", "bencher", "--metric", "npu_memory", "--output", "{file}"],
             "no figures of npu_memory. There are",
         ),
+        (
+            ["--format", "trace", "--metric", "latency"],
+            "--format trace has whole traces, and no metrics: leave --metric",
+        ),
         ([], "Missing option '--format'"),
     ],
 )
@@ -145,3 +150,26 @@ def test_a_damaged_file_is_named(export: Callable[..., Ended], storage: Path) ->
     assert done.exit_code == 1
     assert "0003_cut.json: cannot be read" in done.err
     assert median_of(done.out) > 0
+
+
+def test_a_trace_that_is_lost_is_named(export: Callable[..., Ended], storage: Path, tmp_path: Path) -> None:
+    """The other processes are exported, with the exit code 1; where none is left, nothing is, and it is an error."""
+    first, *others = sorted((storage / "traces" / "run2").iterdir())
+    first.write_bytes(first.read_bytes()[:100])
+    done = export("--format", "trace")
+    assert done.exit_code == 1
+    assert re.fullmatch(
+        r"Warning: not in the export: 0002_run: onnxruntime no_reuse \(.*\) repeat 1: its trace is lost or damaged\n",
+        done.err,
+    )
+    names = [event for event in json.loads(done.out)["traceEvents"] if event["name"] == "process_name"]
+    assert len(names) == len(others) == 2
+    for other in others:
+        other.unlink()
+    done = export("--format", "trace", "--output", tmp_path / "file")
+    assert (done.exit_code, done.out) == (2, "")
+    assert done.err.endswith(
+        "Error: 0002_run: no trace can be read. Traces are in the folder `traces` of the storage: copy it with the "
+        "runs, or name another run\n"
+    )
+    assert not (tmp_path / "file").exists()

@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from storage.trace import TRACES, Timeline, Trace, read_trace, write_trace
+from storage.trace import TRACES, FrameTime, FrameTimes, Timeline, Trace, read_trace, write_trace
 from targets.barriers import Allocation, StepData
 from tests.support import barrier
 
 _DATA = StepData(runtime_version="ä", account={"weights_bytes": 7}, allocations=(Allocation("weights", 5, 1),))
-_TRACE = Trace([barrier("imported", data=_DATA)], Timeline(list(range(5000)), [2**40] * 5000, [0] * 5000))
+_FRAMES = FrameTimes([FrameTime(1, 2**50, (5, 0, 7))], [], left_out=0)
+_TRACE = Trace(
+    [barrier("imported", data=_DATA)],
+    Timeline(list(range(5000)), [2**40] * 5000, [0] * 5000),
+    start_ns=2**49,
+    frames=_FRAMES,
+)
 
 
 def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ class Clock(StubObserver):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, file: Path, line: str) -> None:
         super().__init__()
         self._file, self._line, self._passed_s = file, line, 0.0
-        monkeypatch.setattr(measured_process, "time", SimpleNamespace(monotonic=self._now))
+        clock = SimpleNamespace(monotonic=self._now, monotonic_ns=lambda: round(self._now() * 1e9))
+        monkeypatch.setattr(measured_process, "time", clock)
 
     def _now(self) -> float:
         return time.monotonic() + self._passed_s

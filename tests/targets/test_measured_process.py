@@ -131,7 +131,10 @@ def test_a_walk(tmp_path: Path) -> None:
     assert _steps(run) == steps
     times_ns = [reading.at_ns for reading in run.barriers]
     assert times_ns == sorted(times_ns)
-    assert run.elapsed_s >= (times_ns[-1] - times_ns[0]) / 1e9
+    assert run.start_ns < times_ns[0]
+    assert times_ns[-1] <= run.start_ns + run.elapsed_s * 1e9
+    left_ns = [reading.left_ns or 0 for reading in run.barriers]
+    assert all(at_ns < left < after for at_ns, left, after in zip(times_ns, left_ns, times_ns[1:]))
     data = {step: reading.data for step, reading in zip(steps, run.barriers)}
     assert data[Step("imported")] == StepData(python_version=sys.version.split()[0], runtime_version="1.2.3")
     assert data[Step("context", 1)].load_ns > 0

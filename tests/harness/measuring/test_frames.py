@@ -49,10 +49,15 @@ def _watch(
 
 
 def _message(
-    seconds: float, *done: int, dropped: int = 0, heap_bytes: int | None = 5_000_000, latency_ns: int = 10 * _MS
+    seconds: float,
+    *done: int,
+    dropped: int = 0,
+    heap_bytes: int | None = 5_000_000,
+    stages_ns: Sequence[int] = _STAGES_NS,
 ) -> Frames:
-    """Return a message; `done` is how many frames each stream has done since the last one."""
-    rows = [((latency_ns, *_STAGES_NS),) * count for count in done]
+    """Return a message; `done` is how many frames, 1 ms apart, each stream has done since the last one."""
+    second_ns = round(seconds) * 1000 * _MS
+    rows = [tuple((second_ns + number * _MS, *stages_ns) for number in range(count)) for count in done]
     return Frames(seconds, tuple(StreamCount(dropped, 0, of_stream) for of_stream in rows), heap_bytes)
 
 
@@ -150,7 +155,40 @@ def test_latencies_for_statistics_are_a_sample_of_all() -> None:
     """Of bounded size, and from the whole run, not from its beginning alone."""
     watch = _watch(duration_s=100.0)
     for second in range(100):
-        watch.take(_message(second + 0.01, 120, latency_ns=second * _MS))
+        watch.take(_message(second + 0.01, 120, stages_ns=(0, 0, 0, 0, second * _MS, 0)))
     sample = watch.latencies_ns()
     assert len(sample) == 2000
     assert 40 * _MS < sum(sample) / len(sample) < 60 * _MS
+
+
+def test_times_of_frames_are_kept_in_their_order() -> None:
+    """Those of all streams together, each with its stages."""
+    watch = _watch(streams=2)
+    for second in range(1, 4):
+        watch.take(_message(float(second), 30, 20))
+    times = known(watch.times())
+    assert (len(times.first), times.last, times.left_out) == (150, [], 0)
+    dues_ns = [frame.due_ns for frame in times.first]
+    assert dues_ns == sorted(dues_ns)
+    assert [sum(frame.stream == stream for frame in times.first) for stream in (0, 1)] == [90, 60]
+    assert {frame.stages_ns for frame in times.first} == {_STAGES_NS}
+
+
+@pytest.mark.parametrize("seconds", [10, 200])
+def test_times_of_frames_do_not_grow_with_time(seconds: int) -> None:
+    """Of many frames the first and the last are kept, as many of each, and how many came between."""
+    watch = _watch(duration_s=float(seconds))
+    for second in range(1, seconds + 1):
+        watch.take(_message(float(second), 300))
+    times = known(watch.times())
+    assert len(times.first) == len(times.last) == 1000
+    assert times.left_out == 300 * seconds - 2000
+    assert times.first[0].due_ns == 1000 * _MS
+    assert times.last[-1].due_ns == (seconds * 1000 + 299) * _MS
+
+
+def test_where_nothing_computes_no_times_are_kept() -> None:
+    """They would be those of an emulator."""
+    watch = _watch(computes=False)
+    watch.take(_message(1.0, 5))
+    assert watch.times() is None

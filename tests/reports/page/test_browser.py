@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +10,13 @@ import pytest
 
 from reports.base.texts import LANGUAGES, texts_of
 from reports.history.page import HistoryPage
+from tests.reports.browser import browser, needs_browser
 from tests.reports.conftest import WrittenReport
 from tests.reports.history.history_storage import histories_in
 
-_BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_DRIVER = shutil.which("chromedriver")
-_FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
-    "--disable-background-networking --disable-component-update --disable-sync"
-)
+__all__ = ["browser"]
 
-pytestmark = pytest.mark.skipif(
-    not (_BROWSER and _DRIVER),
-    reason="no Chromium with its driver (Debian: apt install chromium chromium-driver)",
-)
+pytestmark = needs_browser
 
 #: Every pair of texts of a figure whose boxes share more than a pixel in both directions.
 _OVERLAPS = """
@@ -85,20 +76,6 @@ def history_page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("history")
     histories = histories_in(folder / "storage", 24, 4)
     return dict(zip(LANGUAGES, HistoryPage(histories).write(folder / "report", LANGUAGES[0], None)))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: make test installs it")
-    service = pytest.importorskip("selenium.webdriver.chrome.service")
-    options = selenium.ChromeOptions()
-    options.binary_location = _BROWSER
-    for flag in _FLAGS.split():
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = selenium.Chrome(options, service.Service(_DRIVER))
-    yield driver
-    driver.quit()
 
 
 def set_width(browser: Any, width: int) -> None:
