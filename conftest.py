@@ -16,11 +16,17 @@ from harness.plans.plan_file import PlanFile
 from harness.selection import Selection, selected_runtimes
 from harness.session import Session, choose_board_storage
 from samplers.environment import environment
+from scenarios.catalogue import FIRST_LOOK
 from storage.board import board_name, board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
 _PLANS: pytest.StashKey[tuple[PlanFile, ...]] = pytest.StashKey()
+#: Set where --quick leaves something out.
+_IS_FIRST_LOOK: pytest.StashKey[bool] = pytest.StashKey()
+_FIRST_LOOK_ALONE = (
+    "--quick: what is asked first. Name others beside it with -k or by file, as bench/test_leaks.py; without it all run"
+)
 _QUESTIONS = Path(__file__).parent / "bench"
 
 
@@ -61,6 +67,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize("plan", plans or [pytest.param(None, id="none")])
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under --quick leave out what is not asked first, unless -k is given, or the file is named."""
+    if not config.option.quick or config.option.keyword:
+        return
+    named = {(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args}
+    left_out = [item for item in items if item.path not in named and not _is_asked_first(item)]
+    if left_out:
+        config.stash[_IS_FIRST_LOOK] = True
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_asked_first(item: pytest.Item) -> bool:
+    """Whether it measures a scenario of the first look; all that is no scenario of bench/ stays, too."""
+    callspec = getattr(item, "callspec", None)
+    scenario = callspec.params.get("scenario") if callspec and item.path.parent == _QUESTIONS else None
+    return scenario is None or scenario in FIRST_LOOK
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin a measuring session where a test measures; before the terminal shows what was assumed."""
@@ -76,8 +101,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Show what was assumed of the user's models before they are measured."""
-    return config.stash[_SESSION].assumptions if _SESSION in config.stash else []
+    """Show what --quick leaves out, and what was assumed of the user's models, before they are measured."""
+    assumptions = config.stash[_SESSION].assumptions if _SESSION in config.stash else []
+    return [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *assumptions]
 
 
 @pytest.fixture

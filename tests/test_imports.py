@@ -50,7 +50,7 @@ _PACKAGES: dict[str, set[str]] = {
         "video",
     },
     "bench": {"scenarios"},
-    "conftest": {"harness", "samplers", "storage"},
+    "conftest": {"harness", "samplers", "scenarios", "storage"},
 }
 
 #: Where a package needs one module of another package and no more.
@@ -79,6 +79,7 @@ _ONLY = {
     ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.frames", "scenarios.plan"},
     ("video", "runtimes"): {"runtimes.base"},
     ("scenarios", "video"): {"video.decoder", "video.letterbox"},
+    ("conftest", "scenarios"): {"scenarios.catalogue"},
     ("harness", "video"): {"video.VideoError", "video.clip", "video.describe"},
 }
 
