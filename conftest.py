@@ -14,7 +14,7 @@ from harness.errors import UserError
 from harness.options import add_options, resolve_plan_files
 from harness.plans.plan_file import PlanFile
 from harness.selection import Selection, selected_runtimes
-from harness.session import Session, choose_board_storage
+from harness.session import Session, choose_board_storage, hide_latency_table
 from samplers.environment import environment
 from scenarios.catalogue import FIRST_LOOK
 from storage.board import board_name, board_storage
@@ -37,8 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the storage before pytest-benchmark opens it, and read the user's plans."""
+    """Choose the storage before pytest-benchmark opens it, hide its table, and read the user's plans."""
     choose_board_storage(config)
+    hide_latency_table(config)
     try:
         config.stash[_PLANS] = resolve_plan_files(config.option)
     except UserError as error:
@@ -104,6 +105,13 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Show what --quick leaves out, and what was assumed of the user's models, before they are measured."""
     assumptions = config.stash[_SESSION].assumptions if _SESSION in config.stash else []
     return [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *assumptions]
+
+
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, config: pytest.Config) -> Any:
+    """Leave out the dot of a test whose result has a line."""
+    if _SESSION in config.stash and report.when == "call" and config.stash[_SESSION].has_line(report.nodeid):
+        return report.outcome, "", ""
+    return None
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ class Settings:
 
     streams: int
     contexts: int
+    #: Fresh processes of each configuration.
     repeats: int
     rounds: int
     sample_hz: float
@@ -54,10 +55,24 @@ class Settings:
     cycles: int = 1
     #: So many contexts at most where they are added until one fails.
     limit_contexts: int = Parameters.limit_contexts
+    #: So many processes where memory differs between those of `repeats`; None: never more.
+    most_repeats: int | None = None
+    #: What a process without streams takes, until one has been measured: for the time left.
+    process_s: float = 1.0
 
     def repeats_of(self, scenario: str) -> int:
-        """Return how many processes measure it: one where cycles are the repeats, or contexts are counted."""
+        """Return how many processes measure it at least: one where cycles are the repeats, or contexts are counted."""
         return 1 if runs_once(scenario) else self.repeats
+
+    def most_repeats_of(self, scenario: str) -> int:
+        """Return how many processes measure it at most."""
+        fewest = self.repeats_of(scenario)
+        return fewest if runs_once(scenario) else max(fewest, self.most_repeats or fewest)
+
+    def expected_s(self, scenario: str, has_streams: bool) -> float:
+        """Return how long its processes are expected to take, in seconds."""
+        streams_s = self.pace.warm_up_s + self.pace.duration_s if has_streams else 0.0
+        return self.repeats_of(scenario) * (self.process_s + streams_s)
 
     def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
         """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""

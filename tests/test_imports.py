@@ -86,7 +86,8 @@ _ONLY = {
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
     "reports": "errors base results sections explanation claims streams compare versions history page",
-    "harness": "errors extras mechanisms selection gate settings plans clock progress measuring options session",
+    "harness": "errors extras mechanisms selection gate settings plans clock progress measuring result_text options"
+    " session",
     "samplers": "files readings process system npu machine sources observer environment",
     "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine inspection __init__",
     "recorder": "errors signals pace phases process_tree program recording phase_figures stored_form summary task",
