@@ -104,7 +104,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Show what --quick leaves out, and what was assumed of the user's models, before they are measured."""
     assumptions = config.stash[_SESSION].assumptions if _SESSION in config.stash else []
-    return [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *assumptions]
+    lines = [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *assumptions]
+    return [*lines, ""] if _SESSION in config.stash else lines
 
 
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, config: pytest.Config) -> Any:

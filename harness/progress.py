@@ -81,6 +81,7 @@ class Progress:
         if self._terminal is not None:
             with self._capture.global_and_fixture_disabled():
                 self._terminal.write_line(f"{title:<{_WIDTH}}{text}")
+                self._terminal.flush()
 
     def _finish_repeat(self) -> None:
         if self._repeat:

@@ -60,6 +60,8 @@ _COMPARISON = (
     "board",
     "recorded_at",
     "run_number",
+    "repeats",
+    "measured_as",
 )
 #: Identity of a configuration in every other table.
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
@@ -188,6 +190,8 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "npu_left_bytes": rounded(row.memory("npu_left_bytes")),
         "copied_bytes_per_inference": rounded(counted.total_bytes if counted else None),
         "copies_avoided_bytes": rounded(avoided_bytes(row)),
+        "repeats": len(row.info.repeats),
+        "measured_as": row.info.measured_as,
         **_origin(row.file),
     }
 
