@@ -110,7 +110,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, config: pytest.Config) -> Any:
     """Leave out the dot of a test whose result has a line."""
-    if _SESSION in config.stash and report.when == "call" and config.stash[_SESSION].has_line(report.nodeid):
+    if _SESSION in config.stash and report.when == "call" and config.stash[_SESSION].take_dot(report.nodeid):
         return report.outcome, "", ""
     return None
 

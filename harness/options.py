@@ -38,8 +38,6 @@ class Effort:
     #: Where memory differs between the repeats.
     most_repeats: int
     rounds: int
-    #: Idle time before each configuration in which the system's noise is measured.
-    idle_s: float
     #: What a process without streams takes on 2 cores.
     process_s: float
     #: Of streams.
@@ -57,9 +55,8 @@ _DEFAULT = Effort(
         resolutions=(("yolov5s", 320), ("yolov5s", 416), ("yolov5s", 640), ("yolov5s", 256), ("yolov5s", 512)),
     ),
     repeats=2,
-    most_repeats=4,
+    most_repeats=3,
     rounds=6,
-    idle_s=0.5,
     process_s=3.5,
     pace=Pace(),
     cycles=20,
@@ -74,7 +71,6 @@ _QUICK = Effort(
     repeats=2,
     most_repeats=3,
     rounds=5,
-    idle_s=0.2,
     process_s=1.5,
     pace=Pace(warm_up_s=1.0, duration_s=3.0),
     cycles=15,
@@ -266,7 +262,6 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
         rounds=option.rounds or effort.rounds,
         sample_hz=option.sample_hz,
         time_limit_s=option.time_limit,
-        idle_s=effort.idle_s,
         process_s=effort.process_s,
         cpus=len(os.sched_getaffinity(0)),
         npu_cores=CHIPS[chip].npu_cores if chip else 1,

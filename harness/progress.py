@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress"]
 
-#: Of a runtime's and a scenario's names together, mostly.
-_WIDTH = 40
+#: Of a runtime's and a scenario's names together, and a blank.
+_WIDTH = 45
 
 
 class Progress:

@@ -97,6 +97,7 @@ class Session:
         self._results: dict[tuple[str, str], Result] = {}
         #: The tests that have their own line in the terminal.
         self._with_line: set[str] = set()
+        self._shown_reasons: set[str] = set()
         #: Why configurations have no figures.
         self._reasons: list[str] = []
 
@@ -132,11 +133,21 @@ class Session:
             pytest.skip(str(result.failure.reason))
         pytest.fail("\n".join(filter(None, (str(result.failure), result.failure.last_words))), pytrace=False)
 
-    def has_line(self, test: str) -> bool:
-        """Whether the terminal shows a line for this test, named in full, in place of pytest's dot."""
-        return test in self._with_line
+    def take_dot(self, test: str) -> bool:
+        """Return whether the terminal shows a line in place of the dot of this test, named in full; once.
+
+        When pytest asks again it is for its summary, which has a word for each test.
+        """
+        has_line = test in self._with_line
+        self._with_line.discard(test)
+        return has_line
 
     def _show(self, benchmark: Any, title: str, text: str) -> None:
+        """Show what came of a configuration; the reason why there is nothing to show, once."""
+        kind, _, reason = text.partition(": ")
+        if reason and reason in self._shown_reasons:
+            text = f"{kind}, as above"
+        self._shown_reasons.add(reason)
         self._progress.result(title, text)
         if self._progress.replaces_dots:
             self._with_line.add(benchmark.fullname)

@@ -45,7 +45,6 @@ class Settings:
     rounds: int
     sample_hz: float
     time_limit_s: float
-    idle_s: float
     #: Usable CPUs: at most so many contexts infer at once on a CPU.
     cpus: int
     #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
@@ -57,6 +56,9 @@ class Settings:
     limit_contexts: int = Parameters.limit_contexts
     #: So many processes where memory differs between those of `repeats`; None: never more.
     most_repeats: int | None = None
+    #: Idle time before each process in which the system's noise is measured, and how busy the machine is: enough clock
+    #: ticks to tell a tenth of the CPUs' time.
+    idle_s: float = 0.2
     #: What a process without streams takes, until one has been measured: for the time left.
     process_s: float = 1.0
 

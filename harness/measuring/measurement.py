@@ -24,7 +24,6 @@ from harness.settings import Settings
 from messages import Message
 from runtimes import find_runtime
 from samplers.npu import NpuSources
-from samplers.system import observe_idle
 from scenarios.catalogue import TooFewModels, build_plans, find_scenario, without_reuse
 from scenarios.plan import Plan
 from storage.result import Result
@@ -47,9 +46,6 @@ class Measurement:
 
 #: The versions that a measured process reports.
 _VERSIONS = ("runtime_version", "python_version", "driver_version")
-
-#: Before a further process it is looked whether the machine is busy, which takes some clock ticks.
-_BUSY_S = 0.2
 
 #: Stores a result as it is if the session is cut off now.
 Keep = Callable[[Result], None]
@@ -168,19 +164,14 @@ class Bench:
         if isinstance(preparations, Failure):
             return self._measurement(plan, [], preparations, [])
         prepared = plan.with_prepared({digest: made.path for digest, made in preparations.items() if made})
-        idle = observe_idle(self.settings.idle_s)
         while not interrupted and self._is_to_be_repeated(plan, repeats):
             number = len(repeats) + 1
-            if repeats:  # the noise of the system's memory is the configuration's
-                cpu_percent = observe_idle(min(_BUSY_S, self.settings.idle_s)).cpu_percent
-                idle = replace(idle, cpu_percent=cpu_percent)
             self._processes += 1
             trace_name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
             measuring = RepeatMeasurement(
                 prepared,
                 self.targets[plan.runtime],
                 self.settings,
-                idle,
                 self.npu,
                 show_step=partial(self.progress.step, number),
                 keep=lambda cut_off: keep(

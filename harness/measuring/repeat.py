@@ -18,7 +18,7 @@ from messages import Message
 from runtimes import find_runtime
 from samplers.npu import NpuSources
 from samplers.observer import Observer
-from samplers.system import Idle
+from samplers.system import Idle, observe_idle
 from scenarios.plan import Plan, Step
 from storage.trace import NpuTimeline, Timeline, Trace
 from targets.barriers import Frames
@@ -47,13 +47,12 @@ class RepeatMeasurement:
         plan: Plan,
         target: Target,
         settings: Settings,
-        idle: Idle,
         npu: NpuSources | None,
         show_step: ShowStep,
         keep: Keep,
     ) -> None:
-        """`idle` is what the machine did before; `npu` is None where NPU memory cannot be read."""
-        self._plan, self._target, self._settings, self._idle = plan, target, settings, idle
+        """`npu` is None where NPU memory cannot be read."""
+        self._plan, self._target, self._settings = plan, target, settings
         self._show_step, self._keep = show_step, keep
         self._on_npu = find_runtime(plan.runtime).device == "npu"
         self._observer = Observer(settings.sample_hz, npu if self._on_npu else None)
@@ -61,11 +60,13 @@ class RepeatMeasurement:
         self._begun = 0
         self._frames: FramesWatch | None = None
         self._kept_at = time.monotonic()
+        self._idle = Idle(0, 0.0)
         #: Whether the user wants the session to end here.
         self.interrupted = False
 
     def measure(self, write_trace: Callable[[Trace], str]) -> Repeat:
         """Walk the plan in a fresh process; write_trace keeps the trace and returns its path."""
+        self._idle = observe_idle(self._settings.idle_s)
         run, ledger = self._walk()
         self.interrupted = run.interrupted
         npu, limit = None, limit_of(self._plan, run, ledger)

@@ -177,7 +177,7 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "application_memory_trimmed_bytes": rounded(row.memory("application_memory_trimmed_bytes")),
         "application_memory_over_baseline_bytes": rounded(row.memory(OVER_BASELINE)),
         "system_memory_bytes": rounded(row.memory("system_memory_bytes")),
-        "system_memory_noise_bytes": rounded(row.memory("system_memory_noise_bytes")),
+        "system_memory_noise_bytes": row.system_noise_bytes,
         "npu_memory_bytes": rounded(row.memory(NPU)),
         "saved_bytes": rounded(row.saved()),
         "saved_percent": rounded(row.saved_percent(), 3),

@@ -261,8 +261,8 @@ def _comparison_columns(group: Group) -> Sequence[str]:
 
 def _system_memory_with_noise(row: Row) -> Figure | None:
     """Return the system memory with the idle noise as its spread, which is mostly the larger."""
-    system, noise = row.memory("system_memory_bytes"), row.memory("system_memory_noise_bytes")
-    return Figure(system.median, noise.median) if system and noise else None
+    system, noise = row.memory("system_memory_bytes"), row.system_noise_bytes
+    return Figure(system.median, noise) if system and noise is not None else None
 
 
 def _load(row: Row) -> Figure | None:

@@ -278,6 +278,8 @@ def test_each_result_has_a_line(whole: Whole) -> None:
     assert lines["runtime_memory"].endswith(", measured as no_reuse")
     assert lines["external_internal"].startswith("not supported: ONNX Runtime's Python API takes no allocator")
     assert lines["resolutions_2"].startswith("skipped: --model is given without --resolution")
+    assert lines["resolutions_3"] == "skipped, as above"
+    assert re.search(r"^SKIPPED \[\d\] .*--model is given without --resolution", whole.first.words, re.MULTILINE)
     assert not re.search(r"^bench/test_\w+\.py", whole.first.words, re.MULTILINE)
 
 

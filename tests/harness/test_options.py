@@ -49,7 +49,7 @@ def test_defaults() -> None:
 def test_quick_gives_way_to_what_is_given_beside_it() -> None:
     """--quick means less effort, but only where no option says otherwise."""
     default, quick = _settings(), _settings("--quick")
-    assert (quick.most_repeats or 0) < (default.most_repeats or 0)
+    assert quick.expected_s("full_dup", has_streams=True) < default.expected_s("full_dup", has_streams=True)
     assert quick.rounds < default.rounds
     assert 0 < quick.pace.duration_s < default.pace.duration_s
     counts = ("--repeats", 7, "--rounds", 9, "--streams", 2)

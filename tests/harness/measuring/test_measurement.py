@@ -19,7 +19,6 @@ from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench, Measurement
 from harness.progress import Progress
 from messages import Message
-from samplers.system import Idle
 from scenarios.plan import DUP, INPUT, LOAD, OUTPUT
 from storage.result import Result
 from storage.trace import Trace, read_trace
@@ -195,23 +194,6 @@ def test_repeats_end_when_memory_is_known(
     assert len(measured.result.repeats) == len(measured.result.memory.application_memory_bytes) == made
     assert len(measured.latencies_ns) == made * 2 * 3
     assert bench.measure("scripted", "runtime_memory").result.repeats == measured.result.repeats
-
-
-def test_the_noise_of_the_system_is_measured_once(
-    tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is the configuration's; how busy the machine is, is looked at before each process, and shorter."""
-    windows_s: list[float] = []
-
-    def observe(seconds: float) -> Idle:
-        windows_s.append(seconds)
-        return Idle(memory_noise_bytes=len(windows_s), cpu_percent=10.0 * len(windows_s))
-
-    monkeypatch.setattr(measurement_module, "observe_idle", observe)
-    result = make_bench(tmp_path, "plain", repeats=2, idle_s=0.5).measure("scripted", "full_dup").result
-    assert result.memory.system_memory_noise_bytes == (1, 1)
-    assert result.speed.idle_cpu_percent == (10.0, 20.0)
-    assert windows_s[0] == 0.5 > windows_s[1] > 0
 
 
 # What goes wrong
