@@ -5,8 +5,8 @@ far they lie apart.
 
 How often two configurations without a difference have medians that are apart by more than both spreads (40,000
 simulated pairs, with a third repeat where two differ by more than a standard deviation): in 14 % where values are
-normal, in 13 % where a fifth of them has a second value far away, in 20 % where half of them has. With half the range of three
-repeats it was 12, 16 and 25 %, with half the range of two 33 % of each.
+normal, in 13 % where a fifth of them has a second value far away, in 20 % where half of them has. With half the range
+of three repeats it was 12, 16 and 25 %, with half the range of two 33 % of each.
 """
 
 from __future__ import annotations
