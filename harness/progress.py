@@ -78,6 +78,7 @@ class Progress:
     def result(self, title: str, text: str) -> None:
         """Show what came of a configuration, which has ended however it has."""
         self._expected_s.pop(title, None)
+        self._write("")
         if self._terminal is not None:
             with self._capture.global_and_fixture_disabled():
                 self._terminal.write_line(f"{title:<{_WIDTH}}{text}")

@@ -93,7 +93,7 @@ class Session:
         #: Whether the storage did not take it.
         self.is_misplaced = False
         self._has_measured = False
-        #: By runtime and scenario, of which the last is the baseline of others.
+        #: By runtime and scenario: what has been measured, which may be the baseline of others.
         self._results: dict[tuple[str, str], Result] = {}
         #: The tests that have their own line in the terminal.
         self._with_line: set[str] = set()
@@ -103,6 +103,7 @@ class Session:
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
+        self._progress.prepare(_title((runtime, scenario)))
         try:
             measurement = self._bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))
         except NoModels as no_models:

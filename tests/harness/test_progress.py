@@ -67,6 +67,7 @@ def test_the_time_left_follows_the_pace_of_what_has_ended(lines: list[str], cloc
         "full_dup repeat 1/2 imported about 55 s left",
         "full_dup repeat 2/2 steady about 22 s left",
         "",
+        "",
         "lean preparing about 20 s left",
         "lean repeat 1/2 imported about 20 s left",
         "",
@@ -90,4 +91,4 @@ def test_a_configuration_that_is_not_measured_takes_no_time(lines: list[str]) ->
     progress.expect({"full_dup": 20.0, "lean": 20.0})
     progress.result("full_dup", "skipped")
     progress.prepare("lean")
-    assert lines == ["lean preparing about 20 s left"]
+    assert lines == ["", "lean preparing about 20 s left"]
