@@ -25,9 +25,9 @@ class Pace:
     """How streams run."""
 
     #: Before the steady state.
-    warm_up_s: float = 2.0
+    warm_up_s: float = 1.5
     #: Of the steady state.
-    duration_s: float = 6.0
+    duration_s: float = 5.0
     #: Frames per second of each stream; 0: as fast as possible.
     fps: float = 30.0
     #: Frames of a stream that may wait for a context.
