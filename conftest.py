@@ -14,13 +14,19 @@ from harness.errors import UserError
 from harness.options import add_options, resolve_plan_files
 from harness.plans.plan_file import PlanFile
 from harness.selection import Selection, selected_runtimes
-from harness.session import Session, choose_board_storage
+from harness.session import Session, choose_board_storage, hide_latency_table
 from samplers.environment import environment
+from scenarios.catalogue import FIRST_LOOK
 from storage.board import board_name, board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
 _PLANS: pytest.StashKey[tuple[PlanFile, ...]] = pytest.StashKey()
+#: Set where --quick leaves something out.
+_IS_FIRST_LOOK: pytest.StashKey[bool] = pytest.StashKey()
+_FIRST_LOOK_ALONE = (
+    "--quick: what is asked first. Name others beside it with -k or by file, as bench/test_leaks.py; without it all run"
+)
 _QUESTIONS = Path(__file__).parent / "bench"
 
 
@@ -31,8 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the storage before pytest-benchmark opens it, and read the user's plans."""
+    """Choose the storage before pytest-benchmark opens it, hide its table, and read the user's plans."""
     choose_board_storage(config)
+    hide_latency_table(config)
     try:
         config.stash[_PLANS] = resolve_plan_files(config.option)
     except UserError as error:
@@ -61,6 +68,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize("plan", plans or [pytest.param(None, id="none")])
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under --quick leave out what is not asked first, unless -k is given, or the file is named."""
+    if not config.option.quick or config.option.keyword:
+        return
+    named = {(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args}
+    left_out = [item for item in items if item.path not in named and not _is_asked_first(item)]
+    if left_out:
+        config.stash[_IS_FIRST_LOOK] = True
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_asked_first(item: pytest.Item) -> bool:
+    """Whether it measures a scenario of the first look; all that is no scenario of bench/ stays, too."""
+    callspec = getattr(item, "callspec", None)
+    scenario = callspec.params.get("scenario") if callspec and item.path.parent == _QUESTIONS else None
+    return scenario is None or scenario in FIRST_LOOK
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin a measuring session where a test measures; before the terminal shows what was assumed."""
@@ -76,8 +102,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Show what was assumed of the user's models before they are measured."""
-    return config.stash[_SESSION].assumptions if _SESSION in config.stash else []
+    """Show what --quick leaves out, and what was assumed of the user's models, before they are measured."""
+    assumptions = config.stash[_SESSION].assumptions if _SESSION in config.stash else []
+    lines = [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *assumptions]
+    return [*lines, ""] if _SESSION in config.stash else lines
+
+
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, config: pytest.Config) -> Any:
+    """Leave out the dot of a test whose result has a line."""
+    if _SESSION in config.stash and report.when == "call" and config.stash[_SESSION].take_dot(report.nodeid):
+        return report.outcome, "", ""
+    return None
 
 
 @pytest.fixture

@@ -43,30 +43,33 @@ class Effort:
 
     built_in: BuiltIn
     repeats: int
+    #: Where memory differs between the repeats.
+    most_repeats: int
     rounds: int
-    #: Idle time before each process in which the system's noise is measured.
-    idle_s: float
+    #: What a process without streams takes on 2 cores.
+    process_s: float
     #: Of streams.
     pace: Pace
     #: Of the question of leaks.
     cycles: int
 
 
-#: On 2 cores 7 minutes of ONNX Runtime, 11 of MegEngine Lite. There are 216 timed inferences of most configurations;
-#: more rounds would narrow no figure of memory.
+#: On 2 cores under 6 minutes of ONNX Runtime. There are 144 timed inferences of most configurations at least; more
+#: rounds would narrow no figure of memory. docs/measure.md has the reasons for the numbers of repeats.
 _DEFAULT = Effort(
     BuiltIn(
         stream=("yolov5s", 320),
         in_turn=(("yolov5s", 640), ("resnet50", 224), ("mobilenet_v2", 224)),
         resolutions=(("yolov5s", 320), ("yolov5s", 416), ("yolov5s", 640), ("yolov5s", 256), ("yolov5s", 512)),
     ),
-    repeats=3,
+    repeats=2,
+    most_repeats=3,
     rounds=6,
-    idle_s=0.5,
+    process_s=3.5,
     pace=Pace(),
     cycles=20,
 )
-#: A first look: 1 to 2 minutes on 2 cores.
+#: A first look: 40 seconds on 2 cores.
 _QUICK = Effort(
     BuiltIn(
         stream=("mobilenet_v2", 224),
@@ -74,8 +77,9 @@ _QUICK = Effort(
         resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160), ("mobilenet_v2", 96)),
     ),
     repeats=2,
+    most_repeats=3,
     rounds=5,
-    idle_s=0.2,
+    process_s=1.5,
     pace=Pace(warm_up_s=1.0, duration_s=3.0),
     cycles=15,
 )
@@ -187,7 +191,8 @@ def add_options(parser: pytest.Parser) -> None:
         "--repeats",
         metavar="N",
         type=_count,
-        help=f"Fresh processes per configuration; the spread is over them. Default: {_DEFAULT.repeats}.",
+        help="Fresh processes per configuration, exactly so many; the spread is over them. "
+        f"Default: {_DEFAULT.repeats}, and up to {_DEFAULT.most_repeats} where their memory differs.",
     )
     add(
         "--rounds",
@@ -247,9 +252,9 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--quick",
         action="store_true",
-        help=f"A first look: {_network(_QUICK)}, {_QUICK.repeats} repeats, "
-        f"{_QUICK.rounds} rounds, {_QUICK.cycles} cycles, {_QUICK.pace.duration_s:g} s of streams. Options given "
-        "beside it win.",
+        help="A first look: no reuse, dup, internal reuse, all mechanisms together, and streams with and without dup "
+        f"(others by -k or file); {_network(_QUICK)}, {_QUICK.repeats} repeats, {_QUICK.rounds} rounds, "
+        f"{_QUICK.cycles} cycles, {_QUICK.pace.duration_s:g} s of streams. Options given beside it win.",
     )
     add_gate_options(add)
 
@@ -258,14 +263,16 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
     """Return the settings of this session."""
     effort = _QUICK if option.quick else _DEFAULT
     duration_s = option.duration or effort.pace.duration_s
+    repeats = option.repeats or (1 if duration_s >= _SOAK_S else None)
     return Settings(
         streams=option.streams or _STREAMS,
         contexts=option.contexts or _CONTEXTS,
-        repeats=option.repeats or (1 if duration_s >= _SOAK_S else effort.repeats),
+        repeats=repeats or effort.repeats,
+        most_repeats=repeats or effort.most_repeats,
         rounds=option.rounds or effort.rounds,
         sample_hz=option.sample_hz,
         time_limit_s=option.time_limit,
-        idle_s=effort.idle_s,
+        process_s=effort.process_s,
         cpus=len(os.sched_getaffinity(0)),
         npu_cores=CHIPS[chip].npu_cores if chip else 1,
         pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),

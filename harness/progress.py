@@ -1,9 +1,12 @@
-"""One line with what is measured, which repeat, and how long still; only on a terminal."""
+"""What the terminal shows while a session measures: a line for each finished configuration, and on a terminal a line
+with what is going on and how long still, which is erased again.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,70 +14,97 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress"]
 
-_WIDTH = 40
+#: Of a runtime's and a scenario's names together, and a blank.
+_WIDTH = 45
 
 
 class Progress:
-    """Writes to pytest's terminal, on one line that it erases again; writes nothing elsewhere."""
+    """Writes to pytest's terminal."""
 
     def __init__(self, config: pytest.Config | None = None) -> None:
         """Begin without any knowledge of how much there is to do: see `expect`. Without a config nothing is shown."""
         plugins = config.pluginmanager if config else None
         terminal = plugins.getplugin("terminalreporter") if plugins else None
-        is_terminal = sys.__stdout__ is not None and sys.__stdout__.isatty()
-        self._terminal = terminal if terminal and is_terminal and terminal.verbosity >= 0 else None
+        self._terminal = terminal if terminal and terminal.verbosity >= 0 else None
+        #: Whether `result` shows what pytest's files and dots would; with -v pytest has a line for each test itself.
+        self.replaces_dots = self._terminal is not None and self._terminal.verbosity == 0
+        if self._terminal is not None and self.replaces_dots:
+            self._terminal.showfspath = False
+        self._is_live = sys.__stdout__ is not None and sys.__stdout__.isatty()
         # While a test runs, pytest's capture holds the terminal's file descriptor too.
         self._capture: Any = plugins.getplugin("capturemanager") if plugins else None
-        self._processes_left = 0
-        self._processes_done = 0
-        self._busy_s = 0.0
+        #: What the processes to come are expected to take, in seconds, by configuration.
+        self._expected_s: dict[str, float] = {}
+        #: What those that have ended took, and were expected to take.
+        self._taken_s = self._foreseen_s = 0.0
         self._title = ""
         self._repeats = 0
+        self._process_s = 0.0
         self._repeat = 0
         self._repeat_started = 0.0
 
-    def expect(self, processes: int) -> None:
-        """Take how many processes the session will start."""
-        self._processes_left = processes
+    def expect(self, expected_s: Mapping[str, float]) -> None:
+        """Take how long the processes of each configuration, by its title, are expected to take, in seconds."""
+        self._expected_s = dict(expected_s)
 
-    def begin(self, title: str, repeats: int) -> None:
-        """Begin a configuration."""
-        self._title, self._repeats, self._repeat = title, repeats, 0
-        self._show("preparing")
+    def prepare(self, what: str) -> None:
+        """Show what is made before the next configuration."""
+        self._show(what, f"{'preparing':<{_WIDTH // 2 + len('repeat 1/2  ')}}{self._time_left(0)}")
+
+    def begin(self, title: str, repeats: int, expected_s: float) -> None:
+        """Begin a configuration of at least so many processes, which are expected to take so long together."""
+        self._title, self._repeats, self._process_s, self._repeat = title, repeats, expected_s / repeats, 0
+        self._expected_s[title] = expected_s
+        self.prepare(title)
 
     def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
         """Show a step of the given repeat; `share` of the process's steps is done."""
         if repeat != self._repeat:
             self._finish_repeat()
             self._repeat, self._repeat_started = repeat, time.monotonic()
+            if repeat > self._repeats:
+                self._expected_s[self._title] += self._process_s
+        of_repeats = f"/{self._repeats}" if repeat <= self._repeats else ", since they differ"
         label = phase.replace("_", " ") + ("" if context is None else f" {context + 1}")
-        self._show(f"repeat {repeat}/{self._repeats}  {label:<{_WIDTH // 2}}{self._time_left(share)}")
+        self._show(self._title, f"repeat {repeat}{of_repeats}  {label:<{_WIDTH // 2}}{self._time_left(share)}")
 
     def end(self) -> None:
         """End the configuration, whether all its repeats were made or not."""
         self._finish_repeat()
-        self._processes_left -= max(0, self._repeats - self._repeat)
+        self._expected_s.pop(self._title)
         self._repeat = 0
         self._write("")
 
+    def result(self, title: str, text: str) -> None:
+        """Show what came of a configuration, which has ended however it has."""
+        self._expected_s.pop(title, None)
+        self._write("")
+        if self._terminal is not None:
+            with self._capture.global_and_fixture_disabled():
+                self._terminal.write_line(f"{title:<{_WIDTH}}{text}")
+                self._terminal.flush()
+
     def _finish_repeat(self) -> None:
         if self._repeat:
-            self._busy_s += time.monotonic() - self._repeat_started
-            self._processes_done += 1
-            self._processes_left -= 1
+            self._taken_s += time.monotonic() - self._repeat_started
+            self._foreseen_s += self._process_s
+            self._expected_s[self._title] -= self._process_s
 
     def _time_left(self, share: float) -> str:
-        if not self._processes_done:
+        """Return how long still: what is expected, by how much longer than expected it took so far."""
+        if not self._expected_s:
             return ""
-        seconds = self._busy_s / self._processes_done * (self._processes_left - share)
+        pace = self._taken_s / self._foreseen_s if self._foreseen_s else 1.0
+        seconds = pace * (sum(self._expected_s.values()) - share * self._process_s)
         minutes, seconds = divmod(round(max(0.0, seconds)), 60)
         return f"about {f'{minutes} min ' if minutes else ''}{seconds} s left"
 
-    def _show(self, text: str) -> None:
-        self._write(f"{self._title:<{_WIDTH}}{text}")
+    def _show(self, title: str, text: str) -> None:
+        self._write(f"{title:<{_WIDTH}}{text}")
 
     def _write(self, line: str) -> None:
-        if self._terminal is None:
+        """Write over the line that was written last."""
+        if self._terminal is None or not self._is_live:
             return
         with self._capture.global_and_fixture_disabled():
             if self._terminal.currentfspath:

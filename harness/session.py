@@ -16,14 +16,16 @@ import pytest
 from harness.clock import ReplayClock
 from harness.errors import NoModels, UnusableModel, UserError
 from harness.gate import Verdict, make_gate
-from harness.measuring.measurement import Bench
+from harness.measuring.measurement import Bench, nameless
 from harness.measuring.videos import Videos
 from harness.options import resolve_model_sets, resolve_settings
 from harness.plans.plan_file import PlanFile
 from harness.progress import Progress
+from harness.result_text import result_text
 from harness.selection import Selection, chip_of, resolve_targets
 from harness.settings import check_kernel
 from samplers.npu import find_npu_sources, has_npu
+from scenarios.plan import Plan
 from storage.board import board_storage
 from storage.result import Result
 from storage.run_file import WITHOUT_SPEED, RunWriter, python_folder, run_number, save_run
@@ -33,6 +35,11 @@ __all__ = ["Session"]
 _FILE_SCHEME = "file://"
 #: pytest-benchmark's default of --benchmark-storage, which is one for all boards.
 _COMMON_STORAGE = f"{_FILE_SCHEME}./.benchmarks"
+#: pytest-benchmark's options of its table, and of figures that are made with it.
+_OF_TABLE = tuple(
+    f"--benchmark-{name}"
+    for name in ("columns", "compare", "cprofile", "group-by", "histogram", "name", "sort", "time-unit", "verbose")
+)
 
 
 class Session:
@@ -61,19 +68,15 @@ class Session:
             )
         chip = chip_of(targets)
         settings = resolve_settings(config.option, chip)
-        progress = Progress(config)
+        self._progress = Progress(config)
         models = resolve_model_sets(config.option, targets)
         videos = Videos(targets, config.option.video)
         npu = find_npu_sources() if has_npu() else None
-        self._bench = Bench(settings, models, targets, videos, self.storage, progress, npu, of_files)
+        self._bench = Bench(settings, models, targets, videos, self.storage, self._progress, npu, of_files)
         #: Why configurations have no models.
         self._without_models = self._find_without_models(configurations)
         #: What was assumed of the user's models, a line each.
         self.assumptions = models.assumptions()
-        measurable = (
-            scenario for runtime, scenario in configurations if (runtime, scenario) not in self._without_models
-        )
-        progress.expect(sum(map(settings.repeats_of, measurable)))
         if saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._name: str = self._benchmarks.save or self._benchmarks.autosave
@@ -90,18 +93,28 @@ class Session:
         #: Whether the storage did not take it.
         self.is_misplaced = False
         self._has_measured = False
+        #: By runtime and scenario: what has been measured, which may be the baseline of others.
+        self._results: dict[tuple[str, str], Result] = {}
+        #: The tests that have their own line in the terminal.
+        self._with_line: set[str] = set()
+        self._shown_reasons: set[str] = set()
         #: Why configurations have no figures.
         self._reasons: list[str] = []
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
-        no_models = self._without_models.get((runtime, scenario))
-        if no_models:
+        self._progress.prepare(_title((runtime, scenario)))
+        try:
+            measurement = self._bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))
+        except NoModels as no_models:
             _use_up(benchmark)
             self._reasons.append(f"{runtime}: {no_models}")
+            self._show(benchmark, _title((runtime, scenario)), f"skipped: {no_models}")
             pytest.skip(self._reasons[-1])
-        measurement = self._bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))
         result = measurement.result
+        baseline = self._results.get((runtime, result.baseline)) if result.baseline else None
+        self._results[runtime, scenario] = result
+        self._show(benchmark, _title((runtime, scenario)), result_text(result, baseline))
         if measurement.latencies_ns:
             benchmark.extra_info.update(msgspec.to_builtins(result))
             clock.load(measurement.latencies_ns)
@@ -120,6 +133,25 @@ class Session:
         if result.failure.kind == "not_supported":
             pytest.skip(str(result.failure.reason))
         pytest.fail("\n".join(filter(None, (str(result.failure), result.failure.last_words))), pytrace=False)
+
+    def take_dot(self, test: str) -> bool:
+        """Return whether the terminal shows a line in place of the dot of this test, named in full; once.
+
+        When pytest asks again it is for its summary, which has a word for each test.
+        """
+        has_line = test in self._with_line
+        self._with_line.discard(test)
+        return has_line
+
+    def _show(self, benchmark: Any, title: str, text: str) -> None:
+        """Show what came of a configuration; the reason why there is nothing to show, once."""
+        kind, _, reason = text.partition(": ")
+        if reason and reason in self._shown_reasons:
+            text = f"{kind}, as above"
+        self._shown_reasons.add(reason)
+        self._progress.result(title, text)
+        if self._progress.replaces_dots:
+            self._with_line.add(benchmark.fullname)
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:
         """Put the results without speed into what pytest-benchmark is about to write."""
@@ -202,21 +234,40 @@ class Session:
         logger.info(f"Saved benchmark data in: {self.saved}")
 
     def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], NoModels]:
-        """Read or build all models; return why configurations have none.
+        """Read or build all models, and learn how long all will take; return why configurations have none.
 
+        The default clip, which takes seconds to make, waits until streams are measured, if something else is before.
         Raises UserError where no configuration is left, or none of a runtime that --runtime names.
         """
+        late = [key for key in configurations if self._bench.waits_for_clip(key[1])]
+        if len(late) == len(configurations):
+            late = []
         reasons: dict[tuple[str, str], NoModels] = {}
-        for runtime, scenario in configurations:
+        expected_s = {_title(key): self._bench.expected_s(key[1]) for key in configurations}
+        plans: set[Plan] = set()
+        for key in configurations:
+            self._progress.expect(expected_s)
+            self._progress.prepare(_title(key))
+            if key in late:
+                continue
             try:
-                self._bench.plans(runtime, scenario)
+                plan = nameless(self._bench.plans(*key)[0])
             except NoModels as error:
-                reasons[runtime, scenario] = error
+                reasons[key] = error
+            if key in reasons or plan in plans:  # an equal plan is not measured again
+                del expected_s[_title(key)]
+            else:
+                plans.add(plan)
+        self._progress.expect(expected_s)
         for name in self._config.option.runtime or (None,):
             required = [key for key in configurations if name in (None, key[0])]
             if required and all(key in reasons for key in required):
                 raise UserError("; ".join(dict.fromkeys(f"{key[0]}: {reasons[key]}" for key in required)))
         return reasons
+
+
+def _title(configuration: tuple[str, str]) -> str:
+    return " ".join(configuration)
 
 
 def _check_plans(configurations: Sequence[tuple[str, str | None]], of_files: Mapping[str, PlanFile]) -> None:
@@ -238,6 +289,16 @@ def _use_up(benchmark: Any) -> None:
     """Have the fixture count as used, without statistics: a disabled one does."""
     benchmark.disabled = True
     benchmark.pedantic(lambda: None)
+
+
+def hide_latency_table(config: pytest.Config) -> None:
+    """Do as --benchmark-quiet does, unless an option of the user's is about pytest-benchmark's table.
+
+    The table would bury the results: it is several screens long, and of latencies alone. It is in the report, and
+    --benchmark-verbose shows it.
+    """
+    if not any(word.startswith(_OF_TABLE) for word in config.invocation_params.args):
+        config.option.benchmark_quiet = True
 
 
 def choose_board_storage(config: pytest.Config) -> None:

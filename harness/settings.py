@@ -25,9 +25,9 @@ class Pace:
     """How streams run."""
 
     #: Before the steady state.
-    warm_up_s: float = 2.0
+    warm_up_s: float = 1.5
     #: Of the steady state.
-    duration_s: float = 6.0
+    duration_s: float = 5.0
     #: Frames per second of each stream; 0: as fast as possible.
     fps: float = 30.0
     #: Frames of a stream that may wait for a context.
@@ -40,11 +40,11 @@ class Settings:
 
     streams: int
     contexts: int
+    #: Fresh processes of each configuration.
     repeats: int
     rounds: int
     sample_hz: float
     time_limit_s: float
-    idle_s: float
     #: Usable CPUs: at most so many contexts infer at once on a CPU.
     cpus: int
     #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
@@ -54,10 +54,27 @@ class Settings:
     cycles: int = 1
     #: So many contexts at most where they are added until one fails.
     limit_contexts: int = Parameters.limit_contexts
+    #: So many processes where memory differs between those of `repeats`; None: never more.
+    most_repeats: int | None = None
+    #: Idle time before each process in which the system's noise is measured, and how busy the machine is: enough clock
+    #: ticks to tell a tenth of the CPUs' time.
+    idle_s: float = 0.2
+    #: What a process without streams takes, until one has been measured: for the time left.
+    process_s: float = 1.0
 
     def repeats_of(self, scenario: str) -> int:
-        """Return how many processes measure it: one where cycles are the repeats, or contexts are counted."""
+        """Return how many processes measure it at least: one where cycles are the repeats, or contexts are counted."""
         return 1 if runs_once(scenario) else self.repeats
+
+    def most_repeats_of(self, scenario: str) -> int:
+        """Return how many processes measure it at most."""
+        fewest = self.repeats_of(scenario)
+        return fewest if runs_once(scenario) else max(fewest, self.most_repeats or fewest)
+
+    def expected_s(self, scenario: str, has_streams: bool) -> float:
+        """Return how long its processes are expected to take, in seconds."""
+        streams_s = self.pace.warm_up_s + self.pace.duration_s if has_streams else 0.0
+        return self.repeats_of(scenario) * (self.process_s + streams_s)
 
     def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
         """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""

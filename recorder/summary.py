@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from storage.board import board_storage
+from storage.figure import Figure
 from storage.program import Program
 
 __all__ = ["print_notice", "print_summary"]
@@ -34,13 +34,13 @@ def print_summary(program: Program, stored: Path, storage: Path) -> None:
     columns = {
         head: key
         for head, key in _COLUMNS.items()
-        if any(_known(getattr(phase.memory, key)) for phase in program.phases)
+        if any(value is not None for phase in program.phases for value in getattr(phase.memory, key))
     }
     heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
     rows = []
     for phase in program.phases:
-        sizes = [_figure(getattr(phase.memory, key), _MIB, 1) for key in columns.values()]
-        rows.append([phase.name, _figure(phase.durations_ns, _S, 2), *sizes])
+        sizes = [_text(getattr(phase.memory, key), _MIB, 1) for key in columns.values()]
+        rows.append([phase.name, _text(phase.durations_ns, _S, 2), *sizes])
     alignment = ["left", *["right"] * (len(heads) - 1)]
     table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
     print(_title(program), table, sep="\n", file=sys.stderr)
@@ -76,14 +76,10 @@ def _notes(program: Program) -> Iterator[str]:
         yield f"outcome {outcome}: its figures are stored, but enter no comparison"
 
 
-def _figure(values: Sequence[int | None], unit: int, decimals: int) -> str:
-    """Return the median, and half the range where there are several."""
-    known = _known(values)
-    if not known:
+def _text(values: Sequence[int | None], unit: int, decimals: int) -> str:
+    """Return the median, and the spread where there are several."""
+    figure = Figure.of(values)
+    if figure is None:
         return "-"
-    spread = f" ±{(max(known) - min(known)) / 2 / unit:,.{decimals}f}" if len(known) > 1 else ""
-    return f"{statistics.median(known) / unit:,.{decimals}f}{spread}"
-
-
-def _known(values: Sequence[int | None]) -> list[int]:
-    return [value for value in values if value is not None]
+    spread = "" if figure.spread is None else f" ±{figure.spread / unit:,.{decimals}f}"
+    return f"{figure.median / unit:,.{decimals}f}{spread}"

@@ -38,6 +38,7 @@ from scenarios.plan import (
 
 __all__ = [
     "CYCLES",
+    "FIRST_LOOK",
     "FRAMES_4K",
     "FRAMES_1080P",
     "IN_TURN",
@@ -415,6 +416,20 @@ SCENARIOS: Tuple[Scenario, ...] = (
     _of_limit("limit_lean", *_LEAN),
 )
 
+
+#: What is asked first: what no reuse, dup, internal reuse and all mechanisms together take, and what frames cost. Where
+#: there is dup the steps of LEAN are its scenarios, and measured once; where there is none they are the answer.
+FIRST_LOOK = (
+    "no_reuse_one_model",
+    "full_dup",
+    "full_dup_internal_reuse",
+    "plain",
+    "lean_weights",
+    "lean_internal",
+    "lean",
+    "streams_no_reuse_one_model",
+    "streams_full_dup",
+)
 
 #: The question of the plans that users bring: each is compared with itself without reuse, which is called after it.
 PLANS = "plans"

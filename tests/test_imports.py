@@ -53,7 +53,7 @@ _PACKAGES: dict[str, set[str]] = {
         "video",
     },
     "bench": {"scenarios"},
-    "conftest": {"harness", "samplers", "storage"},
+    "conftest": {"harness", "samplers", "scenarios", "storage"},
 }
 
 #: Where a package needs one module of another package and no more.
@@ -93,13 +93,15 @@ _ONLY = {
     ("reports", "scenarios"): {"scenarios.catalogue", "scenarios.frames", "scenarios.plan"},
     ("video", "runtimes"): {"runtimes.base"},
     ("scenarios", "video"): {"video.decoder", "video.letterbox"},
+    ("conftest", "scenarios"): {"scenarios.catalogue"},
     ("harness", "video"): {"video.VideoError", "video.clip", "video.describe"},
 }
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
     "reports": "errors base results sections explanation claims streams compare versions history page",
-    "harness": "errors extras mechanisms selection gate settings plans clock progress measuring options session",
+    "harness": "errors extras mechanisms selection gate settings plans clock progress measuring result_text options"
+    " session",
     "samplers": "files readings process system npu machine sources observer environment",
     "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine inspection __init__",
     "recorder": "errors signals pace phases process_tree program recording phase_figures stored_form summary task",

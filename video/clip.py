@@ -11,7 +11,7 @@ from pathlib import Path
 from cache import UNFINISHED, CacheError, cache_root, locked, run_in_another_process
 from video import VideoError
 
-__all__ = ["Clip", "ensure_clip"]
+__all__ = ["Clip", "clip_path", "ensure_clip"]
 
 #: Part of the name: raise it when the content changes, so that everybody gets the new one. 1: the first.
 _REVISION = 1
@@ -55,12 +55,17 @@ class Clip:
         return f"clip-{self.width}x{self.height}-{self.fps}fps-{self.seconds:g}s-v{_REVISION}.mp4"
 
 
+def clip_path(clip: Clip = Clip()) -> Path:
+    """Return where the clip is in the cache, or will be."""
+    return cache_root() / "videos" / clip.file_name
+
+
 def ensure_clip(clip: Clip = Clip()) -> Path:
     """Return the clip's file from the cache, made first where it is missing, which takes seconds.
 
     Two callers at once get the same file, made once. Raises VideoError where it cannot be made.
     """
-    path = cache_root() / "videos" / clip.file_name
+    path = clip_path(clip)
     try:
         if not path.exists():
             with locked(path):

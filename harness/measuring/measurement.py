@@ -16,7 +16,7 @@ from harness.measuring.model_sets import ModelSets
 from harness.measuring.outputs import Outputs
 from harness.measuring.preparations import Preparations
 from harness.measuring.repeat import RepeatMeasurement
-from harness.measuring.result import Configuration, Repeat, build_result
+from harness.measuring.result import Configuration, Repeat, build_result, is_settled
 from harness.measuring.videos import Videos
 from harness.plans.plan_file import PlanFile
 from harness.progress import Progress
@@ -31,7 +31,7 @@ from storage.trace import write_trace
 from targets.base import Target
 from targets.outcome import Failure
 
-__all__ = ["Bench", "Measurement"]
+__all__ = ["Bench", "Measurement", "nameless"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,18 @@ class Bench:
             raise NoModels("a virtual board decodes no video, so there is no decoder memory to measure")
         return plans
 
+    def waits_for_clip(self, scenario: str) -> bool:
+        """Whether the default clip has to be made before the scenario is measured."""
+        return self._has_streams(scenario) and not self.videos.are_ready
+
+    def expected_s(self, scenario: str) -> float:
+        """Return how long the processes of a configuration are expected to take, in seconds."""
+        return self.settings.expected_s(scenario, self._has_streams(scenario))
+
+    def _has_streams(self, scenario: str) -> bool:
+        file = self.plan_files.get(scenario)
+        return bool(file.streams) if file else find_scenario(scenario).has_streams
+
     def _plan_of_file(self, runtime: str, file: PlanFile) -> Plan:
         """Return the user's plan on a runtime; raise UserError where the runtime or the machine is not for it."""
         settings = self.settings
@@ -115,26 +127,25 @@ class Bench:
 
         While streams run, keep gets the result as far as it has come, every few seconds.
         """
-        plans = self.plans(runtime, scenario)
-        self.progress.begin(f"{runtime} {scenario}", self.settings.repeats_of(scenario))
-        try:
-            for plan in plans:
-                measurement = self._measure_once(plan, keep)
-                # Where the runtime lacks a mechanism the next plan does without.
-                if measurement.result.outcome != "not_supported":
-                    break
-            return measurement
-        finally:
-            self.progress.end()
+        for plan in self.plans(runtime, scenario):
+            measurement = self._measure_once(plan, keep)
+            # Where the runtime lacks a mechanism the next plan does without.
+            if measurement.result.outcome != "not_supported":
+                break
+        return measurement
 
     def _measure_once(self, plan: Plan, keep: Keep) -> Measurement:
         """Measure the plan; where the session has measured an equal one, return its figures under this name."""
-        nameless = replace(plan, scenario="", baseline=None)
-        known = self._measured.get(nameless)
+        known = self._measured.get(nameless(plan))
         if known is None:
-            measurement = self._repeat(plan, keep)
+            repeats, expected_s = self.settings.repeats_of(plan.scenario), self.expected_s(plan.scenario)
+            self.progress.begin(f"{plan.runtime} {plan.scenario}", repeats, expected_s)
+            try:
+                measurement = self._repeat(plan, keep)
+            finally:
+                self.progress.end()
             if not measurement.interrupted:
-                self._measured[nameless] = measurement
+                self._measured[nameless(plan)] = measurement
             return measurement
         result = msgspec.structs.replace(
             known.result,
@@ -153,7 +164,7 @@ class Bench:
         if isinstance(preparations, Failure):
             return self._measurement(plan, [], preparations, [])
         prepared = plan.with_prepared({digest: made.path for digest, made in preparations.items() if made})
-        while len(repeats) < self.settings.repeats_of(plan.scenario) and not interrupted:
+        while not interrupted and self._is_to_be_repeated(plan, repeats):
             number = len(repeats) + 1
             self._processes += 1
             trace_name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
@@ -173,6 +184,12 @@ class Bench:
             latencies_ns += measuring.latencies_ns(repeats[-1])
             interrupted = measuring.interrupted
         return replace(self._measurement(plan, repeats, None, latencies_ns), interrupted=interrupted)
+
+    def _is_to_be_repeated(self, plan: Plan, repeats: list[Repeat]) -> bool:
+        """Whether there is a further process: the fewest always, up to the most until memory is known well enough."""
+        if len(repeats) < self.settings.repeats_of(plan.scenario):
+            return True
+        return len(repeats) < self.settings.most_repeats_of(plan.scenario) and not is_settled(repeats)
 
     def _measurement(
         self, plan: Plan, repeats: list[Repeat], failure: Failure | None, latencies_ns: list[int]
@@ -211,6 +228,11 @@ class Bench:
             computes=target.computes,
             node_orders=self._preparations.node_orders(plan),
         )
+
+
+def nameless(plan: Plan) -> Plan:
+    """Return the plan without its scenario: what is equal of two scenarios is measured once."""
+    return replace(plan, scenario="", baseline=None)
 
 
 def _wrong_memory(repeats: list[Repeat]) -> Failure | None:

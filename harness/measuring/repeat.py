@@ -43,7 +43,13 @@ class RepeatMeasurement:
     """Measures one process. It is the listener of the run."""
 
     def __init__(
-        self, plan: Plan, target: Target, settings: Settings, npu: NpuSources | None, show_step: ShowStep, keep: Keep
+        self,
+        plan: Plan,
+        target: Target,
+        settings: Settings,
+        npu: NpuSources | None,
+        show_step: ShowStep,
+        keep: Keep,
     ) -> None:
         """`npu` is None where NPU memory cannot be read."""
         self._plan, self._target, self._settings = plan, target, settings

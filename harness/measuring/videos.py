@@ -11,7 +11,7 @@ from harness.errors import NoModels, UserError
 from scenarios.plan import Video
 from targets.base import Target
 from video import VideoError
-from video.clip import ensure_clip
+from video.clip import clip_path, ensure_clip
 from video.describe import describe_with
 
 __all__ = ["Videos"]
@@ -26,6 +26,15 @@ class Videos:
     file: Path | None = None
     #: By interpreter: the video, or why it has none.
     _videos: dict[str, Video | VideoError] = field(default_factory=dict)
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether no clip has to be made first."""
+        return (
+            self.file is not None
+            or clip_path().exists()
+            or not any(target.computes for target in self.targets.values())
+        )
 
     def of(self, runtime: str) -> Video | None:
         """Return the video for a runtime; None where nothing computes, so that nothing is decoded either.

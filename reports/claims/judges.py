@@ -84,8 +84,7 @@ def share_saved(group: Group, scenario: str, claimed_percent: float, memory: str
     percent_saved = saving.percent
     if saving.memory == SYSTEM and saving.saved.spread is not None:
         # What else ran in that time adds to the spread.
-        noises = [one.memory("system_memory_noise_bytes") for one in (row, baseline)]
-        noise = Figure(0, sum(figure.median for figure in noises if figure)).percent_of(saving.whole)
+        noise = Figure(0, sum(one.system_noise_bytes or 0 for one in (row, baseline))).percent_of(saving.whole)
         percent_saved += noise or Figure(0, 0)
     if not group.computes:
         verdict, reason = OPEN, _reason("emulator")

@@ -60,6 +60,8 @@ _COMPARISON = (
     "board",
     "recorded_at",
     "run_number",
+    "repeats",
+    "measured_as",
 )
 #: Identity of a configuration in every other table.
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
@@ -175,7 +177,7 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "application_memory_trimmed_bytes": rounded(row.memory("application_memory_trimmed_bytes")),
         "application_memory_over_baseline_bytes": rounded(row.memory(OVER_BASELINE)),
         "system_memory_bytes": rounded(row.memory("system_memory_bytes")),
-        "system_memory_noise_bytes": rounded(row.memory("system_memory_noise_bytes")),
+        "system_memory_noise_bytes": row.system_noise_bytes,
         "npu_memory_bytes": rounded(row.memory(NPU)),
         "saved_bytes": rounded(row.saved()),
         "saved_percent": rounded(row.saved_percent(), 3),
@@ -188,6 +190,8 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "npu_left_bytes": rounded(row.memory("npu_left_bytes")),
         "copied_bytes_per_inference": rounded(counted.total_bytes if counted else None),
         "copies_avoided_bytes": rounded(avoided_bytes(row)),
+        "repeats": len(row.info.repeats),
+        "measured_as": row.info.measured_as,
         **_origin(row.file),
     }
 

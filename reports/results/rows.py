@@ -82,6 +82,12 @@ class Row:
         return max(self.info.speed.idle_cpu_percent, default=0.0)
 
     @property
+    def system_noise_bytes(self) -> int | None:
+        """By how much system memory moved in the idle time before a process, at most; None where it was not read."""
+        noises = self.info.memory.system_memory_noise_bytes if self.measured else ()
+        return max((noise for noise in noises if noise is not None), default=None)
+
+    @property
     def is_disturbed(self) -> bool:
         """Whether other work may show in its speed, or in that of its baseline."""
         return any(row.busy_percent > BUSY_PERCENT for row in (self, self.baseline) if row)

@@ -54,6 +54,7 @@ FIGURE_COLUMNS: dict[str, Callable[[Row], str]] = {
     "column_peak": lambda row: mib(row.memory("application_peak_rss_bytes")),
     "column_residue": lambda row: mib(row.memory("residue_memory_bytes")),
     "column_load": lambda row: milliseconds(_load(row)),
+    "column_repeats": lambda row: str(len(row.info.repeats)),
 }
 
 _SPEED = ("column_latency", "column_throughput")
@@ -69,6 +70,7 @@ _NPU_COMPARISON = ("column_npu", "column_npu_saved", "column_npu_saved_percent",
 #: Of an NPU whose arithmetic is missing: most of application memory is the emulator's.
 _VIRTUAL_COMPARISON = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
 _DETAILS = (
+    "column_repeats",
     "column_baseline_memory",
     "column_trimmed",
     "column_saved_over",
@@ -259,8 +261,8 @@ def _comparison_columns(group: Group) -> Sequence[str]:
 
 def _system_memory_with_noise(row: Row) -> Figure | None:
     """Return the system memory with the idle noise as its spread, which is mostly the larger."""
-    system, noise = row.memory("system_memory_bytes"), row.memory("system_memory_noise_bytes")
-    return Figure(system.median, noise.median) if system and noise else None
+    system, noise = row.memory("system_memory_bytes"), row.system_noise_bytes
+    return Figure(system.median, noise) if system and noise is not None else None
 
 
 def _load(row: Row) -> Figure | None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import re
+import subprocess
+import sys
 
-from scenarios.catalogue import SCENARIOS
+import pytest
+
+from scenarios.catalogue import FIRST_LOOK, SCENARIOS, find_scenario, scenarios_of
 from tests.support import CHECKOUT
 
 #: Its scenarios are those of the user's files.
@@ -30,3 +35,28 @@ def test_every_scenario_is_in_one_file_with_its_baseline() -> None:
 def test_every_file_opens_with_its_question() -> None:
     """The first line of a file ends with a question mark."""
     assert [module for module in _MODULES if not (module.__doc__ or "").partition("\n")[0].endswith("?")] == []
+
+
+def test_the_first_look_has_its_baselines() -> None:
+    """In the order of the catalogue, so that each line of the terminal can say what is saved."""
+    assert [scenario.name for scenario in SCENARIOS if scenario.name in FIRST_LOOK] == list(FIRST_LOOK)
+    assert {find_scenario(name).baseline for name in FIRST_LOOK} - {None} <= set(FIRST_LOOK)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("bench/",), FIRST_LOOK),
+        (("bench/", "-k", "test_leaks"), tuple(scenarios_of("leaks"))),
+        (("bench/test_leaks.py",), tuple(scenarios_of("leaks"))),
+        (("bench/test_leaks.py::test_leaks[onnxruntime-cycles_dups]",), ("cycles_dups",)),
+        (("bench/", "bench/test_leaks.py"), (*FIRST_LOOK, *scenarios_of("leaks"))),
+    ],
+)
+def test_what_quick_measures(arguments: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """The first look; what -k chooses and what a file or a test names is measured whatever --quick says."""
+    command = [sys.executable, "-m", "pytest", *arguments, "--quick", "--runtime=onnxruntime", "--collect-only", "-q"]
+    done = subprocess.run([*command, "-p", "no:cacheprovider"], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
+    scenarios = re.findall(r"\[onnxruntime-(\w+)\]$", done.stdout, re.MULTILINE)
+    assert sorted(scenarios) == sorted(expected)
+    assert ("--quick: what is asked first" in done.stdout) is (expected[: len(FIRST_LOOK)] == FIRST_LOOK)

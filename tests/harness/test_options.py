@@ -14,7 +14,7 @@ import pytest
 from harness.errors import UserError
 from harness.measuring.user_models import ModelFile
 from harness.options import add_options, resolve_model_sets, resolve_plan_files, resolve_settings
-from harness.session import choose_board_storage
+from harness.session import choose_board_storage, hide_latency_table
 from harness.settings import Settings, check_kernel
 from samplers import process as process_module
 from storage.board import board_storage
@@ -39,9 +39,9 @@ def _settings(*arguments: object, chip: str | None = None) -> Settings:
 
 
 def test_defaults() -> None:
-    """Four streams with three contexts each, in three processes, on all usable CPUs, at 30 frames per second."""
+    """Four streams with three contexts each, on all usable CPUs, at 30 frames per second."""
     settings = _settings()
-    assert (settings.streams, settings.contexts, settings.repeats, settings.sample_hz) == (4, 3, 3, 200)
+    assert (settings.streams, settings.contexts, settings.sample_hz) == (4, 3, 200)
     assert (settings.pace.fps, settings.pace.queue) == (30.0, 0)
     assert settings.cpus == len(os.sched_getaffinity(0))
 
@@ -49,7 +49,7 @@ def test_defaults() -> None:
 def test_quick_gives_way_to_what_is_given_beside_it() -> None:
     """--quick means less effort, but only where no option says otherwise."""
     default, quick = _settings(), _settings("--quick")
-    assert quick.repeats < default.repeats
+    assert quick.expected_s("full_dup", has_streams=True) < default.expected_s("full_dup", has_streams=True)
     assert quick.rounds < default.rounds
     assert 0 < quick.pace.duration_s < default.pace.duration_s
     counts = ("--repeats", 7, "--rounds", 9, "--streams", 2)
@@ -66,11 +66,47 @@ def test_a_duration_has_a_unit(text: str, seconds: float) -> None:
     assert _settings("--duration", text).pace.duration_s == seconds
 
 
+def _repeats(*arguments: object, scenario: str = "full_dup") -> tuple[int, int]:
+    settings = _settings(*arguments)
+    return settings.repeats_of(scenario), settings.most_repeats_of(scenario)
+
+
+def test_repeats() -> None:
+    """Two, and more where memory differs; exactly as many as the user says; one where cycles are the repeats."""
+    fewest, most = _repeats()
+    assert (fewest, most > fewest) == (2, True)
+    assert _repeats("--repeats", 3) == _repeats("--quick", "--repeats", 3) == (3, 3)
+    for arguments in ((), ("--repeats", 3)):
+        assert _repeats(*arguments, scenario="cycles_dups") == (1, 1)
+
+
 def test_a_soak_runs_once() -> None:
     """Unless the user wants it more often."""
-    assert _settings("--duration", "10m").repeats == 1
-    assert _settings("--duration", "9m").repeats > 1
-    assert _settings("--duration", "1h", "--repeats", 2).repeats == 2
+    assert _repeats("--duration", "10m") == (1, 1)
+    assert _repeats("--duration", "9m") == _repeats()
+    assert _repeats("--duration", "1h", "--repeats", 2) == (2, 2)
+
+
+def test_streams_are_expected_to_take_their_time() -> None:
+    """The time left of a session with streams is known before any has run."""
+    settings = _settings("--duration", "50s", "--repeats", 2)
+    more_s = settings.expected_s("full_dup", has_streams=True) - settings.expected_s("full_dup", has_streams=False)
+    assert more_s == 2 * (50 + settings.pace.warm_up_s)
+
+
+def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
+    """Else it is hidden as --benchmark-quiet hides it; any option of pytest-benchmark's about it shows it."""
+    for words, is_quiet in (
+        (("bench/", "--benchmark-save=x"), True),
+        (("--benchmark-sort=mean",), False),
+        (("--benchmark-compare",), False),
+        (("--benchmark-verbose",), False),
+    ):
+        config: Any = SimpleNamespace(
+            option=argparse.Namespace(benchmark_quiet=False), invocation_params=SimpleNamespace(args=words)
+        )
+        hide_latency_table(config)
+        assert config.option.benchmark_quiet is is_quiet
 
 
 @pytest.mark.parametrize(

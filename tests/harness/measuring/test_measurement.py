@@ -14,6 +14,7 @@ import pytest
 import runtimes
 from accounting.sharing import Finding
 from harness.errors import NoModels
+from harness.measuring import measurement as measurement_module
 from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench, Measurement
 from harness.progress import Progress
@@ -42,7 +43,7 @@ class _Progress(Progress):
         super().__init__()
         self.calls: list[tuple[Any, ...]] = []
 
-    def begin(self, title: str, repeats: int) -> None:
+    def begin(self, title: str, repeats: int, expected_s: float) -> None:  # noqa: ARG002
         self.calls.append(("begin", title, repeats))
 
     def step(self, repeat: int, share: float, phase: str, context: int | None) -> None:
@@ -152,14 +153,12 @@ def test_results_of_one_session_have_one_name(session: _Session, make_bench: Mak
 
 
 def test_progress_gets_every_step(session: _Session) -> None:
-    """Configurations begin and end, and every step of every repeat is between."""
+    """Configurations begin and end, and every step of every repeat is between; what is not measured again has none."""
     calls = session.progress.calls
     assert [call for call in calls if isinstance(call[0], str)] == [
         ("begin", "scripted full_dup", 2),
         ("end",),
         ("begin", "scripted no_reuse_one_model", 2),
-        ("end",),
-        ("begin", "scripted runtime_memory", 2),
         ("end",),
     ]
     repeats, shares, phases, contexts = zip(*calls[1 : calls.index(("end",))])
@@ -177,6 +176,24 @@ def test_a_target_without_a_ledger_gives_the_runtimes_own_account(session: _Sess
         assert memory.npu_memory_bytes == (known(repeat.npu).total_bytes,) * 2
         assert repeat.phases["steady"].npu_live_bytes is None
     assert memory.npu_peak_bytes == memory.npu_left_bytes == (None, None)
+
+
+@pytest.mark.parametrize(("settled_after", "most", "made"), [(2, 4, 2), (3, 4, 3), (9, 4, 4), (9, None, 2)])
+def test_repeats_end_when_memory_is_known(
+    tmp_path: Path,
+    make_bench: MakeBench,
+    monkeypatch: pytest.MonkeyPatch,
+    settled_after: int,
+    most: int | None,
+    made: int,
+) -> None:
+    """There are two at least, and no more than the most; an equal plan has the same ones."""
+    monkeypatch.setattr(measurement_module, "is_settled", lambda repeats: len(repeats) >= settled_after)
+    bench = make_bench(tmp_path, "plain", repeats=2, most_repeats=most)
+    measured = bench.measure("scripted", "no_reuse_one_model")
+    assert len(measured.result.repeats) == len(measured.result.memory.application_memory_bytes) == made
+    assert len(measured.latencies_ns) == made * 2 * 3
+    assert bench.measure("scripted", "runtime_memory").result.repeats == measured.result.repeats
 
 
 # What goes wrong

@@ -10,7 +10,7 @@ import pytest
 
 from accounting.account import Account
 from accounting.sizes import ContextMemory
-from harness.measuring.result import Configuration, Repeat, build_result
+from harness.measuring.result import Configuration, Repeat, build_result, is_settled
 from messages import Message
 from samplers.readings import SystemMemory
 from scenarios.plan import Plan, Streams
@@ -285,3 +285,21 @@ def test_a_failure_before_any_process_has_no_figures(plan: Plan) -> None:
     """A model that cannot be prepared has no repeats at all."""
     result = _result(plan, failure=msgspec.structs.replace(_FAILURE, phase="prepare"))
     assert (result.memory.application_memory_bytes, result.repeats, result.copies) == ((), (), None)
+
+
+@pytest.mark.parametrize(
+    ("more_bytes", "settled"),
+    [((0, 1_000), True), ((0, 9_000), False), ((0, 3_000, 1_000), True), ((0, 9_000, 0), False)],
+)
+def test_memory_is_settled_where_its_spread_is_small(plan: Plan, more_bytes: tuple[int, ...], settled: bool) -> None:
+    """The spread may be 2 % of some 100,000 bytes: of two repeats it is all by which they differ, of three the half."""
+    assert is_settled([_repeat(_barriers(plan, start=100_000 + more)) for more in more_bytes]) is settled
+
+
+def test_npu_memory_has_to_be_settled_too(plan: Plan) -> None:
+    """One of the two that differs is enough for a further repeat; what no repeat has does not count."""
+    walk, account = _barriers(plan), _account(plan)
+    more = msgspec.structs.replace(account, total_bytes=2 * (account.total_bytes or 0))
+    assert is_settled([_repeat(walk, npu=account)] * 2)
+    assert not is_settled([_repeat(walk, npu=account), _repeat(walk, npu=more)])
+    assert is_settled([_repeat(()), _repeat(())])

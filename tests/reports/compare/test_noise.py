@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from reports.compare.noise import ENOUGH_RUNS, noise_of
+from storage.figure import Figure
 from storage.metrics import find_metric
+from tests.support import known
 
 MIB = 2**20
 METRIC = find_metric("application_memory")
@@ -31,6 +33,20 @@ def test_earlier_runs_show_the_noise() -> None:
     noise = noise_of(METRIC, [[run] for run in QUIET], drawn(40, 50, 2.0))
     assert noise.repeat == pytest.approx(2.0 * MIB, rel=0.25)
     assert noise.runs == 40
+
+
+def test_repeats_that_end_where_they_agree_do_not_hide_the_noise() -> None:
+    """The harness stops early where two repeats are close; over runs the noise is the true one."""
+    rolled = random.Random(3)
+    earlier = []
+    for _ in range(4000):
+        run = [rolled.gauss(50, 1.0), rolled.gauss(50, 1.0)]
+        while len(run) < 3 and (known(Figure.of(run)).spread or 0) > 1.0:
+            run.append(rolled.gauss(50, 1.0))
+        earlier.append(mib(*run))
+    assert len({len(run) for run in earlier}) == 2
+    noise = noise_of(METRIC, [[run] for run in QUIET], earlier)
+    assert noise.repeat == pytest.approx(1.0 * MIB, rel=0.05)
 
 
 def test_two_values_that_no_run_shows_both_of_are_noise() -> None:

@@ -136,7 +136,7 @@ def test_an_error_within_the_spread_is_said_to_be_chance(tmp_path: Path) -> None
     costs = [[40 * MIB, *[10 * MIB] * 10, (10 + more) * MIB] for more in (-2, 1, 3)]
     write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", costs)])
     (sentence,) = explanation_sentences(groups_of(tmp_path)[0].rows, ENGLISH)
-    assert sentence.endswith("differ by no more than repeats do: 1.0 MiB ±2.5, 0.2 % of the baseline's.")
+    assert sentence.endswith("differ by no more than repeats do: 1.0 MiB ±3.0, 0.2 % of the baseline's.")
 
 
 def test_the_summary_names_the_largest_error(tmp_path: Path) -> None:

@@ -94,13 +94,13 @@ def test_what_no_context_made_is_other(tmp_path: Path) -> None:
 
 
 def test_spread_is_that_of_the_repeats(tmp_path: Path) -> None:
-    """A component that is larger in one repeat has half the range as its spread."""
+    """A component that is larger in one repeat has the distance to the others as its spread."""
     info = result(tmp_path, "no_reuse", even(3), npu=npu_account)
     more = npu_account(info.plan, unattributed_bytes=2 * MIB)
     account = component_memory(group_of(tmp_path, with_account(info, more, repeats=[0])).rows[0])
     assert account is not None
     assert account.sizes["other"] is not None
-    assert account.sizes["other"].spread == MIB
+    assert account.sizes["other"].spread == 2 * MIB
 
 
 def test_what_the_runtime_does_not_tell_apart_is_empty(tmp_path: Path) -> None:

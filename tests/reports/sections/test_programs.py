@@ -47,7 +47,7 @@ def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
         ["pipeline", "load", "2", "1.00 ±0.00"],
         ["pipeline", "steady", "2", "1.00 ±0.00"],
     ]
-    assert rows[2][4] == "32.0 ±2.0"
+    assert rows[2][4] == "32.0 ±4.0"
     assert rows[0][-1] == "crashed: SIGSEGV"
     assert [look for look, _ in table.rows] == ["crashed", "ok", "ok"]
 
@@ -103,7 +103,7 @@ def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, reusebench:
     formats = [word for each in ("html", "csv", "svg") for word in ("--format", each)]
     done = reusebench("report", "--storage", storage, "--output", tmp_path / "out", *formats)
     assert done.exit_code == 0
-    assert re.search(r"pipeline +load .*\n +steady +1\.00 .*32\.0 ±2\.0", done.out)
+    assert re.search(r"pipeline +load .*\n +steady +1\.00 .*32\.0 ±4\.0", done.out)
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert re.findall(r'<section id="([^"]+)">', page) == ["programs", "runs", "environment"]
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'\bid="([^"]+)"', page))
@@ -119,7 +119,7 @@ def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, reusebench:
         ("<b>tool", "run", "3"),
     ]
     assert rows[3]["application_memory_bytes"] == str(32 * MIB)
-    assert rows[3]["application_memory_spread_bytes"] == str(2 * MIB)
+    assert rows[3]["application_memory_spread_bytes"] == str(4 * MIB)
     assert rows[3]["command"] == "./pipeline"
 
 

@@ -251,4 +251,4 @@ def test_repeats_that_did_not_come_so_far_are_left_out(tmp_path: Path) -> None:
     first, _, last = info.frames
     whole = all_frames(group_of(tmp_path, changed(info, frames=(first, None, last))).rows[0])
     assert whole is not None
-    assert (whole.per_s.median, whole.per_s.spread) == (44, 4)
+    assert (whole.per_s.median, whole.per_s.spread) == (44, 8)

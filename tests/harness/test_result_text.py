@@ -1,0 +1,76 @@
+"""What the terminal says of a finished configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.result_text import result_text
+from messages import Message
+from storage.result import Result
+from targets.outcome import Failure
+from tests.reports.stored import MIB, changed, npu_account, result, with_memory, with_speed
+from tests.reports.stored_streams import streams_result
+
+
+@pytest.fixture
+def baseline(tmp_path: Path) -> Result:
+    """Return a result of 100 MiB, give or take 2."""
+    return _of_memory(tmp_path, "no_reuse_one_model", 98, 100, 102)
+
+
+def _of_memory(storage: Path, scenario: str, *mib: float) -> Result:
+    stored = result(storage, scenario, [[0] * 12] * len(mib))
+    slow = with_speed(stored, latency_median_ns=[40_000_000] * len(mib))
+    return with_memory(slow, application_memory_bytes=[round(size * MIB) for size in mib])
+
+
+def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
+    """The median with its spread, what it takes less than its baseline, and the latency."""
+    own = _of_memory(tmp_path, "full_dup", 25.0, 25.2, 25.1)
+    assert result_text(own, baseline) == "25.1 ±0.1 MiB memory, 74.9 % less than no_reuse_one_model, 40.0 ±0.0 ms"
+    assert result_text(baseline, None) == "100.0 ±2.0 MiB memory, 40.0 ±0.0 ms"
+    assert result_text(own, None) == "25.1 ±0.1 MiB memory, 40.0 ±0.0 ms"
+    again = changed(own, measured_as="lean_weights")
+    assert result_text(again, None).endswith("40.0 ±0.0 ms, measured as lean_weights")
+
+
+@pytest.mark.parametrize(
+    ("mib", "words"),
+    [
+        ((98.5, 99.5), "as much as no_reuse_one_model, as far as can be measured"),
+        ((109.9, 110.1), "10.0 % more than no_reuse_one_model"),
+        ((100.0,), "as much as no_reuse_one_model, as far as can be measured"),
+    ],
+)
+def test_what_is_not_saved(tmp_path: Path, baseline: Result, mib: tuple[float, ...], words: str) -> None:
+    """A difference that is no larger than both spreads is none; more memory is said to be more."""
+    assert words in result_text(_of_memory(tmp_path, "full_dup", *mib), baseline)
+
+
+def test_npu_memory_comes_first(tmp_path: Path) -> None:
+    """Where there is a figure of it the saving is of it; with two decimals, since it is counted."""
+    whole, own = (
+        with_memory(
+            result(tmp_path, name, [[MIB] * 12] * 2, npu=npu_account, computes=False), npu_memory_bytes=[size * MIB] * 2
+        )
+        for name, size in (("no_reuse_one_model", 120), ("full_dup", 30))
+    )
+    assert result_text(own, whole) == "30.00 ±0.00 MiB NPU memory, 75.0 % less than no_reuse_one_model"
+
+
+def test_streams_say_how_many_frames_they_kept(tmp_path: Path) -> None:
+    """Of those that are due in a second."""
+    text = result_text(streams_result(tmp_path, "streams_full_dup"), None)
+    assert text.endswith("44.0 ±0.0 of 120 frames/s")
+
+
+def test_failures_are_said_in_words(baseline: Result) -> None:
+    """What the runtime lacks is no failure; of others the phase is told."""
+    message = Message("process_ended_by_signal", {"signal": "SIGKILL"})
+    for kind, words in (("not_supported", "not supported: "), ("crashed", "crashed in phase 'steady'")):
+        failed = changed(baseline, outcome=kind, failure=Failure(kind, "steady", None, message))
+        text = result_text(failed, None)
+        assert text.startswith(words)
+        assert "SIGKILL" in text

@@ -1,0 +1,77 @@
+"""The figure over repeats and its spread."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Sequence
+
+import pytest
+
+from storage.figure import Figure
+
+
+def test_median_and_farthest_repeat() -> None:
+    """The spread is how far the farthest repeat lies from the median; missing values are left out."""
+    assert Figure.of([10, 14, 11]) == Figure(11, 3)
+    assert Figure.of([None, 4, None, 6, 5, 9]) == Figure(5.5, 3.5)
+    assert Figure.of([None, None]) is None
+
+
+def test_two_repeats_have_their_distance() -> None:
+    """Half of it, which each is away from the median, would often be next to nothing by chance."""
+    assert Figure.of([None, 4, None, 6]) == Figure(5, 2)
+
+
+def _half_range(values: Sequence[float]) -> Figure:
+    """Return the figure of three repeats as it was when there were always three."""
+    return Figure(statistics.median(values), (max(values) - min(values)) / 2)
+
+
+@pytest.mark.parametrize("second_share", [0.0, 0.2, 0.5])
+def test_a_difference_of_nothing_is_as_rare_with_two_or_three_repeats(second_share: float) -> None:
+    """As it was with half the range of three, though the third repeat is only made where two differ.
+
+    Values of equal configurations are normal, or a share of them has another value that is far away.
+    """
+    draw = random.Random(1)
+
+    def values(count: int) -> list[float]:
+        return [draw.gauss(20.0 * (draw.random() < second_share), 1.0) for _ in range(count)]
+
+    def repeated() -> Figure:
+        two = Figure.of(pair := values(2))
+        assert two is not None
+        figure = two if (two.spread or 0) <= 1.0 else Figure.of([*pair, *values(1)])
+        assert figure is not None
+        return figure
+
+    wrong = sum((repeated() - repeated()).exceeds_spread for _ in range(4000))
+    before = sum((_half_range(values(3)) - _half_range(values(3))).exceeds_spread for _ in range(4000))
+    assert wrong < 1.3 * before
+
+
+def test_single_repeat_has_no_spread() -> None:
+    """One repeat gives a figure without a spread, not a spread of zero."""
+    assert Figure.of([10]) == Figure(10, None)
+
+
+def test_percent_is_of_the_whole() -> None:
+    """Median and spread are shares of the whole's median; of nothing there is no share."""
+    assert Figure(30, 3).percent_of(Figure(120, 50)) == Figure(25, 2.5)
+    assert Figure(30, 3).percent_of(Figure(0)) is None
+
+
+def test_relative_spreads_add_in_a_quotient() -> None:
+    """80 of 100 is 20 % less; spreads of 2.5 % and 1 % are 2.8 of its 80 %."""
+    change = Figure(80, 2).percent_above(Figure(100, 1))
+    assert change is not None
+    assert (change.median, change.spread) == pytest.approx((-20, 2.8))
+    assert Figure(80).percent_above(Figure(100, 1)) == Figure(-20, None)
+    assert Figure(80).percent_above(Figure(0)) is None
+
+
+def test_a_difference_within_its_spread_cannot_be_measured() -> None:
+    """Whatever its sign."""
+    assert [Figure(median, 2).exceeds_spread for median in (3, -3, 2, -1)] == [True, True, False, False]
+    assert Figure(1, None).exceeds_spread
