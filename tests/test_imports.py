@@ -36,15 +36,19 @@ _PACKAGES: dict[str, set[str]] = {
         "targets",
         "video",
     },
+    "fit": {"accounting", "messages", "scenarios", "storage"},
     "reports": {"accounting", "messages", "runtimes", "samplers", "scenarios", "storage", "targets"},
     "commands": {
         "cache",
+        "fit",
         "harness",
+        "messages",
         "models",
         "recorder",
         "reports",
         "runtimes",
         "samplers",
+        "scenarios",
         "storage",
         "targets",
         "video",
@@ -62,6 +66,10 @@ _ONLY = {
     ("storage", "scenarios"): {"scenarios.plan"},
     ("storage", "targets"): {"targets.barriers", "targets.outcome"},
     ("reports", "accounting"): {"accounting.account", "accounting.domains", "accounting.sharing", "accounting.sizes"},
+    ("fit", "accounting"): {"accounting.sizes"},
+    ("fit", "scenarios"): {"scenarios.plan"},
+    ("fit", "storage"): {"storage.fit", "storage.result"},
+    ("commands", "scenarios"): {"scenarios.catalogue", "scenarios.plan"},
     ("models", "runtimes"): {"runtimes.base"},
     ("reports", "runtimes"): {"runtimes.RUNTIMES", "runtimes.version_order"},
     ("reports", "samplers"): {"samplers.readings"},
@@ -84,6 +92,7 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
+    "fit": "layouts prediction study npu process search answering",
     "reports": "errors base results sections explanation claims streams compare versions history page",
     "harness": "errors extras mechanisms selection gate settings plans clock progress measuring options session",
     "samplers": "files readings process system npu machine sources observer environment",
@@ -106,7 +115,7 @@ _LIBRARIES = {
     "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},
-    "msgspec": {"accounting", "conftest", "harness", "reports", "samplers", "storage", "targets"},
+    "msgspec": {"accounting", "conftest", "fit", "harness", "reports", "samplers", "storage", "targets"},
     "pytest": {"bench", "harness", "conftest"},
 }
 
