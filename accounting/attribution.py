@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from accounting.ledger import Buffer, Ledger, Read
-from scenarios.plan import LOAD, Context, Plan
+from scenarios.plan import INTERNAL, LOAD, Context, Plan
 from targets.barriers import BarrierReading
 
 __all__ = ["WEIGHT_REGISTER", "Part", "application_buffers", "attribute", "owners"]
@@ -123,7 +123,9 @@ class _Own:
         """
         parts, rest = [], buffer.size_bytes
         if component == "register_commands" and "weights" not in separate and self._reads_weights_from(buffer):
-            for name in ("weights", "internal"):
+            # Internal memory that the application allocates may be another context's buffer.
+            is_outside = self.spec.internal is not None or INTERNAL in self.spec.outside
+            for name in ("weights",) if is_outside else ("weights", "internal"):
                 size = self.account.get(f"{name}_bytes", 0)
                 if name in separate or size > rest:
                     break

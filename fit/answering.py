@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from fit.layouts import Demand, Group
-from fit.prediction import Estimate, middle
 from fit.search import Answer, Point, Wish
 from fit.study import Study
 from messages import Message
@@ -22,6 +21,7 @@ from scenarios.plan import (
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
 )
+from storage.figure import Figure
 from storage.fit import FitAnswer, FitGroup, FitPoint
 from storage.result import Result
 
@@ -57,11 +57,11 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         predicted_npu_peak_bytes=prediction.npu_peak_bytes if prediction else None,
         predicted_npu_components_bytes=dict(prediction.npu) if prediction and prediction.npu else None,
         predicted_application_memory_bytes=_bytes(prediction.application if prediction else None),
-        predicted_application_memory_plus_minus_bytes=round(prediction.application.plus_minus) if prediction else None,
+        predicted_application_memory_plus_minus_bytes=round(prediction.application.spread or 0) if prediction else None,
         predicted_application_memory_over_baseline_bytes=_bytes(prediction.over_baseline if prediction else None),
         predicted_application_memory_trimmed_over_baseline_bytes=_bytes(prediction.trimmed if prediction else None),
-        predicted_frames_per_s=frames.value if frames else None,
-        predicted_frames_per_s_plus_minus=frames.plus_minus if frames else None,
+        predicted_frames_per_s=frames.median if frames else None,
+        predicted_frames_per_s_plus_minus=frames.spread if frames else None,
         least_bytes=answer.least_bytes,
         today=_point(answer.today, demand),
         best=_point(best, demand) if best else None,
@@ -80,30 +80,30 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
     for context in account.contexts if account else ():
         for component in answer.predicted_npu_components_bytes or ():
             components[component] = components.get(component, 0) + (context.size_bytes(component) or 0)
-    trimmed = middle(memory.application_memory_trimmed_bytes)
-    baseline = middle(memory.baseline_memory_bytes)
-    frames = middle(result.speed.throughput_per_s)
-    over_baseline = middle(memory.application_memory_over_baseline_bytes)
+    trimmed = Figure.of(memory.application_memory_trimmed_bytes)
+    baseline = Figure.of(memory.baseline_memory_bytes)
+    frames = Figure.of(result.speed.throughput_per_s)
+    over_baseline = Figure.of(memory.application_memory_over_baseline_bytes)
     return msgspec.structs.replace(
         answer,
-        measured_npu_memory_bytes=_bytes(middle(memory.npu_memory_bytes)),
-        measured_npu_peak_bytes=_bytes(middle(memory.npu_peak_bytes)),
+        measured_npu_memory_bytes=_bytes(Figure.of(memory.npu_memory_bytes)),
+        measured_npu_peak_bytes=_bytes(Figure.of(memory.npu_peak_bytes)),
         measured_npu_components_bytes=components or None,
-        measured_application_memory_bytes=_bytes(middle(memory.application_memory_bytes)),
+        measured_application_memory_bytes=_bytes(Figure.of(memory.application_memory_bytes)),
         measured_application_memory_over_baseline_bytes=_bytes(over_baseline),
         measured_application_memory_trimmed_over_baseline_bytes=(
-            round(trimmed.value - baseline.value) if trimmed and baseline else None
+            round(trimmed.median - baseline.median) if trimmed and baseline else None
         ),
-        measured_frames_per_s=frames.value if frames else None,
+        measured_frames_per_s=frames.median if frames else None,
     )
 
 
-def _bytes(estimate: Estimate | None) -> int | None:
-    return round(estimate.value) if estimate else None
+def _bytes(figure: Figure | None) -> int | None:
+    return round(figure.median) if figure else None
 
 
 def _point(point: Point, demand: Demand) -> FitPoint:
-    frames = point.prediction.frames_per_s
+    frames, limited = point.prediction.frames_per_s, point.prediction.limited
     return FitPoint(
         layout=tuple(
             FitGroup(demand.models[group.model].name, tuple(_words(group, demand))) for group in point.layout.groups
@@ -111,10 +111,10 @@ def _point(point: Point, demand: Demand) -> FitPoint:
         contexts=point.layout.contexts,
         lanes=point.layout.lanes,
         bytes=point.bytes,
-        plus_minus_bytes=point.prediction.steady.plus_minus,
-        limited_bytes=point.prediction.limited.value + point.prediction.limited.plus_minus,
-        frames_per_s=frames.value if frames else None,
-        frames_per_s_plus_minus=frames.plus_minus if frames else None,
+        plus_minus_bytes=point.prediction.steady.spread or 0.0,
+        limited_bytes=limited.median + (limited.spread or 0.0),
+        frames_per_s=frames.median if frames else None,
+        frames_per_s_plus_minus=frames.spread if frames else None,
     )
 
 
@@ -129,8 +129,8 @@ def _distinct(points: Iterable[Point]) -> Iterator[FitPoint]:
             contexts=contexts,
             lanes=lanes,
             bytes=point.bytes,
-            limited_bytes=point.prediction.limited.value,
-            frames_per_s=frames.value if frames else None,
+            limited_bytes=point.prediction.limited.median,
+            frames_per_s=frames.median if frames else None,
         )
 
 

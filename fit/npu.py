@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from accounting.sizes import COMPONENTS, ContextMemory
 from fit.layouts import NO_REUSE, Form, Layout
-from fit.prediction import Estimate, Prediction, frames_per_s, middle
+from fit.prediction import Prediction, frames_per_s
 from fit.study import TENSORS, WEIGHTS, Study, forms
 from scenarios.plan import LOAD, SHARED_WEIGHTS
+from storage.figure import Figure
 from storage.result import Result
 
 __all__ = ["NpuCosts"]
@@ -89,9 +90,9 @@ class NpuCosts:
         return Prediction(
             npu=npu,
             npu_peak_bytes=max(sum(npu.values()), self._peak_bytes(layout, sum(internal))),
-            over_baseline=Estimate(total[_PROCESS]),
+            over_baseline=Figure(total[_PROCESS], 0.0),
             trimmed=None,
-            baseline=Estimate(first.memory.baseline_memory_bytes[0] or 0),
+            baseline=Figure(first.memory.baseline_memory_bytes[0] or 0, 0.0),
             frames_per_s=self._frames(layout),
         )
 
@@ -192,16 +193,16 @@ class NpuCosts:
         singles.append(Form(shares_internal=True))
         return singles + [Form(zero_copy=tensors, shares_io=True) for tensors in TENSORS if tensors]
 
-    def _frames(self, layout: Layout) -> Estimate | None:
+    def _frames(self, layout: Layout) -> Figure | None:
         demand = self._study.demand
-        rates: dict[int, Estimate] = {}
+        rates: dict[int, Figure] = {}
         for group in layout.groups:
             lanes = min(layout.contexts, demand.cores)
             result = self._study.result(self._study.alone(group.model, NO_REUSE, lanes, lanes))
-            rate = middle(result.speed.throughput_per_s) if result else None
+            rate = Figure.of(result.speed.throughput_per_s) if result else None
             if rate is None:
                 return None
-            rates[group.model] = rate.times(1 / lanes)
+            rates[group.model] = rate.scaled(1 / lanes)
         return frames_per_s(layout, dict(enumerate(map(float, demand.streams))), rates, demand.cores)
 
 

@@ -8,29 +8,9 @@ from itertools import combinations
 from typing import Optional
 
 from fit.layouts import Group, Layout
+from storage.figure import Figure
 
-__all__ = ["Estimate", "Prediction", "frames_per_s", "middle"]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure and its uncertainty: half the range that measuring again is expected to stay in."""
-
-    value: float
-    plus_minus: float = 0.0
-
-    def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(self.value + other.value, self.plus_minus + other.plus_minus)
-
-    def times(self, factor: float) -> Estimate:
-        """Return so many times the figure."""
-        return Estimate(self.value * factor, self.plus_minus * abs(factor))
-
-
-def middle(values: Iterable[Optional[float]]) -> Estimate | None:
-    """Return the middle of the values of repeats, and half their range; None where there are none."""
-    known = [value for value in values if value is not None]
-    return Estimate((max(known) + min(known)) / 2, (max(known) - min(known)) / 2) if known else None
+__all__ = ["Prediction", "frames_per_s"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +22,13 @@ class Prediction:
     #: The most of it at once, from when the first context is made.
     npu_peak_bytes: Optional[int]
     #: Of the process, above its do-nothing baseline, as allocated.
-    over_baseline: Estimate
+    over_baseline: Figure
     #: The same after malloc_trim(0), which is steadier; None: not predicted.
-    trimmed: Optional[Estimate]
+    trimmed: Optional[Figure]
     #: The do-nothing baseline: the process with the runtime imported.
-    baseline: Estimate
+    baseline: Figure
     #: Of all streams together, as fast as they can; None: not known.
-    frames_per_s: Optional[Estimate]
+    frames_per_s: Optional[Figure]
 
     @property
     def npu_bytes(self) -> int | None:
@@ -56,24 +36,22 @@ class Prediction:
         return None if self.npu is None else sum(self.npu.values())
 
     @property
-    def application(self) -> Estimate:
+    def application(self) -> Figure:
         """Memory of the whole process."""
         return self.baseline + self.over_baseline
 
     @property
-    def steady(self) -> Estimate:
+    def steady(self) -> Figure:
         """What layouts are compared by: NPU memory where there is any, else the memory of the process."""
-        return self.application if self.npu_bytes is None else Estimate(self.npu_bytes)
+        return self.application if self.npu_bytes is None else Figure(self.npu_bytes, 0.0)
 
     @property
-    def limited(self) -> Estimate:
+    def limited(self) -> Figure:
         """What must be within a limit: of NPU memory the peak, since a buffer more fails."""
-        return self.application if self.npu_peak_bytes is None else Estimate(self.npu_peak_bytes)
+        return self.application if self.npu_peak_bytes is None else Figure(self.npu_peak_bytes, 0.0)
 
 
-def frames_per_s(
-    layout: Layout, shares: Mapping[int, float], rates: Mapping[int, Estimate], cores: int
-) -> Estimate | None:
+def frames_per_s(layout: Layout, shares: Mapping[int, float], rates: Mapping[int, Figure], cores: int) -> Figure | None:
     """Return how many frames the layout does where models get frames in these shares.
 
     `rates` are the inferences per second that one core does of each model while all run. No set of models can be given
@@ -82,13 +60,13 @@ def frames_per_s(
     limits = []
     for groups in _subsets(layout.groups):
         lanes = min(Layout(groups).lanes, cores)
-        seconds = sum(shares[group.model] / rates[group.model].value for group in groups)
-        spread = sum(
-            shares[group.model] / rates[group.model].value * rates[group.model].plus_minus / rates[group.model].value
-            for group in groups
-        )
-        limits.append(Estimate(lanes / seconds, lanes / seconds * spread / seconds))
-    return min(limits, key=lambda limit: limit.value).times(sum(shares.values())) if limits else None
+        seconds = uncertain_s = 0.0
+        for group in groups:
+            rate = rates[group.model]
+            seconds += shares[group.model] / rate.median
+            uncertain_s += shares[group.model] / rate.median * (rate.spread or 0.0) / rate.median
+        limits.append(Figure(lanes / seconds, lanes / seconds * uncertain_s / seconds))
+    return min(limits, key=lambda limit: limit.median).scaled(sum(shares.values())) if limits else None
 
 
 def _subsets(groups: tuple[Group, ...]) -> Iterable[tuple[Group, ...]]:

@@ -9,9 +9,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from fit.layouts import NO_REUSE, Form, Group, Layout, spread
-from fit.prediction import Estimate, Prediction, frames_per_s, middle
+from fit.prediction import Prediction, frames_per_s
 from fit.study import WEIGHTS, Study
 from scenarios.plan import INPUT, OUTPUT, SHARED_CONTEXT
+from storage.figure import Figure
 from storage.result import Result
 
 __all__ = ["ProcessCosts"]
@@ -19,7 +20,9 @@ __all__ = ["ProcessCosts"]
 #: So many forms, those that take the least, are measured at every number of contexts.
 _KEPT = 2
 
-_Figure = Callable[[Result], Estimate]
+#: Without a spread a sum would have none.
+_NONE = Figure(0.0, 0.0)
+_Metric = Callable[[Result], Figure]
 
 
 class ProcessCosts:
@@ -50,12 +53,12 @@ class ProcessCosts:
 
     def sizes(self, model: int, form: Form) -> tuple[float, ...]:
         """Return sizes in bytes: where none is larger than that of another form, no layout of it is."""
-        return tuple(_over_baseline(self._at(model, form, count)).value for count in self._counts)
+        return tuple(_over_baseline(self._at(model, form, count)).median for count in self._counts)
 
     def predict(self, layout: Layout) -> Prediction:
         """Return the prediction of a layout, all of whose models have one form."""
         first = layout.groups[0]
-        baseline = middle(self._at(first.model, first.form, 1).memory.baseline_memory_bytes)
+        baseline = Figure.of(self._at(first.model, first.form, 1).memory.baseline_memory_bytes)
         assert baseline is not None
         return Prediction(
             npu=None,
@@ -126,7 +129,7 @@ class ProcessCosts:
         return [form for form, result in results if result and result.outcome == "ok"]
 
     def _most(self, model: int, form: Form) -> float:
-        return _over_baseline(self._at(model, form, self._counts[-1])).value
+        return _over_baseline(self._at(model, form, self._counts[-1])).median
 
     def _alone(self, model: int, form: Form, count: int) -> Layout:
         return self._study.alone(model, form, count, min(count, self._study.demand.cores))
@@ -149,22 +152,22 @@ class ProcessCosts:
 
     # What follows from it
 
-    def _total(self, layout: Layout, figure: _Figure) -> Estimate:
-        total = Estimate(0.0)
+    def _total(self, layout: Layout, figure: _Metric) -> Figure:
+        total = _NONE
         for group in layout.groups:
             total += self._between(group.model, group.form, group.count, figure)
         if len(layout.groups) > 1:
             total += self._common(layout, figure)
         return total
 
-    def _between(self, model: int, form: Form, count: int, figure: _Figure) -> Estimate:
+    def _between(self, model: int, form: Form, count: int, figure: _Metric) -> Figure:
         """Return the figure at a number of contexts, on the line through the two nearest that were measured."""
         counts = self._counts_of(model, form)
         index = min(max(1, bisect_left(counts, count)), len(counts) - 1)
         low, high = counts[index - 1], counts[index]
         lower, upper = (figure(self._at(model, form, measured)) for measured in (low, high))
         share = (count - low) / (high - low)
-        return lower.times(1 - share) + upper.times(share)
+        return lower.scaled(1 - share) + upper.scaled(share)
 
     def _counts_of(self, model: int, form: Form) -> list[int]:
         """Return the numbers of contexts with a figure; so many that they do not run have none."""
@@ -172,7 +175,7 @@ class ProcessCosts:
         all_contexts = self._study.result(self._alone(model, form, most)) if form == NO_REUSE else None
         return sorted({*self._counts, most}) if all_contexts and all_contexts.outcome == "ok" else self._counts
 
-    def _common(self, layout: Layout, figure: _Figure) -> Estimate:
+    def _common(self, layout: Layout, figure: _Metric) -> Figure:
         """Return what several models take together more, or less where negative, than one by one."""
         form, cores = layout.groups[0].form, self._study.demand.cores
         count = 1 if all(group.count < cores for group in layout.groups) else cores
@@ -180,33 +183,33 @@ class ProcessCosts:
         assert together is not None
         common = figure(together)
         for group in layout.groups:
-            common += figure(self._at(group.model, group.form, count)).times(-1)
+            common += figure(self._at(group.model, group.form, count)).scaled(-1)
         return common
 
-    def _frames(self, layout: Layout) -> Estimate | None:
+    def _frames(self, layout: Layout) -> Figure | None:
         demand = self._study.demand
         lanes = min(layout.contexts, demand.cores)
-        rates: dict[int, Estimate] = {}
+        rates: dict[int, Figure] = {}
         for group in layout.groups:
             rate = self._between(group.model, group.form, lanes, _throughput)
-            if not rate.value:
+            if not rate.median:
                 return None
-            rates[group.model] = rate.times(1 / lanes)
+            rates[group.model] = rate.scaled(1 / lanes)
         return frames_per_s(layout, dict(enumerate(map(float, demand.streams))), rates, demand.cores)
 
 
-def _over_baseline(result: Result) -> Estimate:
-    return middle(result.memory.application_memory_over_baseline_bytes) or Estimate(0.0)
+def _over_baseline(result: Result) -> Figure:
+    return Figure.of(result.memory.application_memory_over_baseline_bytes) or _NONE
 
 
-def _trimmed_over_baseline(result: Result) -> Estimate:
+def _trimmed_over_baseline(result: Result) -> Figure:
     memory = result.memory
     differences: list[float] = []
     for trimmed, baseline in zip(memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes):
         if trimmed is not None and baseline is not None:
             differences.append(trimmed - baseline)
-    return middle(differences) or Estimate(0.0)
+    return Figure.of(differences) or _NONE
 
 
-def _throughput(result: Result) -> Estimate:
-    return middle(result.speed.throughput_per_s) or Estimate(0.0)
+def _throughput(result: Result) -> Figure:
+    return Figure.of(result.speed.throughput_per_s) or _NONE

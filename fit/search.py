@@ -60,18 +60,18 @@ class Point:
     @property
     def bytes(self) -> float:
         """What layouts are compared by."""
-        return self.prediction.steady.value
+        return self.prediction.steady.median
 
     @property
     def able(self) -> tuple[float, ...]:
         """What it does, larger is more: frames per second; where they are not known, contexts at once, and contexts."""
         frames = self.prediction.frames_per_s
-        return (self.layout.lanes, self.layout.contexts) if frames is None else (frames.value,)
+        return (self.layout.lanes, self.layout.contexts) if frames is None else (frames.median,)
 
     def fits(self, limit_bytes: int | None) -> bool:
         """Whether it is within the limit, the uncertainty included."""
         limited = self.prediction.limited
-        return limit_bytes is None or limited.value + limited.plus_minus <= limit_bytes
+        return limit_bytes is None or limited.median + (limited.spread or 0.0) <= limit_bytes
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def _is_enough(point: Point, today: Point, demand: Demand, wish: Wish) -> bool:
     if frames is None or usual is None:
         return point.able >= today.able
     if wish.fps is not None:
-        return frames.value >= wish.fps * sum(demand.streams)
-    return frames.value + frames.plus_minus >= usual.value * (1 - _NO_LOSS) - usual.plus_minus
+        return frames.median >= wish.fps * sum(demand.streams)
+    return frames.median + (frames.spread or 0.0) >= usual.median * (1 - _NO_LOSS) - (usual.spread or 0.0)
 
 
 def _layouts(demand: Demand, costs: Costs) -> Iterator[Layout]:
@@ -211,9 +211,11 @@ def _recommended(points: Sequence[Point]) -> Point | None:
     least = min(points, key=_order, default=None)
     if least is None:
         return None
-    uncertainty = least.prediction.steady.plus_minus
-    alike = [point for point in points if point.bytes - point.prediction.steady.plus_minus <= least.bytes + uncertainty]
-    return max(alike, key=lambda point: point.able) if uncertainty else least
+    uncertainty = least.prediction.steady.spread
+    if not uncertainty:
+        return least
+    alike = [point for point in points if point.bytes - least.bytes <= uncertainty]
+    return max(alike, key=lambda point: point.able)
 
 
 def _order(point: Point) -> tuple[float, ...]:

@@ -37,10 +37,13 @@ _PACKAGES: dict[str, set[str]] = {
         "targets",
         "video",
     },
+    "fit": {"accounting", "messages", "scenarios", "storage"},
     "reports": {"accounting", "messages", "runtimes", "samplers", "scenarios", "snippets", "storage", "targets"},
     "commands": {
         "cache",
+        "fit",
         "harness",
+        "messages",
         "models",
         "recorder",
         "reports",
@@ -63,7 +66,7 @@ _ONLY = {
     ("snippets", "targets"): {"targets.chips"},
     ("accounting", "scenarios"): {"scenarios.plan"},
     ("accounting", "targets"): {"targets.barriers"},
-    ("commands", "scenarios"): {"scenarios.plan"},
+    ("commands", "scenarios"): {"scenarios.catalogue", "scenarios.plan"},
     ("storage", "accounting"): {"accounting.account", "accounting.domains", "accounting.ledger"},
     ("storage", "samplers"): {"samplers.readings"},
     ("storage", "scenarios"): {"scenarios.plan"},
@@ -76,6 +79,9 @@ _ONLY = {
         "accounting.sharing",
         "accounting.sizes",
     },
+    ("fit", "accounting"): {"accounting.sizes"},
+    ("fit", "scenarios"): {"scenarios.plan"},
+    ("fit", "storage"): {"storage.figure", "storage.fit", "storage.result", "storage.trace"},
     ("models", "runtimes"): {"runtimes.base"},
     ("reports", "runtimes"): {"runtimes.RUNTIMES", "runtimes.base", "runtimes.version_order"},
     ("reports", "samplers"): {"samplers.readings"},
@@ -99,6 +105,7 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
+    "fit": "layouts prediction study npu process search answering",
     "reports": "errors base results sections explanation claims streams compare versions history page",
     "harness": "errors extras mechanisms selection gate settings plans clock progress measuring result_text options"
     " session",
@@ -122,7 +129,7 @@ _LIBRARIES = {
     "click": {"commands"},
     "av": {"video"},
     "psutil": {"samplers", "recorder"},
-    "msgspec": {"accounting", "conftest", "harness", "reports", "samplers", "storage", "targets"},
+    "msgspec": {"accounting", "conftest", "fit", "harness", "reports", "samplers", "storage", "targets"},
     "pytest": {"bench", "harness", "conftest"},
 }
 

@@ -78,6 +78,11 @@ class RknnRuntimeContext(Context):
         self._input: Optional[InputTensors] = None
         self._output: Optional[Tensors] = None
 
+    @property
+    def internal_is_outside(self) -> bool:
+        """Whether the library leaves its internal memory to the application."""
+        return _internal_is_outside(self._memory)
+
     def add_piece(self, piece: Piece, kind: Optional[str] = None) -> None:
         """Keep memory for as long as the context lives; `kind` where it is new, and not a further name of a piece."""
         self._pieces.append(piece)
@@ -236,6 +241,9 @@ class Rknn(Runtime):
     def dup(self, source: Context, memory: Memory) -> RknnRuntimeContext:
         """Return rknn_dup_context's: it shares the weights, and nothing else."""
         assert isinstance(source, RknnRuntimeContext)
+        if source.internal_is_outside and not _internal_is_outside(memory):
+            # Seen (2.3.2): the dup has its source's flag, and so no internal memory; it runs at return code 0.
+            raise NotSupported("rknn_dup_without_internal")
         try:
             handle = self._binding.dup(source.handle)
         except AdapterError as error:
@@ -305,10 +313,9 @@ class Rknn(Runtime):
 
     def _flags(self, memory: Memory) -> int:
         """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory and so needs 0x10."""
-        internal_outside = memory.internal is not None or "internal" in memory.outside
-        if "weights" in memory.outside or (self._mini and internal_outside):
+        if "weights" in memory.outside or (self._mini and _internal_is_outside(memory)):
             return FLAG_MEM_ALLOC_OUTSIDE
-        return FLAG_INTERNAL_ALLOC_OUTSIDE if internal_outside else 0
+        return FLAG_INTERNAL_ALLOC_OUTSIDE if _internal_is_outside(memory) else 0
 
     def _furnish(
         self,
@@ -368,6 +375,10 @@ def open_runtime() -> Runtime:
     return Rknn(path)
 
 
+def _internal_is_outside(memory: Memory) -> bool:
+    return memory.internal is not None or "internal" in memory.outside
+
+
 def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
     """Raise NotSupported for what the library cannot do, and for what would run in memory that nobody allocated."""
     if memory.device is not None:
@@ -375,7 +386,7 @@ def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
     if memory.device_io:
         raise NotSupported("rknn_already_on_device")
     has_weights = shares_weights or "weights" in memory.outside
-    if has_weights and "internal" not in memory.outside and memory.internal is None:
+    if has_weights and not _internal_is_outside(memory):
         # Seen: 1.6.0 then fails in rknn_inputs_set; the mini runtime runs at return code 0 without internal memory.
         raise NotSupported("rknn_weights_alone_outside")
     if has_weights and "model" in memory.zero_copy:

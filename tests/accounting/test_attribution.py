@@ -93,6 +93,14 @@ def test_the_buffers_of_an_init() -> None:
     ]
 
 
+@pytest.mark.parametrize("context", [Context(0, 0, internal=0), Context(0, 0, outside=(INTERNAL,))])
+def test_internal_memory_of_the_application_is_not_beside_weights(context: Context) -> None:
+    """Of contexts that share it, only the first has its buffer; the library reports its size of each."""
+    plan = make_plan(context, context)
+    large = make_buffer(1, 12 * PAGE, during(make_barriers(plan), "context", 1))
+    assert _parts(plan, make_ledger(large)) == [(1, 1, "weights", 8), (1, 1, "register_commands", 4)]
+
+
 def test_submits_decide_what_sizes_do_not() -> None:
     """A task list without the flag, and register commands beside weights, are known by what a run does with them."""
     made = during(make_barriers(_LOADS), "context", 0)

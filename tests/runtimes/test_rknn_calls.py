@@ -698,6 +698,15 @@ def test_dup_on_the_mini_runtime_is_not_supported(mini: Double, full: Double) ->
     assert full.walk(_PLAIN, _DUP, DOUBLE_FAIL="rknn_dup_context=-1").failure()[:3] == ("failed", "context", 1)
 
 
+@pytest.mark.parametrize("source", [Context(0, 0, outside=(INTERNAL,)), Context(0, 0, internal=0)])
+def test_a_dup_is_not_left_without_internal_memory(full: Double, source: Context) -> None:
+    """A dup has the flags of its source: where internal memory is the application's it must get some."""
+    walked = full.walk(source, _DUP)
+    assert walked.failure()[:3] == ("not_supported", "context", 1)
+    assert walked.named("rknn_dup_context") == []
+    full.passes(source, dataclasses.replace(_DUP, outside=(INTERNAL,)))
+
+
 @pytest.mark.parametrize(
     ("without", "call", "contexts"),
     [

@@ -1,0 +1,222 @@
+"""`reusebench fit`, on ONNX Runtime and, where Rockchip's library is here, on the virtual board."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cache import cache_root
+from scenarios.plan import INPUT, Plan
+from storage.fit import read_answers
+from targets.rknn_library import Library, find_libraries
+from targets.vboard.guest import missing_parts
+from tests.support import Ended, Reusebench
+
+# Read when the tests are collected, before any of them has a cache of its own.
+_CACHE = cache_root()
+_RKNN_MODELS = sorted((_CACHE / "models").glob("tiny-64-seed1-rk3588-*.rknn"))
+_PAGE_BYTES = 4096
+
+
+def _library() -> Library | None:
+    """Return the newest librknnrt that is here with the virtual board for it."""
+    folder = _CACHE / "rknn"
+    full = [one for one in find_libraries([folder]) if one.kind == "librknnrt"] if folder.is_dir() else []
+    return max((one for one in full if not missing_parts(one)), key=lambda one: one.version, default=None)
+
+
+_LIBRARY = _library()
+_with_library = pytest.mark.skipif(
+    not (_LIBRARY and _RKNN_MODELS), reason="needs librknnrt, its virtual board and a model"
+)
+
+
+class Calibrated:
+    """A storage in which one call has measured; the calls after it measure nothing."""
+
+    def __init__(self, reusebench: Reusebench, storage: Path, *words: object) -> None:
+        self._reusebench, self._words = reusebench, ("fit", "--storage", storage, *words)
+        self.storage = storage
+
+    def fit(self, *words: object) -> Ended:
+        """Run the command with what was stored, and further words."""
+        return self._reusebench(*self._words, "--stored", *words)
+
+    def answer(self, *words: object) -> dict[str, Any]:
+        """Return the answer, as JSON, of a call that ends well or does not fit."""
+        ended = self.fit("--json", *words)
+        assert ended.exit_code in (0, 1), ended.err
+        answer: dict[str, Any] = json.loads(ended.out)
+        assert answer["fits"] == (ended.exit_code == 0)
+        return answer
+
+
+@pytest.fixture(autouse=True)
+def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a worker of pytest-xdist pytest-benchmark would measure nothing."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the storages of the tests here."""
+    return tmp_path_factory.mktemp("fit")
+
+
+@pytest.fixture
+def on_cpu(folders: Path, reusebench: Reusebench, tiny_model: Path) -> Calibrated:
+    """Return two contexts of a tiny network on ONNX Runtime."""
+    words = ("--runtime", "onnxruntime", "--model", tiny_model, "--streams", 1, "--contexts", 2)
+    return Calibrated(reusebench, folders / "cpu", *words)
+
+
+@pytest.fixture
+def on_npu(folders: Path, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch) -> Calibrated:
+    """Return four contexts of a tiny network on the virtual board."""
+    assert _LIBRARY is not None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
+    words = ("--runtime", "rknn", "--target", "vboard:rk3588", "--rknn-library", _LIBRARY.path)
+    return Calibrated(reusebench, folders / "npu", *words, "--model", _RKNN_MODELS[0], "--contexts", 1)
+
+
+def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
+    """What is recommended takes what was predicted, and less than without reuse; the answer is stored as printed."""
+    answer = on_cpu.answer("--verify", "--limit", "1GiB")
+    assert (answer["limit_of"], answer["limit_bytes"], answer["fits"]) == ("application_memory", 2**30, True)
+    predicted, measured = (answer[f"{kind}_application_memory_bytes"] for kind in ("predicted", "measured"))
+    assert measured == pytest.approx(predicted, rel=0.05)
+    # 1 MiB: a tiny network takes little more than what moves from process to process.
+    predicted, measured = (
+        answer[f"{kind}_application_memory_over_baseline_bytes"] for kind in ("predicted", "measured")
+    )
+    assert measured == pytest.approx(predicted, rel=0.05, abs=2**20)
+    assert answer["predicted_npu_memory_bytes"] is answer["least_bytes"] is None
+    assert answer["best"]["bytes"] <= answer["today"]["bytes"]
+    assert answer["predicted_frames_per_s"] > 0
+    assert answer["measured_frames_per_s"] > 0
+    plan = Plan.from_json(answer["recommended"])
+    assert plan.runtime == "onnxruntime"
+    assert len(plan.contexts) == answer["best"]["contexts"] <= 2
+    (stored,) = read_answers(on_cpu.storage)
+    assert stored.recommended == plan
+    assert stored.measured_application_memory_bytes == answer["measured_application_memory_bytes"]
+
+
+def test_the_plan_is_a_file_that_pytest_takes(on_cpu: Calibrated) -> None:
+    """Its path is in the last line, and it holds the recommended plan."""
+    ended = on_cpu.fit()
+    assert ended.exit_code == 0, ended.err
+    assert "Measuring" not in ended.err
+    last = ended.out.splitlines()[-1]
+    path = Path(last.removeprefix("pytest bench/ --plan ").removesuffix(" measures it again."))
+    (stored,) = read_answers(on_cpu.storage)
+    assert Plan.from_json(json.loads(path.read_text())) == stored.recommended
+
+
+def test_what_does_not_fit(on_cpu: Calibrated) -> None:
+    """Exit code 1, how much is missing, and the layout that takes the least all the same."""
+    ended = on_cpu.fit("--limit", "1MiB")
+    assert ended.exit_code == 1
+    assert "does not fit" in ended.out
+    assert "Recommended" in ended.out
+
+
+def test_what_is_free_here(on_cpu: Calibrated) -> None:
+    """`free` is what this machine has available."""
+    assert on_cpu.answer("--limit", "free")["limit_bytes"] > 2**20
+
+
+def test_frames_that_nothing_reaches(on_cpu: Calibrated) -> None:
+    """Exit code 1, and how many the best layout does; nothing is recommended."""
+    ended = on_cpu.fit("--fps", "1e9")
+    assert ended.exit_code == 1
+    assert "No layout has 1e+09 frames per second of each stream; the most is" in ended.out
+    assert on_cpu.answer("--fps", "1e9")["recommended"] is None
+
+
+@_with_library
+def test_npu_memory_to_the_byte(on_npu: Calibrated) -> None:
+    """Predicted and measured are equal by component, and not below the lower bound; frames are not known."""
+    answer = on_npu.answer("--verify")
+    assert answer["limit_of"] == "npu_memory"
+    assert answer["measured_npu_components_bytes"] == answer["predicted_npu_components_bytes"]
+    assert sum(answer["predicted_npu_components_bytes"].values()) == answer["predicted_npu_memory_bytes"]
+    assert answer["measured_npu_memory_bytes"] == answer["predicted_npu_memory_bytes"] >= answer["least_bytes"]
+    assert answer["predicted_npu_memory_bytes"] < answer["today"]["bytes"]
+    assert (answer["best"]["contexts"], answer["best"]["lanes"]) == (4, 3)
+    assert answer["predicted_frames_per_s"] is answer["measured_frames_per_s"] is None
+    first, *others = Plan.from_json(answer["recommended"]).contexts
+    assert {context.core for context in (first, *others)} == {0, 1, 2}
+    assert all(INPUT in context.zero_copy for context in (first, *others))
+
+
+@_with_library
+def test_the_limit_is_exact_to_the_byte(on_npu: Calibrated) -> None:
+    """What is recommended fits in as much as it takes, and in a byte less it does not; what does is shown beside."""
+    exact = on_npu.answer()["predicted_npu_memory_bytes"]
+    assert on_npu.fit("--limit", f"{exact}B").exit_code == 0
+    ended = on_npu.fit("--limit", f"{exact - 1}B")
+    assert ended.exit_code == 1
+    assert "does not fit" in ended.out
+    assert "What fits" in ended.out
+    assert on_npu.answer("--limit", "free", "--npu-memory", f"{exact}B")["limit_bytes"] == exact
+    assert on_npu.fit("--limit", "free").exit_code == 2
+
+
+@_with_library
+def test_frames_are_not_considered_where_nothing_computes(on_npu: Calibrated) -> None:
+    """It is said so."""
+    assert "does not compute: --fps was not considered" in on_npu.fit("--fps", "30").out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--limit", "0"), "'0' is no size"),
+        (("--limit", "much"), "or free"),
+        (("--limit", "1024TiB"), "or free"),
+        (("--limit", "1000000GiB"), "this board has"),
+        (("--model", "nowhere.onnx"), "nowhere.onnx"),
+        (("--streams", "0"), "--streams"),
+        (("--fps", "0"), "--fps"),
+        (("--runtime", "nothing"), "--runtime"),
+        (("--target", "nowhere"), "nowhere"),
+    ],
+)
+def test_a_mistake_is_a_sentence(words: tuple[str, ...], sentence: str, reusebench: Reusebench, tmp_path: Path) -> None:
+    """Exit code 2, what is valid, and nothing is measured or stored."""
+    ended = reusebench("fit", "--storage", tmp_path / "storage", "--runtime", "onnxruntime", *words)
+    assert ended.exit_code == 2
+    assert sentence in ended.err
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "storage").exists()
+
+
+def test_models_and_resolutions_are_two_questions(reusebench: Reusebench, tmp_path: Path, tiny_model: Path) -> None:
+    """Both together are refused."""
+    words = ("--runtime", "onnxruntime", "--model", tiny_model, "--resolution", tiny_model)
+    ended = reusebench("fit", "--storage", tmp_path, *words)
+    assert ended.exit_code == 2
+    assert "leave one of them out" in ended.err
+
+
+def test_more_models_than_streams(reusebench: Reusebench, tmp_path: Path, tiny_models: tuple[Path, Path]) -> None:
+    """A model serves one stream or more."""
+    words = ("--runtime", "onnxruntime", "--model", tiny_models[0], "--model", tiny_models[1], "--streams", 1)
+    ended = reusebench("fit", "--storage", tmp_path, *words)
+    assert ended.exit_code == 2
+    assert "2 models and 1 stream" in ended.err
+
+
+def test_a_model_that_does_not_run(reusebench: Reusebench, tmp_path: Path) -> None:
+    """The runtime's own reason is in the sentence."""
+    model = tmp_path / "broken.onnx"
+    model.write_bytes(b"no model")
+    ended = reusebench("fit", "--storage", tmp_path / "storage", "--runtime", "onnxruntime", "--model", model)
+    assert ended.exit_code == 2
+    assert "broken.onnx" in ended.err
+    assert "Traceback" not in ended.err

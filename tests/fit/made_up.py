@@ -1,0 +1,65 @@
+"""Demands, and costs that are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fit.layouts import Demand, Form, Group, Layout
+from fit.prediction import Prediction, frames_per_s
+from storage.figure import Figure
+from tests.support import models_of
+
+
+def demand_of(
+    streams: Sequence[int], contexts: int = 1, cores: int = 3, binds: bool = True, are_resolutions: bool = False
+) -> Demand:
+    """Return a demand of as many models as there are numbers of streams."""
+    models = models_of(*(f"/models/{number}" for number in range(len(streams))))
+    return Demand("scripted", models, tuple(streams), contexts, cores, binds, are_resolutions)
+
+
+@dataclass(frozen=True)
+class MadeUpCosts:
+    """What forms take: of the first context, of each further one, and once per core."""
+
+    sizes_of: Mapping[tuple[int, Form], tuple[int, int, int, int]]
+    cores: int
+    #: By model: inferences per second of one core; empty: not known.
+    rates: Mapping[int, Figure]
+    shares: Mapping[int, float]
+
+    def missing(self) -> list[Layout]:
+        """Return none."""
+        return []
+
+    def unproven(self, layout: Layout) -> list[Layout]:  # noqa: ARG002
+        """Return none."""
+        return []
+
+    def forms(self, model: int) -> Iterator[Form]:
+        """Yield those that have sizes."""
+        yield from (form for of_model, form in self.sizes_of if of_model == model)
+
+    def sizes(self, model: int, form: Form) -> tuple[float, ...]:
+        """Return the sizes."""
+        return self.sizes_of[model, form]
+
+    def predict(self, layout: Layout) -> Prediction:
+        """Add them up."""
+        internal, total = [0] * len(layout.groups[0].per_core), 0
+        for group in layout.groups:
+            first, further, of_core, io = self.sizes_of[group.model, group.form]
+            total += first + further * (group.count - 1) + io * group.cores
+            for core, count in enumerate(group.per_core):
+                internal[core] = max(internal[core], of_core if count else 0)
+        frames = frames_per_s(layout, self.shares, self.rates, self.cores) if self.rates else None
+        return Prediction({"other": total + sum(internal)}, None, Figure(0.0, 0.0), None, Figure(total, 0.0), frames)
+
+    def least_bytes(self, layout: Layout) -> None:
+        """Return None."""
+
+
+def layout_of(*groups: Group) -> Layout:
+    """Return the layout of the groups."""
+    return Layout(groups)

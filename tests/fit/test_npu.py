@@ -1,0 +1,151 @@
+"""NPU memory by components, on accounts that are known beforehand."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from accounting.account import Account
+from accounting.sizes import COMPONENTS, ContextMemory
+from fit.layouts import Demand, Group, Layout, spread
+from fit.npu import NpuCosts
+from fit.study import Study, forms
+from messages import Message
+from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, Plan
+from storage.result import Result
+from targets.outcome import Failure
+from tests.fit.made_up import demand_of
+from tests.reports import stored
+
+_PAGE = 4096
+#: By the model's name: weights, internal memory, register commands, input and output, in pages.
+_SIZES = {"model-0": (900, 70, 11, 5), "model-1": (300, 110, 7, 3)}
+#: With weights outside the library rounds them up, and has fewer register commands.
+_OUTSIDE, _FEWER = 1, 2
+_REFUSED = Failure("not_supported", "context", 1, Message("rknn_one_thread"))
+
+
+def _account(plan: Plan) -> Account:
+    """Return what a plan takes by rules that are simple, and no simpler than a library's.
+
+    Memory that is shared belongs to the first context that has it; that for tensors in place has a page more.
+    """
+    contexts = []
+    internal_of: dict[int, int] = {}
+    io_of: dict[int, int] = {}
+    for index, context in enumerate(plan.contexts):
+        weights, internal, registers, tensors = _SIZES[plan.models[context.model].name]
+        has_outside = "weights" in context.outside or context.mechanism == SHARED_WEIGHT_MEMORY
+        largest = max(
+            (_SIZES[plan.models[other.model].name][1] for other in plan.contexts if other.internal == context.internal),
+            default=0,
+        )
+        if context.internal is not None:
+            internal = largest if internal_of.setdefault(context.internal, index) == index else 0
+        if context.zero_copy:
+            tensors += len(context.zero_copy)
+        if context.io is not None and io_of.setdefault(context.io, index) != index:
+            tensors = 0
+        pages = {
+            "weights": (weights + _OUTSIDE * has_outside) * (context.mechanism == LOAD),
+            "internal": internal,
+            "register_commands": registers - _FEWER * has_outside,
+            "task_list": 1,
+            "io": tensors,
+            "other": 0,
+        }
+        contexts.append(ContextMemory(**{f"{component}_bytes": pages[component] * _PAGE for component in COMPONENTS}))
+    return stored.account_with(contexts, stored.npu_account(plan))
+
+
+def _result(folder: Path, plan: Plan, refused: tuple[str, ...] = (SHARED_CONTEXT,)) -> Result:
+    """Return the result of a plan; of one with a refused mechanism a failure."""
+    failure = _REFUSED if any(context.mechanism in refused for context in plan.contexts) else None
+    sizes = [] if failure else [[2**20] * len(plan.contexts)]
+    return stored.result(folder, "fit", sizes, plan=plan, failure=failure, npu=_account, computes=False)
+
+
+def _calibrated(folder: Path, demand: Demand, refused: tuple[str, ...] = (SHARED_CONTEXT,)) -> tuple[Study, NpuCosts]:
+    """Return a study in which everything is measured that was missing."""
+    study = Study(demand, computes=False)
+    costs = NpuCosts(study)
+    while missing := costs.missing():
+        study.add([_result(folder, study.plan(layout), refused) for layout in missing], folder)
+    return study, costs
+
+
+def _layouts(demand: Demand, costs: NpuCosts, count: int) -> list[Layout]:
+    """Return layouts with random forms, numbers of contexts and cores."""
+    chance = random.Random(count)
+    layouts = []
+    for _ in range(count):
+        groups = []
+        for model in range(len(demand.models)):
+            cores = chance.sample(range(demand.cores), chance.randint(1, demand.cores))
+            form = chance.choice(list(costs.forms(model)))
+            groups.append(
+                Group(model, form, spread(chance.randint(1, demand.most[model]), sorted(cores), demand.cores))
+            )
+        layouts.append(Layout(tuple(groups)))
+    return layouts
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        demand_of((6,)),
+        demand_of((4,), cores=1),
+        demand_of((3, 4)),
+        demand_of((3, 4), are_resolutions=True),
+    ],
+)
+def test_a_layout_that_was_not_measured_is_predicted_to_the_byte(demand: Demand, tmp_path: Path) -> None:
+    """By component too: what was measured is two contexts of each choice by itself, on one core."""
+    study, costs = _calibrated(tmp_path, demand)
+    few = len(study.results)
+    for layout in _layouts(demand, costs, 60):
+        account = _account(study.plan(layout))
+        by_component = {
+            component: sum(context.size_bytes(component) or 0 for context in account.contexts)
+            for component in COMPONENTS
+        }
+        assert costs.predict(layout).npu == by_component, layout
+    assert len(study.results) == few <= 12 * len(demand.models)
+
+
+def test_a_mechanism_that_the_library_lacks_is_in_no_form(tmp_path: Path) -> None:
+    """As dup on the mini runtime: no form with it is left, and all others are."""
+    demand = demand_of((3,))
+    _, costs = _calibrated(tmp_path, demand, refused=(DUP, SHARED_CONTEXT))
+    possible = [form for form in forms(demand, 0) if form.mechanism not in (DUP, SHARED_CONTEXT)]
+    assert list(costs.forms(0)) == possible
+
+
+def test_a_composed_form_is_to_be_measured_before_it_is_recommended(tmp_path: Path) -> None:
+    """Those that were measured themselves are proven."""
+    demand = demand_of((3,))
+    study, costs = _calibrated(tmp_path, demand)
+    for form in costs.forms(0):
+        layout = Layout((Group(0, form, (1, 1, 1)),))
+        unproven = costs.unproven(layout)
+        study.add([_result(tmp_path, study.plan(one)) for one in unproven], tmp_path)
+        assert costs.unproven(layout) == []
+
+
+@pytest.mark.parametrize("demand", [demand_of((4,)), demand_of((2, 2)), demand_of((2, 2), are_resolutions=True)])
+def test_nothing_takes_less_than_the_lower_bound(demand: Demand, tmp_path: Path) -> None:
+    """Of all forms of all models, on all cores."""
+    study, costs = _calibrated(tmp_path, demand)
+    most = [
+        Group(model, next(costs.forms(model)), spread(count, range(3), 3)) for model, count in enumerate(demand.most)
+    ]
+    least = costs.least_bytes(Layout(tuple(most)))
+    for chosen in product(*(list(costs.forms(model)) for model in range(len(demand.models)))):
+        groups = [Group(group.model, form, group.per_core) for group, form in zip(most, chosen)]
+        assert (costs.predict(Layout(tuple(groups))).npu_bytes or 0) >= least
+    if demand.are_resolutions:
+        assert any(form.mechanism == SHARED_WEIGHTS for form in costs.forms(1))
+    assert study.results

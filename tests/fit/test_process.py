@@ -1,0 +1,114 @@
+"""Memory of a process on a CPU, on results that are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fit.layouts import NO_REUSE, Demand, Form, Group, Layout, spread
+from fit.process import ProcessCosts
+from fit.study import Study
+from messages import Message
+from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, Plan
+from storage.result import Result
+from targets.outcome import Failure
+from tests.fit.made_up import demand_of
+from tests.reports import stored
+
+_MIB = 2**20
+_BASELINE = 50 * _MIB
+_REFUSED = Failure("not_supported", "context", 1, Message("rknn_one_thread"))
+#: MiB of the first context and of each further one.
+_OF_MECHANISM = {LOAD: (40, 40), DUP: (44, 12), SHARED_CONTEXT: (42, 3)}
+#: What a second model in the process spares of what both have.
+_COMMON = -5
+
+
+def _mib(plan: Plan) -> float:
+    total = 0.0
+    for model in range(len(plan.models)):
+        contexts = [context for context in plan.contexts if context.model == model]
+        first, further = _OF_MECHANISM[contexts[-1].mechanism]
+        shared = 4 * sum(context.internal is not None for context in contexts[1:])
+        total += first + further * (len(contexts) - 1) - shared
+    return total + _COMMON * (len(plan.models) - 1)
+
+
+def _result(folder: Path, plan: Plan) -> Result:
+    """Return the result of a plan, of two repeats that lie 1 MiB from each other."""
+    if any(context.mechanism == SHARED_WEIGHT_MEMORY for context in plan.contexts):
+        return stored.result(folder, "fit", [], plan=plan, failure=_REFUSED)
+    made = stored.result(folder, "fit", [[_MIB] * len(plan.contexts)] * 2, plan=plan)
+    over = [round((_mib(plan) + offset) * _MIB) for offset in (-0.5, 0.5)]
+    made = stored.with_memory(
+        made,
+        application_memory_over_baseline_bytes=over,
+        application_memory_trimmed_bytes=[size + _BASELINE - 2 * _MIB for size in over],
+        baseline_memory_bytes=[_BASELINE, _BASELINE],
+    )
+    lanes = min(len(plan.contexts), plan.cores)
+    return stored.with_speed(made, throughput_per_s=(20.0 * lanes, 22.0 * lanes))
+
+
+def _calibrated(folder: Path, demand: Demand, measured: Callable[[Plan], None] = lambda _: None) -> ProcessCosts:
+    study = Study(demand)
+    costs = ProcessCosts(study)
+    while missing := costs.missing():
+        for layout in missing:
+            measured(study.plan(layout))
+            study.add([_result(folder, study.plan(layout))], folder)
+    return costs
+
+
+def _of_one(form: Form, count: int, cores: int) -> Layout:
+    return Layout((Group(0, form, spread(count, range(min(count, cores)), cores)),))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 12])
+def test_memory_is_on_lines_between_measured_numbers_of_contexts(count: int, tmp_path: Path) -> None:
+    """Above the baseline, trimmed, and of the whole process; beyond the largest number on the last line."""
+    demand = demand_of((12,), cores=2, binds=False)
+    costs = _calibrated(tmp_path, demand)
+    for form in costs.forms(0):
+        layout = _of_one(form, count, demand.cores)
+        prediction = costs.predict(layout)
+        expected = _mib(Study(demand).plan(layout)) * _MIB
+        assert prediction.over_baseline.median == pytest.approx(expected)
+        assert prediction.application.median == pytest.approx(expected + _BASELINE)
+        assert prediction.trimmed is not None
+        assert prediction.trimmed.median == pytest.approx(expected - 2 * _MIB)
+        assert (prediction.over_baseline.spread or 0) >= 0.5 * _MIB * 0.999
+        assert prediction.npu is None
+
+
+def test_a_mechanism_that_the_runtime_lacks_is_in_no_form(tmp_path: Path) -> None:
+    """Of the others the form without reuse is kept, and those that take the least."""
+    plans: list[Plan] = []
+    costs = _calibrated(tmp_path, demand_of((6,), cores=2, binds=False), plans.append)
+    kept = list(costs.forms(0))
+    assert kept[0] == NO_REUSE
+    assert SHARED_WEIGHT_MEMORY not in {form.mechanism for form in kept}
+    assert len(plans) <= 20
+
+
+def test_what_models_have_in_common_counts_once(tmp_path: Path) -> None:
+    """It was seen where all were in one process."""
+    demand = demand_of((4, 4), cores=2, binds=False)
+    costs = _calibrated(tmp_path, demand)
+    groups = [Group(model, NO_REUSE, (2, 1)) for model in range(2)]
+    layout = Layout(tuple(groups))
+    expected = _mib(Study(demand).plan(layout)) * _MIB
+    assert costs.predict(layout).over_baseline.median == pytest.approx(expected)
+
+
+def test_frames_are_those_of_contexts_that_run_at_once(tmp_path: Path) -> None:
+    """Two cores do twice as many as one; contexts beyond the cores wait."""
+    costs = _calibrated(tmp_path, demand_of((6,), cores=2, binds=False))
+    rates = []
+    for count in (1, 2, 6):
+        frames = costs.predict(_of_one(NO_REUSE, count, 2)).frames_per_s
+        assert frames is not None
+        rates.append(frames.median)
+    assert rates == pytest.approx([21.0, 42.0, 42.0])

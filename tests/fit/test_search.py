@@ -1,0 +1,125 @@
+"""The search, on costs that are known beforehand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from fit.layouts import NO_REUSE, Demand, Form, Group, Layout
+from fit.search import Answer, Point, Wish, search
+from scenarios.plan import DUP, INPUT
+from storage.figure import Figure
+from tests.fit.made_up import MadeUpCosts, demand_of
+
+_FORMS = (
+    NO_REUSE,
+    Form(DUP),
+    Form(shares_internal=True),
+    Form(DUP, shares_internal=True),
+    Form(DUP, zero_copy=(INPUT,), shares_io=True),
+    Form(DUP, True, (INPUT,), True),
+)
+
+
+def _costs(demand: Demand, seed: int, with_frames: bool = False) -> MadeUpCosts:
+    chance = random.Random(seed)
+    sizes = {}
+    for model in range(len(demand.models)):
+        weights, internal, io = chance.randint(1, 50), chance.randint(1, 20), chance.randint(1, 5)
+        for form in _FORMS:
+            further = chance.randint(0, 2) + (0 if form.mechanism == DUP else weights)
+            further += 0 if form.shares_internal else internal
+            further += 0 if form.shares_io else io
+            of_core = internal if form.shares_internal else 0
+            first = further + (weights if form.mechanism == DUP else 0)
+            sizes[model, form] = (first, further, of_core, io if form.shares_io else 0)
+    rates = {model: Figure(chance.uniform(10, 50)) for model in range(len(demand.models))} if with_frames else {}
+    return MadeUpCosts(sizes, demand.cores, rates, dict(enumerate(map(float, demand.streams))))
+
+
+def _every_layout(demand: Demand, costs: MadeUpCosts) -> Iterator[Layout]:
+    """Yield the layouts with every form, and every number of contexts of every model on every core."""
+    choices = []
+    for model, most in enumerate(demand.most):
+        spreads = [counts for counts in product(range(most + 1), repeat=demand.cores) if 0 < sum(counts) <= most]
+        choices.append([Group(model, form, counts) for form in costs.forms(model) for counts in spreads])
+    for groups in product(*choices):
+        yield Layout(groups)
+
+
+_DEMANDS = (demand_of((4,)), demand_of((3,), cores=2), demand_of((2, 1), cores=2), demand_of((2, 2), cores=2))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("demand", _DEMANDS)
+def test_nothing_takes_less_than_what_is_recommended(demand: Demand, seed: int) -> None:
+    """Of all layouts with as many contexts, as many at once, however they are spread over the cores."""
+    costs = _costs(demand, seed)
+    answer = search(demand, costs, Wish())
+    able = (answer.today.layout.lanes, sum(demand.most))
+    least = min(
+        costs.predict(layout).npu_bytes or 0
+        for layout in _every_layout(demand, costs)
+        if (layout.lanes, layout.contexts) >= able
+    )
+    assert answer.recommended is not None
+    assert answer.recommended.bytes == least
+
+
+@pytest.mark.parametrize("with_frames", [False, True])
+@pytest.mark.parametrize("demand", _DEMANDS)
+def test_nothing_is_better_than_the_frontier(demand: Demand, with_frames: bool) -> None:
+    """Its points rise in memory and in what they do, and no layout at all does as much in less memory."""
+    costs = _costs(demand, 5, with_frames)
+    frontier = search(demand, costs, Wish()).frontier
+    for low, high in zip(frontier, frontier[1:]):
+        assert low.bytes < high.bytes
+        assert low.able < high.able
+    for layout in _every_layout(demand, costs):
+        point = Point(layout, costs.predict(layout))
+        as_good = [other for other in frontier if other.bytes <= point.bytes and _does_as_much(other, point)]
+        assert as_good
+
+
+def _does_as_much(one: Point, other: Point) -> bool:
+    return all(mine >= theirs - 1e-9 for mine, theirs in zip(one.able, other.able)) or one.able >= other.able
+
+
+def _frames(answer: Answer) -> float:
+    assert answer.recommended is not None
+    frames = answer.recommended.prediction.frames_per_s
+    assert frames is not None
+    return frames.median
+
+
+def test_fewer_frames_need_less_memory() -> None:
+    """With --fps contexts are left out until the frames are just enough; what nothing reaches is not recommended."""
+    demand = demand_of((4,))
+    costs = _costs(demand, 1, with_frames=True)
+    usual = search(demand, costs, Wish())
+    per_stream = _frames(usual) / 4
+    few = search(demand, costs, Wish(fps=per_stream / 3))
+    assert few.recommended is not None
+    assert usual.recommended is not None
+    assert few.recommended.bytes < usual.recommended.bytes
+    assert _frames(few) >= 4 * per_stream / 3 - 1e-9
+    assert search(demand, costs, Wish(fps=per_stream * 3)).recommended is None
+
+
+def test_the_limit_includes_the_uncertainty() -> None:
+    """What may be above the limit does not fit."""
+    demand = demand_of((2,))
+    answer = search(demand, _costs(demand, 2), Wish())
+    assert answer.recommended is not None
+    size = round(answer.recommended.bytes)
+    assert [answer.recommended.fits(limit) for limit in (None, size, size - 1)] == [True, True, False]
+
+
+def test_one_process_on_a_cpu_has_one_form() -> None:
+    """What several forms have in common was not measured."""
+    demand = demand_of((2, 2), cores=2, binds=False)
+    answer = search(demand, _costs(demand, 3, with_frames=True), Wish())
+    assert {len({group.form for group in point.layout.groups}) for point in answer.points} == {1}
