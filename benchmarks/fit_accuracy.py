@@ -78,6 +78,12 @@ class Row:
         return _known(self.prediction.frames_per_s), _known(Figure.of(self.result.speed.throughput_per_s))
 
     @property
+    def is_even(self) -> bool:
+        """Whether each core runs as many contexts, so that none is idle at the end of a plan's rounds."""
+        loads = [sum(counts) for counts in zip(*(group.per_core for group in self.layout.groups))]
+        return len({load for load in loads if load}) == 1
+
+    @property
     def was_busy(self) -> bool:
         """Whether other work ran before one of its processes."""
         return max(self.result.speed.idle_cpu_percent) > BUSY_PERCENT
@@ -92,7 +98,8 @@ class Row:
         yield f"{_error_percent(*self.memory):+.1f} %"
         yield f"{_error_percent(*self.trimmed):+.1f} %"
         yield from (_shown(figure, 1) for figure in self.frames)
-        yield f"{_error_percent(*self.frames):+.1f} %{' (busy)' if self.was_busy else ''}"
+        why_not = " (busy)" if self.was_busy else "" if self.is_even else " (uneven)"
+        yield f"{_error_percent(*self.frames):+.1f} %{why_not}"
 
 
 def calibrated_study(answer: dict[str, Any], storage: Path, are_resolutions: bool = False) -> Study:
@@ -138,10 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"| {' | '.join(row.cells())} |")
     memory = max(abs(_error_percent(*row.memory)) for row in rows)
     trimmed = max(abs(_error_percent(*row.trimmed)) for row in rows)
-    quiet = [abs(_error_percent(*row.frames)) for row in rows if not row.was_busy]
+    quiet = [abs(_error_percent(*row.frames)) for row in rows if row.is_even and not row.was_busy]
     frames = f"{max(quiet):.1f} %" if quiet else "not judged"
     print(f"\nLargest errors: memory {memory:.1f} %, trimmed {trimmed:.1f} %, frames {frames}.")
-    print(f"{len(quiet)} of {len(rows)} layouts were measured on a quiet machine; frames of the others are not judged.")
+    print(f"Frames are judged of {len(quiet)} of {len(rows)} layouts: a quiet machine, equal numbers on all cores.")
     return int(memory > _MEMORY_PERCENT or max(quiet, default=0.0) > _FRAMES_PERCENT)
 
 
