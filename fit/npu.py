@@ -67,8 +67,11 @@ class NpuCosts:
         """Return sizes in bytes: where none is larger than that of another form, no layout of it is."""
         cost = self._cost(model, form)
         assert cost is not None
-        first, further = (sum(context[component] for component in COMPONENTS) for context in (cost.first, cost.further))
-        return first, further, cost.internal, cost.io
+        sizes: list[float] = [cost.internal, cost.io]
+        for context in (cost.first, cost.further):
+            sizes += [sum(context[component] for component in COMPONENTS), context[_MADE]]
+            sizes.append(context[_MADE] + context[_TRANSIENT])
+        return tuple(sizes)
 
     def predict(self, layout: Layout) -> Prediction:
         """Return the prediction of a layout of possible forms."""

@@ -148,7 +148,7 @@ class ProcessCosts:
 
     def _in_order(self) -> list[int]:
         """Return the models, the largest first: memory that is shared has the size that its first user needs."""
-        return sorted(self._models(), key=lambda model: -self.sizes(model, NO_REUSE)[0])
+        return sorted(self._models(), key=lambda model: -sum(self.sizes(model, NO_REUSE)))
 
     # What follows from it
 
