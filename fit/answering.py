@@ -145,12 +145,12 @@ def _words(group: Group, demand: Demand) -> Iterator[Message]:
         yield Message("fit_contexts_in_turn", {"count": group.count})
     else:
         yield Message("fit_contexts", {"count": group.count, "cores": group.cores})
-    if group.count == 1 and form.mechanism == SHARED_WEIGHT_MEMORY:
+    if group.count == 1 and form.has_weights_outside:
         yield Message("fit_weights_outside")
     elif form.mechanism == SHARED_WEIGHTS:
         yield Message("fit_shared_weights", {"model": demand.models[0].name})
     elif group.count > 1 and form.mechanism in _WEIGHTS:
-        yield Message(_WEIGHTS[form.mechanism])
+        yield Message("fit_dup_outside" if form.outside else _WEIGHTS[form.mechanism])
     if form.shares_internal:
         yield Message("fit_internal")
     if form.zero_copy:

@@ -55,6 +55,14 @@ class Form:
     zero_copy: tuple[str, ...] = ()
     #: Whether those of one core have these tensors in one memory.
     shares_io: bool = False
+    #: Of dups: whether the first context's weights, and internal memory, are the application's. The library then has
+    #: less of its own for the first one than where it allocates them.
+    outside: bool = False
+
+    @property
+    def has_weights_outside(self) -> bool:
+        """Whether the first context's weights are in memory of the application; internal memory then is too."""
+        return self.outside or self.mechanism == SHARED_WEIGHT_MEMORY
 
     @property
     def needs_cores(self) -> bool:
@@ -151,7 +159,7 @@ def _cores_in_turn(per_core: Sequence[int]) -> Iterator[int]:
 def _context(form: Form, model: int, lender: int, index: int) -> Context:
     mechanism = LOAD if lender == index else form.mechanism
     outside: tuple[str, ...] = ()
-    if form.mechanism == SHARED_WEIGHT_MEMORY:
+    if form.has_weights_outside:
         outside = (WEIGHTS,) if mechanism == LOAD else ()
         outside += () if form.shares_internal else (INTERNAL,)
     return Context(

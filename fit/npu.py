@@ -10,7 +10,7 @@ from accounting.sizes import COMPONENTS, ContextMemory
 from fit.layouts import NO_REUSE, Form, Layout
 from fit.prediction import Prediction, frames_per_s
 from fit.study import TENSORS, WEIGHTS, Study, forms
-from scenarios.plan import LOAD, SHARED_WEIGHTS
+from scenarios.plan import DUP, LOAD, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
 from storage.figure import Figure
 from storage.result import Result
 
@@ -199,7 +199,8 @@ class NpuCosts:
         singles = [Form(mechanism) for mechanism in WEIGHTS]
         if self._study.demand.are_resolutions and model:
             singles.append(Form(SHARED_WEIGHTS))
-        singles.append(Form(shares_internal=True))
+        singles += [Form(shares_internal=True), Form(SHARED_WEIGHT_MEMORY, shares_internal=True)]
+        singles += [Form(DUP, shares_internal, outside=True) for shares_internal in (False, True)]
         return singles + [Form(zero_copy=tensors, shares_io=True) for tensors in TENSORS if tensors]
 
     def _frames(self, layout: Layout) -> Figure | None:
@@ -216,11 +217,17 @@ class NpuCosts:
 
 
 def _choices(form: Form) -> Iterator[Form]:
-    """Yield the form's choices that are not the plainest, each by itself."""
-    if form.mechanism != LOAD:
-        yield Form(form.mechanism)
-    if form.shares_internal:
-        yield Form(shares_internal=True)
+    """Yield the form's choices that are not the plainest, each by itself.
+
+    Weight memory and internal memory of the application are one: librknnmrt takes both outside, whichever is wanted.
+    """
+    if form.has_weights_outside:
+        yield Form(form.mechanism, form.shares_internal, outside=form.outside)
+    else:
+        if form.mechanism != LOAD:
+            yield Form(form.mechanism)
+        if form.shares_internal:
+            yield Form(shares_internal=True)
     if form.zero_copy:
         yield Form(zero_copy=form.zero_copy, shares_io=True)
 

@@ -42,11 +42,12 @@ def forms(demand: Demand, model: int) -> Iterator[Form]:
     """Yield every form that the contexts of a model can have."""
     mechanisms = WEIGHTS + ((SHARED_WEIGHTS,) if demand.are_resolutions and model else ())
     for mechanism in mechanisms:
-        # The threads of a shared context have its internal memory; only tensors can be theirs.
-        for shares_internal in (False,) if mechanism == SHARED_CONTEXT else (False, True):
-            for zero_copy in TENSORS:
-                for shares_io in (False, True) if zero_copy else (False,):
-                    yield Form(mechanism, shares_internal, zero_copy, shares_io)
+        for outside in (False, True) if mechanism == DUP else (False,):
+            # The threads of a shared context have its internal memory; only tensors can be theirs.
+            for shares_internal in (False,) if mechanism == SHARED_CONTEXT else (False, True):
+                for zero_copy in TENSORS:
+                    for shares_io in (False, True) if zero_copy else (False,):
+                        yield Form(mechanism, shares_internal, zero_copy, shares_io, outside)
 
 
 @dataclass(frozen=True)

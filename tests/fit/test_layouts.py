@@ -64,6 +64,17 @@ def test_one_weight_memory_is_the_application_s() -> None:
     assert (second.mechanism, second.source, second.outside) == (SHARED_WEIGHT_MEMORY, 0, (INTERNAL,))
 
 
+def test_a_dup_of_a_context_with_its_weights_outside() -> None:
+    """Such a dup has no internal memory of the library's: each has its own of the application, or that of its core."""
+    demand = demand_of((2,), cores=1)
+    first, second = plan_of(Layout((Group(0, Form(DUP, outside=True), (2,)),)), demand, "mine", rounds=1).contexts
+    assert (first.mechanism, first.outside) == (LOAD, (WEIGHTS, INTERNAL))
+    assert (second.mechanism, second.source, second.outside) == (DUP, 0, (INTERNAL,))
+    first, second = plan_of(Layout((Group(0, Form(DUP, True, outside=True), (2,)),)), demand, "mine", rounds=1).contexts
+    assert (first.outside, second.outside) == ((WEIGHTS,), ())
+    assert first.internal == second.internal == 0
+
+
 def test_resolutions_have_the_weights_of_the_first_model() -> None:
     """The first context of the first model is the source of them all."""
     layout = Layout((Group(0, Form(DUP), (2, 0)), Group(1, Form(SHARED_WEIGHTS), (1, 1))))

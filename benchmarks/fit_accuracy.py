@@ -1,0 +1,196 @@
+"""How near `reusebench fit` comes on a CPU: predicted and measured memory and frames, a table of docs/fit.md.
+
+    python -m benchmarks.fit_accuracy --runtime onnxruntime --storage DIR detector.onnx [recogniser.onnx]
+
+fit calibrates for 4 streams of 3 contexts. Then layouts that it has not measured are, each in fresh processes: every
+form that it keeps, with other numbers of contexts, and with two models both together. Prints a row of Markdown for
+each, and returns 1 where memory above the import is more than 5 % off, or frames 15 % on a machine that was quiet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commands.benching import run_bench
+from fit.layouts import Demand, Group, Layout, spread
+from fit.prediction import Prediction
+from fit.process import ProcessCosts
+from fit.study import Study
+from runtimes import find_runtime
+from scenarios.plan import Plan
+from storage.figure import Figure
+from storage.fit import calibrations
+from storage.result import BUSY_PERCENT, Result
+from storage.run_file import StoredRun, read_run_file, read_storage
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+_MIB = 2**20
+_STREAMS, _CONTEXTS = 4, 3
+#: Contexts of each model in layouts that are predicted; the numbers that fit measures are left out.
+_COUNTS = (3, 5, 6, 8, 12)
+_MEMORY_PERCENT, _FRAMES_PERCENT = 5.0, 15.0
+_HEADS = (
+    "layout",
+    "contexts",
+    "over the import, MiB",
+    "measured",
+    "error",
+    "trimmed",
+    "frames per second",
+    "measured",
+    "error",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layout that was not calibrated on."""
+
+    layout: Layout
+    prediction: Prediction
+    result: Result
+
+    @property
+    def memory(self) -> tuple[Figure, Figure]:
+        """Memory of the process above the import in bytes: predicted and measured."""
+        return self.prediction.over_baseline, _known(
+            Figure.of(self.result.memory.application_memory_over_baseline_bytes)
+        )
+
+    @property
+    def trimmed(self) -> tuple[Figure, Figure]:
+        """The same after malloc_trim(0)."""
+        memory = self.result.memory
+        pairs = zip(memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes)
+        measured = Figure.of(trimmed - baseline for trimmed, baseline in pairs if trimmed and baseline)
+        return _known(self.prediction.trimmed), _known(measured)
+
+    @property
+    def frames(self) -> tuple[Figure, Figure]:
+        """Frames per second: predicted and measured."""
+        return _known(self.prediction.frames_per_s), _known(Figure.of(self.result.speed.throughput_per_s))
+
+    @property
+    def was_busy(self) -> bool:
+        """Whether other work ran before one of its processes."""
+        return max(self.result.speed.idle_cpu_percent) > BUSY_PERCENT
+
+    def cells(self) -> Iterator[str]:
+        """Yield the cells of its row."""
+        form = self.layout.groups[0].form
+        shared = ["internal"] * form.shares_internal + [*form.zero_copy]
+        yield ", ".join([form.mechanism, *shared])
+        yield " + ".join(str(group.count) for group in self.layout.groups)
+        yield from (_shown(figure, _MIB) for figure in self.memory)
+        yield f"{_error_percent(*self.memory):+.1f} %"
+        yield f"{_error_percent(*self.trimmed):+.1f} %"
+        yield from (_shown(figure, 1) for figure in self.frames)
+        yield f"{_error_percent(*self.frames):+.1f} %{' (busy)' if self.was_busy else ''}"
+
+
+def calibrated_study(answer: dict[str, Any], storage: Path, are_resolutions: bool = False) -> Study:
+    """Return what fit has measured for its answer; the models are those of the recommended plan, which has all."""
+    recommended = Plan.from_json(answer["recommended"])
+    is_npu = find_runtime(recommended.runtime).device == "npu"
+    demand = Demand(
+        runtime=recommended.runtime,
+        models=recommended.models,
+        streams=tuple(answer["streams"]),
+        contexts=answer["contexts"],
+        cores=answer["cores"],
+        binds=is_npu,
+        are_resolutions=are_resolutions,
+    )
+    runs = [run for run in read_storage(calibrations(storage)) if isinstance(run, StoredRun)]
+    results = [result.info for run in runs for result in run.results]
+    study = Study(demand, computes=results[0].computes)
+    study.add(results, calibrations(storage))
+    return study
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Calibrate, measure, print the table."""
+    parser = argparse.ArgumentParser("python -m benchmarks.fit_accuracy", description=__doc__.split("\n")[0])
+    parser.add_argument("--runtime", required=True, metavar="NAME")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="processes of each layout; default: 3")
+    parser.add_argument("--storage", type=Path, required=True, metavar="DIR", help="an empty folder")
+    parser.add_argument("models", nargs="+", type=Path, metavar="FILE")
+    options = parser.parse_args(arguments)
+    command = [sys.executable, "-m", "commands", "fit", "--json", "--runtime", options.runtime]
+    command += ["--streams", str(_STREAMS), "--contexts", str(_CONTEXTS), "--storage", str(options.storage)]
+    for model in options.models:
+        command += ["--model", str(model.absolute())]
+    answer = json.loads(subprocess.run(command, cwd=_CHECKOUT, stdout=subprocess.PIPE, check=True).stdout)
+    study = calibrated_study(answer, options.storage)
+    costs = ProcessCosts(study)
+    layouts = [layout for layout in _layouts(study.demand, costs) if study.result(layout) is None]
+    results = _measured([study.plan(layout, f"layout-{number}") for number, layout in enumerate(layouts)], options)
+    rows = [Row(layout, costs.predict(layout), result) for layout, result in zip(layouts, results)]
+    print(f"| {' | '.join(_HEADS)} |\n|{'---|' * len(_HEADS)}")
+    for row in rows:
+        print(f"| {' | '.join(row.cells())} |")
+    memory = max(abs(_error_percent(*row.memory)) for row in rows)
+    trimmed = max(abs(_error_percent(*row.trimmed)) for row in rows)
+    quiet = [abs(_error_percent(*row.frames)) for row in rows if not row.was_busy]
+    frames = f"{max(quiet):.1f} %" if quiet else "not judged"
+    print(f"\nLargest errors: memory {memory:.1f} %, trimmed {trimmed:.1f} %, frames {frames}.")
+    print(f"{len(quiet)} of {len(rows)} layouts were measured on a quiet machine; frames of the others are not judged.")
+    return int(memory > _MEMORY_PERCENT or max(quiet, default=0.0) > _FRAMES_PERCENT)
+
+
+def _layouts(demand: Demand, costs: ProcessCosts) -> Iterator[Layout]:
+    """Yield layouts in which all models have one form; a further model has one context more, up to all."""
+    models = range(len(demand.models))
+    for form in costs.forms(0):
+        if not all(form in costs.forms(model) for model in models):
+            continue
+        for count in _COUNTS:
+            counts = [min(count + model, demand.most[model]) for model in models]
+            groups = []
+            for model in sorted(models, key=lambda model: -costs.sizes(model, form)[0]):
+                cores = range(min(counts[model], demand.cores))
+                groups.append(Group(model, form, spread(counts[model], cores, demand.cores)))
+            if all(count <= most for most in demand.most):
+                yield Layout(tuple(groups))
+
+
+def _measured(plans: Sequence[Plan], options: argparse.Namespace) -> list[Result]:
+    """Return the result of each plan, measured by `pytest bench/`."""
+    storage: Path = options.storage / "accuracy"
+    storage.mkdir(parents=True)
+    words = ["--runtime", options.runtime, "--repeats", str(options.repeats), "-q", "--benchmark-quiet"]
+    for plan in plans:
+        file = storage / f"{plan.scenario}.json"
+        file.write_text(json.dumps(plan.to_json()), encoding="utf-8")
+        words += ["--plan", str(file)]
+    tests = [f"test_plans.py::test_plans[{options.runtime}-{plan.scenario}]" for plan in plans]
+    _, paths = run_bench(words, storage, tests, sys.stderr)
+    by_name: dict[str, Result] = {}
+    for run in map(read_run_file, paths):
+        assert isinstance(run, StoredRun)
+        by_name.update({result.info.scenario: result.info for result in run.results})
+    return [by_name[plan.scenario] for plan in plans]
+
+
+def _error_percent(predicted: Figure, measured: Figure) -> float:
+    return 100 * (predicted.median - measured.median) / measured.median
+
+
+def _shown(figure: Figure, unit: float) -> str:
+    return f"{figure.median / unit:.1f} ±{(figure.spread or 0) / unit:.1f}"
+
+
+def _known(figure: Figure | None) -> Figure:
+    assert figure is not None
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

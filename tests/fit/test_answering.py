@@ -1,0 +1,58 @@
+"""An answer in the form that is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fit.answering import stored_answer
+from fit.layouts import Group, Layout, spread
+from fit.prediction import Prediction
+from fit.search import Answer, Point, Wish
+from fit.study import Study, forms
+from messages import LANGUAGES, words
+from storage.figure import Figure
+from storage.fit import FitAnswer, read_answers, write_answer
+from tests.fit.made_up import demand_of
+from tests.reports import stored
+
+
+@pytest.fixture
+def answer(tmp_path: Path) -> FitAnswer:
+    """Return an answer whose frontier has every form of a resolution, each of one context and of four."""
+    demand = demand_of((2, 2), contexts=2, are_resolutions=True)
+    points = []
+    for form in forms(demand, 1):
+        for count in (1, 4):
+            layout = Layout((Group(1, form, spread(count, range(3), 3)),))
+            steady = Prediction({"weights": 7}, 9, Figure(5.0, 0.0), None, Figure(3.0, 0.0), None)
+            points.append(Point(layout, steady))
+    study = Study(demand, computes=False)
+    study.add([stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account)], tmp_path)
+    first = points[0]
+    return stored_answer(study, Wish(limit_bytes=9), Answer(first, first, tuple(points), tuple(points), None))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_form_has_words_of_its_own(answer: FitAnswer, language: str) -> None:
+    """No two layouts of four contexts are told alike; of a single one there is nothing to share weights with."""
+    told = []
+    for point in answer.frontier:
+        (group,) = point.layout
+        if point.contexts == 4:
+            told.append(" ".join(words(message, language) for message in group.words))
+    assert len(set(told)) == len(told)
+
+
+def test_the_limit_is_of_the_peak(answer: FitAnswer) -> None:
+    """It is compared with what must be there while contexts are made, and the answer says both."""
+    assert (answer.predicted_npu_memory_bytes, answer.predicted_npu_peak_bytes) == (7, 9)
+    assert answer.fits
+
+
+def test_an_answer_is_read_as_it_was_stored(answer: FitAnswer, tmp_path: Path) -> None:
+    """The newest of a runtime and target replaces the one before."""
+    for _ in range(2):
+        write_answer(tmp_path, answer)
+    assert list(read_answers(tmp_path)) == [answer]
