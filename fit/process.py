@@ -37,7 +37,7 @@ class ProcessCosts:
 
     def missing(self) -> list[Layout]:
         """Return what has to be measured next before anything can be predicted; none in the end."""
-        for stage in (self._mechanisms, self._combinations, self._curves, self._together):
+        for stage in (self._first, self._mechanisms, self._combinations, self._curves, self._together):
             layouts = [layout for layout in stage() if self._study.result(layout) is None]
             if layouts:
                 return layouts
@@ -73,6 +73,11 @@ class ProcessCosts:
         """Return None: without an account by component there is no bound."""
 
     # What is measured, stage by stage
+
+    def _first(self) -> Iterator[Layout]:
+        """Yield one context of each model: how long an inference takes."""
+        for model in self._models():
+            yield self._alone(model, NO_REUSE, 1)
 
     def _mechanisms(self) -> Iterator[Layout]:
         """Yield each way to have weights, of as many contexts as are measured."""
