@@ -176,6 +176,10 @@ def _measured(plans: Sequence[Plan], options: argparse.Namespace) -> list[Result
     for run in map(read_run_file, paths):
         assert isinstance(run, StoredRun)
         by_name.update({result.info.scenario: result.info for result in run.results})
+    for plan in plans:
+        result = by_name.get(plan.scenario)
+        if result is None or result.failure:
+            sys.exit(f"{plan.scenario} was not measured: {result.failure if result else 'pytest says why above'}")
     return [by_name[plan.scenario] for plan in plans]
 
 
