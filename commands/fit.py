@@ -193,6 +193,11 @@ def _demand(option: argparse.Namespace, runtime: str, target: Target, contexts: 
             f"{len(models)} models and {option.streams} streams: a model serves one stream or more; add --streams"
         )
     is_npu = find_runtime(runtime).device == "npu"
+    if is_npu and not target.keeps_ledger:
+        raise UserError(
+            f"--target {target.name} does not count NPU buffers, from which layouts are predicted: add --target board "
+            "(once before: reusebench board install-ledger), or --target vboard:CHIP"
+        )
     cores = (CHIPS[target.chip].npu_cores if target.chip else 1) if is_npu else len(os.sched_getaffinity(0))
     return Demand(
         runtime=runtime,
@@ -318,10 +323,15 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
 
 
 def _check_runs(results: Sequence[Result]) -> None:
-    """Raise UserError where a model does not run as it is, without any reuse."""
+    """Raise UserError where a model does not run as it is, without any reuse.
+
+    That more contexts than are measured of other forms are too much for this board is no mistake.
+    """
     for result in results:
-        is_plain = all(context.mechanism == LOAD and not context.zero_copy for context in result.plan.contexts)
-        if is_plain and all(context.internal is None for context in result.plan.contexts) and result.failure:
+        contexts = result.plan.contexts
+        is_plain = all(context.mechanism == LOAD and not context.zero_copy for context in contexts)
+        is_plain = is_plain and all(context.internal is None for context in contexts)
+        if is_plain and result.failure and len(contexts) <= 2 * result.plan.cores:
             raise UserError(f"{result.models[0].name} does not run: {result.failure}")
 
 
@@ -330,13 +340,13 @@ def _check_runs(results: Sequence[Result]) -> None:
 
 def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
     what = "NPU memory" if answer.limit_of == "npu_memory" else "application memory"
-    yield f"Without reuse   {answer.today.contexts} contexts take {_size(answer.today)} of {what}"
+    yield f"Without reuse   {_contexts(answer.today)} take {_size(answer.today)} of {what}"
     if answer.limit_bytes is not None:
         yield f"Limit           {_mib(answer.limit_bytes)}"
     best = answer.best
     if best is None:
         most = max(answer.frontier, key=lambda point: point.frames_per_s or 0)
-        yield f"No layout has {answer.fps:g} frames per second of each stream; the most is {_frames(most)}:"
+        yield f"No layout has {answer.fps:,.10g} frames per second of each stream; the most is {_frames(most)}:"
         yield from _layout(most, answer)
         return
     yield f"Recommended     {_contexts(best)} take {_size(best)}{_margin(answer, best)}"

@@ -67,8 +67,11 @@ class NpuCosts:
         """Return sizes in bytes: where none is larger than that of another form, no layout of it is."""
         cost = self._cost(model, form)
         assert cost is not None
-        first, further = (sum(context[component] for component in COMPONENTS) for context in (cost.first, cost.further))
-        return first, further, cost.internal, cost.io
+        sizes: list[float] = [cost.internal, cost.io]
+        for context in (cost.first, cost.further):
+            sizes += [sum(context[component] for component in COMPONENTS), context[_MADE]]
+            sizes.append(context[_MADE] + context[_TRANSIENT])
+        return tuple(sizes)
 
     def predict(self, layout: Layout) -> Prediction:
         """Return the prediction of a layout of possible forms."""
@@ -148,8 +151,14 @@ class NpuCosts:
             single = self._measured_cost(model, choice)
             if single is None:
                 return None
-            _add_difference(cost.first, single.first, plain.first)
-            _add_difference(cost.further, single.further, plain.further)
+            for total, one, other in (
+                (cost.first, single.first, plain.first),
+                (cost.further, single.further, plain.further),
+            ):
+                # What the library holds for a moment is the same buffers, whichever choice they are for.
+                transient = max(total[_TRANSIENT], one[_TRANSIENT])
+                _add_difference(total, one, other)
+                total[_TRANSIENT] = transient
             cost = _Cost(cost.first, cost.further, cost.internal + single.internal, cost.io + single.io)
         if form.zero_copy and not form.shares_io:
             cost.first["io"] += cost.io

@@ -31,13 +31,13 @@ class ProcessCosts:
     def __init__(self, study: Study) -> None:
         self._study = study
         cores = study.demand.cores
-        #: How many contexts of one model are measured together. Without reuse all contexts are too: that is the figure
-        #: which a saving is taken from.
+        #: How many contexts of one model are measured together, besides all of them: what a heap has left over grows
+        #: unevenly, and contexts beyond the cores cost frames.
         self._counts = sorted({1, cores, 2 * cores})
 
     def missing(self) -> list[Layout]:
         """Return what has to be measured next before anything can be predicted; none in the end."""
-        for stage in (self._mechanisms, self._combinations, self._curves, self._together):
+        for stage in (self._first, self._mechanisms, self._combinations, self._curves, self._together):
             layouts = [layout for layout in stage() if self._study.result(layout) is None]
             if layouts:
                 return layouts
@@ -74,6 +74,11 @@ class ProcessCosts:
 
     # What is measured, stage by stage
 
+    def _first(self) -> Iterator[Layout]:
+        """Yield one context of each model: how long an inference takes."""
+        for model in self._models():
+            yield self._alone(model, NO_REUSE, 1)
+
     def _mechanisms(self) -> Iterator[Layout]:
         """Yield each way to have weights, of as many contexts as are measured."""
         for model in self._models():
@@ -89,8 +94,8 @@ class ProcessCosts:
     def _curves(self) -> Iterator[Layout]:
         for model in self._models():
             for form in self._kept(model):
-                yield from (self._alone(model, form, count) for count in self._counts)
-            yield self._alone(model, NO_REUSE, self._study.demand.most[model])
+                counts = (*self._counts, self._study.demand.most[model])
+                yield from (self._alone(model, form, count) for count in counts)
 
     def _together(self) -> Iterator[Layout]:
         """Yield all models in one process, where there are several: once with the fewest, once with more contexts."""
@@ -148,7 +153,7 @@ class ProcessCosts:
 
     def _in_order(self) -> list[int]:
         """Return the models, the largest first: memory that is shared has the size that its first user needs."""
-        return sorted(self._models(), key=lambda model: -self.sizes(model, NO_REUSE)[0])
+        return sorted(self._models(), key=lambda model: -sum(self.sizes(model, NO_REUSE)))
 
     # What follows from it
 
@@ -172,7 +177,7 @@ class ProcessCosts:
     def _counts_of(self, model: int, form: Form) -> list[int]:
         """Return the numbers of contexts with a figure; so many that they do not run have none."""
         most = self._study.demand.most[model]
-        all_contexts = self._study.result(self._alone(model, form, most)) if form == NO_REUSE else None
+        all_contexts = self._study.result(self._alone(model, form, most))
         return sorted({*self._counts, most}) if all_contexts and all_contexts.outcome == "ok" else self._counts
 
     def _common(self, layout: Layout, figure: _Metric) -> Figure:
@@ -191,7 +196,9 @@ class ProcessCosts:
         lanes = min(layout.contexts, demand.cores)
         rates: dict[int, Figure] = {}
         for group in layout.groups:
-            rate = self._between(group.model, group.form, lanes, _throughput)
+            counts = self._counts_of(group.model, group.form)
+            # Lines end where nothing was measured.
+            rate = self._between(group.model, group.form, min(layout.contexts, counts[-1]), _throughput)
             if not rate.median:
                 return None
             rates[group.model] = rate.scaled(1 / lanes)

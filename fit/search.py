@@ -170,7 +170,7 @@ def _placed(
 
 def _in_order(demand: Demand, costs: Costs) -> list[int]:
     """Return the models, the largest first: what is shared has the size that its first user needs."""
-    order = sorted(range(len(demand.models)), key=lambda model: -costs.sizes(model, NO_REUSE)[0])
+    order = sorted(range(len(demand.models)), key=lambda model: -sum(costs.sizes(model, NO_REUSE)))
     # The first has the weights that the others may have too.
     return sorted(order, key=bool) if demand.are_resolutions else order
 

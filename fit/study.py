@@ -34,8 +34,10 @@ TENSORS: tuple[tuple[str, ...], ...] = (
     (INPUT, NATIVE_OUTPUT),
 )
 
-#: Inferences of a measured process that computes, over all contexts, for a figure of speed; at least so many of each.
-_INFERENCES, _LEAST_ROUNDS = 36, 6
+#: Of a process that computes: how long its contexts infer for a figure of speed; where it is not known how long one
+#: inference takes, how many there are of each context, and else at least and at most.
+_TIMED_S = 1.0
+_FIRST_ROUNDS, _LEAST_ROUNDS, _MOST_ROUNDS = 12, 6, 300
 
 
 def forms(demand: Demand, model: int) -> Iterator[Form]:
@@ -89,8 +91,18 @@ class Study:
 
     def plan(self, layout: Layout, name: str = "fit") -> Plan:
         """Return the plan of a layout, as it is measured."""
-        rounds = max(_LEAST_ROUNDS, -(-_INFERENCES // layout.contexts)) if self.computes else 1
-        return plan_of(layout, self.demand, name, rounds)
+        return plan_of(layout, self.demand, name, self._rounds(layout) if self.computes else 1)
+
+    def _rounds(self, layout: Layout) -> int:
+        """Return how often each context infers, by the longest inference that was seen of a model of the layout."""
+        latencies_ns = [0]
+        for result in self.results.values():
+            if {model.digest for model in result.models} & {self.demand.models[g.model].digest for g in layout.groups}:
+                latencies_ns += [latency for latency in result.speed.latency_median_ns if latency]
+        if not max(latencies_ns):
+            return _FIRST_ROUNDS
+        inferences = _TIMED_S * 1e9 / max(latencies_ns) * layout.lanes
+        return min(max(_LEAST_ROUNDS, round(inferences / layout.contexts)), _MOST_ROUNDS)
 
     def alone(self, model: int, form: Form, count: int, cores: int) -> Layout:
         """Return the layout of one model alone; of the first model a context too where that one has the weights."""
@@ -101,7 +113,8 @@ class Study:
 
 
 def _nameless(plan: Plan) -> Plan:
-    return replace(plan, scenario="", baseline=None)
+    """Return what plans are equal by: how often they infer changes no memory."""
+    return replace(plan, scenario="", baseline=None, rounds=1)
 
 
 def _loads(storage: Path, result: Result) -> list[Load]:

@@ -210,6 +210,15 @@ def text_width(text: str, size_px: float = FONT_PX) -> float:
     return size_px * sum(map(_character_width, text))
 
 
+def shortened(text: str, width_px: float) -> str:
+    """Return a line of text that is no wider than this, without its end where it is."""
+    if text_width(text) <= width_px:
+        return text
+    while text and text_width(f"{text}…") > width_px:
+        text = text[:-1]
+    return f"{text}…"
+
+
 def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
     """Have the machine's CPUs draw, and return what will be each figure."""
     if not jobs:

@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from reports.base.drawing import bars, label, named_rows, new_canvas, patch, svg_of, whiskers
+from reports.base.drawing import (
+    WIDTH_PX,
+    bars,
+    label,
+    named_rows,
+    new_canvas,
+    patch,
+    shortened,
+    svg_of,
+    text_width,
+    whiskers,
+)
 from reports.base.formatting import EMPTY, MIB, mib, percent
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
@@ -32,6 +43,8 @@ from scenarios.plan import (
 _LEAST_PERCENT = 5.0
 #: Pixels of a layout's row, of the bar in it, and below the last panel.
 _ROW_PX, _BAR_PX, _AXIS_PX = 21, 14, 50
+#: Left of the names of rows, between these and the axes, and right of them.
+_AROUND_PX = 24
 #: Between two panels: the title of the lower one, and space.
 _BETWEEN_PX = 26
 _WITHOUT_COLOUR, _WITH_COLOUR, _LEAST_COLOUR = "#808080", "#0072b2", "#009e73"
@@ -108,12 +121,15 @@ def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     counts = [len(rows) for rows in of_panels.values()]
     canvas = new_canvas(_ROW_PX * sum(counts) + _BETWEEN_PX * len(shown) + _AXIS_PX)
     grid = canvas.add_gridspec(len(shown), 1, height_ratios=counts)
+    names = [texts.scenario(row.scenario) for rows in of_panels.values() for row in rows[1:]]
+    title_px = WIDTH_PX - max(map(text_width, names)) - _AROUND_PX
     ends: dict[str, float] = {}
     panels: dict[str, list[Axes]] = {}
     for index, (name, recommendation) in enumerate(shown.items()):
         axes, memory = canvas.add_subplot(grid[index]), recommendation.memory
         end = _draw_panel(axes, recommendation, of_panels[name], texts)
-        axes.set_title(texts("layouts_of", group=name, memory=memory_in_words(memory, texts)))
+        title = texts("layouts_of", group=name, memory=memory_in_words(memory, texts))
+        axes.set_title(shortened(title, title_px))
         ends[memory] = max(end, ends.get(memory, 0.0))
         panels.setdefault(memory, []).append(axes)
     for memory, of_memory in panels.items():

@@ -134,7 +134,7 @@ def test_frames_that_nothing_reaches(on_cpu: Calibrated) -> None:
     """Exit code 1, and how many the best layout does; nothing is recommended."""
     ended = on_cpu.fit("--fps", "1e9")
     assert ended.exit_code == 1
-    assert "No layout has 1e+09 frames per second of each stream; the most is" in ended.out
+    assert "No layout has 1,000,000,000 frames per second of each stream; the most is" in ended.out
     assert on_cpu.answer("--fps", "1e9")["recommended"] is None
 
 

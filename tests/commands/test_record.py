@@ -223,10 +223,11 @@ def test_a_daemon_is_still_of_the_program(recorded: dict[str, Done]) -> None:
 
 
 def test_a_spike_between_readings_is_not_missed(recorded: dict[str, Done]) -> None:
-    """The kernel's high-water mark has it."""
-    assert recorded["spike"].values("process_peak_rss")["run"] >= 64 * _MIB
-    assert recorded["spike"].values("application_peak_rss")["run"] >= 64 * _MIB
-    assert recorded["spike"].values("application_memory")["run"] < 64 * _MIB
+    """The kernel's high-water mark has it, but for pages that it had not counted yet: on a busy machine 2 % of it."""
+    spike = 0.9 * 64 * _MIB
+    assert recorded["spike"].values("process_peak_rss")["run"] >= spike
+    assert recorded["spike"].values("application_peak_rss")["run"] >= spike
+    assert recorded["spike"].values("application_memory")["run"] < spike
 
 
 def test_input_and_output_are_the_programs(recorded: dict[str, Done]) -> None:
