@@ -13,7 +13,7 @@ from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.options import add_options, resolve_plan_files
 from harness.plans.plan_file import PlanFile
-from harness.selection import Selection, selected_runtimes
+from harness.selection import Selection, option_scenarios, selected_runtimes
 from harness.session import Session, choose_board_storage, hide_latency_table
 from samplers.environment import environment
 from scenarios.catalogue import FIRST_LOOK
@@ -62,6 +62,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             stash[_RUNTIMES] = selected_runtimes(Selection.of(metafunc.config.option))
         names = stash[_RUNTIMES]
         # Without a runtime, or without a plan, Session raises the reason.
+        if "option" in metafunc.fixturenames:
+            pairs = [(name, option) for name in names for option in option_scenarios(name)]
+            metafunc.parametrize(("runtime", "option"), pairs or [pytest.param(None, None, id="none")])
+            return
         metafunc.parametrize("runtime", names or [pytest.param(None, id="none")])
         if "plan" in metafunc.fixturenames:
             plans = [scenario for file in metafunc.config.stash[_PLANS] for scenario in file.scenarios]
@@ -83,8 +87,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_asked_first(item: pytest.Item) -> bool:
     """Whether it measures a scenario of the first look; all that is no scenario of bench/ stays, too."""
     callspec = getattr(item, "callspec", None)
-    scenario = callspec.params.get("scenario") if callspec and item.path.parent == _QUESTIONS else None
-    return scenario is None or scenario in FIRST_LOOK
+    parameters = callspec.params if callspec and item.path.parent == _QUESTIONS else {}
+    return "option" not in parameters and parameters.get("scenario") in (None, *FIRST_LOOK)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -93,7 +97,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
     if measuring and not session.config.option.collectonly:
         parameters = [item.callspec.params for item in measuring]  # type: ignore[attr-defined]
-        configurations = [(values["runtime"], values.get("scenario") or values["plan"]) for values in parameters]
+        configurations = []
+        for values in parameters:
+            name = next(values[key] for key in ("scenario", "option", "plan") if key in values)
+            configurations.append((values["runtime"], name))
         config, plans = session.config, session.config.stash[_PLANS]
         try:
             config.stash[_SESSION] = Session(config, configurations, plans)

@@ -10,12 +10,13 @@ from typing import Any
 
 from harness.errors import UserError
 from runtimes import RUNTIMES, UnknownRuntime, find_runtime
+from scenarios.catalogue import DEFAULT_OPTIONS
 from storage.limits import parse_size
 from targets.base import Target
 from targets.errors import RuntimeMissing, TargetError
 from targets.resolve import parse_target
 
-__all__ = ["Selection", "add_selection_options", "chip_of", "resolve_targets", "selected_runtimes"]
+__all__ = ["Selection", "add_selection_options", "chip_of", "option_scenarios", "resolve_targets", "selected_runtimes"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,12 @@ def selected_runtimes(selection: Selection) -> list[str]:
         return list(resolve_targets(selection))
     except UserError:
         return []
+
+
+def option_scenarios(runtime: str) -> list[str]:
+    """Return the scenarios of a runtime's own options, their baseline first; none where it has no options."""
+    options = find_runtime(runtime).options
+    return [DEFAULT_OPTIONS, *options] if options else []
 
 
 def chip_of(targets: Mapping[str, Target]) -> str | None:

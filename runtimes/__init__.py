@@ -42,10 +42,17 @@ class RuntimeEntry:
     install: str
     #: That infers: "cpu" or "npu".
     device: str
-    #: Of the names of its model files.
-    suffix: str
+    #: How the names of the files that it reads end: of its own kind, then others.
+    suffixes: Tuple[str, ...]
     #: Whether models are prepared, in a process of their own, before their weights can be shared or given.
     prepares: bool = False
+    #: Its own options that change memory, NAME=VALUE each, which are measured one at a time.
+    options: Tuple[str, ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """Of its own kind of files, which the built-in networks are made as."""
+        return self.suffixes[0]
 
 
 RUNTIMES: Tuple[RuntimeEntry, ...] = (
@@ -56,8 +63,9 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "onnxruntime",
         "pip install onnxruntime",
         device="cpu",
-        suffix=".onnx",
+        suffixes=(".onnx",),
         prepares=True,
+        options=("session.disable_prepacking=1", "enable_cpu_mem_arena=0"),
     ),
     RuntimeEntry(
         "megengine_lite",
@@ -66,7 +74,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "megenginelite",
         "make bench-megengine, or reusebench models install megengine (it needs a Python 3.8 to 3.10)",
         device="cpu",
-        suffix=".mge",
+        suffixes=(".mge",),
     ),
     RuntimeEntry(
         "rknn",
@@ -75,7 +83,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         None,
         "give Rockchip's library with --rknn-library FILE (docs/rknn.md)",
         device="npu",
-        suffix=".rknn",
+        suffixes=(".rknn",),
     ),
 )
 

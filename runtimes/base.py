@@ -30,6 +30,7 @@ __all__ = [
     "Preparation",
     "Runtime",
     "check_host_memory",
+    "check_options",
     "input_pattern",
 ]
 
@@ -138,6 +139,8 @@ class Memory:
     device: Optional[str] = None
     #: The core that runs the context; None: the runtime chooses.
     core: Optional[int] = None
+    #: The runtime's own options, NAME=VALUE each in its own words; one that it does not have is NotSupported.
+    options: Tuple[str, ...] = ()
 
 
 class Allocation(NamedTuple):
@@ -310,6 +313,13 @@ class Runtime(ABC):
     def shared_context(self, source: Context, memory: Memory) -> Context:
         """Return a handle that runs source itself from another thread, with an input of its own."""
         raise NotSupported("no_shared_context", runtime=type(self).__name__)
+
+
+def check_options(memory: Memory, runtime: str, valid: Sequence[str]) -> None:
+    """Raise NotSupported for an option that is none of these."""
+    for option in memory.options:
+        if option not in valid:
+            raise NotSupported("unknown_option", runtime=runtime, option=option, valid=", ".join(valid) or "none")
 
 
 def check_host_memory(memory: Memory, runtime: str) -> None:

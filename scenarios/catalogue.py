@@ -38,6 +38,7 @@ from scenarios.plan import (
 
 __all__ = [
     "CYCLES",
+    "DEFAULT_OPTIONS",
     "FIRST_LOOK",
     "FRAMES_4K",
     "FRAMES_1080P",
@@ -45,6 +46,7 @@ __all__ = [
     "LEAN",
     "LIMIT",
     "MODEL_SETS",
+    "OPTIONS",
     "OTHER_QUESTION",
     "PLANS",
     "QUESTIONS",
@@ -71,6 +73,9 @@ STREAMS, IN_TURN, RESOLUTIONS = "streams", "in_turn", "resolutions"
 FRAMES_1080P, FRAMES_4K = "frames_1080p", "frames_4k"
 CYCLES = "cycles"
 MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K, CYCLES)
+
+#: The question of the runtimes' own options, each of which is a scenario, called as the option; and its baseline.
+OPTIONS, DEFAULT_OPTIONS = "options", "default_options"
 
 
 class TooFewModels(InvalidPlan):
@@ -397,6 +402,7 @@ SCENARIOS: Tuple[Scenario, ...] = (
     Scenario("lean_weights", _LEAN_WEIGHTS, baseline="plain", is_variant=True),
     Scenario("lean_internal", _LEAN_INTERNAL, baseline="plain", is_variant=True),
     Scenario("lean", _LEAN, baseline="plain"),
+    Scenario(DEFAULT_OPTIONS, (_one_context_with(),)),
     _of_streams("streams_decode_only", _decode_only),
     _of_streams("streams_no_reuse", _no_reuse),
     _of_streams("streams_partial_dup", _partial_dup, baseline="streams_no_reuse"),
@@ -448,6 +454,7 @@ QUESTIONS: Dict[str, Tuple[str, ...]] = {
     "external_memory": ("runtime_memory",),
     "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
     LEAN: ("plain",),
+    OPTIONS: (DEFAULT_OPTIONS,),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
     "leaks": tuple(scenario.name for scenario in SCENARIOS if scenario.cycles),
     LIMIT: ("limit_no_reuse",),
@@ -470,7 +477,9 @@ def scenarios_of(question: str) -> List[str]:
 
 
 def find_scenario(name: str) -> Scenario:
-    """Return the scenario of that name; KeyError names the valid ones."""
+    """Return the scenario of that name, or of that option (NAME=VALUE); KeyError names the valid ones."""
+    if "=" in name:
+        return Scenario(name, (_one_context_with(options=(name,)),), DEFAULT_OPTIONS, is_variant=True)
     for scenario in SCENARIOS:
         if scenario.name == name:
             return scenario

@@ -305,6 +305,7 @@ def _memory(spec: ContextSpec, cores: int) -> Memory:
         spec.device_io,
         spec.device,
         core,
+        spec.options,
     )
 
 

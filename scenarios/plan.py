@@ -166,6 +166,8 @@ class Context:
     device: Optional[str] = None
     #: The core that runs it, whose contexts run in turn; None: any free one.
     core: Optional[int] = None
+    #: The runtime's own options, NAME=VALUE each in its own words; those of a context that reuses another are its.
+    options: Tuple[str, ...] = ()
     #: What the user calls it, which changes nothing of what is measured; None: it has no name.
     name: Optional[str] = field(default=None, compare=False)
 
@@ -263,6 +265,7 @@ class Plan:
         for index, context in enumerate(self.contexts):
             self._check_context(index, context)
             self._check_memory(index, context)
+            self._check_options(index, context)
         if len({context.core is None for context in self.contexts}) > 1:
             raise self._refusal("either every context has a core or none has")
         self._check_chains()
@@ -336,6 +339,13 @@ class Plan:
             raise self._refusal(f"shared internal memory is outside already; leave {INTERNAL!r} out of outside", index)
         if context.core is not None and not 0 <= context.core < self.cores:
             raise self._refusal(f"core {context.core} is not among the plan's {self.cores} cores", index)
+
+    def _check_options(self, index: int, context: Context) -> None:
+        if context.source is not None and context.options:
+            raise self._refusal("its options are its source's; leave them out", index)
+        for option in context.options:
+            if not all(option.partition("=")):
+                raise self._refusal(f"{option!r} is no option; valid: NAME=VALUE, in the runtime's words", index)
 
     def _check_words(self, index: int, key: str, words: Tuple[str, ...], valid: Tuple[str, ...]) -> None:
         unknown = [word for word in words if word not in valid]
@@ -515,5 +525,5 @@ def _model_from_json(data: Dict[str, Any]) -> Model:
 
 
 def _context_from_json(data: Dict[str, Any]) -> Context:
-    lists = {name: tuple(data[name]) for name in ("outside", "zero_copy")}
+    lists = {name: tuple(data[name]) for name in ("outside", "zero_copy", "options")}
     return Context(**{**data, **lists})

@@ -329,7 +329,7 @@ ENTRY = runtimes.RuntimeEntry(
     "json",  # which any Python has
     "nothing",
     device="npu",
-    suffix=".script",
+    suffixes=(".script",),
     prepares=True,
 )
 

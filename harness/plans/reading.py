@@ -40,7 +40,7 @@ _NAME = re.compile(r"[\w-]+")
 _SIZES = re.compile(r"\d+(x\d+)*")
 #: Ways to reuse another context, each a key with its name.
 _REUSES = (DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
-_MEMORY_KEYS = ("internal", "outside", "allocator", "zero_copy", "io", "device_io", "device", "core")
+_MEMORY_KEYS = ("internal", "outside", "allocator", "zero_copy", "io", "device_io", "device", "core", "options")
 _CONTEXT_KEYS = ("model", "stream", "after", *_REUSES, *_MEMORY_KEYS)
 
 
@@ -208,9 +208,18 @@ def _contexts(section: Section, models: Sequence[str]) -> tuple[Context, ...]:
             device_io=table.flag("device_io"),
             device=table.word("device", DEVICES, "device"),
             core=table.whole("core", least=0),
+            options=_options(table),
             name=name,
         )
     return tuple(contexts.values())
+
+
+def _options(table: Section) -> tuple[str, ...]:
+    """Return a context's options; which of them a runtime has is known where it runs."""
+    options = table.values.get("options", [])
+    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
+        raise table.error("options", f"{options!r} is not valid; valid: a list of texts, NAME=VALUE each")
+    return tuple(options)
 
 
 def _source(table: Section, name: str, names: Sequence[str], made: Mapping[str, Context]) -> tuple[str, int | None]:

@@ -152,6 +152,7 @@ def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> 
         "device_io": context.device_io or None,
         "device": context.device,
         "core": context.core,
+        "options": list(context.options) or None,
     }
 
 

@@ -30,6 +30,7 @@ from runtimes.base import (
     NotSupported,
     Runtime,
     check_host_memory,
+    check_options,
 )
 from runtimes.megengine_lite.tensors import InputTensors, OutputTensors, declared, open_inputs, open_outputs
 
@@ -203,6 +204,7 @@ def open_runtime() -> Runtime:
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
     check_host_memory(memory, "MegEngine Lite")
+    check_options(memory, "MegEngine Lite", ())
     if "internal" in memory.outside:
         raise NotSupported("megengine_no_allocator")
     if "weights" in memory.outside:

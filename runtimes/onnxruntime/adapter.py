@@ -32,8 +32,9 @@ from runtimes.base import (
     Preparation,
     Runtime,
     check_host_memory,
+    check_options,
 )
-from runtimes.onnxruntime.options import as_prepared, plain_options
+from runtimes.onnxruntime.options import OPTIONS, PREPARED_WITHOUT, as_prepared, plain_options
 from runtimes.onnxruntime.prepared import GivenWeights, same_weights
 from runtimes.onnxruntime.tensors import Tensors, declared, is_fed, open_tensors
 
@@ -155,6 +156,8 @@ class OnnxRuntime(Runtime):
         if prepared is None:
             session = _open_session(model, options, memory.device)
             return OnnxContext(session, model, memory, inputs, shared=False, arrays=arrays)
+        if PREPARED_WITHOUT in memory.options:
+            raise NotSupported("onnx_level_of_prepared", option=PREPARED_WITHOUT)
         as_prepared(options)
         weights = GivenWeights(prepared) if "weights" in memory.outside else None
         if weights:
@@ -185,6 +188,8 @@ class OnnxRuntime(Runtime):
     def _options_of(self, memory: Memory) -> Any:
         """Return the options of a session; where internal memory is shared, with the arena of the process."""
         options = plain_options()
+        for option in memory.options:
+            OPTIONS[option](options)
         if memory.internal is None:
             return options
         if not self._has_shared_arena:
@@ -203,6 +208,7 @@ def open_runtime() -> Runtime:
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
     check_host_memory(memory, "ONNX Runtime")
+    check_options(memory, "ONNX Runtime", list(OPTIONS))
     if "internal" in memory.outside:
         raise NotSupported("onnx_no_allocator")
     if memory.allocator != "create_mem":

@@ -20,6 +20,7 @@ from runtimes.base import (
     Memory,
     NotSupported,
     Runtime,
+    check_options,
 )
 from runtimes.rknn.abi import FLAG_INTERNAL_ALLOC_OUTSIDE, FLAG_MEM_ALLOC_OUTSIDE, FLAG_SHARE_WEIGHT_MEM
 from runtimes.rknn.attributes import Attributes, interface_of, name_of, set_shapes
@@ -381,6 +382,7 @@ def _internal_is_outside(memory: Memory) -> bool:
 
 def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
     """Raise NotSupported for what the library cannot do, and for what would run in memory that nobody allocated."""
+    check_options(memory, "RKNN", ())
     if memory.device is not None:
         raise NotSupported("rknn_npu_only", device=memory.device)
     if memory.device_io:

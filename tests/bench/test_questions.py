@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from scenarios.catalogue import FIRST_LOOK, SCENARIOS, find_scenario, scenarios_of
+from scenarios.catalogue import FIRST_LOOK, OPTIONS, SCENARIOS, find_scenario, scenarios_of
 from tests.support import CHECKOUT
 
-#: Its scenarios are those of the user's files.
-_PLANS = "bench.test_plans"
+#: Their scenarios are those of the user's files, and the runtimes' own options.
+_PLANS, _OPTIONS = "bench.test_plans", "bench.test_options"
 _MODULES = [importlib.import_module(f"bench.{path.stem}") for path in sorted((CHECKOUT / "bench").glob("test_*.py"))]
 
 
@@ -23,6 +23,9 @@ def test_every_scenario_is_in_one_file_with_its_baseline() -> None:
     in_files: list[str] = []
     for module in _MODULES:
         if module.__name__ == _PLANS:
+            continue
+        if module.__name__ == _OPTIONS:
+            in_files += scenarios_of(OPTIONS)
             continue
         (mark,) = getattr(module, module.__name__.removeprefix("bench.")).pytestmark
         names = mark.args[1]

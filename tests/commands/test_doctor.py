@@ -20,11 +20,11 @@ from targets import interpreters
 from tests.support import Ended, Reusebench, own_environment
 from tests.targets.library_files import write_library
 
-_HERE = RuntimeEntry("here", "Here", "tests.scripted_driver", "json", "pip install here", "cpu", ".here")
+_HERE = RuntimeEntry("here", "Here", "tests.scripted_driver", "json", "pip install here", "cpu", (".here",))
 _MISSING = RuntimeEntry(
-    "missing", "Missing", "runtimes.missing", "no_such_module", "pip install missing==1", "cpu", ".missing"
+    "missing", "Missing", "runtimes.missing", "no_such_module", "pip install missing==1", "cpu", (".missing",)
 )
-_BROKEN = RuntimeEntry("broken", "Broken", "no_such_package.adapter", "json", "pip install broken", "npu", ".broken")
+_BROKEN = RuntimeEntry("broken", "Broken", "no_such_package.adapter", "json", "pip install broken", "npu", (".broken",))
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
 def test_no_runtime_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is selected; the error of the targets names the Python, another one as the user wrote it."""
     monkeypatch.setattr(
-        selection, "RUNTIMES", (RuntimeEntry("none", "None", "none", "no_such_module", "", "cpu", ".none"),)
+        selection, "RUNTIMES", (RuntimeEntry("none", "None", "none", "no_such_module", "", "cpu", (".none",)),)
     )
     target = f"python:{sys.executable}"
     for options, python in (((), r"this Python\."), (("--target", target), f"the Python of --target {target}")):

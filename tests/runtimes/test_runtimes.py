@@ -34,7 +34,7 @@ def test_looking_for_a_runtime_does_not_import_it() -> None:
     assert "'rknn': True" in here
     assert imported == "set()"
     assert not available(
-        RuntimeEntry("missing", "Missing", "runtimes.missing", "no_such_module", "", "cpu", ".missing")
+        RuntimeEntry("missing", "Missing", "runtimes.missing", "no_such_module", "", "cpu", (".missing",))
     )
 
 

@@ -59,7 +59,7 @@ def open_runtime() -> Runtime:
 
 #: Its row in the list of runtimes.
 ENTRY = runtimes.RuntimeEntry(
-    "idle", "Idle", "tests.scenarios.idle_driver", "json", "nothing", device="cpu", suffix=".idle"
+    "idle", "Idle", "tests.scenarios.idle_driver", "json", "nothing", device="cpu", suffixes=(".idle",)
 )
 
 

@@ -64,6 +64,7 @@ _LIKE = {"no_reuse": "no_reuse_one_model", "internal_reuse": None}
 _OF_MODELS = {
     **{scenario.name: None for scenario in SCENARIOS if scenario.model_set in (IN_TURN, RESOLUTIONS)},
     **{scenario.name: 1 for scenario in SCENARIOS if scenario.model_set in (FRAMES_1080P, FRAMES_4K)},
+    DEFAULT_OPTIONS: 1,
     **{f"{name}_{count}": count for name in ("resolutions", "shared_weights") for count in (2, 3)},
 }
 #: Streams, contexts of each, model files, cores.
@@ -122,6 +123,7 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "resolutions": tuple(Context(0, model) for model in range(3)),
     "shared_weights": (Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0), Context(0, 2, SHARED_WEIGHTS, 0)),
     "runtime_memory": _loads(),
+    DEFAULT_OPTIONS: (Context(0, 0),),
     "external_weights": _loads(outside=(WEIGHTS,)),
     "external_internal": _loads(outside=(INTERNAL,)),
     "external_io": _loads(zero_copy=(INPUT, OUTPUT)),
@@ -299,7 +301,9 @@ def test_no_other_scenario_fills() -> None:
 # What holds for all of them
 
 
-@pytest.mark.parametrize("name", [name for name in _OF_STREAMS if name not in (_DECODE_ONLY, _PER_CORE)])
+@pytest.mark.parametrize(
+    "name", [name for name in _OF_STREAMS if name not in (_DECODE_ONLY, _PER_CORE, DEFAULT_OPTIONS)]
+)
 def test_every_layout_of_streams(name: str) -> None:
     """Each stream has its number of contexts, in order, and all models of the plan are used."""
     for plan, (streams, contexts, _, cores) in zip(_plans(name), _shapes(name)):
@@ -360,6 +364,17 @@ def test_every_scenario_answers_a_question() -> None:
     for scenario in SCENARIOS:
         assert question_of(scenario.name, scenario.baseline) == question_of(scenario.baseline or scenario.name, None)
     assert question_of("of_tomorrow", "baseline_of_tomorrow") == OTHER_QUESTION
+
+
+def test_an_option_is_a_scenario() -> None:
+    """One context with the option, which is compared with one as the runtime makes it by default."""
+    plan = _plan("light=1", models_of(0), streams=2, contexts=2)
+    assert (plan.scenario, plan.baseline, plan.contexts) == (
+        "light=1",
+        "default_options",
+        (Context(0, 0, options=("light=1",)),),
+    )
+    assert question_of(plan.scenario, plan.baseline) == "options"
 
 
 def test_a_plan_without_reuse() -> None:
