@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from scenarios.catalogue import (
+    DEFAULT_OPTIONS,
     FRAMES_4K,
     FRAMES_1080P,
     IN_TURN,
