@@ -77,6 +77,16 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         suffixes=(".mge",),
     ),
     RuntimeEntry(
+        "litert",
+        "LiteRT",
+        "runtimes.litert.adapter",
+        "ai_edge_litert",
+        "pip install ai-edge-litert",
+        device="cpu",
+        suffixes=(".tflite",),
+        prepares=True,
+    ),
+    RuntimeEntry(
         "rknn",
         "RKNN",
         "runtimes.rknn.adapter",
