@@ -229,7 +229,7 @@ class Library:
 
 
 def _error_lines() -> str:
-    """Return what was last written to standard error in lines of errors; empty where it cannot be read (run by hand)."""
+    """Return what was last written to standard error in lines of errors; empty where it cannot be read."""
     try:
         tail = os.pread(2, _TAIL_BYTES, max(0, os.fstat(2).st_size - _TAIL_BYTES)).decode(errors="replace")
     except OSError:  # no file, or one to write only
