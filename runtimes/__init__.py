@@ -90,6 +90,12 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         device="cpu",
         suffixes=(".tflite",),
         prepares=True,
+        converter="models.litert.environment",
+        options=(
+            "xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER",
+            "xnnpack_flags=FORCE_FP16",
+            "kernel_mode=builtin",
+        ),
     ),
     RuntimeEntry(
         "rknn",

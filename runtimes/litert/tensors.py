@@ -12,7 +12,7 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from runtimes.arrays import Arrays, as_buffer, filled, image_in, numpy_type
+from runtimes.arrays import Arrays, as_buffer, filled, image_in, noise, numpy_type
 from runtimes.base import BFLOAT16, Allocation, Copies, DeclaredTensor, ImageInput, Input
 from runtimes.litert.library import Handle, Library, RankedType, SignatureTensor
 
@@ -84,7 +84,7 @@ class Tensors:
             is_new = fed.name not in arrays
             if is_new:
                 arrays[fed.name] = _aligned(fed.shape, fed.type)
-                arrays[fed.name][...] = filled(fed)
+                arrays[fed.name][...] = _filled(fed)
             self._inputs.append(_Tensor(library, environment, kind, arrays[fed.name], "input" in zero_copy))
             if is_new and "input" in zero_copy:
                 self._allocations.append(Allocation("input", arrays[fed.name].nbytes, 0))
@@ -120,6 +120,14 @@ class Tensors:
     def allocations(self) -> List[Allocation]:
         """Return the application's memory that buffers are over, and that no other context has made."""
         return self._allocations
+
+
+def _filled(tensor: Input) -> Any:
+    """Return the elements of an input; noise as the ONNX file would have it, turned."""
+    if tensor.file is not None or tensor.value is not None or len(tensor.shape) != _PICTURE_DIMENSIONS:
+        return filled(tensor)
+    count, height, width, channels = tensor.shape
+    return noise((count, channels, height, width), tensor.type).transpose(0, 2, 3, 1)
 
 
 def _aligned(shape: Sequence[int], kind: str) -> Any:
