@@ -77,6 +77,21 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         suffixes=(".mge",),
     ),
     RuntimeEntry(
+        "ncnn",
+        "ncnn",
+        "runtimes.ncnn.adapter",
+        "ncnn",
+        "pip install ncnn",
+        device="cpu",
+        suffixes=(".param",),
+        options=(
+            "use_winograd_convolution=0",
+            "use_sgemm_convolution=0",
+            "use_bf16_storage=1",
+            "lightmode=0",
+        ),
+    ),
+    RuntimeEntry(
         "rknn",
         "RKNN",
         "runtimes.rknn.adapter",
