@@ -15,6 +15,7 @@ from tabulate import tabulate
 
 from harness.extras import EXTRAS, install_line, missing_modules
 from models.megengine.environment import MEGENGINE
+from models.ncnn.environment import PNNX
 from models.rknn.toolkit import TOOLKIT
 from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import AdapterError
@@ -39,6 +40,7 @@ _PURPOSES = {"reports": "reusebench report, compare, history", "streams": "strea
 _CONVERTERS = {
     TOOLKIT: "reusebench models install rknn-toolkit",
     MEGENGINE: "reusebench models install megengine",
+    PNNX: "reusebench models install pnnx",
 }
 #: The architectures that Rockchip's libraries are for.
 _BOARD_ARCHITECTURES = ("armhf", "aarch64")

@@ -16,6 +16,7 @@ from models import converter_of
 from models.built_files import fill
 from models.errors import ModelError
 from models.megengine.environment import install_megengine
+from models.ncnn.environment import install_pnnx
 from models.networks import NETWORKS, find_network
 from models.platforms import RKNN_PLATFORMS
 from models.recipe import Recipe
@@ -188,6 +189,13 @@ def install_rknn_toolkit(python: str | None, torch: str | None) -> None:
 def install_megengine_lite(python: str | None) -> None:
     """Install MegEngine, which makes .mge files and runs them."""
     click.echo(install_megengine(_show_step, python))
+
+
+@install.command("pnnx")
+@_python
+def install_pnnx_for_ncnn(python: str | None) -> None:
+    """Install pnnx, which makes ncnn's .param and .bin files."""
+    click.echo(install_pnnx(_show_step, python))
 
 
 def _show_step(step: str) -> None:

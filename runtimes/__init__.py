@@ -89,6 +89,8 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "pip install ncnn",
         device="cpu",
         suffixes=(".param",),
+        converter="models.ncnn.environment",
+        weights_suffix=".bin",
         options=(
             "use_winograd_convolution=0",
             "use_sgemm_convolution=0",

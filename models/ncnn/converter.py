@@ -7,7 +7,6 @@ program.
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
 import signal
@@ -34,7 +33,7 @@ _STEM = "reusebench_converted"
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"] (.param) and the .bin beside it; return None, or the step that failed and its words."""
+    """Write job["output"] (.param) and job["weights"] (.bin); return None, or the step that failed and its words."""
     shapes = []
     for tensor in job["inputs"]:
         kind = _TYPE.fullmatch(tensor["type"])
@@ -68,9 +67,8 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
         if net.load_param(str(param)) != 0 or net.load_model(str(weights)) != 0:
             # ncnn has printed which layer it was.
             return {"step": "loading what pnnx wrote with ncnn", "words": ""}
-        output = Path(job["output"])
-        shutil.move(str(weights), output.with_suffix(".bin"))
-        shutil.move(str(param), output)
+        shutil.move(str(weights), job["weights"])
+        shutil.move(str(param), job["output"])
     return None
 
 
@@ -79,7 +77,7 @@ def _pnnx() -> str:
     spec = importlib.util.find_spec("pnnx")
     assert spec is not None
     assert spec.submodule_search_locations is not None
-    return os.path.join(spec.submodule_search_locations[0], "pnnx")
+    return str(Path(spec.submodule_search_locations[0]) / "pnnx")
 
 
 def _link(model: Path, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The graph in a .param file: its layers, and which tensors go in and out. Standard library only; nothing runs.
 
-The text is `7767517`, the counts of layers and blobs, and a line for each layer: type, name, counts of bottoms and tops,
-their names, and parameters as `id=value`, or `-23300-id=count,value,value...` for an array.
+The text is `7767517`, the counts of layers and blobs, and a line for each layer: type, name, counts of its bottoms and
+tops, their names, and parameters as `id=value`, or `-23300-id=count,value,value...` for an array.
 """
 
 from __future__ import annotations
