@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import filecmp
 import os
-from typing import List, Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 from weakref import WeakValueDictionary
 
 import ncnn
@@ -34,7 +34,7 @@ from runtimes.base import (
     check_host_memory,
     check_options,
 )
-from runtimes.ncnn.arena import Allocator, Arena, Pool
+from runtimes.ncnn.arena import Allocator, Arena
 from runtimes.ncnn.graph import Graph, read_graph, weights_of
 from runtimes.ncnn.options import OPTIONS, set_options
 from runtimes.ncnn.tensors import InputTensors, OutputTensors, PlacedOutputs
@@ -63,13 +63,8 @@ class _Net:
             raise AdapterError("ncnn_param_unreadable", model=model)
         if self.net.load_model(weights) != 0:
             raise AdapterError("ncnn_weights_unreadable", path=weights)
-        self._pool: Optional[Pool] = None
-
-    def pool(self) -> Pool:
-        """Return a pool like the net's own one for tensors, for contexts with an allocator of their own."""
-        if self._pool is None:
-            self._pool = Pool()
-        return self._pool
+        #: Of the contexts that have outputs in place and no other arena: ncnn's pools cannot place any.
+        self.arena: Optional[Arena] = None
 
 
 class NcnnContext(Context):
@@ -106,8 +101,8 @@ class NcnnContext(Context):
 
     def _open_tensors(self, arrays: Arrays) -> None:
         places = "output" in self._memory.zero_copy
-        if self._arena is not None or places:
-            self._allocator = Allocator(self.net.pool() if self._arena is None else self._arena)
+        if self._arena is not None:
+            self._allocator = Allocator(self._arena)
         self._inputs = InputTensors(self.graph, self.inputs, arrays, "input" in self._memory.zero_copy)
         if places:
             assert self._allocator is not None
@@ -123,8 +118,7 @@ class NcnnContext(Context):
         if self._allocator is not None:
             self._allocator.begin()
             extractor.set_blob_allocator(self._allocator)
-            if self._arena is not None:
-                extractor.set_workspace_allocator(self._allocator)
+            extractor.set_workspace_allocator(self._allocator)
         self._inputs.give_to(extractor)
         mats = {}
         for name in self._output_names:
@@ -213,15 +207,24 @@ class Ncnn(Runtime):
         return self._over(source.net, graph, memory, inputs)
 
     def _over(self, net: _Net, graph: Graph, memory: Memory, inputs: Inputs) -> NcnnContext:
-        number = memory.internal
-        arena = None if number is None else self._arenas.get(number)
-        shares_arena = arena is not None
-        if arena is None and (number is not None or "internal" in memory.outside):
-            arena = Arena()
-        if arena is not None and number is not None:
-            self._arenas[number] = arena
+        arena, shares_arena = self._arena_for(net, memory)
         arrays = self._shared_arrays.of(memory.io)
         return NcnnContext(net, graph, memory, inputs, arena, shares_arena, arrays)
+
+    def _arena_for(self, net: _Net, memory: Memory) -> Tuple[Optional[Arena], bool]:
+        """Return the arena of a context, if it has one, and whether another context has it already."""
+        number, is_own = memory.internal, "internal" in memory.outside
+        if number is None and (is_own or "output" not in memory.zero_copy):
+            return (Arena() if is_own else None), False
+        arena = net.arena if number is None else self._arenas.get(number)
+        if arena is not None:
+            return arena, True
+        arena = Arena()
+        if number is None:
+            net.arena = arena
+        else:
+            self._arenas[number] = arena
+        return arena, False
 
 
 def open_runtime() -> Runtime:
