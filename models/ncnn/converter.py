@@ -102,8 +102,9 @@ def _with_sizes(layers: list[str], inputs: list[dict[str, Any]], program: str) -
         kind, name, *_ = [*line.split(), ""]
         if kind == "Input" and name.startswith("in") and name[2:].isdigit() and int(name[2:]) < len(inputs):
             shape = list(inputs[int(name[2:])]["shape"])
-            if batches.get(name) is not None:
-                del shape[batches[name]]
+            batch = batches.get(name)
+            if batch is not None:
+                del shape[batch]
             parameters = zip(_SIZES.get(len(shape), ()), reversed(shape))
             line = " ".join([line, *(f"{number}={size}" for number, size in parameters)])
         sized.append(line)

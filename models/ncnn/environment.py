@@ -60,6 +60,7 @@ class NcnnConverter(NativeConverter):
     """Has pnnx make `.param` and `.bin` files of ONNX files: built-in ones and the user's."""
 
     environment = PNNX
+    installer = staticmethod(install_pnnx)
     program = Path(__file__).resolve().with_name("converter.py")
 
     @classmethod
