@@ -8,6 +8,7 @@ from typing import Optional
 from scenarios.plan import Plan
 from snippets.base import Snippet, check_is_served
 from snippets.megengine_lite import write_megengine_lite
+from snippets.ncnn import write_ncnn
 from snippets.onnxruntime import write_onnxruntime
 from snippets.rknn import write_c
 
@@ -17,6 +18,7 @@ __all__ = ["Snippet", "snippet_of"]
 _WRITERS: dict[str, Callable[[Plan, Optional[str]], Snippet]] = {
     "onnxruntime": write_onnxruntime,
     "megengine_lite": write_megengine_lite,
+    "ncnn": write_ncnn,
     "rknn": write_c,
 }
 

@@ -95,8 +95,8 @@ def _with_sizes(layers: list[str], inputs: list[dict[str, Any]], program: str) -
     """
     batches = {}
     for name, arguments in _FED.findall(program):
-        batch = _BATCH.search(arguments)
-        batches[name] = int(batch[1]) if batch else None
+        index = _BATCH.search(arguments)
+        batches[name] = int(index[1]) if index else None
     sized = []
     for line in layers:
         kind, name, *_ = [*line.split(), ""]

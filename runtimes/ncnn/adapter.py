@@ -136,7 +136,7 @@ class NcnnContext(Context):
         return self._outputs.views() if self._outputs else []
 
     def image_input(self) -> ImageInput:
-        """Return the application's array, which every inference reads, or copies."""
+        """Return the application's array, which every inference copies or reads in place."""
         assert self._inputs is not None
         return self._inputs.image_input()
 

@@ -33,43 +33,39 @@ _MOST_DIMENSIONS = 4
 
 
 class InputTensors:
-    """Arrays of the application, and each as ncnn takes it: a Mat over the array, which does not hold it."""
+    """Arrays of the application, of which ncnn gets copies, or a Mat over each, which does not hold the array."""
 
     def __init__(self, graph: Graph, inputs: Inputs, arrays: Arrays, stays: bool) -> None:
         """`arrays` are those of other contexts that it shares, and get those that it makes; `stays`: none is copied."""
-        #: Bytes that one inference copies.
-        self.copied_bytes = 0
         self._arrays: Dict[str, Any] = {}
         self._mats: Dict[str, Any] = {}
-        self._copied: List[str] = []
+        self._stays = stays
         self._allocations: List[Allocation] = []
         for tensor in graph.interface.inputs:
-            fed = inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
-            is_own = tensor.name not in arrays
-            if is_own:
+            # ncnn asks a Mat that is worked on in place who else holds it; over an array it crashes there.
+            if stays and not all(layer.type in _READERS for layer in graph.readers(tensor.name)):
+                raise NotSupported("ncnn_input_in_place", tensor=tensor.name)
+            if tensor.name not in arrays:
+                fed = inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
                 arrays[tensor.name] = filled(fed)
+                if stays:
+                    self._allocations.append(Allocation("input", arrays[tensor.name].nbytes, 0))
             array = self._arrays[tensor.name] = arrays[tensor.name]
             self._mats[tensor.name] = Mat(_without_batch(tensor.name, array))
-            # ncnn asks a Mat that is worked on in place who else holds it; over an array it crashes there.
-            if not all(layer.type in _READERS for layer in graph.readers(tensor.name)):
-                if stays:
-                    raise NotSupported("ncnn_input_in_place", tensor=tensor.name)
-                self._copied.append(tensor.name)
-                self.copied_bytes += array.nbytes
-            elif stays and is_own:
-                self._allocations.append(Allocation("input", array.nbytes, 0))
+        #: Bytes that one inference copies.
+        self.copied_bytes = 0 if stays else sum(array.nbytes for array in self._arrays.values())
 
     def give_to(self, extractor: Any) -> None:
         """Have the extractor read them."""
         for name, mat in self._mats.items():
-            extractor.input(name, mat.clone() if name in self._copied else mat)
+            extractor.input(name, mat if self._stays else mat.clone())
 
     def image_input(self) -> ImageInput:
         """Return the array of the first input that is a picture."""
         return image_in(self._arrays.values())
 
     def allocations(self) -> List[Allocation]:
-        """Return the arrays that are read in place as it was wanted, and that no other context has made."""
+        """Return the arrays that are read in place, and that no other context has made."""
         return self._allocations
 
 
