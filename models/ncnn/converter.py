@@ -91,7 +91,7 @@ def _link(model: Path, folder: Path) -> None:
 def _with_sizes(layers: list[str], inputs: list[dict[str, Any]], program: str) -> list[str]:
     """Return the lines of the network with the sizes of its inputs, which pnnx leaves out.
 
-    The program says which inputs have a batch, a dimension that ncnn does not have.
+    The program says which dimension of an input is its batch, which ncnn does not have; 233 stands for none.
     """
     batches = {}
     for name, arguments in _FED.findall(program):
@@ -103,7 +103,7 @@ def _with_sizes(layers: list[str], inputs: list[dict[str, Any]], program: str) -
         if kind == "Input" and name.startswith("in") and name[2:].isdigit() and int(name[2:]) < len(inputs):
             shape = list(inputs[int(name[2:])]["shape"])
             batch = batches.get(name)
-            if batch is not None:
+            if batch is not None and batch < len(shape):
                 del shape[batch]
             parameters = zip(_SIZES.get(len(shape), ()), reversed(shape))
             line = " ".join([line, *(f"{number}={size}" for number, size in parameters)])
