@@ -77,6 +77,16 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         suffixes=(".mge",),
     ),
     RuntimeEntry(
+        "mnn",
+        "MNN",
+        "runtimes.mnn.adapter",
+        "MNN",
+        "pip install MNN",
+        device="cpu",
+        suffixes=(".mnn",),
+        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0", "MEM_ALLOCATOR_TYPE=1"),
+    ),
+    RuntimeEntry(
         "rknn",
         "RKNN",
         "runtimes.rknn.adapter",
