@@ -82,16 +82,6 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         converter="models.megengine.environment",
     ),
     RuntimeEntry(
-        "mnn",
-        "MNN",
-        "runtimes.mnn.adapter",
-        "MNN",
-        "pip install MNN",
-        device="cpu",
-        suffixes=(".mnn",),
-        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0", "MEM_ALLOCATOR_TYPE=1"),
-    ),
-    RuntimeEntry(
         "rknn",
         "RKNN",
         "runtimes.rknn.adapter",
@@ -100,6 +90,17 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         device="npu",
         suffixes=(".rknn",),
         converter="models.rknn.toolkit",
+    ),
+    RuntimeEntry(
+        "mnn",
+        "MNN",
+        "runtimes.mnn.adapter",
+        "MNN",
+        "pip install MNN",
+        device="cpu",
+        suffixes=(".mnn",),
+        converter="models.mnn.environment",
+        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0", "MEM_ALLOCATOR_TYPE=1"),
     ),
 )
 
