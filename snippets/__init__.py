@@ -8,6 +8,7 @@ from typing import Optional
 from scenarios.plan import Plan
 from snippets.base import Snippet, check_is_served
 from snippets.megengine_lite import write_megengine_lite
+from snippets.mnn import write_mnn
 from snippets.onnxruntime import write_onnxruntime
 from snippets.rknn import write_c
 
@@ -18,6 +19,7 @@ _WRITERS: dict[str, Callable[[Plan, Optional[str]], Snippet]] = {
     "onnxruntime": write_onnxruntime,
     "megengine_lite": write_megengine_lite,
     "rknn": write_c,
+    "mnn": write_mnn,
 }
 
 

@@ -78,7 +78,7 @@ class SessionContext(Context):
         """Return what MNN says the session takes."""
         if self.interpreter is None:
             return {}
-        return {"session": round(self.interpreter.getSessionInfo(self._session, _MEMORY) * _MIB)}
+        return {"session_bytes": round(self.interpreter.getSessionInfo(self._session, _MEMORY) * _MIB)}
 
     def destroy(self) -> None:
         """Let go of the interpreter, which MNN frees, with all of its sessions, when nobody holds it."""
