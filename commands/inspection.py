@@ -20,6 +20,7 @@ from models.inspection import inspect
 from models.inspection.result import (
     Inspection,
     MegEngineFacts,
+    MnnFacts,
     OnnxFacts,
     Operator,
     RknnFacts,
@@ -120,6 +121,8 @@ def _facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
     facts = inspection.facts
     if isinstance(facts, OnnxFacts):
         lines = _onnx_facts(facts, {operator.domain for operator in inspection.operators or ()})
+    elif isinstance(facts, MnnFacts):
+        lines = _mnn_facts(facts)
     else:
         lines = _rknn_facts(facts) if isinstance(facts, RknnFacts) else _megengine_facts(facts)
     for head, text in lines:
@@ -154,6 +157,13 @@ def _rknn_facts(facts: RknnFacts) -> Iterator[tuple[str, str]]:
 
 def _megengine_facts(facts: MegEngineFacts) -> Iterator[tuple[str, str]]:
     yield "format", f"MegEngine, read by version {facts.reader_version}"
+
+
+def _mnn_facts(facts: MnnFacts) -> Iterator[tuple[str, str]]:
+    version = f" {facts.converter_version}" if facts.converter_version else ""
+    yield "format", "MNN"
+    yield "made by", f"MNN's converter{version}, from {facts.source or 'an unknown format'}"
+    yield "weights in", facts.weights_file or ""
 
 
 def _assumed_text(tensor: Input) -> str:

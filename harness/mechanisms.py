@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from messages import Message
-from models.inspection.result import Inspection, MegEngineFacts, OnnxFacts, RknnFacts, Tensor
+from models.inspection.result import Inspection, MegEngineFacts, MnnFacts, OnnxFacts, RknnFacts, Tensor
 from runtimes.base import ELEMENT_TYPES, TEXT
 
 __all__ = ["Mechanism", "hindrances", "is_fed", "mechanisms"]
@@ -68,6 +68,8 @@ def mechanisms(inspection: Inspection) -> list[Mechanism]:
         answers = _onnx(inspection)
     elif isinstance(facts, MegEngineFacts):
         answers = _MEGENGINE
+    elif isinstance(facts, MnnFacts):
+        answers = _MNN
     else:
         answers = _rknn(facts)
     return [Mechanism(scenario, *answers.get(scenario, (True, ""))) for scenario in _SCENARIOS]
@@ -118,6 +120,17 @@ _MEGENGINE: _Answers = {
     "external_weights": _no("megengine_keeps_weights"),
     "external_internal": _no("megengine_no_allocator"),
     "external_memory": _no("megengine_no_allocator"),
+}
+
+
+_MNN: _Answers = {
+    "full_dup": (True, "clones, which run in turn: Python's lock is kept while one infers"),
+    "internal_reuse": (True, "all modules of a process share it anyway"),
+    "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
+    "external_weights": _no("mnn_keeps_weights"),
+    "external_internal": _no("mnn_no_allocator"),
+    "external_memory": _no("mnn_no_allocator"),
+    "device_io": _no("mnn_cpu_alone"),
 }
 
 

@@ -18,6 +18,7 @@ READERS = {
     ".onnx": "models.inspection.onnx_file",
     ".rknn": "models.inspection.rknn_file",
     ".mge": "models.inspection.megengine_file",
+    ".mnn": "models.inspection.mnn_file",
 }
 
 

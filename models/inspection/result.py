@@ -12,6 +12,7 @@ __all__ = [
     "Function",
     "Inspection",
     "MegEngineFacts",
+    "MnnFacts",
     "OnnxFacts",
     "Operator",
     "RknnFacts",
@@ -124,6 +125,18 @@ class MegEngineFacts:
 
 
 @dataclass(frozen=True)
+class MnnFacts:
+    """What .mnn files alone have."""
+
+    #: Of MNN; "" where the file does not say.
+    converter_version: str
+    #: The format that it was converted from: "ONNX".
+    source: Optional[str]
+    #: The file with weights that belongs beside it; None: they are in it.
+    weights_file: Optional[str]
+
+
+@dataclass(frozen=True)
 class Inspection:
     """What a model's file shows."""
 
@@ -136,7 +149,7 @@ class Inspection:
     #: The most frequent first.
     operators: Optional[tuple[Operator, ...]]
     #: Of its format.
-    facts: Union[OnnxFacts, RknnFacts, MegEngineFacts]
+    facts: Union[OnnxFacts, RknnFacts, MegEngineFacts, MnnFacts]
 
     @property
     def interface(self) -> Interface:
