@@ -23,7 +23,17 @@ from models.mnn.environment import MnnConverter
 from models.recipe import OnnxFile
 from runtimes import available, find_runtime, open_runtime
 from runtimes.arrays import filled
-from runtimes.base import AdapterError, Allocation, Context, Copies, DeclaredTensor, Input, Memory, NotSupported, Runtime
+from runtimes.base import (
+    AdapterError,
+    Allocation,
+    Context,
+    Copies,
+    DeclaredTensor,
+    Input,
+    Memory,
+    NotSupported,
+    Runtime,
+)
 from samplers.process import read_process
 from targets.base import THIS_INTERPRETER
 from tests.support import CHECKOUT, StubObserver, make_plan, walk
@@ -302,7 +312,7 @@ def test_several_inputs_of_several_types(mnn: Runtime, tmp_path: Path) -> None:
 
 def test_free_sizes_must_be_given(mnn: Runtime, tmp_path: Path) -> None:
     """They are shown as texts, and refused where nobody gives them."""
-    shape = [1, 3, "height", "width"]
+    shape: list[Any] = [1, 3, "height", "width"]
     info, types = onnx.helper.make_tensor_value_info, onnx.TensorProto
     nodes = [onnx.helper.make_node("Relu", ["pixels"], ["relu"])]
     _, path = _converted(tmp_path, nodes, [info("pixels", types.FLOAT, shape)], [info("relu", types.FLOAT, shape)])

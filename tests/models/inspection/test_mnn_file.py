@@ -40,7 +40,7 @@ def test_what_the_file_shows(tiny: Path) -> None:
 
 
 def test_control_flow_and_constants(tmp_path: Path) -> None:
-    """Operators and constants of inner graphs count; inputs are the model's alone, and sizes that are free have none."""
+    """Operators and constants of inner graphs count; inputs are the model's alone, and may have free sizes."""
     helper, types = onnx.helper, onnx.TensorProto
     branches = {}
     for name, values in (("then_branch", [1.0] * 6), ("else_branch", [2.0] * 6)):
@@ -49,7 +49,9 @@ def test_control_flow_and_constants(tmp_path: Path) -> None:
             helper.make_node("Constant", [], [f"{name}_constant"], value=constant),
             helper.make_node("Mul", ["x", f"{name}_constant"], [f"{name}_y"]),
         ]
-        branches[name] = helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(f"{name}_y", types.FLOAT, None)])
+        branches[name] = helper.make_graph(
+            nodes, name, [], [helper.make_tensor_value_info(f"{name}_y", types.FLOAT, None)]
+        )
     inputs = [
         helper.make_tensor_value_info("choice", types.BOOL, []),
         helper.make_tensor_value_info("x", types.FLOAT, [1, "n"]),
