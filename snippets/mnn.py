@@ -23,7 +23,7 @@ from scenarios.plan import (
 from snippets.base import Snippet, common_values, files_of, python_shapes, python_turns, render, turns_of
 from snippets.indices import Indices
 
-__all__ = ["write_mnn"]
+__all__ = ["write"]
 
 _TITLE = "MNN"
 _WORDS = {
@@ -37,7 +37,7 @@ _HINTS = {"MEM_ALLOCATOR_TYPE": 2, "WINOGRAD_MEMORY_LEVEL": 3}
 _REARRANGE = "rearrange"
 
 
-def write_mnn(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
     for context in plan.contexts:
         _check(context)

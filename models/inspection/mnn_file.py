@@ -11,7 +11,7 @@ from typing import Optional
 
 from models.errors import ModelError
 from models.inspection.flatbuffer import Table, root
-from models.inspection.result import Inspection, MnnFacts, Operator, Tensor, Weights
+from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
 
 __all__ = ["read"]
 
@@ -134,8 +134,9 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
                 has_external = has_external or is_external
     if not operators and not inputs:
         raise ValueError("no network")
-    extra = net.table(_NET_EXTRA)
-    source = net.byte(_NET_SOURCE)
+    facts = {"format": "MNN", "made by": f"MNN's converter {_version(net)}, from {_source(net)}"}
+    if has_external:
+        facts["weights in"] = f"{path.name}.weight"
     return Inspection(
         file=str(path),
         size_bytes=len(buffer),
@@ -143,12 +144,18 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
         outputs=tuple(Tensor(name, None, None) for name in net.texts(_NET_OUTPUTS)),
         weights=tuple(Weights(kind, counts[kind], size) for kind, size in sizes.most_common()),
         operators=tuple(Operator("", name, count) for name, count in operators.most_common()),
-        facts=MnnFacts(
-            converter_version=extra.text(_EXTRA_VERSION) if extra else "",
-            source=_SOURCES[source] if 0 <= source < len(_SOURCES) else None,
-            weights_file=f"{path.name}.weight" if has_external else None,
-        ),
+        facts=OtherFacts(facts),
     )
+
+
+def _version(net: Table) -> str:
+    extra = net.table(_NET_EXTRA)
+    return (extra.text(_EXTRA_VERSION) if extra else "") or "of an unknown version"
+
+
+def _source(net: Table) -> str:
+    number = net.byte(_NET_SOURCE)
+    return _SOURCES[number] if 0 <= number < len(_SOURCES) else "an unknown format"
 
 
 def _all_operators(net: Table) -> Iterator[tuple[Table, bool]]:

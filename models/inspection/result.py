@@ -11,10 +11,9 @@ __all__ = [
     "ExternalFile",
     "Function",
     "Inspection",
-    "MegEngineFacts",
-    "MnnFacts",
     "OnnxFacts",
     "Operator",
+    "OtherFacts",
     "RknnFacts",
     "Tensor",
     "Weights",
@@ -117,23 +116,11 @@ class RknnFacts:
 
 
 @dataclass(frozen=True)
-class MegEngineFacts:
-    """What .mge files alone have."""
+class OtherFacts:
+    """What files of other formats have of their own."""
 
-    #: Of the MegEngine that read the file; it does not say which one wrote it.
-    reader_version: str
-
-
-@dataclass(frozen=True)
-class MnnFacts:
-    """What .mnn files alone have."""
-
-    #: Of MNN; "" where the file does not say.
-    converter_version: str
-    #: The format that it was converted from: "ONNX".
-    source: Optional[str]
-    #: The file with weights that belongs beside it; None: they are in it.
-    weights_file: Optional[str]
+    #: The name of each and its text, as they are shown: "format" first.
+    lines: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -149,7 +136,7 @@ class Inspection:
     #: The most frequent first.
     operators: Optional[tuple[Operator, ...]]
     #: Of its format.
-    facts: Union[OnnxFacts, RknnFacts, MegEngineFacts, MnnFacts]
+    facts: Union[OnnxFacts, RknnFacts, OtherFacts]
 
     @property
     def interface(self) -> Interface:

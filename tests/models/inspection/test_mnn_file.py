@@ -12,9 +12,10 @@ import models
 from harness.mechanisms import mechanisms
 from models.errors import ModelError
 from models.inspection import inspect
-from models.inspection.result import MnnFacts, Operator, Tensor, Weights
+from models.inspection.result import Operator, OtherFacts, Tensor, Weights
 from models.mnn.environment import PACKAGE, MnnConverter
 from models.recipe import OnnxFile, Recipe
+from runtimes import find_runtime
 from tests.support import Reusebench
 
 pytestmark = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")
@@ -31,7 +32,7 @@ def test_what_the_file_shows(tiny: Path) -> None:
     inspection = inspect(tiny)
     assert inspection.inputs == (Tensor("images", "float32", (1, 3, 64, 64), "NCHW"),)
     assert inspection.outputs == (Tensor("fc", None, None),)
-    assert inspection.facts == MnnFacts(PACKAGE.version, "ONNX", None)
+    assert inspection.facts == OtherFacts({"format": "MNN", "made by": f"MNN's converter {PACKAGE.version}, from ONNX"})
     assert inspection.operators is not None
     assert Operator("", "Convolution", 5) in inspection.operators
     assert inspection.weights is not None
@@ -92,7 +93,7 @@ def test_damaged_files(tiny: Path, tmp_path: Path) -> None:
 
 def test_answers_are_those_of_the_adapter(tiny: Path, reusebench: Reusebench) -> None:
     """What MNN cannot do with any model is said, in the words of its adapter; the command shows it."""
-    answers = {mechanism.scenario: mechanism for mechanism in mechanisms(inspect(tiny))}
+    answers = {mechanism.scenario: mechanism for mechanism in mechanisms(inspect(tiny), find_runtime("mnn"))}
     assert not answers["external_internal"].applies
     assert "takes no allocator" in answers["external_internal"].remark
     assert answers["full_dup"].applies
