@@ -51,7 +51,7 @@ def test_a_process_converts_one_file_after_the_other(tmp_path: Path) -> None:
             assert [tensor.name for tensor in (*inspection.inputs, *inspection.outputs)] == ["x", "y"]
             with pytest.raises(ConversionError, match=r"mnnconvert failed: .*Nonesuch"):
                 converter.write(converter.recipe(bad), tmp_path / "bad.mnn")
-        with pytest.raises(ConversionError, match="mnnconvert failed: .*please check your file format"):
+        with pytest.raises(ConversionError, match=r"mnnconvert failed: .*please check your file format"):
             converter.write(converter.recipe(OnnxFile(str(text), "0" * 64, (), False)), tmp_path / "text.mnn")
     assert not (tmp_path / "bad.mnn").exists()
     assert not (tmp_path / "text.mnn").exists()
