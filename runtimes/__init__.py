@@ -140,6 +140,24 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("device_io", "rknn_already_on_device"),
         ),
     ),
+    RuntimeEntry(
+        "mnn",
+        "MNN",
+        "runtimes.mnn.adapter",
+        "MNN",
+        "pip install MNN",
+        device="cpu",
+        suffixes=(".mnn",),
+        converter="models.mnn.environment",
+        reader="models.inspection.mnn_file",
+        lacks=(
+            ("external_weights", "mnn_keeps_weights"),
+            ("external_internal", "mnn_no_allocator"),
+            ("external_memory", "mnn_no_allocator"),
+            ("device_io", "mnn_cpu_alone"),
+        ),
+        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0", "MEM_ALLOCATOR_TYPE=1"),
+    ),
 )
 
 
