@@ -77,6 +77,17 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         suffixes=(".mge",),
     ),
     RuntimeEntry(
+        "openvino",
+        "OpenVINO",
+        "runtimes.openvino.adapter",
+        "openvino",
+        "pip install openvino",
+        device="cpu",
+        suffixes=(".onnx", ".xml"),
+        prepares=True,
+        options=("INFERENCE_PRECISION_HINT=bf16", "NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
+    ),
+    RuntimeEntry(
         "rknn",
         "RKNN",
         "runtimes.rknn.adapter",
