@@ -12,14 +12,15 @@ from cache import written_whole
 from commands.inspection import inspect_model
 from commands.options import PATH
 from harness.extras import check_extra
+from models import converter_of
 from models.built_files import fill
-from models.conversion.converter import ConvertedRecipe, Converter
 from models.errors import ModelError
-from models.megengine.environment import MegEngineConverter, install_megengine
+from models.megengine.environment import install_megengine
 from models.networks import NETWORKS, find_network
 from models.platforms import RKNN_PLATFORMS
-from models.recipe import MegEngineRecipe, Recipe, RknnRecipe
-from models.rknn.toolkit import RknnConverter, install_toolkit
+from models.recipe import Recipe
+from models.rknn.toolkit import install_toolkit
+from runtimes import RUNTIMES, find_runtime
 from video.clip import Clip, ensure_clip
 
 __all__ = ["models"]
@@ -55,12 +56,11 @@ def list_models() -> None:
 @click.option("--output", type=PATH, metavar="FILE", help="Write here instead of into the cache.")
 @click.option(
     "--for",
-    "kind",
-    type=click.Choice(("onnx", "rknn", "megengine")),
-    default="onnx",
+    "name_of_runtime",
+    type=click.Choice([entry.name for entry in RUNTIMES]),
+    default="onnxruntime",
     show_default=True,
-    help="Kind of file: .onnx, .rknn for Rockchip's NPUs, .mge for MegEngine Lite. The last two need "
-    "`reusebench models install` once.",
+    help="Runtime that the file is for; some need a converter: `reusebench doctor` says which are here.",
 )
 @click.option(
     "--platform",
@@ -74,43 +74,53 @@ def list_models() -> None:
     help="For rknn: leave the weights out, as the slave of weight sharing has none; not for rv1103 and rv1106.",
 )
 def build(
-    name: str, size: int | None, seed: int, output: Path | None, kind: str, platform: str | None, remove_weight: bool
+    name: str,
+    size: int | None,
+    seed: int,
+    output: Path | None,
+    name_of_runtime: str,
+    platform: str | None,
+    remove_weight: bool,
 ) -> None:
     """Build a model file and print its path.
 
-    NAME is one of `reusebench models list`. .rknn files are INT8, calibrated with an image of noise.
+    NAME is one of `reusebench models list`. .rknn files are INT8, calibrated with an image of noise; others float32.
     """
     recipe = Recipe(name, find_network(name).default_size if size is None else size, seed)
-    if kind != "rknn" and (platform or remove_weight):
+    kind = find_runtime(name_of_runtime).suffix
+    if kind != ".rknn" and (platform or remove_weight):
         option = "--platform" if platform else "--remove-weight"
         raise ModelError(f"{option} is for .rknn files only; add --for rknn, or leave it out")
-    if kind == "rknn":
-        if platform is None:
-            raise ModelError(f"a .rknn file is made for one chip; add --platform CHIP, one of {', '.join(_CHIPS)}")
-        with RknnConverter() as rknn:
-            path = _converted(rknn, RknnRecipe(recipe, platform, remove_weight), output)
-    elif kind == "megengine":
-        with MegEngineConverter() as megengine:
-            path = _converted(megengine, MegEngineRecipe(recipe), output)
-    else:
-        # Not above: the other commands need neither numpy nor onnx.
-        from models.onnx.emitter import emit
+    if kind == ".rknn" and platform is None:
+        raise ModelError(f"a .rknn file is made for one chip; add --platform CHIP, one of {', '.join(_CHIPS)}")
+    click.echo(_converted(kind, recipe, platform, remove_weight, output) or _emitted(recipe, output))
 
+
+def _converted(
+    kind: str, source: Recipe, platform: str | None, remove_weight: bool, output: Path | None
+) -> Path | None:
+    """Convert the recipe into the output, or into the cache, and return the path; None where nothing converts."""
+    kind_of_converter = converter_of(kind)
+    if kind_of_converter is None:
+        return None
+    with kind_of_converter() as converter:
+        recipe = converter.recipe(source, platform, remove_weight, quantised=True)
         if output is None:
-            path = fill(recipe, lambda path: emit(recipe.network(), recipe.seed, path))
-        else:
-            path = output
-            with written_whole(output) as temporary:
-                emit(recipe.network(), recipe.seed, temporary)
-    click.echo(path)
+            (path,) = converter.ensure_all([recipe])
+            return path
+        converter.write(recipe, output)
+        return output
 
 
-def _converted(converter: Converter[ConvertedRecipe], recipe: ConvertedRecipe, output: Path | None) -> Path:
-    """Convert the recipe into the output, or into the cache; return the path."""
+def _emitted(recipe: Recipe, output: Path | None) -> Path:
+    """Write the ONNX file into the output, or into the cache, and return the path."""
+    # Not above: the other commands need neither numpy nor onnx.
+    from models.onnx.emitter import emit
+
     if output is None:
-        (path,) = converter.ensure_all([recipe])
-        return path
-    converter.write(recipe, output)
+        return fill(recipe, lambda path: emit(recipe.network(), recipe.seed, path))
+    with written_whole(output) as temporary:
+        emit(recipe.network(), recipe.seed, temporary)
     return output
 
 

@@ -8,26 +8,36 @@ since shared pages would count for half there. Files are made in other processes
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from models.built_files import ensure
+from models.conversion.converter import Converter
 from models.errors import ConversionError, ModelError
-from models.megengine.environment import MegEngineConverter
-from models.platforms import find_platform
-from models.recipe import MegEngineRecipe, OnnxFile, Recipe, RknnRecipe
-from models.rknn.toolkit import RknnConverter
+from models.recipe import OnnxFile, Recipe
+from runtimes import RUNTIMES
 
 __all__ = [
     "ConversionError",
+    "Converter",
     "ModelError",
     "OnnxFile",
     "Recipe",
-    "RknnConverter",
     "can_be_weightless",
+    "converter_of",
     "ensure_all",
-    "rknn_recipe",
 ]
+
+
+def converter_of(kind: str) -> type[Converter[Any]] | None:
+    """Return what makes files whose names end so; None where nothing does, and ONNX files are read as they are."""
+    for entry in RUNTIMES:
+        if entry.suffix == kind and entry.converter:
+            converter: type[Converter[Any]] = importlib.import_module(entry.converter).CONVERTER
+            return converter
+    return None
 
 
 def ensure_all(
@@ -36,28 +46,19 @@ def ensure_all(
     """Return files of this kind from the cache, in order, made first where they are missing or damaged.
 
     `kind` is how their names end: .onnx, .mge, or .rknn, which is for one chip, may be without weights, and is INT8 if
-    it is quantised. Those that are missing are made in one process: to start a converter takes as long as half a
-    conversion. Raises ModelError for an invalid recipe, where the converter is not installed (only where something is
-    to be made), and if it fails; CacheError where a file cannot be written.
+    it is quantised. Where nothing makes files of the kind, they are ONNX files. Those that are missing are made in one
+    process: to start a converter takes as long as half a conversion. Raises ModelError for an invalid recipe, where the
+    converter is not installed (only where something is to be made), and if it fails; CacheError where a file cannot be
+    written.
     """
-    if kind == ".rknn":
-        with RknnConverter() as rknn:
-            return rknn.ensure_all([rknn_recipe(recipe, chip, weightless, quantised) for recipe in recipes])
-    if kind == ".mge":
-        with MegEngineConverter() as megengine:
-            return megengine.ensure_all([MegEngineRecipe(recipe) for recipe in recipes])
-    return [ensure(recipe) for recipe in recipes]
-
-
-def rknn_recipe(source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool) -> RknnRecipe:
-    """Return what makes a .rknn file of the source; raise ModelError where there can be none for the chip."""
-    if chip is None:
-        raise ModelError(
-            "a .rknn file is made for one chip, and this machine's is not known; name one with --target vboard:CHIP"
-        )
-    return RknnRecipe(source, chip, weightless, quantised)
+    kind_of_converter = converter_of(kind)
+    if kind_of_converter is None:
+        return [ensure(recipe) for recipe in recipes]
+    with kind_of_converter() as converter:
+        return converter.ensure_all([converter.recipe(recipe, chip, weightless, quantised) for recipe in recipes])
 
 
 def can_be_weightless(kind: str, chip: str | None) -> bool:
     """Whether there are files without weights, for contexts that share those of another one."""
-    return kind == ".rknn" and chip is not None and find_platform(chip).removes_weights
+    converter = converter_of(kind)
+    return converter is not None and converter.can_be_weightless(chip)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from cache import UNFINISHED, cache_root, locked, run_in_another_process, written_whole
-from models.recipe import AnyRecipe, Recipe
+from models.recipe import AnyRecipe, NativeRecipe, Recipe
 
-__all__ = ["cached_path", "ensure", "fill", "is_intact"]
+__all__ = ["cached_path", "ensure", "fill", "is_intact", "weights_of"]
 
 
 def cached_path(recipe: AnyRecipe) -> Path:
@@ -16,10 +17,18 @@ def cached_path(recipe: AnyRecipe) -> Path:
     return cache_root() / "models" / recipe.file_name
 
 
+def weights_of(recipe: AnyRecipe, path: Path) -> Path | None:
+    """Return the file with the weights, beside the recipe's file; None where that has them itself."""
+    suffix = recipe.native.weights if isinstance(recipe, NativeRecipe) else None
+    return path.with_suffix(suffix) if suffix else None
+
+
 def is_intact(path: Path) -> bool:
-    """Whether the cached file has as many bytes as were written when it was built."""
+    """Whether the cached file has as many bytes as were written when it was built, and its weights beside it too."""
     try:
-        return path.stat().st_size == int(_size_record(path).read_text(encoding="ascii"))
+        record = _size_record(path).read_text(encoding="ascii").split()
+        files = [path, *(path.with_suffix(suffix) for suffix in record[1::2])]
+        return [file.stat().st_size for file in files] == list(map(int, record[::2]))
     except (OSError, ValueError):
         return False
 
@@ -37,24 +46,32 @@ def ensure(recipe: Recipe) -> Path:
     return path
 
 
-def fill(recipe: AnyRecipe, build: Callable[[Path], object]) -> Path:
-    """Return the recipe's file in the cache, calling build(temporary path) where it is missing or damaged.
+def fill(recipe: AnyRecipe, build: Callable[..., object]) -> Path:
+    """Return the recipe's file in the cache, made first where it is missing or damaged.
 
+    build() gets a temporary path, and another one of the weights where they are a file of their own.
     Only one process fills the cache at a time: a second one waits and then takes the first one's file.
     """
     path = cached_path(recipe)
+    weights = weights_of(recipe, path)
+    files = [file for file in (path, weights) if file]
     with locked(path):
         if not is_intact(path):
             # Left by killed builds: a board's flash is small.
-            for leftover in path.parent.glob(f".{path.name}.*{UNFINISHED}"):
-                leftover.unlink()
-            with written_whole(path) as temporary:
-                build(temporary)
+            for file in files:
+                for leftover in path.parent.glob(f".{file.name}.*{UNFINISHED}"):
+                    leftover.unlink()
+            with written_whole(path) as temporary, written_whole(weights) if weights else nullcontext() as beside:
+                build(*filter(None, (temporary, beside)))
             with written_whole(_size_record(path)) as temporary:
-                temporary.write_text(str(path.stat().st_size), encoding="ascii")
+                size_of_weights = f" {weights.suffix} {weights.stat().st_size}" if weights else ""
+                temporary.write_text(f"{path.stat().st_size}{size_of_weights}", encoding="ascii")
     return path
 
 
 def _size_record(path: Path) -> Path:
-    """Return the path of the small file beside a cached one that holds the number of its bytes."""
+    """Return the path of the small file beside a cached one that has the number of its bytes.
+
+    Then follow suffix and bytes of the file with its weights, if there is one.
+    """
     return path.with_name(f".{path.name}.size")

@@ -17,10 +17,10 @@ from runtimes.base import Input
 __all__ = [
     "CONVERSION_VERSION",
     "EMISSION_VERSION",
-    "MEGENGINE_CONVERSION_VERSION",
-    "MEGENGINE_VERSION",
     "AnyRecipe",
-    "MegEngineRecipe",
+    "ConvertedRecipe",
+    "NativeForm",
+    "NativeRecipe",
     "OnnxFile",
     "Recipe",
     "RknnRecipe",
@@ -35,13 +35,6 @@ EMISSION_VERSION = 1
 #: conversion change.
 #: v1: the first.
 CONVERSION_VERSION = 1
-
-#: The one version that makes `.mge` files; it is part of each file's name.
-MEGENGINE_VERSION = "1.13.0"
-
-#: Likewise for `.mge` files: raise it when layers are built of other operators, or dumped with other options.
-#: v1: the first.
-MEGENGINE_CONVERSION_VERSION = 1
 
 #: Seeds are 32 bits wide: enough for any number of models, and file names stay short.
 _LARGEST_SEED = 2**32 - 1
@@ -144,6 +137,12 @@ class RknnRecipe:
             platform.check_floats()
 
     @property
+    def precision(self) -> str:
+        """What the NPU computes with."""
+        is_int8 = self.quantised or (isinstance(self.source, OnnxFile) and self.source.is_quantised)
+        return "INT8" if is_int8 else "FP16"
+
+    @property
     def form(self) -> str:
         """What distinguishes the files that are made of one source."""
         parts = [self.platform]
@@ -158,18 +157,48 @@ class RknnRecipe:
 
 
 @dataclass(frozen=True)
-class MegEngineRecipe:
-    """What makes a `.mge` file."""
+class NativeForm:
+    """The files of one kind that one version of a converter makes: float32, with the weights of their source."""
 
-    #: What is built, with the weights of the ONNX file.
-    source: Recipe
+    #: How their names end.
+    kind: str
+    #: The converter with its version, as it stands in their names.
+    by: str
+    #: Raised whenever the converter is called in another way, so that no stale file is measured.
+    revision: int
+    #: How the name of the file with the weights ends, which is beside each; None: each is one file.
+    weights: str | None = None
+
+
+@dataclass(frozen=True)
+class NativeRecipe:
+    """What makes a file of a runtime's own kind."""
+
+    source: Union[Recipe, OnnxFile]
+    native: NativeForm
+
+    @property
+    def form(self) -> str:
+        """What distinguishes the files that are made of one source."""
+        return f"{self.native.by}-v{EMISSION_VERSION}.{self.native.revision}"
 
     @property
     def file_name(self) -> str:
-        """Name of the `.mge` file in the cache."""
-        versions = f"megengine{MEGENGINE_VERSION}-v{EMISSION_VERSION}.{MEGENGINE_CONVERSION_VERSION}"
-        return f"{self.source.label}-{versions}.mge"
+        """Its name in the cache."""
+        return f"{self.source.label}-{self.form}{self.native.kind}"
+
+    @property
+    def precision(self) -> str:
+        """What it computes with."""
+        return "FP32"
+
+    @property
+    def calibrates(self) -> bool:
+        """Nothing is quantised."""
+        return False
 
 
+#: Of any file that is converted.
+ConvertedRecipe = Union[RknnRecipe, NativeRecipe]
 #: Of any kind of file.
-AnyRecipe = Union[Recipe, RknnRecipe, MegEngineRecipe]
+AnyRecipe = Union[Recipe, ConvertedRecipe]

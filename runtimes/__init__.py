@@ -46,12 +46,16 @@ class RuntimeEntry:
     suffixes: Tuple[str, ...]
     #: Whether models are prepared, in a process of their own, before their weights can be shared or given.
     prepares: bool = False
+    #: The module whose CONVERTER makes files of its own kind; None: it runs the built-in networks as ONNX files.
+    converter: Optional[str] = None
+    #: How the name of the file with weights ends, which lies beside one of its own kind; None: they are one file.
+    weights_suffix: Optional[str] = None
     #: Its own options that change memory, NAME=VALUE each, which are measured one at a time.
     options: Tuple[str, ...] = ()
 
     @property
     def suffix(self) -> str:
-        """Of its own kind of files, which the built-in networks are made as."""
+        """How the names of its own kind of files end."""
         return self.suffixes[0]
 
 
@@ -75,6 +79,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "make bench-megengine, or reusebench models install megengine (it needs a Python 3.8 to 3.10)",
         device="cpu",
         suffixes=(".mge",),
+        converter="models.megengine.environment",
     ),
     RuntimeEntry(
         "openvino",
@@ -95,6 +100,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "give Rockchip's library with --rknn-library FILE (docs/rknn.md)",
         device="npu",
         suffixes=(".rknn",),
+        converter="models.rknn.toolkit",
     ),
 )
 

@@ -82,7 +82,7 @@ _ONLY = {
     ("fit", "accounting"): {"accounting.sizes"},
     ("fit", "scenarios"): {"scenarios.plan"},
     ("fit", "storage"): {"storage.figure", "storage.fit", "storage.result", "storage.trace"},
-    ("models", "runtimes"): {"runtimes.base"},
+    ("models", "runtimes"): {"runtimes.RUNTIMES", "runtimes.base"},
     ("reports", "runtimes"): {"runtimes.RUNTIMES", "runtimes.base", "runtimes.version_order"},
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},

@@ -7,19 +7,20 @@ import json
 import mmap
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from cache import CacheError
 from harness.errors import NoModels, UnusableModel, UserError
 from harness.selection import chip_of
-from models import ConversionError, ModelError, OnnxFile, RknnConverter, can_be_weightless, rknn_recipe
+from models import ConversionError, Converter, ModelError, OnnxFile, converter_of
 from models.inputs.assumed import Given, candidates, shape_text
 from models.inputs.given import as_declared, given_arrays
 from models.inspection import rknn_file
-from models.platforms import find_platform
-from runtimes import RUNTIMES, RuntimeEntry, find_runtime
+from models.recipe import ConvertedRecipe, RknnRecipe
+from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import Input, Interface
 from scenarios.plan import Context, Conversion, Model, Plan
 from targets.base import THIS_INTERPRETER, Target
@@ -38,13 +39,8 @@ __all__ = [
 ]
 
 
-#: The kind of files that files of a kind are made of, and the runtime that reads the former.
-_MADE_OF = {".rknn": (".onnx", "onnxruntime")}
-#: What to say of the files that a runtime takes, besides their kind.
-_HOW_MADE = {
-    ".rknn": ", and .onnx files, which rknn-toolkit2 converts",
-    ".mge": ", and MegEngine has no importer of ONNX files: dump one with MegEngine",
-}
+#: How the names of the files end that converters take.
+_ONNX = ".onnx"
 #: What Rockchip's library puts before its words.
 _TIME = re.compile(r"\[\d\d:\d\d:\d\d\.\d+\] ")
 #: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
@@ -107,14 +103,17 @@ class UserModels:
         files = self._taken(runtime, files)
         self._check_names([self._interface(_reader(runtime, file), file) for file in files])
         models = []
-        with RknnConverter() as toolkit:  # its process starts with the first conversion
+        kind_of_converter = converter_of(runtime.suffix)
+        with ExitStack() as resources:
+            # Its process starts with the first conversion.
+            converter = resources.enter_context(kind_of_converter()) if kind_of_converter else None
             for file in files:
-                models.append(self._model(runtime, file, toolkit, file in slaves))
+                models.append(self._model(runtime, file, converter, file in slaves))
         return tuple(models)
 
     def _taken(self, runtime: RuntimeEntry, files: Sequence[ModelFile]) -> list[ModelFile]:
         """Return the files that the runtime reads; if there are none, those that can be converted for it."""
-        others = {entry.suffix for entry in RUNTIMES} - {runtime.suffix}
+        others = {suffix for entry in RUNTIMES for suffix in entry.suffixes} - {*runtime.suffixes}
         taken = [file for file in files if file.path.suffix not in others]
         taken = taken or [file for file in files if _reader(runtime, file) is not runtime]
         left_out = []
@@ -124,10 +123,10 @@ class UserModels:
             if _reader(runtime, file) is not runtime:
                 reason = f"it is not converted, since {runtime.name} has {runtime.suffix} files of its own"
             else:
-                reader = next(entry.name for entry in RUNTIMES if entry.suffix == file.path.suffix)
+                readers = [entry.name for entry in RUNTIMES if file.path.suffix in entry.suffixes]
                 reason = (
-                    f"{runtime.name} reads {runtime.suffix} files{_HOW_MADE.get(runtime.suffix, '')}. "
-                    f"Give one, or choose another --runtime: {reader} reads {file.path.suffix}"
+                    f"{runtime.name} reads {' and '.join(runtime.suffixes)} files{_how_made(runtime)}. Give one, or "
+                    f"choose another --runtime: {' or '.join(readers)} reads {file.path.suffix}"
                 )
             left_out.append(f"{file.option} {file.path}: {reason}")
         self.left_out += left_out
@@ -192,11 +191,13 @@ class UserModels:
         except CacheError as error:
             raise UserError(f"--inputs {self.arrays}: {error}") from None
 
-    def _model(self, runtime: RuntimeEntry, file: ModelFile, toolkit: RknnConverter, weightless: bool) -> Model:
+    def _model(
+        self, runtime: RuntimeEntry, file: ModelFile, converter: Converter[Any] | None, weightless: bool
+    ) -> Model:
         key = (runtime.name, file)
         if key not in self._models:
             try:
-                self._models[key] = self._first_that_runs(runtime, file, toolkit, weightless)
+                self._models[key] = self._first_that_runs(runtime, file, converter, weightless)
             except UnusableModel as error:
                 self._models[key] = error
         model = self._models[key]
@@ -205,7 +206,7 @@ class UserModels:
         return model
 
     def _first_that_runs(
-        self, runtime: RuntimeEntry, file: ModelFile, toolkit: RknnConverter, weightless: bool
+        self, runtime: RuntimeEntry, file: ModelFile, converter: Converter[Any] | None, weightless: bool
     ) -> Model:
         """Return the model with the first inputs that one inference runs with, converted where it must be.
 
@@ -235,13 +236,16 @@ class UserModels:
             except _DoesNotRun as error:
                 reasons.append(str(error))
                 continue
+            assert converter is not None
+            source = OnnxFile(fed.path, fed.digest, fed.inputs, bool(_free_inputs(interface)))
+            recipe = self._recipe(file, source, converter, weightless=False)
             try:
-                made = self._converted(file, fed, bool(_free_inputs(interface)), toolkit, weightless)
+                made = self._converted(file, fed, recipe, converter, weightless)
                 if needs_trial:
                     self._try(runtime, made)
                 return made
             except (ConversionError, _DoesNotRun) as error:
-                words = self._refusal(toolkit, error)
+                words = _refusal(recipe, converter, error)
             if words == refusal:
                 break  # Equal words at two shapes: they are not to blame.
             refusal = refusal or words
@@ -253,18 +257,6 @@ class UserModels:
             "--shape NAME=SIZES, or data with --inputs FILE.npz"
         )
 
-    def _refusal(self, toolkit: RknnConverter, error: ConversionError | _DoesNotRun) -> str:
-        """Return why a file is not converted, or does not run then, and what to do."""
-        advice = "Change the network, or convert it yourself and give the .rknn file"
-        if isinstance(error, _DoesNotRun):
-            reason = _TIME.sub("", str(error))
-            return f"converted by {toolkit.environment.title} it does not run: {reason}. {advice}"
-        chip = chip_of(self.targets)
-        has_floats = chip is not None and find_platform(chip).has_floats
-        if self.quantised and has_floats and error.words.startswith("build"):  # the step that quantises
-            advice = "Change the network, add --float, or convert it yourself and give the .rknn file"
-        return f"{toolkit.environment.title} cannot convert it: {error.words.rstrip('!. ')}. {advice}"
-
     def _fed(self, model: Model, interface: Interface, inputs: tuple[Input, ...]) -> Model:
         """Return the model with these inputs: its name tells the shapes that the file leaves free."""
         shapes = [tensor for tensor in inputs if tensor.name in _free_inputs(interface)]
@@ -274,36 +266,47 @@ class UserModels:
             digest = _digest_of_inputs(digest, inputs, self._arrays()[1])
         return replace(model, name=name, digest=digest, inputs=inputs)
 
-    def _converted(
-        self, file: ModelFile, model: Model, has_free_sizes: bool, toolkit: RknnConverter, weightless: bool
-    ) -> Model:
-        """Return a model of an ONNX file, with its inputs, as one for the chip; its name tells the precision.
-
-        Raises ConversionError where the toolkit refuses it, NoModels where it cannot be asked.
-        """
-        source = OnnxFile(model.path, model.digest, model.inputs, has_free_sizes)
-        chip = chip_of(self.targets)
+    def _recipe(
+        self, file: ModelFile, source: OnnxFile, converter: Converter[Any], weightless: bool
+    ) -> ConvertedRecipe:
+        """Return what makes a file of the source; raise NoModels where there can be none for the chip."""
         try:
-            recipes = [rknn_recipe(source, chip, False, self.quantised)]
-            if weightless and can_be_weightless(".rknn", chip):
-                recipes.append(rknn_recipe(source, chip, True, self.quantised))
-            path, *slaves = toolkit.ensure_all(recipes)
+            recipe: ConvertedRecipe = converter.recipe(source, chip_of(self.targets), weightless, self.quantised)
+            return recipe
+        except ModelError as error:
+            raise self._not_converted(file, error) from None
+
+    def _converted(
+        self, file: ModelFile, model: Model, recipe: ConvertedRecipe, converter: Converter[Any], weightless: bool
+    ) -> Model:
+        """Return a model of an ONNX file, with its inputs, as the runtime's own; its name tells an NPU's precision.
+
+        Raises ConversionError where the converter refuses it, NoModels where it cannot be asked.
+        """
+        recipes = [recipe]
+        if weightless and converter.can_be_weightless(chip_of(self.targets)):
+            assert isinstance(recipe.source, OnnxFile)
+            recipes.append(self._recipe(file, recipe.source, converter, weightless=True))
+        try:
+            path, *slaves = converter.ensure_all(recipes)
         except ConversionError:
             raise
         except (CacheError, ModelError) as error:
-            self.left_out.append(f"{file.option} {file.path} is not converted: {error}")
-            raise NoModels(self.left_out[-1]) from None
-        precision = "INT8" if self.quantised or source.is_quantised else "FP16"
+            raise self._not_converted(file, error) from None
         return Model(
-            f"{model.name} {precision}",
+            f"{model.name} {recipe.precision}" if isinstance(recipe, RknnRecipe) else model.name,
             str(path),
-            # Not of the file: the toolkit never writes the same bytes twice.
-            hashlib.sha256(f"{model.digest} {recipes[0].form}".encode()).hexdigest(),
+            # Not of the file: rknn-toolkit2 never writes the same bytes twice.
+            hashlib.sha256(f"{model.digest} {recipe.form}".encode()).hexdigest(),
             weightless=str(slaves[0]) if slaves else model.weightless,
             conversion=Conversion(
-                model.path, toolkit.environment.title, precision, model.inputs, recipes[0].calibrates
+                model.path, converter.environment.title, recipe.precision, model.inputs, recipe.calibrates
             ),
         )
+
+    def _not_converted(self, file: ModelFile, error: Exception) -> NoModels:
+        self.left_out.append(f"{file.option} {file.path} is not converted: {error}")
+        return NoModels(self.left_out[-1])
 
     def _try(self, runtime: RuntimeEntry, model: Model) -> None:
         """Raise _DoesNotRun unless one inference runs."""
@@ -377,8 +380,30 @@ def _digest_of_inputs(digest: str, inputs: Sequence[Input], arrays: str) -> str:
 
 def _reader(runtime: RuntimeEntry, file: ModelFile) -> RuntimeEntry:
     """Return the runtime that reads the file as it is: itself, or the one of the kind that its own are made of."""
-    suffix, reader = _MADE_OF.get(runtime.suffix, (None, ""))
-    return find_runtime(reader) if file.path.suffix == suffix else runtime
+    converter = converter_of(runtime.suffix)
+    if file.path.suffix in runtime.suffixes or converter is None or not converter.imports_onnx:
+        return runtime
+    onnx = next(entry for entry in RUNTIMES if entry.suffix == _ONNX)
+    return onnx if file.path.suffix == _ONNX else runtime
+
+
+def _how_made(runtime: RuntimeEntry) -> str:
+    """Return what to say of the files that a runtime takes, besides their kinds, as an insertion."""
+    converter = converter_of(runtime.suffix)
+    if converter is None:
+        return ""
+    if converter.imports_onnx:
+        return f", and {_ONNX} files, which {converter.environment.library} converts"
+    return f", and {converter.instead_of_onnx}"
+
+
+def _refusal(recipe: ConvertedRecipe, converter: Converter[Any], error: ConversionError | _DoesNotRun) -> str:
+    """Return why a file is not converted, or does not run then, and what to do."""
+    title = converter.environment.title
+    if isinstance(error, ConversionError):
+        words = error.words.rstrip("!. ")
+        return f"{title} cannot convert it: {words}. {converter.remedy(recipe, error.words)}"
+    return f"converted by {title} it does not run: {_TIME.sub('', str(error))}. {converter.remedy(recipe, '')}"
 
 
 def _checked_origin(file: ModelFile, target: Target) -> str:
@@ -413,18 +438,27 @@ def _check_file(path: Path, option: str) -> None:
 
 
 def _digest(path: Path) -> str:
-    """Return the SHA-256 of the file and of every file beside it that it names: ONNX keeps large weights there."""
+    """Return the SHA-256 of the file and of those beside it that have its weights: ONNX names them in the file."""
     digest = hashlib.sha256()
     with _mapped(path) as content:
         digest.update(content)
+        weights = _weights_beside(path)
         # Looked for first: a search for the name of each of a hundred files takes seconds.
         siblings = sorted(path.parent.iterdir()) if content.find(_NAMES_A_FILE) >= 0 else []
         for sibling in siblings:
-            has_weights = sibling != path and sibling.is_file() and sibling.stat().st_size > 0
-            if has_weights and len(sibling.name) > 3 and content.find(sibling.name.encode()) >= 0:
-                with _mapped(sibling) as weights:
-                    digest.update(weights)
+            if sibling != path and len(sibling.name) > 3 and content.find(sibling.name.encode()) >= 0:
+                weights.append(sibling)
+    for file in weights:
+        if file.is_file() and file.stat().st_size > 0:
+            with _mapped(file) as content:
+                digest.update(content)
     return digest.hexdigest()
+
+
+def _weights_beside(path: Path) -> list[Path]:
+    """Return the file with the weights of a runtime's own kind of file, if there are such files."""
+    suffixes = [entry.weights_suffix for entry in RUNTIMES if entry.suffix == path.suffix]
+    return [path.with_suffix(suffix) for suffix in suffixes if suffix]
 
 
 @contextmanager

@@ -13,21 +13,22 @@ import subprocess
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, Union
 
 from cache import cannot_write, end_of, written_whole
-from models.built_files import cached_path, fill, is_intact
-from models.conversion.environments import Environment
+from models.built_files import cached_path, ensure, fill, is_intact, weights_of
+from models.conversion.environments import Environment, PythonPackage
 from models.errors import ConversionError
-from models.recipe import MegEngineRecipe, RknnRecipe
+from models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe, RknnRecipe
 
-__all__ = ["ConvertedRecipe", "Converter"]
+__all__ = ["Converter", "NativeConverter"]
 
 #: Describes the file that a converter makes.
-ConvertedRecipe = TypeVar("ConvertedRecipe", RknnRecipe, MegEngineRecipe)
+_Recipe = TypeVar("_Recipe", RknnRecipe, NativeRecipe)
 _Self = TypeVar("_Self", bound="Converter[Any]")
 
 #: Runs in the library's environment: it reads jobs and passes them to the library's own program.
@@ -40,11 +41,14 @@ _SUCCESS = "null"
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 
-class Converter(ABC, Generic[ConvertedRecipe]):
+class Converter(ABC, Generic[_Recipe]):
     """The library's process, started with the first conversion and killed at the end of the `with` block."""
 
     #: Where the library is.
-    environment: ClassVar[Environment]
+    environment: ClassVar[Union[Environment, PythonPackage]]
+    #: Whether it converts the user's ONNX files, and not the built-in networks alone; if not, what to do instead.
+    imports_onnx: ClassVar[bool] = True
+    instead_of_onnx: ClassVar[str] = ""
     #: The file with `convert(job)`, which runs there.
     program: ClassVar[Path]
     #: A conversion that takes longer counts as hung: rknn-toolkit2 2.5.0 does hang, fusing operators of some networks.
@@ -65,7 +69,24 @@ class Converter(ABC, Generic[ConvertedRecipe]):
     ) -> None:
         self._resources.close()
 
-    def ensure_all(self, recipes: Sequence[ConvertedRecipe]) -> list[Path]:
+    @classmethod
+    @abstractmethod
+    def recipe(cls, source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool) -> _Recipe:
+        """Return what makes a file of the source; raise ModelError where there can be none.
+
+        `chip` is the one of the target, if it has one; what is `weightless`, or `quantised`, is known of NPUs alone.
+        """
+
+    @classmethod
+    def can_be_weightless(cls, chip: str | None) -> bool:  # noqa: ARG003
+        """Whether there are files without weights, for contexts that share those of another one."""
+        return False
+
+    def remedy(self, recipe: _Recipe, words: str) -> str:  # noqa: ARG002
+        """Return what to do where a file is not converted, with these last words of the library's."""
+        return f"Change the network, or convert it yourself and give the {self.environment.makes} file"
+
+    def ensure_all(self, recipes: Sequence[_Recipe]) -> list[Path]:
         """Return the files from the cache, in order, made first where they are missing or damaged."""
         paths = []
         for recipe in recipes:
@@ -77,20 +98,24 @@ class Converter(ABC, Generic[ConvertedRecipe]):
             paths.append(path)
         return paths
 
-    def write(self, recipe: ConvertedRecipe, path: Path) -> None:
-        """Write the recipe's file to path and not into the cache."""
-        source = self._checked_source(recipe, path)
-        with written_whole(path) as temporary:
-            self.convert(recipe, source, temporary)
+    def write(self, recipe: _Recipe, path: Path) -> None:
+        """Write the recipe's file to path and not into the cache, and its weights beside it where they are a file."""
+        source, weights = self._checked_source(recipe, path), weights_of(recipe, path)
+        with written_whole(path) as temporary, written_whole(weights) if weights else nullcontext() as beside:
+            self.convert(recipe, source, temporary, beside)
 
-    def convert(self, recipe: ConvertedRecipe, source: Path, path: Path) -> None:
-        """Write the file that is made of source to path; raise ConversionError with the library's last words."""
+    def convert(self, recipe: _Recipe, source: Path, path: Path, weights: Path | None = None) -> None:
+        """Write the file that is made of source to path; to `weights` the weights, where they are a file of their own.
+
+        Raises ConversionError with the library's last words.
+        """
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
         log_begin = self._log.stat().st_size
         with suppress(BrokenPipeError):
             job = {**self.job(recipe, source), "output": str(path.absolute())}
+            job["weights"] = str(weights.absolute()) if weights else None
             print(json.dumps(job), file=process.stdin, flush=True)
         end = ""
         if not select.select([process.stdout], [], [], self.time_limit_s)[0]:
@@ -116,15 +141,20 @@ class Converter(ABC, Generic[ConvertedRecipe]):
             self._folder = Path(self._resources.enter_context(temporary))
         return self._folder
 
-    @abstractmethod
-    def source(self, recipe: ConvertedRecipe) -> Path:
-        """Return what the recipe's file is made of, made first where it is missing."""
+    def source(self, recipe: _Recipe) -> Path:
+        """Return what the recipe's file is made of, made first where it is missing: an ONNX file."""
+        source = recipe.source
+        return Path(source.path) if isinstance(source, OnnxFile) else ensure(source)
 
-    @abstractmethod
-    def job(self, recipe: ConvertedRecipe, source: Path) -> dict[str, Any]:
-        """Return what the program needs besides the file to write."""
+    def job(self, recipe: _Recipe, source: Path) -> dict[str, Any]:
+        """Return what the program needs besides the files to write."""
+        return {
+            "onnx": str(source.absolute()),
+            "inputs": [asdict(tensor) for tensor in recipe.source.inputs],
+            "has_free_sizes": isinstance(recipe.source, OnnxFile) and recipe.source.has_free_sizes,
+        }
 
-    def _checked_source(self, recipe: ConvertedRecipe, path: Path) -> Path:
+    def _checked_source(self, recipe: _Recipe, path: Path) -> Path:
         self.environment.check_installed()
         try:
             return self.source(recipe)
@@ -137,7 +167,7 @@ class Converter(ABC, Generic[ConvertedRecipe]):
         self._log = folder / "log"
         log = self._resources.enter_context(self._log.open("wb"))
         self._process = subprocess.Popen(
-            [self.environment.python(), "-I", _LOOP, self.program],
+            [str(self.environment.python()), "-I", _LOOP, self.program],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -146,6 +176,26 @@ class Converter(ABC, Generic[ConvertedRecipe]):
         )
         self._resources.callback(_kill, self._process)
         return self._process
+
+
+class NativeConverter(Converter[NativeRecipe]):
+    """A converter into float32 files for any chip."""
+
+    @classmethod
+    @abstractmethod
+    def form(cls) -> NativeForm:
+        """Return what its files have in common."""
+
+    @classmethod
+    def recipe(
+        cls,
+        source: Recipe | OnnxFile,
+        chip: str | None = None,  # noqa: ARG003
+        weightless: bool = False,  # noqa: ARG003
+        quantised: bool = False,  # noqa: ARG003
+    ) -> NativeRecipe:
+        """Return what makes a file of the source."""
+        return NativeRecipe(source, cls.form())
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

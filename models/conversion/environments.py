@@ -6,6 +6,8 @@ Standard library only, since the harness looks up here whether they are installe
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
+import importlib.util
 import os
 import platform
 import shutil
@@ -19,7 +21,7 @@ from pathlib import Path
 from cache import UNFINISHED, cache_root, cannot_write, end_of, locked
 from models.errors import ModelError
 
-__all__ = ["Environment", "Installation", "ShowStep"]
+__all__ = ["Environment", "Installation", "PythonPackage", "ShowStep"]
 
 #: Exits with 0 on a Python within bounds that can make environments.
 _PYTHON_FITS = "import sys, venv, ensurepip; sys.exit(not {oldest} <= sys.version_info[:2] <= {newest})"
@@ -140,6 +142,43 @@ class Environment:
                 shutil.rmtree(temporary, ignore_errors=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
+
+
+@dataclass(frozen=True)
+class PythonPackage:
+    """A library that lives beside this project, in the Python that runs it."""
+
+    #: Its published name.
+    library: str
+    #: As it is imported.
+    module: str
+    #: The files that it makes: ".mnn".
+    makes: str
+    #: What installs it.
+    install: str
+
+    @property
+    def version(self) -> str:
+        """The one that is installed."""
+        return importlib.metadata.version(self.library)
+
+    @property
+    def title(self) -> str:
+        """The library with its version."""
+        return f"{self.library} {self.version}"
+
+    def python(self) -> Path:
+        """Return the interpreter that has the library."""
+        return Path(sys.executable)
+
+    def installed(self) -> bool:
+        """Whether the library is here; imports nothing of it."""
+        return importlib.util.find_spec(self.module) is not None
+
+    def check_installed(self) -> None:
+        """Raise ModelError unless it is."""
+        if not self.installed():
+            raise ModelError(f"{self.makes} files are made by {self.library}, which is not installed: {self.install}")
 
 
 @dataclass(frozen=True)

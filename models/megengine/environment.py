@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from cache import run_in_another_process
-from models.conversion.converter import Converter
+from models.conversion.converter import NativeConverter
 from models.conversion.environments import Environment, Installation, ShowStep
-from models.recipe import MEGENGINE_VERSION, MegEngineRecipe
+from models.recipe import NativeForm, NativeRecipe, Recipe
 
-__all__ = ["MEGENGINE", "MegEngineConverter", "install_megengine"]
+__all__ = ["CONVERTER", "MEGENGINE", "MegEngineConverter", "install_megengine"]
+
+#: The one version that makes `.mge` files.
+_VERSION = "1.13.0"
 
 #: v1: the first. v2: with PyAV, which decodes the frames of streams.
 MEGENGINE = Environment(
     library="MegEngine",
-    version=MEGENGINE_VERSION,
+    version=_VERSION,
     revision=2,
     makes=".mge",
     command="megengine",
@@ -66,7 +69,7 @@ def install_megengine(show_step: ShowStep, python: str | None = None) -> Path:
         installation.show_step("libraries")
         installation.pip("install", *_REQUIREMENTS)
         installation.pip("install", "--no-binary", _SOURCE_ONLY, _SOURCE_ONLY)
-        requirement = f"MegEngine=={MEGENGINE_VERSION}"
+        requirement = f"MegEngine=={_VERSION}"
         installation.show_step(requirement)
         installation.pip("install", "--no-deps", requirement)
         installation.try_out("importing it", _TRY)
@@ -74,20 +77,32 @@ def install_megengine(show_step: ShowStep, python: str | None = None) -> Path:
     return MEGENGINE.install(show_step, python, fill)
 
 
-class MegEngineConverter(Converter[MegEngineRecipe]):
+class MegEngineConverter(NativeConverter):
     """Has MegEngine make `.mge` files of descriptions."""
 
     environment = MEGENGINE
+    imports_onnx = False
+    instead_of_onnx = "MegEngine has no importer of ONNX files: dump one with MegEngine"
     program = Path(__file__).resolve().with_name("converter.py")
 
-    def source(self, recipe: MegEngineRecipe) -> Path:
+    @classmethod
+    def form(cls) -> NativeForm:
+        """Return the form of .mge files; v1 is the first."""
+        return NativeForm(".mge", f"megengine{_VERSION}", revision=1)
+
+    def source(self, recipe: NativeRecipe) -> Path:
         """Return the folder with the network's description, in place of the one before."""
+        network = recipe.source
+        assert isinstance(network, Recipe)
         folder = self.folder() / "description"
         folder.mkdir(exist_ok=True)
-        name, size, seed = recipe.source.name, recipe.source.size, recipe.source.seed
-        run_in_another_process("models.conversion.description", name, str(size), str(seed), str(folder))
+        size, seed = str(network.size), str(network.seed)
+        run_in_another_process("models.conversion.description", network.name, size, seed, str(folder))
         return folder
 
-    def job(self, recipe: MegEngineRecipe, source: Path) -> dict[str, Any]:  # noqa: ARG002 - the description has it all
+    def job(self, recipe: NativeRecipe, source: Path) -> dict[str, Any]:  # noqa: ARG002 - the description has it all
         """Return what converter.py reads."""
         return {"description": str(source.absolute())}
+
+
+CONVERTER = MegEngineConverter

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import platform
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from models.built_files import ensure
 from models.conversion.converter import Converter
 from models.conversion.environments import Environment, Installation, ShowStep
 from models.errors import ModelError
-from models.platforms import TOOLKIT_VERSION
-from models.recipe import OnnxFile, RknnRecipe
+from models.platforms import TOOLKIT_VERSION, find_platform
+from models.recipe import OnnxFile, Recipe, RknnRecipe
 
-__all__ = ["TOOLKIT", "RknnConverter", "install_toolkit"]
+__all__ = ["CONVERTER", "TOOLKIT", "RknnConverter", "install_toolkit"]
 
 #: v1: the first. Of the Pythons 3.11 comes first, on which the toolkit was tried most.
 TOOLKIT = Environment(
@@ -101,18 +99,34 @@ class RknnConverter(Converter[RknnRecipe]):
     environment = TOOLKIT
     program = Path(__file__).resolve().with_name("converter.py")
 
-    def source(self, recipe: RknnRecipe) -> Path:
-        """Return the user's ONNX file, or the built-in one from the cache."""
-        source = recipe.source
-        return Path(source.path) if isinstance(source, OnnxFile) else ensure(source)
+    @classmethod
+    def recipe(cls, source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool) -> RknnRecipe:
+        """Return what makes a .rknn file of the source; raise ModelError where there can be none for the chip."""
+        if chip is None:
+            raise ModelError(
+                "a .rknn file is made for one chip, and this machine's is not known; name one with --target vboard:CHIP"
+            )
+        return RknnRecipe(source, chip, weightless, quantised)
+
+    @classmethod
+    def can_be_weightless(cls, chip: str | None) -> bool:
+        """Whether the toolkit removes weights for the chip."""
+        return chip is not None and find_platform(chip).removes_weights
+
+    def remedy(self, recipe: RknnRecipe, words: str) -> str:
+        """Return what to do: a step that quantises may be left out for chips that have floats."""
+        if recipe.quantised and find_platform(recipe.platform).has_floats and words.startswith("build"):
+            return "Change the network, add --float, or convert it yourself and give the .rknn file"
+        return super().remedy(recipe, words)
 
     def job(self, recipe: RknnRecipe, source: Path) -> dict[str, Any]:
         """Return what converter.py reads."""
         return {
-            "onnx": str(source.absolute()),
-            "inputs": [asdict(tensor) for tensor in recipe.source.inputs],
-            "has_free_sizes": isinstance(recipe.source, OnnxFile) and recipe.source.has_free_sizes,
+            **super().job(recipe, source),
             "platform": recipe.platform,
             "remove_weight": recipe.weightless,
             "calibrate": recipe.calibrates,
         }
+
+
+CONVERTER = RknnConverter

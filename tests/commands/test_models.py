@@ -11,8 +11,8 @@ import onnx
 import pytest
 
 from models.built_files import cached_path, is_intact
-from models.megengine.environment import MEGENGINE
-from models.recipe import AnyRecipe, MegEngineRecipe, Recipe, RknnRecipe
+from models.megengine.environment import MEGENGINE, MegEngineConverter
+from models.recipe import AnyRecipe, Recipe, RknnRecipe
 from models.rknn.toolkit import TOOLKIT
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
@@ -46,13 +46,13 @@ def test_files_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reu
     install_scripted_megengine()
     to_rknn = ["--for", "rknn", "--platform", "rk3588"]
     mge, rknn = tmp_path / "model.mge", tmp_path / "model.rknn"
-    for output, arguments in ((mge, ["--for", "megengine"]), (rknn, to_rknn)):
+    for output, arguments in ((mge, ["--for", "megengine_lite"]), (rknn, to_rknn)):
         done = reusebench("models", "build", "tiny", *arguments, "--output", output)
         assert done == Ended(0, f"{output}\n", "")
         assert output.stat().st_size
     assert is_intact(cached_path(_TINY))
     kinds: list[tuple[list[str], AnyRecipe]] = [
-        (["--for", "megengine"], MegEngineRecipe(_TINY)),
+        (["--for", "megengine_lite"], MegEngineConverter.recipe(_TINY)),
         (to_rknn, RknnRecipe(_TINY, "rk3588")),
         ([*to_rknn, "--remove-weight"], RknnRecipe(_TINY, "rk3588", weightless=True)),
     ]
@@ -97,7 +97,10 @@ def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reuseben
             "no file without weights can be made for rv1106: the toolkit ignores remove_weight there; valid: rk",
         ),
         (["build", "tiny", "--for", "rknn", "--platform", "rk3588"], ".rknn files are made by rknn-toolkit2 2.5.0"),
-        (["build", "tiny", "--for", "onnx", "--platform", "rk3588"], "--platform is for .rknn files only; add --for"),
+        (
+            ["build", "tiny", "--for", "onnxruntime", "--platform", "rk3588"],
+            "--platform is for .rknn files only; add --for",
+        ),
         (["build", "tiny", "--remove-weight"], "--remove-weight is for .rknn files only; add --for rknn"),
         (["clip", "--size", "15x16"], "a clip cannot have the size 15x16; valid: even numbers"),
         (["clip", "--output", "/nowhere/x.mp4"], "cannot write /nowhere/x.mp4: No such file"),

@@ -19,7 +19,7 @@ from cache import CacheError
 from models.built_files import cached_path, fill, is_intact
 from models.errors import ModelError
 from models.megengine.environment import MEGENGINE, MegEngineConverter
-from models.recipe import MegEngineRecipe, Recipe, RknnRecipe
+from models.recipe import Recipe, RknnRecipe
 from models.rknn.toolkit import TOOLKIT
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
@@ -38,7 +38,7 @@ def _ensure(kind: str, *recipes: Recipe) -> list[Path]:
 
 
 def _cached(kind: str, recipe: Recipe) -> Path:
-    return cached_path(RknnRecipe(recipe, "rk3588") if kind == ".rknn" else MegEngineRecipe(recipe))
+    return cached_path(RknnRecipe(recipe, "rk3588") if kind == ".rknn" else MegEngineConverter.recipe(recipe))
 
 
 def _written(path: Path) -> Any:
@@ -83,7 +83,7 @@ def test_a_library_that_is_not_installed(kind: str, sentence: str, model_cache: 
     with pytest.raises(ModelError, match=sentence):
         _ensure(kind, _SMALL)
     assert not model_cache.exists()
-    recipe = RknnRecipe(_SMALL, "rk3588") if kind == ".rknn" else MegEngineRecipe(_SMALL)
+    recipe = RknnRecipe(_SMALL, "rk3588") if kind == ".rknn" else MegEngineConverter.recipe(_SMALL)
     fill(recipe, lambda path: path.write_bytes(b"copied"))
     assert _ensure(kind, _SMALL)[0].read_bytes() == b"copied"
 
@@ -119,7 +119,7 @@ def test_a_description_that_is_not_there(tmp_path: Path) -> None:
         MegEngineConverter() as converter,
         pytest.raises(ModelError, match=r"reading the description failed: .*No such file"),
     ):
-        converter.convert(MegEngineRecipe(_SMALL), tmp_path / "nowhere", tmp_path / "out.mge")
+        converter.convert(MegEngineConverter.recipe(_SMALL), tmp_path / "nowhere", tmp_path / "out.mge")
 
 
 def test_files_made_before_a_failure_stay(onnx_file: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:

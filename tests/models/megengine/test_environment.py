@@ -10,16 +10,17 @@ import pytest
 
 import models
 from models.conversion.description import describe
+from models.megengine.environment import MegEngineConverter
 from models.networks.layers import Activation, Convolution, GlobalAveragePool
 from models.networks.network import Network
 from models.networks.weights import draw_weights
-from models.recipe import MegEngineRecipe, Recipe
+from models.recipe import Recipe
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 
 
 def test_the_name_of_a_file() -> None:
     """It has network, size, seed, MegEngine's version and those of emitter and conversion."""
-    recipe = MegEngineRecipe(Recipe("yolov5s", 640, 7))
+    recipe = MegEngineConverter.recipe(Recipe("yolov5s", 640, 7))
     assert recipe.file_name == "yolov5s-640-seed7-megengine1.13.0-v1.1.mge"
 
 

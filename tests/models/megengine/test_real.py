@@ -29,7 +29,7 @@ from models.networks.layers import (
 )
 from models.networks.network import Network
 from models.onnx.emitter import emit
-from models.recipe import MegEngineRecipe, Recipe
+from models.recipe import Recipe
 
 _Array = npt.NDArray[np.float32]
 
@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             description.mkdir()
             describe(network, _SEED, description)
             # The recipe is there for its name.
-            converter.convert(MegEngineRecipe(_TINY), description, folder / f"{name}.mge")
+            converter.convert(MegEngineConverter.recipe(_TINY), description, folder / f"{name}.mge")
             emit(network, _SEED, folder / f"{name}.onnx")
             image = np.random.default_rng(5).random(network.input_shape, dtype=np.float32)
             np.save(folder / f"{name}.npy", image)
