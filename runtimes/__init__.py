@@ -88,8 +88,9 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "openvino",
         "pip install openvino",
         device="cpu",
-        suffixes=(".onnx", ".xml"),
+        suffixes=(".xml", ".onnx"),
         prepares=True,
+        weights_suffix=".bin",
         options=("INFERENCE_PRECISION_HINT=bf16", "NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
     ),
     RuntimeEntry(

@@ -49,8 +49,8 @@ class Turn:
 
     def take(self, network: Network) -> None:
         """Give back the internal tensors of the network that ran last, if it is another one."""
-        if self._last not in (None, network):
-            self._last.release_internal()  # type: ignore[union-attr]
+        if self._last is not None and self._last is not network:
+            self._last.release_internal()
         self._last = network
 
     def leave(self, network: Network) -> None:
@@ -148,7 +148,7 @@ class OpenVino(Runtime):
     def prepare(
         self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
     ) -> Preparation:
-        """Write the model as OpenVINO's own files: the weights are one that can be mapped, another name of equal ones."""
+        """Write the model as OpenVINO's own files, the weights of which can be mapped; equal weights are one file."""
         own = os.path.join(folder, digest)
         shutil.rmtree(own, ignore_errors=True)  # of a preparation that failed
         os.makedirs(own)
@@ -171,9 +171,9 @@ class OpenVino(Runtime):
         return context
 
     def dup(self, source: Context, memory: Memory) -> OpenVinoContext:
-        """Return a further request of the compiled model of source, which infers in as many streams as CPUs from now on.
+        """Return a further request of the compiled model of source, which has a stream for each CPU from now on.
 
-        It is compiled anew for the first dup: the number of streams is settled then.
+        For the first dup it is compiled anew, since that settles the number of streams.
         """
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None
@@ -191,7 +191,7 @@ class OpenVino(Runtime):
     def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> OpenVinoContext:
         """Return a request of the compiled model of source, which takes inputs of both shapes from now on.
 
-        It is compiled anew where it did not take them: sizes that are free are settled then.
+        Where it did not take them it is compiled anew, since that settles which sizes are free.
         """
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None

@@ -45,7 +45,7 @@ class WeightsMemory:
         self._mapping: Optional[mmap.mmap] = None
         if is_mapped and os.path.getsize(path):
             with open(path, "rb") as file:
-                # A tensor takes memory that could be written alone; these pages are the file's for as long as nobody does.
+                # A tensor takes no memory that cannot be written; while nobody writes, the pages are the file's.
                 self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             self._array = np.frombuffer(self._mapping, np.uint8)
         else:

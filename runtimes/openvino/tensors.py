@@ -117,7 +117,7 @@ class Tensors:
         return image_in(self._inputs)
 
     def copies(self) -> Copies:
-        """Return what an inference copies: infer() copies inputs into the request's tensors, and outputs out of them."""
+        """Return what infer() copies: inputs into the request's tensors, and outputs out of them."""
         sent_bytes = 0 if self._input_stays else _size_bytes(self._inputs)
         return Copies(sent_bytes, 0 if self._output_stays else _size_bytes(self._outputs))
 
