@@ -91,7 +91,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         suffixes=(".xml", ".onnx"),
         prepares=True,
         weights_suffix=".bin",
-        options=("INFERENCE_PRECISION_HINT=bf16", "NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
+        options=("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
     ),
     RuntimeEntry(
         "rknn",

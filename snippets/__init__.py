@@ -9,6 +9,7 @@ from scenarios.plan import Plan
 from snippets.base import Snippet, check_is_served
 from snippets.megengine_lite import write_megengine_lite
 from snippets.onnxruntime import write_onnxruntime
+from snippets.openvino import write_openvino
 from snippets.rknn import write_c
 
 __all__ = ["Snippet", "snippet_of"]
@@ -17,6 +18,7 @@ __all__ = ["Snippet", "snippet_of"]
 _WRITERS: dict[str, Callable[[Plan, Optional[str]], Snippet]] = {
     "onnxruntime": write_onnxruntime,
     "megengine_lite": write_megengine_lite,
+    "openvino": write_openvino,
     "rknn": write_c,
 }
 

@@ -67,7 +67,6 @@ class OpenVinoContext(Context):
     ) -> None:
         self.network: Optional[Network] = network
         self.fed = fed
-        self._memory = memory
         self._turn = turn
         #: The bytes of the weights that the application gave for this context.
         self.given_bytes = 0
@@ -97,12 +96,9 @@ class OpenVinoContext(Context):
         return self._tensors.image_input()
 
     def renew_io(self) -> None:
-        """Have a new request over new arrays."""
-        assert self.network is not None
+        """Give the request new arrays."""
         assert self._tensors is not None
-        self.network.leave(self._tensors)
-        self._tensors = Tensors(self.fed, self._memory.zero_copy, {})
-        self.network.join(self._tensors)
+        self._tensors.renew()
 
     def copies(self) -> Copies:
         """Return what one inference copies."""
@@ -160,6 +156,7 @@ class OpenVino(Runtime):
 
     def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> OpenVinoContext:
         """Return a request of a compiled model of its own; of a prepared one with its weights where their file is."""
+        _check_memory(memory)
         gives_weights = "weights" in memory.outside
         if prepared is None:
             if gives_weights or "model" in memory.zero_copy:
@@ -244,8 +241,8 @@ def _check_memory(memory: Memory) -> None:
         raise NotSupported("openvino_cpu_device_io")
 
 
-def _read_by_onnx(model: str) -> Tuple[Dict[str, List[str]], Dict[str, str]]:
-    """Return the names of sizes by tensor, and what the maker wrote into the file: OpenVINO keeps neither of ONNX.
+def _read_by_onnx(model: str) -> Tuple[Dict[Tuple[str, int], str], Dict[str, str]]:
+    """Return the names of sizes, by tensor and index, and what the maker wrote: OpenVINO keeps neither of an ONNX file.
 
     Nothing without the package onnx.
     """
@@ -258,5 +255,6 @@ def _read_by_onnx(model: str) -> Tuple[Dict[str, List[str]], Dict[str, str]]:
     proto = onnx.load(model, load_external_data=False)
     names = {}
     for value in (*proto.graph.input, *proto.graph.output):
-        names[value.name] = [size.dim_param for size in value.type.tensor_type.shape.dim]
+        for index, size in enumerate(value.type.tensor_type.shape.dim):
+            names[value.name, index] = size.dim_param
     return names, {entry.key: entry.value for entry in proto.metadata_props}

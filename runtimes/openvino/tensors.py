@@ -22,9 +22,11 @@ TYPES = {
     **{f"{sign[0]}{bits}": f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
 
+_NO_NAMES: Mapping[Tuple[str, int], str] = {}
 
-def declared(port: Any, names: Mapping[str, Sequence[str]] = {}) -> DeclaredTensor:
-    """Return an input or output of a model as it is declared; `names` are those of free sizes, by tensor.
+
+def declared(port: Any, names: Mapping[Tuple[str, int], str] = _NO_NAMES) -> DeclaredTensor:
+    """Return an input or output of a model as it is declared; `names` are those of sizes, by tensor and index.
 
     Of unknown rank it looks like a scalar.
     """
@@ -33,7 +35,7 @@ def declared(port: Any, names: Mapping[str, Sequence[str]] = {}) -> DeclaredTens
     sizes: List[Any] = []
     for index in range(shape.rank.get_length() if shape.rank.is_static else 0):
         size = shape.get_dimension(index)
-        sizes.append(size.get_length() if size.is_static else names[name][index] if name in names else "")
+        sizes.append(size.get_length() if size.is_static else names.get((name, index), ""))
     kind = port.get_element_type().get_type_name()
     return DeclaredTensor(name, TYPES.get(kind, kind), tuple(sizes))
 
@@ -53,28 +55,41 @@ class Tensors:
         """`arrays` are those of other contexts that it shares, and get those that it makes."""
         self._fed = tuple(fed)
         self._input_stays, self._output_stays = "input" in zero_copy, "output" in zero_copy
-        self._arrays = arrays
-        #: Those that another context has made already.
-        self._shared = set(arrays)
-        self._inputs = []
-        for number, tensor in enumerate(fed):
-            key = f"input {number}"
-            if key not in arrays:
-                arrays[key] = filled(tensor)
-            self._inputs.append(arrays[key])
+        self._request: Any = None
         #: Of the last inference.
         self._outputs: List[Any] = []
-        self._request: Any = None
+        self._use(arrays)
 
     def open(self, compiled: Any) -> None:
         """Infer with a request of this compiled model from now on."""
         self._request = compiled.create_infer_request()
+        self._bind()
+
+    def renew(self) -> None:
+        """Have new arrays in place of the old ones, with the same request."""
+        self._use({})
+        self._bind()
+
+    def _use(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        #: Those that another context has made already.
+        self._shared = set(arrays)
+        self._inputs = []
+        for number, tensor in enumerate(self._fed):
+            key = f"input {number}"
+            if key not in arrays:
+                arrays[key] = filled(tensor)
+            self._inputs.append(arrays[key])
+
+    def _bind(self) -> None:
+        """Have the request read and write the arrays that stay; an output whose size is free, when that is known."""
         self._outputs = []
         if self._input_stays:
             for number, (tensor, array) in enumerate(zip(self._fed, self._inputs)):
                 self._request.set_input_tensor(number, _tensor_over(array, tensor.type))
-        if self._output_stays and all(port.get_partial_shape().is_static for port in compiled.outputs):
-            self._place([declared(port).shape for port in compiled.outputs])
+        ports = self._request.model_outputs
+        if self._output_stays and all(port.get_partial_shape().is_static for port in ports):
+            self._place([declared(port).shape for port in ports])
 
     def close(self) -> None:
         """Drop the request, with the tensors that it holds."""
