@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 _PATTERN_BYTES = 65521
+#: Of an output, and the formats of memoryviews that hold float32 and float64.
+_SAMPLES, _FLOATS = 32, ("f", "d")
 
 #: Types of elements that numpy has no name for (DeclaredTensor.type).
 BFLOAT16, TEXT = "bfloat16", "str"
@@ -223,6 +226,23 @@ class Context(ABC):
         for output in self.outputs():
             value = zlib.crc32(output, value)
         return value
+
+    def samples(self) -> List[List[Optional[float]]]:
+        """Return some values of each output of floats, at even distances, by which runtimes are compared.
+
+        None stands for one that is no finite number. Outputs of other elements have none: their scale is unknown here.
+        """
+        samples = []
+        for output in self.outputs():
+            values: List[Optional[float]] = []
+            if output.format in _FLOATS and output.nbytes:
+                elements = output.cast("B").cast("d" if output.format == "d" else "f")
+                last, count = len(elements) - 1, min(len(elements), _SAMPLES)
+                for number in range(count):
+                    value = elements[number * last // max(1, count - 1)]
+                    values.append(float(f"{value:.7g}") if math.isfinite(value) else None)
+            samples.append(values)
+        return samples
 
     @abstractmethod
     def destroy(self) -> None:

@@ -192,8 +192,10 @@ class Walk:
         context, worker = self._contexts[index], self._workers[index]
         worker.start(lambda: _warm_up(context))
         latency_ns = worker.finish()
-        digest, copies = f"{context.checksum():08x}", context.copies()._asdict()
-        return {"latency_ns": latency_ns, "digest": digest, "copies": copies, **_account(context)}
+        data = {"latency_ns": latency_ns, "digest": f"{context.checksum():08x}", "copies": context.copies()._asdict()}
+        if self._plan.is_first_of_model(index):
+            data["samples"] = context.samples()
+        return {**data, **_account(context)}
 
     def _open_decoders(self) -> Dict[str, Any]:
         from scenarios.pipeline import open_decoders  # weighs nothing in plans without streams

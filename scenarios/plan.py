@@ -136,6 +136,9 @@ class Model:
     inputs: Tuple[Input, ...] = ()
     #: None: the file is as the user gave it, or built in.
     conversion: Optional[Conversion] = None
+    #: What the files of every runtime are made of, with equal inputs: the name of a built-in network, or the digest of
+    #: the user's file; None: the file itself.
+    origin: Optional[str] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -397,6 +400,11 @@ class Plan:
     def chain_of(self, index: int) -> Tuple[int, ...]:
         """Return the contexts that run in turn with this one, and itself, in their order."""
         return next((chain for chain in self.chains if index in chain), (index,))
+
+    def is_first_of_model(self, index: int) -> bool:
+        """Whether no context of the plan that is made before has the same model; those of cycles come after them."""
+        models = [context.model for context in self.contexts]
+        return index < len(models) and models[index] not in models[:index]
 
     def may_run_at_once(self, one: int, other: int) -> bool:
         """Whether the schedule lets these two contexts infer at the same time."""

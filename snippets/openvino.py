@@ -23,7 +23,7 @@ from scenarios.plan import (
 from snippets.base import Snippet, common_values, files_of, python_shapes, python_turns, render, turns_of
 from snippets.indices import Indices
 
-__all__ = ["write_openvino"]
+__all__ = ["write"]
 
 _TITLE = "OpenVINO"
 #: Mechanisms that make a further request of a compiled model.
@@ -36,7 +36,7 @@ _WORDS = {
 }
 
 
-def write_openvino(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
     for context in plan.contexts:
         _check(context)

@@ -254,6 +254,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     failure: Optional[Failure]
     #: By the model's digest: every distinct digest of its outputs, over contexts, phases and repeats.
     output_digests: dict[str, tuple[str, ...]]
+    #: By the model's digest and output: values at even distances, of the first context; a null is no finite number.
+    output_samples: dict[str, tuple[tuple[Optional[float], ...], ...]] = {}
     #: What one inference of each context copies; None where none ran.
     copies: Optional[tuple[Copies, ...]] = None
     memory: Memory

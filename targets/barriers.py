@@ -82,6 +82,8 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Of the first inference.
     latency_ns: int = 0
     digest: str = ""
+    #: By output: some values of it (runtimes.base.Context.samples).
+    samples: tuple[tuple[Optional[float], ...], ...] = ()
     copies: Optional[Copies] = None
     #: Of the timed rounds, by context.
     elapsed_ns: int = 0

@@ -87,7 +87,7 @@ _ONLY = {
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},
     ("targets", "samplers"): {"samplers.readings"},
-    ("targets", "models"): {"models.conversion", "models.megengine"},
+    ("targets", "models"): {"models.conversion", "models.converter_of"},
     ("targets", "runtimes"): {
         "runtimes.RuntimeEntry",
         "runtimes.available",

@@ -106,7 +106,8 @@ class ModelSets:
                     "frame. Leave --model out to measure it"
                 )
             return self.user.of(runtime, self.files)
-        return tuple(map(built_in_model, self._built(runtime, self.built_in.recipes(model_set, self.streams))))
+        recipes = self.built_in.recipes(model_set, self.streams)
+        return tuple(map(built_in_model, recipes, self._built(runtime, recipes)))
 
     def _resolutions(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         if self.resolutions:
@@ -119,7 +120,7 @@ class ModelSets:
         recipes = self.built_in.recipes(RESOLUTIONS, self.streams)
         files = self._built(runtime, recipes)
         # The first has the weights that the others share.
-        return tuple(map(built_in_model, files, [None, *self._weightless(runtime, recipes[1:])]))
+        return tuple(map(built_in_model, recipes, files, [None, *self._weightless(runtime, recipes[1:])]))
 
     def of_plan(self, runtime: str, plan: PlanFile) -> tuple[Model, ...]:
         """Return the models of a user's plan for a runtime; raise UserError where they cannot be had."""
@@ -147,7 +148,9 @@ class ModelSets:
         models = []
         for model in plan.models:
             if model in files:
-                models.append(replace(built_in_model(files[model], weightless.get(model)), name=model.name))
+                models.append(
+                    replace(built_in_model(model.recipe, files[model], weightless.get(model)), name=model.name)
+                )
             elif isinstance(model.source, Model):
                 models.append(_stored(model.source, plan))
             else:

@@ -17,8 +17,8 @@ class Outputs:
     """The outputs seen so far in a session, as digests."""
 
     def __init__(self) -> None:
-        #: By runtime and model: the outputs' digests, and the scenario that gave them first.
-        self._known: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {}
+        #: By runtime, model and options: the outputs' digests, and the scenario that gave them first.
+        self._known: dict[tuple[str, str, frozenset[str]], tuple[tuple[str, ...], str]] = {}
         #: By runtime, model, video and number of the frame: the checksum of the outputs.
         self._of_frames: dict[tuple[str, str, str, str], int] = {}
 
@@ -33,7 +33,10 @@ class Outputs:
             digests = result.output_digests.get(model.digest)
             if not digests:
                 continue
-            first, scenario = self._known.setdefault((result.runtime, model.digest), (digests, result.scenario))
+            # Another option may be another algorithm, which rounds in another way.
+            options = frozenset(option for context in result.plan.contexts for option in context.options)
+            key = (result.runtime, model.digest, options)
+            first, scenario = self._known.setdefault(key, (digests, result.scenario))
             if len(digests) > 1 or digests != first:
                 message = Message(
                     "outputs_differ",

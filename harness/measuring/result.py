@@ -138,6 +138,7 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         outcome=failure.kind if failure else "ok",
         failure=failure,
         output_digests=_output_digests(plan, repeats),
+        output_samples=_output_samples(plan, repeats),
         copies=copies or None,
         memory=Memory(**{name: tuple(map(figure, figured)) for name, figure in _MEMORY.items()}),
         speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
@@ -206,6 +207,16 @@ def _output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[st
         for context, digest in outputs:
             digests.setdefault(plan.models[plan.contexts[context].model].digest, set()).add(digest)
     return {model: tuple(sorted(of_model)) for model, of_model in digests.items()}
+
+
+def _output_samples(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[tuple[float | None, ...], ...]]:
+    """Return, by the model's digest, the samples of its outputs: those of the first repeat that has them."""
+    samples: dict[str, tuple[tuple[float | None, ...], ...]] = {}
+    for repeat in repeats:
+        for barrier in repeat.of_contexts("first_inference"):
+            if barrier.data.samples:
+                samples.setdefault(plan.models[plan.contexts[barrier.context or 0].model].digest, barrier.data.samples)
+    return samples
 
 
 def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) -> Callable[[Repeat], int | None]:

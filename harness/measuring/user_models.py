@@ -15,7 +15,7 @@ from typing import Any
 from cache import CacheError
 from harness.errors import NoModels, UnusableModel, UserError
 from harness.selection import chip_of
-from models import ConversionError, Converter, ModelError, OnnxFile, converter_of
+from models import ConversionError, Converter, ModelError, OnnxFile, Recipe, converter_of
 from models.inputs.assumed import Given, candidates, shape_text
 from models.inputs.given import as_declared, given_arrays
 from models.inspection import rknn_file
@@ -302,6 +302,7 @@ class UserModels:
             conversion=Conversion(
                 model.path, converter.environment.title, recipe.precision, model.inputs, recipe.calibrates
             ),
+            origin=model.digest,
         )
 
     def _not_converted(self, file: ModelFile, error: Exception) -> NoModels:
@@ -316,9 +317,10 @@ class UserModels:
             raise _DoesNotRun(failure.reason)
 
 
-def built_in_model(path: Path, weightless: Path | None = None) -> Model:
+def built_in_model(recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:
     """Return a model of the built-in set, whose file says all of its inputs."""
-    return Model(path.stem, str(path), _digest(path), weightless=str(weightless) if weightless else None)
+    weightless_path = str(weightless) if weightless else None
+    return Model(path.stem, str(path), _digest(path), weightless=weightless_path, origin=recipe.label)
 
 
 def is_unchanged(model: Model) -> bool:
