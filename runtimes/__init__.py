@@ -102,18 +102,6 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         ),
     ),
     RuntimeEntry(
-        "openvino",
-        "OpenVINO",
-        "runtimes.openvino.adapter",
-        "openvino",
-        "pip install openvino",
-        device="cpu",
-        suffixes=(".xml", ".onnx"),
-        prepares=True,
-        weights_suffix=".bin",
-        options=("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
-    ),
-    RuntimeEntry(
         "rknn",
         "RKNN",
         "runtimes.rknn.adapter",
@@ -128,6 +116,24 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_weights", "rknn_weights_alone_outside"),
             ("device_io", "rknn_already_on_device"),
         ),
+    ),
+    RuntimeEntry(
+        "openvino",
+        "OpenVINO",
+        "runtimes.openvino.adapter",
+        "openvino",
+        "pip install openvino",
+        device="cpu",
+        suffixes=(".xml", ".onnx"),
+        prepares=True,
+        weights_suffix=".bin",
+        reader="models.inspection.openvino_file",
+        lacks=(
+            ("external_internal", "openvino_no_allocator"),
+            ("external_memory", "openvino_no_allocator"),
+            ("device_io", "openvino_cpu_device_io"),
+        ),
+        options=("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
     ),
 )
 
