@@ -158,6 +158,24 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         ),
         options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0", "MEM_ALLOCATOR_TYPE=1"),
     ),
+    RuntimeEntry(
+        "openvino",
+        "OpenVINO",
+        "runtimes.openvino.adapter",
+        "openvino",
+        "pip install openvino",
+        device="cpu",
+        suffixes=(".xml", ".onnx"),
+        prepares=True,
+        weights_suffix=".bin",
+        reader="models.inspection.openvino_file",
+        lacks=(
+            ("external_internal", "openvino_no_allocator"),
+            ("external_memory", "openvino_no_allocator"),
+            ("device_io", "openvino_cpu_device_io"),
+        ),
+        options=("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
+    ),
 )
 
 
