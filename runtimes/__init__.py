@@ -126,6 +126,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         device="cpu",
         suffixes=(".mnn",),
         converter="models.mnn.environment",
+        weights_suffix=".mnn.weight",
         reader="models.inspection.mnn_file",
         lacks=(
             ("external_weights", "mnn_keeps_weights"),

@@ -164,6 +164,24 @@ def test_weights_of_other_values_are_not_shared(mnn: Runtime, files: dict[str, s
         mnn.share_weights(str(other), mnn.load(files["tiny-64"], None, Memory()), Memory())
 
 
+def test_weights_in_a_file_of_their_own(mnn: Runtime, files: dict[str, str], tmp_path: Path) -> None:
+    """They lie beside the model, which gives the same outputs; clones of another size need the same weights."""
+    code = "import sys, _tools; _tools.mnnconvert(['mnnconvert', '-f', 'MNN', *sys.argv[1:], '--saveExternalData'])"
+    made = []
+    for size in (96, 64):
+        made.append(str(tmp_path / f"{size}.mnn"))
+        arguments = ["--modelFile", files[f"mobilenet_v2-{size}"], "--MNNModel", made[-1]]
+        subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+    weights = tmp_path / "64.mnn.weight"
+    assert weights.stat().st_size > 50 * Path(made[1]).stat().st_size
+    source = mnn.load(made[0], None, Memory())
+    assert _outputs(source) == _outputs(mnn.load(files["mobilenet_v2-96"], None, Memory()))
+    assert _outputs(mnn.share_weights(made[1], source, Memory())) == _outputs(mnn.load(made[1], None, Memory()))
+    weights.write_bytes(bytes(weights.stat().st_size))
+    with pytest.raises(NotSupported, match="both must be one network"):
+        mnn.share_weights(made[1], source, Memory())
+
+
 def test_contexts_may_be_destroyed_in_any_order(mnn: Runtime, files: dict[str, str]) -> None:
     """Those that remain over shared weights still give the same outputs."""
     for order in itertools.permutations(range(3)):
