@@ -125,6 +125,7 @@ class Mnn(Runtime):
             if memory.zero_copy or memory.internal is not None:
                 raise NotSupported("mnn_session_memory")
             signature = self._signature(model)
+            signature.check_plain()
             return SessionContext.load(model, settings, fed_inputs(signature.inputs, inputs), signature.outputs)
         module = _load(model, settings)
         signature, arrays = self._signature(model, module), self._shared_arrays.of(memory.io)
