@@ -157,7 +157,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "mnn_no_allocator"),
             ("device_io", "mnn_cpu_alone"),
         ),
-        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0", "MEM_ALLOCATOR_TYPE=1"),
+        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0"),
     ),
     RuntimeEntry(
         "openvino",
