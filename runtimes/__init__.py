@@ -165,6 +165,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         device="cpu",
         suffixes=(".mnn",),
         converter="models.mnn.environment",
+        weights_suffix=".mnn.weight",
         reader="models.inspection.mnn_file",
         lacks=(
             ("external_weights", "mnn_keeps_weights"),
@@ -172,7 +173,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "mnn_no_allocator"),
             ("device_io", "mnn_cpu_alone"),
         ),
-        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0", "MEM_ALLOCATOR_TYPE=1"),
+        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0"),
     ),
     RuntimeEntry(
         "openvino",
