@@ -8,9 +8,10 @@ only tensors of inputs and outputs, and weights are in the compiled model once.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import openvino as ov
 
@@ -39,13 +40,23 @@ __all__ = ["OpenVino", "OpenVinoContext", "open_runtime"]
 
 _TITLE = "OpenVINO"
 _MODEL_FILE = "model.xml"
+#: A parameter of mallopt (glibc, malloc.h): blocks of this size are mapped for themselves.
+_M_MMAP_THRESHOLD = -3
+_LARGE_BYTES = 1 << 20
 
 
 class Turn:
     """Networks that run in turn: one alone has its internal tensors allocated."""
 
     def __init__(self) -> None:
+        self._networks: Set[Network] = set()
         self._last: Optional[Network] = None
+
+    def join(self, network: Network) -> None:
+        """Let a network take its turns."""
+        self._networks.add(network)
+        if len(self._networks) > 1:
+            _unmap_large_blocks()
 
     def take(self, network: Network) -> None:
         """Give back the internal tensors of the network that ran last, if it is another one."""
@@ -55,6 +66,7 @@ class Turn:
 
     def leave(self, network: Network) -> None:
         """Forget a network that is destroyed."""
+        self._networks.discard(network)
         if self._last is network:
             self._last = None
 
@@ -73,6 +85,8 @@ class OpenVinoContext(Context):
         self._has_run = False
         self._tensors: Optional[Tensors] = Tensors(fed, memory.zero_copy, arrays)
         network.join(self._tensors)
+        if turn is not None:
+            turn.join(network)
 
     def infer(self) -> None:
         """Run once. After the first time the pages of a mapped file of weights are given back."""
@@ -224,6 +238,17 @@ class OpenVino(Runtime):
 def open_runtime() -> Runtime:
     """Return the adapter: for the measured process only."""
     return OpenVino()
+
+
+def _unmap_large_blocks() -> None:
+    """Have the C library give back large blocks as soon as they are free, where it can be told (mallopt, of glibc).
+
+    Else it keeps what it has learnt to be freed often, in a heap of each thread: internal tensors that one network
+    gives back would not be there for the next one.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def _check_memory(memory: Memory) -> None:
