@@ -12,7 +12,7 @@ import re
 from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_void_p
 from typing import Any, List, NamedTuple, Sequence, Set, Tuple
 
-import ai_edge_litert  # type: ignore[import-untyped]  # it imports nothing but the library
+import ai_edge_litert  # it imports nothing but the library
 
 from runtimes.base import AdapterError, NotSupported, OutOfMemory
 
