@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import onnx2tf.tflite_builder as builder  # type: ignore[import-not-found]
 import onnxruntime
-from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
+from ai_edge_litert.interpreter import Interpreter
 from onnx2tf.onnx2tf import convert as convert_onnx  # type: ignore[import-not-found]
 from onnx2tf.tflite_builder.ir import OperatorIR, TensorIR  # type: ignore[import-not-found]
 
