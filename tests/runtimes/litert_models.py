@@ -13,7 +13,7 @@ from ai_edge_litert import schema_py_generated as schema
 __all__ = ["write_model"]
 
 _TYPES = {"float32": schema.TensorType.FLOAT32, "float16": schema.TensorType.FLOAT16, "int32": schema.TensorType.INT32}
-_CHANNELS = (3, 32, 64, 128)
+_CHANNELS = (3, 64, 128, 256)
 _CODES = {
     "CONV_2D": schema.BuiltinOperator.CONV_2D,
     "DEQUANTIZE": schema.BuiltinOperator.DEQUANTIZE,
@@ -67,7 +67,7 @@ class _Model:
 
 
 def write_model(path: Path, size: int, seed: int = 0, weights: str = "float32", custom: str = "") -> Path:
-    """Write a network of three convolutions, with 0.4 MB of weights, and return its path.
+    """Write a network of three convolutions, with 1.5 MB of weights, and return its path.
 
     It takes pictures of the size; 0: of any. The weights may be "float16", and the last operator a custom one.
     """

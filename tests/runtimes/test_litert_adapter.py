@@ -53,7 +53,7 @@ def runtime() -> Runtime:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a model with weights of 0.4 MB."""
+    """Return a model with 1.5 MB of weights."""
     return str(write_model(tmp_path_factory.mktemp("models") / "model.tflite", _SIZE))
 
 
@@ -106,7 +106,7 @@ def test_interface(runtime: Runtime, model: str, tmp_path: Path) -> None:
     (images,) = runtime.interface(model).inputs
     assert (images.name, images.type, images.dimensions, images.layout) == ("images", "float32", (1, 64, 64, 3), "nhwc")
     free = runtime.interface(str(write_model(tmp_path / "free.tflite", 0)))
-    assert [tensor.dimensions for tensor in (*free.inputs, *free.outputs)] == [(1, "", "", 3), (1, "", "", 128)]
+    assert [tensor.dimensions for tensor in (*free.inputs, *free.outputs)] == [(1, "", "", 3), (1, "", "", 256)]
 
 
 def test_no_model(runtime: Runtime, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_zero_copy(runtime: Runtime, model: str, expected: int) -> None:
     copied = runtime.load(model, None, Memory())
     in_place = runtime.load(model, None, Memory(zero_copy=("input", "output"), io=1))
     assert [_digest(copied), _digest(in_place)] == [expected] * 2
-    assert tuple(copied.copies()) == (64 * 64 * 3 * 4, 8 * 8 * 128 * 4)
+    assert tuple(copied.copies()) == (64 * 64 * 3 * 4, 8 * 8 * 256 * 4)
     assert tuple(in_place.copies()) == (0, 0)
     assert {allocation.kind for allocation in in_place.allocations()} == {"input", "output"}
     (output,) = in_place.outputs()
