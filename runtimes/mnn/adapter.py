@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import mmap
+import os
 import struct
 import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -40,6 +41,8 @@ from runtimes.mnn.tensors import Signature, Tensors, fed_inputs, signature_of
 __all__ = ["Mnn", "MnnContext", "open_runtime"]
 
 _TITLE = "MNN"
+#: Of the name of the file with the weights (mnnconvert --saveExternalData), after that of the model.
+_WEIGHTS = ".weight"
 #: Of a module that is looked at and not run.
 _AS_DECLARED = Settings(rearrange=False)
 
@@ -122,6 +125,7 @@ class Mnn(Runtime):
             if memory.zero_copy or memory.internal is not None:
                 raise NotSupported("mnn_session_memory")
             signature = self._signature(model)
+            signature.check_plain()
             return SessionContext.load(model, settings, fed_inputs(signature.inputs, inputs), signature.outputs)
         module = _load(model, settings)
         signature, arrays = self._signature(model, module), self._shared_arrays.of(memory.io)
@@ -221,19 +225,29 @@ def _new_manager(settings: Settings) -> Any:
     return nn.create_runtime_manager((settings.schedule,))
 
 
-def _network_in(model: str, inputs: Sequence[DeclaredTensor]) -> Tuple[int, int]:
+def _network_in(model: str, inputs: Sequence[DeclaredTensor]) -> Tuple[Tuple[int, int], ...]:
     """Return what two files have in common that are one network at different sizes.
 
-    It is the size of the file, and the checksum of all but the sizes of its inputs and its random identifier.
+    It is all but the sizes of the inputs and the file's random identifier, and the file with its weights, if there is
+    one beside it.
     """
     own = [MNN.get_model_uuid(model).encode()]
     for tensor in inputs:
         sizes = [size if isinstance(size, int) else -1 for size in tensor.dimensions]
         own.append(struct.pack(f"<{1 + len(sizes)}i", len(sizes), *sizes))
-    with open(model, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    checksums = [_checksum(model, own)]
+    if os.path.exists(model + _WEIGHTS):
+        checksums.append(_checksum(model + _WEIGHTS, []))
+    return tuple(checksums)
+
+
+def _checksum(path: str, without: Sequence[bytes]) -> Tuple[int, int]:
+    """Return the size of a file, and the CRC-32 of all but the last of each of these texts in it."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         begin, checksum = 0, 0
-        for position, size in sorted((content.rfind(piece), len(piece)) for piece in own):
-            if position >= begin:
-                checksum = zlib.crc32(content[begin:position], checksum)
-                begin = position + size
-        return len(content), zlib.crc32(content[begin:], checksum)
+        with memoryview(content) as view:
+            for position, size in sorted((content.rfind(piece), len(piece)) for piece in without):
+                if position >= begin:
+                    checksum = zlib.crc32(view[begin:position], checksum)
+                    begin = position + size
+            return len(view), zlib.crc32(view[begin:], checksum)

@@ -19,7 +19,6 @@ __all__ = ["SessionContext"]
 #: Interpreter::SessionInfoCode.
 _MEMORY = 0
 _MIB = 1 << 20
-_PACKED = MNN.Tensor_DimensionType_Caffe_C4
 
 
 class SessionContext(Context):
@@ -39,7 +38,9 @@ class SessionContext(Context):
             interpreter.resizeTensor(input_, tuple(tensor.shape))
             self._arrays[tensor.name] = filled(tensor)
         interpreter.resizeSession(self._session)
-        self._outputs: List[Any] = []
+        #: MNN's tensors, and the application's, which are in the order of ONNX.
+        outputs_of = interpreter.getSessionOutputAll(self._session)
+        self._outputs = [(outputs_of[name], _host_tensor(outputs_of[name])) for name in outputs]
 
     @classmethod
     def load(cls, model: str, settings: Settings, fed: Sequence[Input], outputs: Sequence[str]) -> SessionContext:
@@ -54,21 +55,22 @@ class SessionContext(Context):
         return SessionContext(self.interpreter, self.settings, self.fed, self.output_names)
 
     def infer(self) -> None:
-        """Write the inputs, which MNN overwrites in every run, and run."""
+        """Write the inputs, which MNN overwrites in every run, run, and copy the outputs."""
         for name, array in self._arrays.items():
-            _view(self.interpreter.getSessionInput(self._session, name), name)[...] = array
+            self.interpreter.getSessionInput(self._session, name).getNumpyData()[...] = array
         if self.interpreter.runSession(self._session):
             raise AdapterError("mnn_inference_failed")
-        outputs = self.interpreter.getSessionOutputAll(self._session)
-        self._outputs = [_view(outputs[name], name) for name in self.output_names]
+        for output, host in self._outputs:
+            output.copyToHostTensor(host)
 
     def outputs(self) -> List[memoryview]:
-        """Return the outputs where MNN left them."""
-        return [as_buffer(output) for output in self._outputs]
+        """Return the application's tensors."""
+        return [as_buffer(host.getNumpyData()) for _, host in self._outputs]
 
     def copies(self) -> Copies:
-        """Return the inputs alone: outputs are read in place."""
-        return Copies(sum(array.nbytes for array in self._arrays.values()), 0)
+        """Return every tensor once."""
+        inputs, outputs = self._arrays.values(), self.outputs()
+        return Copies(sum(array.nbytes for array in inputs), sum(output.nbytes for output in outputs))
 
     def image_input(self) -> ImageInput:
         """Return the application's array."""
@@ -86,8 +88,6 @@ class SessionContext(Context):
         self._session = self.interpreter = None
 
 
-def _view(tensor: Any, name: str) -> Any:
-    """Return the memory of a session's tensor as an array."""
-    if tensor.getDimensionType() == _PACKED:
-        raise NotSupported("mnn_packed", tensor=name)
-    return tensor.getNumpyData()
+def _host_tensor(tensor: Any) -> Any:
+    """Return a tensor of the application like that of a session."""
+    return MNN.Tensor(tensor, MNN.Tensor_DimensionType_Caffe)

@@ -27,6 +27,16 @@ class Signature(NamedTuple):
     #: Of the converter; "" where the file does not say.
     version: str
 
+    @property
+    def packed(self) -> List[str]:
+        """The inputs that are in the order of vectors, as those that Caffe's models are converted to."""
+        return [name for name, order in self.orders.items() if order == expr.NC4HW4]
+
+    def check_plain(self) -> None:
+        """Raise NotSupported where inputs are in no order of the application."""
+        for name in self.packed:
+            raise NotSupported("mnn_packed", tensor=name)
+
 
 def signature_of(module: Any) -> Signature:
     """Return it; once for each file, since Module.get_info() never frees the variables that describe the inputs."""
@@ -64,9 +74,8 @@ class Tensors:
         fed = fed_inputs(signature.inputs, inputs)
         self._module, self._signature = module, signature
         self._in_place, self._output_in_place = "input" in zero_copy, "output" in zero_copy
-        self._packed = {name for name, order in signature.orders.items() if order == expr.NC4HW4}
-        if self._in_place and self._packed:
-            raise NotSupported("mnn_packed", tensor=min(self._packed))
+        if self._in_place:
+            signature.check_plain()
         #: Whether no other context has made them.
         self._are_own = not any(tensor.name in arrays for tensor in fed)
         self._inputs: Dict[str, Any] = {}
@@ -86,11 +95,8 @@ class Tensors:
         self._outputs = []
         for name, array in self._copied.items():
             self._inputs[name].write(array)
-        inputs = [
-            expr.convert(variable, expr.NC4HW4) if name in self._packed else variable
-            for name, variable in self._inputs.items()
-        ]
-        outputs = self._module.forward(inputs)
+        packed = {name: expr.convert(self._inputs[name], expr.NC4HW4) for name in self._signature.packed}
+        outputs = self._module.forward(list({**self._inputs, **packed}.values()))
         if not outputs:
             raise AdapterError("mnn_inference_failed")
         self._converted_bytes = 0
@@ -107,8 +113,9 @@ class Tensors:
         return [as_buffer(output.read()) for output in self._outputs]
 
     def copies(self) -> Copies:
-        """Return the inputs that are written into variables, and the outputs that had the order of vectors."""
-        return Copies(sum(array.nbytes for array in self._copied.values()), self._converted_bytes)
+        """Return the inputs that are written into variables, and what is turned into the order of vectors or back."""
+        written = [*self._copied.values(), *(self._copied[name] for name in self._signature.packed)]
+        return Copies(sum(array.nbytes for array in written), self._converted_bytes)
 
     def image_input(self) -> ImageInput:
         """Return the application's array, or the memory of the variable."""

@@ -114,12 +114,13 @@ class NcnnContext(Context):
         """Run an extractor: it serves one inference."""
         assert self._inputs is not None
         assert self._outputs is not None
+        self._outputs.drop()
         extractor = self.net.net.create_extractor()
         if self._allocator is not None:
             self._allocator.begin()
             extractor.set_blob_allocator(self._allocator)
             extractor.set_workspace_allocator(self._allocator)
-        self._inputs.give_to(extractor)
+        self._inputs.give_to(extractor, self._allocator)
         mats = {}
         for name in self._output_names:
             # Given a Mat, since extract() else returns a copy.

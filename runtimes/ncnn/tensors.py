@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 from ncnn import Mat
@@ -55,10 +55,10 @@ class InputTensors:
         #: Bytes that one inference copies.
         self.copied_bytes = 0 if stays else sum(array.nbytes for array in self._arrays.values())
 
-    def give_to(self, extractor: Any) -> None:
-        """Have the extractor read them."""
+    def give_to(self, extractor: Any, allocator: Optional[Allocator]) -> None:
+        """Have the extractor read them; copies come from the allocator, if there is one."""
         for name, mat in self._mats.items():
-            extractor.input(name, mat if self._stays else mat.clone())
+            extractor.input(name, mat if self._stays else mat.clone(allocator))
 
     def image_input(self) -> ImageInput:
         """Return the array of the first input that is a picture."""
@@ -78,6 +78,10 @@ class OutputTensors:
         self._mats: List[Any] = []
         #: Bytes that the last inference copied.
         self.copied_bytes = 0
+
+    def drop(self) -> None:
+        """Give back the outputs of the last inference, which the next one has room for then."""
+        self._mats = []
 
     def keep(self, mats: Dict[str, Any]) -> None:
         """Keep the outputs of an inference."""

@@ -39,9 +39,7 @@ def test_runtimes_by_name(here: set[str]) -> None:
     assert selected_runtimes(_selection()) == ["onnxruntime"]
     assert selected_runtimes(_selection("--runtime", "onnxruntime", "--runtime", "onnxruntime")) == ["onnxruntime"]
     assert selected_runtimes(_selection("--runtime", "rknn", "--runtime", "onnxruntime")) == ["rknn", "onnxruntime"]
-    with pytest.raises(
-        argparse.ArgumentError, match="unknown runtime 'onnx'; valid: onnxruntime, megengine_lite, rknn"
-    ):
+    with pytest.raises(argparse.ArgumentError, match=r"unknown runtime 'onnx'; valid: onnxruntime, .*, rknn"):
         _selection("--runtime", "onnx")
 
 

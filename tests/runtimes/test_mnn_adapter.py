@@ -18,7 +18,6 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-import models
 from models.mnn.environment import MnnConverter
 from models.recipe import OnnxFile
 from runtimes import available, find_runtime, open_runtime
@@ -53,11 +52,10 @@ def mnn() -> Runtime:
 
 
 @pytest.fixture(scope="module")
-def files(cache: Path) -> dict[str, str]:  # noqa: ARG001 - the files are made there
+def files(mnn_files: Callable[..., list[str]]) -> dict[str, str]:
     """Return converted networks, by name and size."""
-    sizes = (("mobilenet_v2", 96), ("mobilenet_v2", 64), ("tiny", 64), ("tiny", 320))
-    made = models.ensure_all(".mnn", [models.Recipe(name, size, seed=1) for name, size in sizes])
-    return {f"{name}-{size}": str(file) for (name, size), file in zip(sizes, made)}
+    networks = (("mobilenet_v2", 96), ("mobilenet_v2", 64), ("tiny", 64), ("tiny", 320))
+    return {f"{name}-{size}": file for (name, size), file in zip(networks, mnn_files(*networks))}
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +104,9 @@ def test_outputs_are_the_same_whatever_is_shared(mnn: Runtime, model: str) -> No
     assert _outputs(plain) == expected
 
 
-def test_outputs_are_those_of_onnx_runtime(mnn: Runtime, model: str) -> None:
+def test_outputs_are_those_of_onnx_runtime(mnn: Runtime, model: str, mobile_resolutions: tuple[Path, Path]) -> None:
     """To within what other kernels round."""
-    session = ort.InferenceSession(str(models.ensure_all(".onnx", [models.Recipe("mobilenet_v2", 96, 1)])[0]))
+    session = ort.InferenceSession(str(mobile_resolutions[1]))
     (expected,) = session.run(None, {"images": filled(Input("images", "float32", (1, 3, 96, 96)))})
     (output,) = _outputs(mnn.load(model, None, Memory()))
     difference = np.abs(np.frombuffer(output, np.float32) - expected.ravel())
@@ -162,6 +160,24 @@ def test_weights_of_other_values_are_not_shared(mnn: Runtime, files: dict[str, s
     other.write_bytes(content)
     with pytest.raises(NotSupported, match="both must be one network"):
         mnn.share_weights(str(other), mnn.load(files["tiny-64"], None, Memory()), Memory())
+
+
+def test_weights_in_a_file_of_their_own(mnn: Runtime, files: dict[str, str], tmp_path: Path) -> None:
+    """They lie beside the model, which gives the same outputs; clones of another size need the same weights."""
+    code = "import sys, _tools; _tools.mnnconvert(['mnnconvert', '-f', 'MNN', *sys.argv[1:], '--saveExternalData'])"
+    made = []
+    for size in (96, 64):
+        made.append(str(tmp_path / f"{size}.mnn"))
+        arguments = ["--modelFile", files[f"mobilenet_v2-{size}"], "--MNNModel", made[-1]]
+        subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+    weights = tmp_path / "64.mnn.weight"
+    assert weights.stat().st_size > 50 * Path(made[1]).stat().st_size
+    source = mnn.load(made[0], None, Memory())
+    assert _outputs(source) == _outputs(mnn.load(files["mobilenet_v2-96"], None, Memory()))
+    assert _outputs(mnn.share_weights(made[1], source, Memory())) == _outputs(mnn.load(made[1], None, Memory()))
+    weights.write_bytes(bytes(weights.stat().st_size))
+    with pytest.raises(NotSupported, match="both must be one network"):
+        mnn.share_weights(made[1], source, Memory())
 
 
 def test_contexts_may_be_destroyed_in_any_order(mnn: Runtime, files: dict[str, str]) -> None:
@@ -228,7 +244,7 @@ def test_sessions_run_at_the_same_time(mnn: Runtime, files: dict[str, str]) -> N
     memory = Memory(options=(_INTERPRETER,))
     context = mnn.load(files["tiny-320"], None, memory)
     assert context.account()["session_bytes"] > 0
-    assert (context.copies(), context.allocations()) == (Copies(3 * 320 * 320 * 4, 0), [])
+    assert (context.copies(), context.allocations()) == (Copies(3 * 320 * 320 * 4, 100 * 4), [])
     assert context.image_input().width == 320
     for refused in (Memory(zero_copy=("input",), options=(_INTERPRETER,)), Memory(internal=0, options=(_INTERPRETER,))):
         with pytest.raises(NotSupported, match="for modules"):
@@ -321,6 +337,20 @@ def test_free_sizes_must_be_given(mnn: Runtime, tmp_path: Path) -> None:
         mnn.load(path, None, Memory())
     context = mnn.load(path, None, Memory(), {"pixels": Input("pixels", "float32", (1, 3, 6, 8))})
     assert [len(output) for output in _outputs(context)] == [3 * 6 * 8 * 4]
+
+
+def test_inputs_in_the_order_of_vectors(mnn: Runtime, files: dict[str, str], tiny_model: Path, tmp_path: Path) -> None:
+    """Converters make such on request: they are turned, which is a further copy; nothing else differs."""
+    packed = str(tmp_path / "packed.mnn")
+    code = "import sys, _tools; _tools.mnnconvert(['mnnconvert', '-f', 'ONNX', *sys.argv[1:]])"
+    arguments = ["--modelFile", str(tiny_model), "--MNNModel", packed, "--keepInputFormat", "0", "--bizCode", "test"]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+    context = mnn.load(packed, None, Memory())
+    assert _outputs(context) == _outputs(mnn.load(files["tiny-64"], None, Memory()))
+    assert context.copies() == Copies(2 * 3 * 64 * 64 * 4, 0)
+    for memory in (Memory(zero_copy=("input",)), Memory(options=(_INTERPRETER,))):
+        with pytest.raises(NotSupported, match="NC4HW4"):
+            mnn.load(packed, None, memory)
 
 
 # Memory

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import models
 from runtimes import available, find_runtime
 from runtimes.base import Input, NotSupported
 from scenarios.catalogue import Parameters, build_plans
@@ -74,10 +73,10 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+def programs(mnn_files: Callable[..., list[str]], tmp_path_factory: pytest.TempPathFactory) -> Programs:
     """Return them, of a network at two sizes."""
-    files = models.ensure_all(".mnn", [models.Recipe("mobilenet_v2", size, seed=1) for size in (64, 96)])
-    return Programs(tmp_path_factory.mktemp("programs"), tuple(files))
+    files = mnn_files(("mobilenet_v2", 64), ("mobilenet_v2", 96))
+    return Programs(tmp_path_factory.mktemp("programs"), tuple(map(Path, files)))
 
 
 @pytest.fixture(scope="module")

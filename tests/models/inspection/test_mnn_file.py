@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
 import pytest
 
-import models
 from harness.mechanisms import mechanisms
 from models.errors import ModelError
 from models.inspection import inspect
 from models.inspection.result import Operator, OtherFacts, Tensor, Weights
 from models.mnn.environment import PACKAGE, MnnConverter
-from models.recipe import OnnxFile, Recipe
+from models.recipe import OnnxFile
 from runtimes import find_runtime
 from tests.support import Reusebench
 
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not inst
 
 
 @pytest.fixture(scope="module")
-def tiny(cache: Path) -> Path:  # noqa: ARG001 - the file is made there
+def tiny(mnn_files: Callable[..., list[str]]) -> Path:
     """Return the smallest network."""
-    return models.ensure_all(".mnn", [Recipe("tiny", 64, seed=1)])[0]
+    return Path(mnn_files(("tiny", 64))[0])
 
 
 def test_what_the_file_shows(tiny: Path) -> None:
