@@ -163,7 +163,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "openvino_no_allocator"),
             ("device_io", "openvino_cpu_device_io"),
         ),
-        options=("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
+        options=("INFERENCE_PRECISION_HINT=bf16", "NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
     ),
     RuntimeEntry(
         "megengine_lite",
