@@ -69,6 +69,8 @@ from storage.run_file import StoredRun
 REPORT_PAGE = "index"
 #: The question that the published figures answer.
 _PUBLISHED_QUESTION = "dup"
+#: With more groups what each section says of them stands folded, group by group: else a reader would lose the place.
+_MOST_OPEN = 3
 #: Questions whose sections are laid out by a template of their own.
 _OWN_TEMPLATES = ("streams", "leaks", LIMIT, OPTIONS)
 
@@ -142,6 +144,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "bad_files": [texts.message(file.message) for file in material.bad_files],
         "left_out": len(material.groups) - len(shown),
         "groups": [_group(group, label, number, texts) for number, (group, label) in enumerate(zip(shown, labels))],
+        "folded": len(shown) > _MOST_OPEN,
         "opening": opening(shown, labels, texts),
         "sets": recommendations_table(shown, labels, texts),
         "fits": [_fit(answer, fit_id(number), texts) for number, answer in enumerate(material.fits)],
@@ -215,7 +218,7 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
     if group.computes:
         jobs["contexts"] = partial(contexts_figure, rows, False, texts)
     for name, of_question in questions.items():
-        # Those of streams are in their workloads; nothing is predicted of cycles, options and contexts that are counted.
+        # Those of streams are in their workloads; nothing is predicted of cycles, options, counted contexts.
         compared = [row for row in of_question if row.is_compared and row.question != OPTIONS]
         if compared:
             jobs[f"{name}-explanation"] = partial(explanation_figure, compared, texts)
@@ -382,7 +385,7 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
             parts.append({**part, **of_limit, "last_words": limit_last_words(rows, texts)})
             continue
         if name == OPTIONS:
-            parts.append({**part, "answers": answers(rows, texts), "table": options_table(rows, texts)})
+            parts.append({**part, "table": options_table(rows, texts)})
             continue
         is_of_plans = name == PLANS
         part["layouts"] = layout_tables(rows, group.has_npu_memory, texts) if is_of_plans else []

@@ -156,8 +156,8 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
             if figure:
                 # One above the other, so that none hides another.
                 ends.append((figure.median, index * row_px + _GAP_PX / 2 + (number + 0.5) * _MARK_PX, figure.spread))
-        axes.plot([end for end, _, _ in ends], [middle for _, middle, _ in ends], color=colour, markersize=6, **look)
         whiskers(axes, ends)
+        axes.plot([end for end, _, _ in ends], [middle for _, middle, _ in ends], color=colour, markersize=6, **look)
         legend.append(line(name, colour, markersize=6, **look))
     middles = [(index + 0.5) * row_px for index in range(len(shown))]
     named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * row_px)

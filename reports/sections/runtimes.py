@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from reports.base.drawing import SMALL_FONT_PX, frontier, line, mark, new_canvas, svg_of
+from reports.base.drawing import frontier, line, mark, new_canvas, svg_of
 from reports.base.formatting import EMPTY, MIB, mib, milliseconds, per_second, percent, share
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
@@ -25,8 +25,6 @@ from reports.sections.layouts import memory_in_words, set_in_words
 _PANEL_PX, _POINT_PX = 340, 6
 #: What runtimes are called, by the number of their group.
 Names = Mapping[int, str]
-#: Right of this share of the largest memory a name stands left of its point.
-_RIGHT = 0.5
 
 
 def outputs_in_words(difference: float | None, texts: Texts) -> str:
@@ -107,11 +105,9 @@ def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts
         for number, look in looks.items():
             own = [point for point in points if point.member.number == number]
             axes.plot(*_places(own), color=_colour(number), alpha=0.8, **look)
-        marks = _draw_frontier(axes, comparison, memory, names, texts)
-        legend += marks if index == 0 else []
+        legend += _draw_frontier(axes, comparison, memory, names, texts)
         axes.set_xlim(left=0)
-        # Room for the words at the fastest.
-        axes.set_ylim(0, 1.12 * max(point.rate.median for point in points))
+        axes.set_ylim(bottom=0)
         axes.set_xlabel(texts("axis_npu_memory" if memory == NPU else "axis_application_memory"))
         axes.set_ylabel(texts("column_rate"))
     return svg_of(canvas, legend)
@@ -132,27 +128,15 @@ def _colour(number: int) -> str:
 
 
 def _draw_frontier(axes: Axes, comparison: RuntimeComparison, memory: str, names: Names, texts: Texts) -> list[Artist]:
-    """Draw the frontier, with the least and the fastest named; return the entries of the legend."""
+    """Draw the frontier, with marks at the least and the fastest; return the entries of the legend, which name them."""
     best = comparison.frontier(memory)
     if not best:
         return []
     entries = [frontier(axes, *_places(best), texts("fit_frontier"))]
-    farthest = max(point.size.median for point in comparison.points(memory))
     for point, marker, key in ((best[0], "D", "runtimes_least_mark"), (best[-1], "s", "runtimes_fastest_mark")):
         (x,), (y,) = _places([point])
-        entries.append(mark(axes, x, y, marker, texts(key)))
-        if marker == "D" or point is not best[0]:
-            name = f"{names[point.member.number]}: {texts.scenario(point.row.scenario)}"
-            is_right, is_top = point.size.median > _RIGHT * farthest, point is best[-1]
-            axes.annotate(
-                name,
-                (x, y),
-                (-8 if is_right else 8, 4 if is_top else -4),
-                textcoords="offset points",
-                ha="right" if is_right else "left",
-                va="bottom" if is_top else "top",
-                fontsize=SMALL_FONT_PX,
-            )
+        layout = {"runtime": names[point.member.number], "scenario": texts.scenario(point.row.scenario)}
+        entries.append(mark(axes, x, y, marker, texts(key, **layout)))
     return entries
 
 
