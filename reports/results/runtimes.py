@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Optional
 
 from reports.base.statistics import Figure
 from reports.results.agreement import DIFFERS, Agreement, agreement, origin_of
@@ -13,6 +14,7 @@ from reports.results.recommendation import Recommendation, recommendations, weig
 from reports.results.rows import Group, Row, workload_key
 from reports.results.speed import rate
 from runtimes import RUNTIMES
+from scenarios.plan import Model
 
 #: The name of a built-in model in results that do not say its origin: network, size and seed, then what differs by
 #: runtime.
@@ -109,13 +111,13 @@ def runtime_comparison(groups: Sequence[Group]) -> RuntimeComparison | None:
 
     Each has run several layouts of them, on the same board. None where no two groups did.
     """
-    names = _names_of_models(groups)
+    origins = {model.origin for group in groups for row in group.rows for model in row.info.plan.models}
     references = references_of(groups)
     alike: dict[Hashable, dict[int, Recommendation]] = {}
     for number, group in enumerate(groups):
         for recommendation in recommendations(group.rows):
             if len(recommendation.layouts) > 1:
-                key = (group.board, *_what_ran(recommendation, names))
+                key = (group.board, *_what_ran(recommendation, origins))
                 alike.setdefault(key, {}).setdefault(number, recommendation)
     shared = [of_groups for of_groups in alike.values() if len(of_groups) > 1]
     if not shared:
@@ -148,17 +150,14 @@ def origins_of(row: Row) -> tuple[str, ...]:
     return tuple(map(origin_of, row.info.plan.models))
 
 
-def _names_of_models(groups: Iterable[Group]) -> dict[str, str]:
-    """Return by origin the name that models are compared by: that of the first model of this origin."""
-    names: dict[str, str] = {}
-    for group in groups:
-        for row in group.rows:
-            for model in row.info.plan.models:
-                names.setdefault(origin_of(model), _BUILT_IN.sub(r"\1", model.name))
-    return names
-
-
-def _what_ran(recommendation: Recommendation, names: Mapping[str, str]) -> tuple[Hashable, ...]:
+def _what_ran(recommendation: Recommendation, origins: Container[Optional[str]]) -> tuple[Hashable, ...]:
     info = recommendation.without_reuse.info
-    models = tuple(names[origin_of(model)] for model in info.plan.models)
+    models = tuple(_comparable_name(model, origins) for model in info.plan.models)
     return models, tuple(context.stream for context in info.plan.contexts), workload_key(info)
+
+
+def _comparable_name(model: Model, origins: Container[Optional[str]]) -> str:
+    """Return what is equal for equal models: the origin; where nothing says it the name, which of built-in ones is it."""
+    if model.origin or model.digest in origins:
+        return origin_of(model)
+    return _BUILT_IN.sub(r"\1", model.name)

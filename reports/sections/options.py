@@ -12,41 +12,37 @@ from reports.results.rows import Row
 from reports.results.savings import NPU, OVER_BASELINE
 from reports.sections.runtimes import outputs_in_words
 
-_HEADS = (
-    "column_option",
-    "column_option_memory",
-    "column_option_change",
-    "column_option_change_percent",
-    "column_latency",
-    "column_latency_change",
-    "column_outputs",
-    "column_outcome",
-)
-
 
 def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return a row for each option, below that of the default; None where nothing was measured with any."""
+    """Return a row for each option, below that of the default; None where nothing was measured with any.
+
+    Speed and outputs are left out where nothing computes.
+    """
     if not any(row.measured for row in rows):
         return None
     memory = NPU if any(row.memory(NPU) for row in rows) else OVER_BASELINE
-    is_npu = memory == NPU
+    is_npu, computes = memory == NPU, all(row.computes for row in rows)
     lines = []
     for row in rows:
         saving, latency = row.saving(memory), _latency_change(row)
-        cells = [
-            texts.scenario(row.scenario),
+        sizes = [
             mib(row.memory(memory), is_npu),
             mib(-saving.saved, is_npu) if saving else EMPTY,
             percent(-saving.percent, spread=True) if saving and saving.percent else EMPTY,
-            milliseconds(row.latency),
-            percent(latency, spread=True),
-            outputs_in_words(row.output_difference, texts) if row.baseline else EMPTY,
-            texts(f"outcome_{row.outcome}"),
         ]
+        outputs = outputs_in_words(row.output_difference, texts) if row.baseline else EMPTY
+        speed = [milliseconds(row.latency), percent(latency, spread=True), outputs] if computes else []
+        cells = [texts.scenario(row.scenario), *sizes, *speed, texts(f"outcome_{row.outcome}")]
         lines.append((row.outcome, cells))
-    heads = heads_of(_HEADS, texts)
-    heads[1] = texts("column_npu") if is_npu else heads[1]
-    return Table(heads, lines, words=(0, -2, -1))
+    heads = (
+        "column_option",
+        "column_npu" if is_npu else "column_option_memory",
+        "column_option_change",
+        "column_option_change_percent",
+        *(("column_latency", "column_latency_change", "column_outputs") if computes else ()),
+        "column_outcome",
+    )
+    return Table(heads_of(heads, texts), lines, words=(0, -2, -1) if computes else (0, -1))
 
 
 def _latency_change(row: Row) -> Figure | None:

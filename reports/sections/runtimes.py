@@ -49,36 +49,35 @@ def compared_in_words(comparison: RuntimeComparison, texts: Texts) -> str:
 
 
 def runtimes_table(comparison: RuntimeComparison, labels: Sequence[str], texts: Texts) -> Table:
-    """Return a row for each runtime: what it takes without reuse and at least, how fast it is then, its outputs."""
+    """Return a row for each runtime: what it takes without reuse and at least, how fast it is then, its outputs.
+
+    Speed and outputs are left out where nothing computes.
+    """
     lines = []
+    computes = any(member.least.computes for member in comparison.members)
     for memory in (APPLICATION, NPU):
         for member in comparison.of_memory(memory):
-            recommendation, is_npu = member.recommendation, memory == NPU
-            saving = recommendation.saving
-            cells = [
-                labels[member.number],
-                mib(recommendation.without_reuse.memory(memory), is_npu),
+            saving, is_npu = member.recommendation.saving, memory == NPU
+            sizes = [
+                mib(member.recommendation.without_reuse.memory(memory), is_npu),
                 mib(member.size, is_npu),
                 percent(saving.percent) if saving else EMPTY,
-                per_second(rate(member.least)),
-                milliseconds(member.least.latency),
-                texts.scenario(member.least.scenario),
-                _outputs_cell(member, texts),
-                memory_in_words(memory, texts),
             ]
-            lines.append((group_id(member.number), cells))
+            speed = [per_second(rate(member.least)), milliseconds(member.least.latency)] if computes else []
+            layout = [texts.scenario(member.least.scenario), memory_in_words(memory, texts)]
+            outputs = [_outputs_cell(member, texts)] if computes else []
+            lines.append((group_id(member.number), [labels[member.number], *sizes, *speed, *layout, *outputs]))
     heads = (
         "column_run_runtime",
         "column_without_reuse",
         "column_set_least",
         "column_saved_percent",
-        "column_rate",
-        "column_latency",
+        *(("column_rate", "column_latency") if computes else ()),
         "column_set_layout",
-        "column_outputs",
         "column_set_memory",
+        *(("column_outputs",) if computes else ()),
     )
-    return Table(heads_of(heads, texts), lines, words=(0, 6, 7, 8))
+    return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1) if computes else (0, -2, -1))
 
 
 def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
