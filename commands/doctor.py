@@ -14,8 +14,8 @@ import click
 from tabulate import tabulate
 
 from harness.extras import EXTRAS, install_line, missing_modules
-from models.megengine.environment import MEGENGINE
-from models.rknn.toolkit import TOOLKIT
+from models import converters
+from models.conversion.environments import PythonPackage
 from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import AdapterError
 from runtimes.rknn.device import device_nodes, driver_state, not_opened
@@ -35,11 +35,6 @@ __all__ = ["doctor"]
 
 #: What extras are for.
 _PURPOSES = {"reports": "reusebench report, compare, history", "streams": "streams of video"}
-#: The library that makes model files, with the command that installs it.
-_CONVERTERS = {
-    TOOLKIT: "reusebench models install rknn-toolkit",
-    MEGENGINE: "reusebench models install megengine",
-}
 #: The architectures that Rockchip's libraries are for.
 _BOARD_ARCHITECTURES = ("armhf", "aarch64")
 #: Prints the version of the runtime of an adapter, and that of the Python that has it, as the last words.
@@ -160,14 +155,21 @@ def _targets() -> Iterator[Part]:
 
 
 def _converters() -> Iterator[Part]:
-    for environment, command in _CONVERTERS.items():
-        name = f"{environment.library} {environment.version}"
+    """Yield those that have environments of their own; the others come with their runtimes."""
+    for converter in converters():
+        environment = converter.environment
+        if isinstance(environment, PythonPackage):
+            continue
+        command = f"reusebench models install {environment.command}"
         if environment.installed():
-            yield Part(name, True, f"makes {environment.makes} files: {environment.folder()}")
+            yield Part(environment.title, True, f"makes {environment.makes} files: {environment.folder()}")
         elif platform.machine() in environment.machines:
-            yield Part(name, False, f"makes {environment.makes} files: {command} (about {environment.gigabytes} GB)")
+            remark = f"makes {environment.makes} files: {command} (about {environment.gigabytes} GB)"
+            yield Part(environment.title, False, remark)
         else:
-            yield Part(name, False, f"makes {environment.makes} files, on {environment.machines_in_words} alone")
+            yield Part(
+                environment.title, False, f"makes {environment.makes} files, on {environment.machines_in_words} alone"
+            )
 
 
 def _sources(sources: Iterable[MemorySource]) -> Iterator[Part]:

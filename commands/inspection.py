@@ -19,7 +19,6 @@ from models.inputs.assumed import candidates, shape_text
 from models.inspection import inspect
 from models.inspection.result import (
     Inspection,
-    MegEngineFacts,
     OnnxFacts,
     Operator,
     RknnFacts,
@@ -54,7 +53,8 @@ _NO_BREAK = "\0"
 def inspect_model(file: Path, as_json: bool) -> None:
     """Show what a model file has, what would be assumed of its inputs, and which mechanisms can apply.
 
-    FILE is .onnx, .rknn or .mge. The model is not run, and its runtime need not be installed; for .mge MegEngine is.
+    FILE is of a runtime's own kind: .onnx, .rknn, .param, .mnn, .tflite, .xml or .mge. The model is not run, and its
+    runtime need not be installed; for .mge MegEngine is.
     """
     inspection = inspect(file)
     (runtime,) = (entry for entry in RUNTIMES if entry.suffix == file.suffix)
@@ -77,7 +77,7 @@ def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
             "assumed": [_assumed_fields(tensor) for tensor in _assumed(inspection)],
             "runtime": runtime.name,
             "hindrances": obstacles,
-            "mechanisms": [] if obstacles else [asdict(mechanism) for mechanism in mechanisms(inspection)],
+            "mechanisms": [] if obstacles else [asdict(mechanism) for mechanism in mechanisms(inspection, runtime)],
             runtime.suffix[1:]: facts,
         }
     )
@@ -106,7 +106,7 @@ def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
         yield _wrapped(f"{runtime.title} cannot run it: {'; '.join(obstacles)}.")
         return
     rows = []
-    for mechanism in mechanisms(inspection):
+    for mechanism in mechanisms(inspection, runtime):
         rows.append((mechanism.scenario, _ANSWERS[mechanism.applies], _wrapped(mechanism.remark, _REMARK_INDENT)))
     yield _table(rows, (f"on {runtime.title}", "applies", ""))
 
@@ -121,7 +121,7 @@ def _facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
     if isinstance(facts, OnnxFacts):
         lines = _onnx_facts(facts, {operator.domain for operator in inspection.operators or ()})
     else:
-        lines = _rknn_facts(facts) if isinstance(facts, RknnFacts) else _megengine_facts(facts)
+        lines = _rknn_facts(facts) if isinstance(facts, RknnFacts) else iter(facts.lines.items())
     for head, text in lines:
         if text:
             yield head, _wrapped(text, len("functions  "))
@@ -150,10 +150,6 @@ def _rknn_facts(facts: RknnFacts) -> Iterator[tuple[str, str]]:
     shapes = {True: "dynamic", False: "static", None: "unknown whether dynamic"}
     yield "shapes", shapes[facts.has_dynamic_shapes]
     yield "weights", "left out (remove_weight)" if facts.lacks_weights else ""
-
-
-def _megengine_facts(facts: MegEngineFacts) -> Iterator[tuple[str, str]]:
-    yield "format", f"MegEngine, read by version {facts.reader_version}"
 
 
 def _assumed_text(tensor: Input) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 from tabulate import tabulate
@@ -12,10 +13,10 @@ from cache import written_whole
 from commands.inspection import inspect_model
 from commands.options import PATH
 from harness.extras import check_extra
-from models import converter_of
+from models import Converter, converter_of, converters
 from models.built_files import fill
+from models.conversion.environments import PythonPackage
 from models.errors import ModelError
-from models.megengine.environment import install_megengine
 from models.networks import NETWORKS, find_network
 from models.platforms import RKNN_PLATFORMS
 from models.recipe import Recipe
@@ -183,11 +184,21 @@ def install_rknn_toolkit(python: str | None, torch: str | None) -> None:
     click.echo(install_toolkit(_show_step, python, torch))
 
 
-@install.command("megengine")
-@_python
-def install_megengine_lite(python: str | None) -> None:
-    """Install MegEngine, which makes .mge files and runs them."""
-    click.echo(install_megengine(_show_step, python))
+def _add_install(converter: type[Converter[Any]]) -> None:
+    """Add the command that installs a converter which has an environment of its own."""
+    environment, installer = converter.environment, converter.installer
+    if installer is None or isinstance(environment, PythonPackage) or environment.command in install.commands:
+        return
+
+    def install_it(python: str | None) -> None:
+        click.echo(installer(_show_step, python))
+
+    text = f"Install {environment.library}, which makes {environment.makes} files."
+    install.command(environment.command, help=text)(_python(install_it))
+
+
+for _converter in converters():
+    _add_install(_converter)
 
 
 def _show_step(step: str) -> None:

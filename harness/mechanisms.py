@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from messages import Message
-from models.inspection.result import Inspection, MegEngineFacts, OnnxFacts, RknnFacts, Tensor
+from models.inspection.result import Inspection, OnnxFacts, RknnFacts, Tensor
+from runtimes import RuntimeEntry
 from runtimes.base import ELEMENT_TYPES, TEXT
 
 __all__ = ["Mechanism", "hindrances", "is_fed", "mechanisms"]
@@ -60,16 +61,16 @@ def hindrances(inspection: Inspection) -> list[str]:
     return list(_onnx_hindrances(inspection, facts)) if isinstance(facts, OnnxFacts) else []
 
 
-def mechanisms(inspection: Inspection) -> list[Mechanism]:
-    """Return every mechanism, of a model that nothing hinders."""
+def mechanisms(inspection: Inspection, runtime: RuntimeEntry) -> list[Mechanism]:
+    """Return every mechanism of the runtime, of a model that nothing hinders."""
     facts = inspection.facts
-    answers: _Answers
+    answers: dict[str, _Answer] = {scenario: _no(code) for scenario, code in runtime.lacks}
+    if "shared_weights" not in answers:
+        answers["shared_weights"] = (True, "between files of one network at several resolutions (--resolution)")
     if isinstance(facts, OnnxFacts):
-        answers = _onnx(inspection)
-    elif isinstance(facts, MegEngineFacts):
-        answers = _MEGENGINE
-    else:
-        answers = _rknn(facts)
+        answers.update(_onnx(inspection))
+    elif isinstance(facts, RknnFacts):
+        answers.update(_rknn(facts))
     return [Mechanism(scenario, *answers.get(scenario, (True, ""))) for scenario in _SCENARIOS]
 
 
@@ -94,12 +95,7 @@ def _onnx_hindrances(inspection: Inspection, facts: OnnxFacts) -> Iterator[str]:
 
 
 def _onnx(inspection: Inspection) -> _Answers:
-    answers: dict[str, _Answer] = {
-        "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
-        "external_internal": _no("onnx_no_allocator"),
-        "external_memory": _no("onnx_no_allocator"),
-        "device_io": _no("onnx_cpu_device_io"),
-    }
+    answers: dict[str, _Answer] = {}
     if not inspection.weight_bytes:
         answers["full_dup"] = (True, "the file has no weights to share")
     unbound = next(filter(_is_unbound, (*inspection.inputs, *inspection.outputs)), None)
@@ -112,22 +108,8 @@ def _is_unbound(tensor: Tensor) -> bool:
     return tensor.type == TEXT or not is_fed(tensor)
 
 
-_MEGENGINE: _Answers = {
-    "shared_context": _no("megengine_one_thread"),
-    "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
-    "external_weights": _no("megengine_keeps_weights"),
-    "external_internal": _no("megengine_no_allocator"),
-    "external_memory": _no("megengine_no_allocator"),
-}
-
-
 def _rknn(facts: RknnFacts) -> _Answers:
-    answers: dict[str, _Answer] = {
-        "shared_context": _no("rknn_one_thread"),
-        "shared_weights": (True, "between files of one network at several resolutions (--resolution)"),
-        "external_weights": _no("rknn_weights_alone_outside"),
-        "device_io": _no("rknn_already_on_device"),
-    }
+    answers: dict[str, _Answer] = {}
     if facts.is_mini:
         answers["full_dup"] = (False, "the mini runtime (librknnmrt) has no rknn_dup_context")
         answers["shared_weights"] = (False, "the mini runtime (librknnmrt) ignores RKNN_FLAG_SHARE_WEIGHT_MEM")

@@ -27,8 +27,14 @@ __all__ = [
     "Recipe",
     "can_be_weightless",
     "converter_of",
+    "converters",
     "ensure_all",
 ]
+
+
+def converters() -> list[type[Converter[Any]]]:
+    """Return what makes files of the runtimes' own kinds, in the order of the runtimes."""
+    return [converter for entry in RUNTIMES if (converter := converter_of(entry.suffix))]
 
 
 def converter_of(kind: str) -> type[Converter[Any]] | None:

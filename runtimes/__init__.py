@@ -50,6 +50,12 @@ class RuntimeEntry:
     converter: Optional[str] = None
     #: How the name of the file with weights ends, which lies beside one of its own kind; None: they are one file.
     weights_suffix: Optional[str] = None
+    #: The module whose read(path) says what a file of its own kind shows; None: nothing does.
+    reader: Optional[str] = None
+    #: Whether it lives in the environment of its converter, since it cannot live beside this project.
+    has_own_python: bool = False
+    #: The mechanisms that it lacks whatever the model, by the scenario that measures each, with the code of the reason.
+    lacks: Tuple[Tuple[str, str], ...] = ()
     #: Its own options that change memory, NAME=VALUE each, which are measured one at a time.
     options: Tuple[str, ...] = ()
 
@@ -69,7 +75,89 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         device="cpu",
         suffixes=(".onnx",),
         prepares=True,
+        reader="models.inspection.onnx_file",
+        lacks=(
+            ("external_internal", "onnx_no_allocator"),
+            ("external_memory", "onnx_no_allocator"),
+            ("device_io", "onnx_cpu_device_io"),
+        ),
         options=("session.disable_prepacking=1", "enable_cpu_mem_arena=0"),
+    ),
+    RuntimeEntry(
+        "ncnn",
+        "ncnn",
+        "runtimes.ncnn.adapter",
+        "ncnn",
+        "pip install ncnn",
+        device="cpu",
+        suffixes=(".param",),
+        converter="models.ncnn.environment",
+        weights_suffix=".bin",
+        reader="models.inspection.ncnn_file",
+        lacks=(
+            ("external_weights", "ncnn_lays_weights_out"),
+            ("external_memory", "ncnn_lays_weights_out"),
+            ("device_io", "ncnn_cpu_only"),
+        ),
+        options=(
+            "use_winograd_convolution=0",
+            "use_sgemm_convolution=0",
+            "use_bf16_storage=1",
+            "lightmode=0",
+        ),
+    ),
+    RuntimeEntry(
+        "mnn",
+        "MNN",
+        "runtimes.mnn.adapter",
+        "MNN",
+        "pip install MNN",
+        device="cpu",
+        suffixes=(".mnn",),
+        converter="models.mnn.environment",
+        weights_suffix=".mnn.weight",
+        reader="models.inspection.mnn_file",
+        lacks=(
+            ("external_weights", "mnn_keeps_weights"),
+            ("external_internal", "mnn_no_allocator"),
+            ("external_memory", "mnn_no_allocator"),
+            ("device_io", "mnn_cpu_alone"),
+        ),
+        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0"),
+    ),
+    RuntimeEntry(
+        "litert",
+        "LiteRT",
+        "runtimes.litert.adapter",
+        "ai_edge_litert",
+        "pip install ai-edge-litert",
+        device="cpu",
+        suffixes=(".tflite",),
+        prepares=True,
+        converter="models.litert.environment",
+        options=(
+            "xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER",
+            "xnnpack_flags=FORCE_FP16",
+            "kernel_mode=builtin",
+        ),
+    ),
+    RuntimeEntry(
+        "openvino",
+        "OpenVINO",
+        "runtimes.openvino.adapter",
+        "openvino",
+        "pip install openvino",
+        device="cpu",
+        suffixes=(".xml", ".onnx"),
+        prepares=True,
+        weights_suffix=".bin",
+        reader="models.inspection.openvino_file",
+        lacks=(
+            ("external_internal", "openvino_no_allocator"),
+            ("external_memory", "openvino_no_allocator"),
+            ("device_io", "openvino_cpu_device_io"),
+        ),
+        options=("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
     ),
     RuntimeEntry(
         "megengine_lite",
@@ -80,6 +168,14 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         device="cpu",
         suffixes=(".mge",),
         converter="models.megengine.environment",
+        reader="models.inspection.megengine_file",
+        has_own_python=True,
+        lacks=(
+            ("shared_context", "megengine_one_thread"),
+            ("external_weights", "megengine_keeps_weights"),
+            ("external_internal", "megengine_no_allocator"),
+            ("external_memory", "megengine_no_allocator"),
+        ),
     ),
     RuntimeEntry(
         "rknn",
@@ -90,6 +186,12 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         device="npu",
         suffixes=(".rknn",),
         converter="models.rknn.toolkit",
+        reader="models.inspection.rknn_file",
+        lacks=(
+            ("shared_context", "rknn_one_thread"),
+            ("external_weights", "rknn_weights_alone_outside"),
+            ("device_io", "rknn_already_on_device"),
+        ),
     ),
 )
 

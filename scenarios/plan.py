@@ -429,8 +429,12 @@ class Plan:
         return any(other.mechanism in mechanisms and other.source == index for other in self.contexts)
 
     def needs_prepared(self, index: int) -> bool:
-        """Whether this context is made from what the runtime prepared: its weights are shared, or the application's."""
-        return self.shares_weights(index) or WEIGHTS in self.contexts[index].outside
+        """Whether this context is made from what the runtime prepared.
+
+        Its weights are shared, or the application's, or used where their file is.
+        """
+        context = self.contexts[index]
+        return self.shares_weights(index) or WEIGHTS in context.outside or MODEL in context.zero_copy
 
     def models_to_prepare(self) -> List[Model]:
         """Return the models, each once, that some context needs prepared."""

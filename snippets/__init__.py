@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Optional
 
 from scenarios.plan import Plan
 from snippets.base import Snippet, check_is_served
-from snippets.megengine_lite import write_megengine_lite
-from snippets.onnxruntime import write_onnxruntime
-from snippets.rknn import write_c
 
 __all__ = ["Snippet", "snippet_of"]
-
-#: By the name of the runtime.
-_WRITERS: dict[str, Callable[[Plan, Optional[str]], Snippet]] = {
-    "onnxruntime": write_onnxruntime,
-    "megengine_lite": write_megengine_lite,
-    "rknn": write_c,
-}
 
 
 def snippet_of(plan: Plan, chip: Optional[str] = None) -> Snippet:
@@ -27,4 +18,6 @@ def snippet_of(plan: Plan, chip: Optional[str] = None) -> Snippet:
     Raises NotSupported of what the runtime lacks, and of plans that no program of an application does.
     """
     check_is_served(plan)
-    return _WRITERS[plan.runtime](plan, chip)
+    # Each runtime has a module of its name.
+    write: Callable[[Plan, Optional[str]], Snippet] = importlib.import_module(f"snippets.{plan.runtime}").write
+    return write(plan, chip)

@@ -23,7 +23,7 @@ from scenarios.plan import (
 from snippets.base import Snippet, common_values, files_of, python_turns, render, turns_of
 from snippets.indices import Indices
 
-__all__ = ["write_megengine_lite"]
+__all__ = ["write"]
 
 _TITLE = "MegEngine Lite"
 _WORDS = {
@@ -32,7 +32,7 @@ _WORDS = {
 }
 
 
-def write_megengine_lite(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
     for context in plan.contexts:
         _check(context)

@@ -23,7 +23,7 @@ from scenarios.plan import (
 from snippets.base import Snippet, common_values, files_of, python_shapes, python_turns, render, turns_of
 from snippets.indices import Indices
 
-__all__ = ["write_onnxruntime"]
+__all__ = ["write"]
 
 _TITLE = "ONNX Runtime"
 _WORDS = {
@@ -33,7 +33,7 @@ _WORDS = {
 }
 
 
-def write_onnxruntime(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
     for context in plan.contexts:
         _check(context, plan)

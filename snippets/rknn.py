@@ -26,7 +26,7 @@ from snippets.base import Snippet, common_values, files_of, render, turns_of
 from snippets.indices import Indices, Where
 from targets.chips import CHIPS, MINI_RUNTIME, RUNTIME
 
-__all__ = ["write_c"]
+__all__ = ["write"]
 
 _INTERNAL_OUTSIDE = "RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE"
 _ALL_OUTSIDE = "RKNN_FLAG_MEM_ALLOC_OUTSIDE"
@@ -37,7 +37,7 @@ _WORDS = {
 }
 
 
-def write_c(plan: Plan, chip: Optional[str]) -> Snippet:
+def write(plan: Plan, chip: Optional[str]) -> Snippet:
     """Return the program for that chip, by default one with librknnrt; raise NotSupported where it cannot be."""
     is_mini = chip in CHIPS and CHIPS[chip].runtime == MINI_RUNTIME
     for context in plan.contexts:

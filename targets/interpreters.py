@@ -5,15 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from models import converter_of
 from models.conversion.environments import Environment
-from models.megengine.environment import MEGENGINE
 from runtimes import RuntimeEntry, available
 from targets.base import CHECKOUT
 
 __all__ = ["finds_runtime", "python_with", "refusal"]
-
-#: Runtimes that cannot live in this project's environment, and theirs.
-_OWN_ENVIRONMENTS: dict[str, Environment] = {"megengine_lite": MEGENGINE}
 
 #: Print nothing, and end with 0 for yes.
 _RUNS_THE_DRIVER = "import sys; sys.exit(sys.version_info < (3, 8))"
@@ -28,8 +25,15 @@ def python_with(entry: RuntimeEntry) -> str | None:
     """
     if available(entry):
         return sys.executable
-    own = _OWN_ENVIRONMENTS.get(entry.name)
+    own = _own_environment(entry)
     return str(own.python()) if own and own.installed() else None
+
+
+def _own_environment(entry: RuntimeEntry) -> Environment | None:
+    """Return the environment of its converter where it lives there; None where it lives beside this project."""
+    converter = converter_of(entry.suffix) if entry.has_own_python else None
+    environment = converter.environment if converter else None
+    return environment if isinstance(environment, Environment) else None
 
 
 def finds_runtime(interpreter: str, entry: RuntimeEntry) -> bool:

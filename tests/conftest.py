@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from commands import main
+from models import ensure_all
 from models.built_files import ensure
+from models.mnn.environment import PACKAGE
 from models.recipe import Recipe
 from tests.support import Ended, Reusebench, made_once
 
@@ -129,6 +131,20 @@ def rknn_double(shared_folder: Path) -> Callable[..., Path]:
         )
 
     return compile_double
+
+
+@pytest.fixture(scope="session")
+def mnn_files(cache: Path) -> Callable[..., list[str]]:
+    """Return mnn_files((name, size), ...), which converts built-in networks of seed 1; skips where MNN is missing."""
+    if not PACKAGE.installed():
+        pytest.skip("MNN is not installed")
+
+    def convert(*networks: tuple[str, int]) -> list[str]:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+            return list(map(str, ensure_all(".mnn", [Recipe(name, size, 1) for name, size in networks])))
+
+    return convert
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any, Optional, TypeVar
 
 import msgspec
 
+from runtimes import RuntimeEntry
 from samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
 from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan, Step, Streams
@@ -63,9 +64,10 @@ def known(value: Optional[_Value]) -> _Value:
     return value
 
 
-def own_environment(python: Path, is_installed: bool = True) -> SimpleNamespace:
-    """Return an environment of a runtime's own, as far as targets/interpreters.py looks into it."""
-    return SimpleNamespace(installed=lambda: is_installed, python=lambda: python)
+def own_environment(runtime: str, python: Path, is_installed: bool = True) -> Callable[[RuntimeEntry], Any]:
+    """Return what stands for targets.interpreters._own_environment where one runtime has an environment of its own."""
+    environment = SimpleNamespace(installed=lambda: is_installed, python=lambda: python)
+    return lambda entry: environment if entry.name == runtime else None
 
 
 def made_once(path: Path, make: Callable[[Path], object]) -> Path:

@@ -82,12 +82,12 @@ _ONLY = {
     ("fit", "accounting"): {"accounting.sizes"},
     ("fit", "scenarios"): {"scenarios.plan"},
     ("fit", "storage"): {"storage.figure", "storage.fit", "storage.result", "storage.trace"},
-    ("models", "runtimes"): {"runtimes.RUNTIMES", "runtimes.base"},
+    ("models", "runtimes"): {"runtimes.RUNTIMES", "runtimes.base", "runtimes.ncnn.graph"},
     ("reports", "runtimes"): {"runtimes.RUNTIMES", "runtimes.base", "runtimes.version_order"},
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},
     ("targets", "samplers"): {"samplers.readings"},
-    ("targets", "models"): {"models.conversion", "models.megengine"},
+    ("targets", "models"): {"models.conversion", "models.converter_of"},
     ("targets", "runtimes"): {
         "runtimes.RuntimeEntry",
         "runtimes.available",
@@ -110,7 +110,8 @@ _LAYERS = {
     "harness": "errors extras mechanisms selection gate settings plans clock progress measuring result_text options"
     " session",
     "samplers": "files readings process system npu machine sources observer environment",
-    "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine inspection __init__",
+    "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine ncnn mnn litert"
+    " inspection __init__",
     "recorder": "errors signals pace phases process_tree program recording phase_figures stored_form summary task",
     "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
     " barriers measured_process",

@@ -17,11 +17,11 @@ from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Generic, TypeVar, Union
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union
 
 from cache import cannot_write, end_of, written_whole
 from models.built_files import cached_path, ensure, fill, is_intact, weights_of
-from models.conversion.environments import Environment, PythonPackage
+from models.conversion.environments import Environment, PythonPackage, ShowStep
 from models.errors import ConversionError
 from models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe, RknnRecipe
 
@@ -41,11 +41,20 @@ _SUCCESS = "null"
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 
+class Installer(Protocol):
+    """Makes an environment."""
+
+    def __call__(self, show_step: ShowStep, python: str | None = None) -> Path:
+        """Return its folder. show_step is called with a line before each step; python is the one to use, None: any."""
+
+
 class Converter(ABC, Generic[_Recipe]):
     """The library's process, started with the first conversion and killed at the end of the `with` block."""
 
     #: Where the library is.
     environment: ClassVar[Union[Environment, PythonPackage]]
+    #: Installs the environment; None: the library is a Python package, which pip installs.
+    installer: ClassVar[Installer | None] = None
     #: Whether it converts the user's ONNX files, and not the built-in networks alone; if not, what to do instead.
     imports_onnx: ClassVar[bool] = True
     instead_of_onnx: ClassVar[str] = ""

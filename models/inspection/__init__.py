@@ -10,15 +10,12 @@ from pathlib import Path
 
 from models.errors import ModelError
 from models.inspection.result import Inspection
+from runtimes import RUNTIMES
 
 __all__ = ["READERS", "inspect"]
 
 #: The module with `read(path) -> Inspection` of each format, by how the names of its files end.
-READERS = {
-    ".onnx": "models.inspection.onnx_file",
-    ".rknn": "models.inspection.rknn_file",
-    ".mge": "models.inspection.megengine_file",
-}
+READERS = {entry.suffix: entry.reader for entry in RUNTIMES if entry.reader}
 
 
 def inspect(path: Path) -> Inspection:

@@ -23,15 +23,15 @@ class Table:
         self._fields = position - self._number("<i", position)
         self._fields_size = self._number("<H", self._fields)
 
-    def byte(self, field: int) -> int:
-        """Return a signed byte; 0, the default, where it is not there."""
+    def byte(self, field: int, default: int = 0) -> int:
+        """Return a signed byte; the default where it is not there."""
         position = self._field(field)
-        return 0 if position is None else self._number("<b", position)
+        return default if position is None else self._number("<b", position)
 
-    def integer(self, field: int) -> int:
-        """Return a signed integer of four bytes; 0, the default, where it is not there."""
+    def integer(self, field: int, default: int = 0) -> int:
+        """Return a signed integer of four bytes; the default where it is not there."""
         position = self._field(field)
-        return 0 if position is None else self._number("<i", position)
+        return default if position is None else self._number("<i", position)
 
     def text(self, field: int) -> str:
         """Return a text; "" where it is not there."""
@@ -41,13 +41,42 @@ class Table:
         begin, length = self._vector(position)
         return bytes(self._buffer[begin : begin + length]).decode()
 
-    def tables(self, field: int) -> Iterator[Table]:
-        """Yield the tables of a list."""
+    def texts(self, field: int) -> Iterator[str]:
+        """Yield the texts of a list."""
+        for entry in self._entries(field):
+            begin = entry + self._number("<I", entry)
+            yield bytes(self._buffer[begin + 4 : begin + 4 + self._number("<I", begin)]).decode()
+
+    def integers(self, field: int, form: str = "<i") -> Iterator[int]:
+        """Yield the numbers of a list, of four bytes, or as in the struct module's form of one."""
         position = self._field(field)
         if position is not None:
             begin, length = self._vector(position)
-            for entry in range(begin, begin + 4 * length, 4):
-                yield Table(self._buffer, entry + self._number("<I", entry))
+            size = struct.calcsize(form)
+            for entry in range(begin, begin + size * length, size):
+                yield self._number(form, entry)
+
+    def length(self, field: int) -> int:
+        """Return the number of elements of a list, of whatever kind; 0 where it is not there."""
+        position = self._field(field)
+        return 0 if position is None else self._vector(position)[1]
+
+    def table(self, field: int) -> Optional[Table]:
+        """Return the table that the field refers to; None where it is not there."""
+        position = self._field(field)
+        return None if position is None else Table(self._buffer, position + self._number("<I", position))
+
+    def tables(self, field: int) -> Iterator[Table]:
+        """Yield the tables of a list."""
+        for entry in self._entries(field):
+            yield Table(self._buffer, entry + self._number("<I", entry))
+
+    def _entries(self, field: int) -> Iterator[int]:
+        """Yield where the elements are of a list of what is referred to."""
+        position = self._field(field)
+        if position is not None:
+            begin, length = self._vector(position)
+            yield from range(begin, begin + 4 * length, 4)
 
     def _field(self, number: int) -> Optional[int]:
         """Return where the field is; None where the table has it not."""

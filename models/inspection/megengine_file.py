@@ -9,7 +9,7 @@ from typing import Any
 
 from cache import end_of
 from models.errors import ModelError
-from models.inspection.result import Inspection, MegEngineFacts, Operator, Tensor, Weights
+from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
 from models.megengine.environment import MEGENGINE
 
 __all__ = ["read"]
@@ -40,7 +40,7 @@ def read(path: Path) -> Inspection:
         outputs=tuple(map(_tensor, shown["outputs"])),
         weights=tuple(Weights(*entry) for entry in shown["weights"]),
         operators=tuple(Operator("", name, count) for name, count in shown["operators"]),
-        facts=MegEngineFacts(shown["version"]),
+        facts=OtherFacts({"format": f"MegEngine, read by version {shown['version']}"}),
     )
 
 

@@ -11,9 +11,9 @@ __all__ = [
     "ExternalFile",
     "Function",
     "Inspection",
-    "MegEngineFacts",
     "OnnxFacts",
     "Operator",
+    "OtherFacts",
     "RknnFacts",
     "Tensor",
     "Weights",
@@ -116,11 +116,11 @@ class RknnFacts:
 
 
 @dataclass(frozen=True)
-class MegEngineFacts:
-    """What .mge files alone have."""
+class OtherFacts:
+    """What files of other formats have of their own."""
 
-    #: Of the MegEngine that read the file; it does not say which one wrote it.
-    reader_version: str
+    #: The name of each and its text, as they are shown: "format" first.
+    lines: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Inspection:
     #: The most frequent first.
     operators: Optional[tuple[Operator, ...]]
     #: Of its format.
-    facts: Union[OnnxFacts, RknnFacts, MegEngineFacts]
+    facts: Union[OnnxFacts, RknnFacts, OtherFacts]
 
     @property
     def interface(self) -> Interface:

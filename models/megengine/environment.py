@@ -81,6 +81,7 @@ class MegEngineConverter(NativeConverter):
     """Has MegEngine make `.mge` files of descriptions."""
 
     environment = MEGENGINE
+    installer = staticmethod(install_megengine)
     imports_onnx = False
     instead_of_onnx = "MegEngine has no importer of ONNX files: dump one with MegEngine"
     program = Path(__file__).resolve().with_name("converter.py")

@@ -97,6 +97,7 @@ class RknnConverter(Converter[RknnRecipe]):
     """Has rknn-toolkit2 make `.rknn` files of ONNX files: built-in ones and the user's."""
 
     environment = TOOLKIT
+    installer = staticmethod(install_toolkit)
     program = Path(__file__).resolve().with_name("converter.py")
 
     @classmethod

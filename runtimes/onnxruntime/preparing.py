@@ -7,7 +7,6 @@ several resolutions, become one file with several names. Its nodes are put into 
 
 from __future__ import annotations
 
-import filecmp
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from runtimes.base import NodeOrder, Preparation
 from runtimes.onnxruntime.options import plain_options
 from runtimes.onnxruntime.prepared import EXTERNAL_FROM_BYTES, INDEX_FILE, WEIGHTS_FILE, IndexedTensor
 from runtimes.onnxruntime.trials import Runner, Trial, TrialFailed, choose_order, run_apart
+from runtimes.prepared_files import flush_to_disk, share_equal_file
 
 if TYPE_CHECKING:
     import onnx
@@ -51,8 +51,8 @@ def prepare(model: str, folder: str, runner: Runner) -> Preparation:
             graph.write(path, list(range(len(graph.names))))
             node_order = NodeOrder(reason=saved)
         _write_index(graph.weights(), folder)
-    _share_file(folder)
-    _flush_to_disk(folder)
+    share_equal_file(folder, WEIGHTS_FILE)
+    flush_to_disk(folder)
     return Preparation(path, node_order)
 
 
@@ -100,23 +100,3 @@ def _write_index(weights: Iterable[onnx.TensorProto], folder: str) -> None:
         index.append(IndexedTensor(tensor.name, dtype, tuple(tensor.dims), offset, length))
     with open(os.path.join(folder, INDEX_FILE), "w", encoding="utf-8") as file:
         json.dump(index, file)
-
-
-def _share_file(folder: str) -> None:
-    """Make the weights another name of an equal file that was prepared before, beside this folder."""
-    own = os.path.join(folder, WEIGHTS_FILE)
-    parent = os.path.dirname(folder)
-    for name in sorted(os.listdir(parent)):
-        other = os.path.join(parent, name, WEIGHTS_FILE)
-        if other != own and os.path.exists(other) and os.path.exists(own) and filecmp.cmp(own, other, shallow=False):
-            os.unlink(own)
-            os.link(other, own)
-            return
-
-
-def _flush_to_disk(folder: str) -> None:
-    """Have the files on disk before anything is measured: writing them back later would show in system memory."""
-    for name in os.listdir(folder):
-        descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)

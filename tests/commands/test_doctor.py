@@ -199,5 +199,5 @@ def test_a_runtime_in_an_environment_of_its_own(
     python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     python.chmod(0o755)
     monkeypatch.setattr(interpreters, "available", lambda _: False)
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"missing": own_environment(python)})
+    monkeypatch.setattr(interpreters, "_own_environment", own_environment("missing", python))
     assert row(doctor_of(_MISSING), "missing") == (is_here, remark.format(python=python))

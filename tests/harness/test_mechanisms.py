@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 
 from harness.mechanisms import Mechanism, hindrances, mechanisms
 from models.inspection import inspect
-from models.inspection.result import Inspection, MegEngineFacts, RknnFacts
-from runtimes import open_runtime
+from models.inspection.result import Inspection, OtherFacts, RknnFacts
+from runtimes import RUNTIMES, open_runtime
 from runtimes.base import Input, Memory, NotSupported
 from scenarios.catalogue import find_scenario
 from tests.models.inspection.onnx_models import constant, save_model, value
@@ -30,11 +30,13 @@ _MEMORY = {
 
 
 def _by_name(inspection: Inspection) -> dict[str, Mechanism]:
-    return {mechanism.scenario: mechanism for mechanism in mechanisms(inspection)}
+    """Return the mechanisms on the runtime whose own kind the file is of, by the scenarios that measure them."""
+    (runtime,) = (entry for entry in RUNTIMES if entry.suffix == Path(inspection.file).suffix)
+    return {mechanism.scenario: mechanism for mechanism in mechanisms(inspection, runtime)}
 
 
 def _applying(inspection: Inspection, answer: bool | None = True) -> set[str]:
-    return {mechanism.scenario for mechanism in mechanisms(inspection) if mechanism.applies is answer}
+    return {scenario for scenario, mechanism in _by_name(inspection).items() if mechanism.applies is answer}
 
 
 def _rknn(facts: RknnFacts = _RKNN) -> Inspection:
@@ -48,8 +50,8 @@ def _identity(tmp_path: Path, kind: int = TensorProto.FLOAT) -> Path:
 
 def test_each_is_measured_by_a_scenario(tmp_path: Path) -> None:
     """Their names are those of scenarios, which -k chooses."""
-    for mechanism in mechanisms(inspect(_identity(tmp_path))):
-        assert find_scenario(mechanism.scenario)
+    for scenario in _by_name(inspect(_identity(tmp_path))):
+        assert find_scenario(scenario)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(TensorProto.FLOAT, "float32"), (TensorProto.STRING, "str")])
@@ -120,6 +122,6 @@ def test_rknn() -> None:
 
 def test_megengine() -> None:
     """It allocates weights and runtime memory itself, and a network runs in one thread."""
-    inspection = Inspection("net.mge", 1, (), (), (), (), MegEngineFacts("1.13.0"))
+    inspection = Inspection("net.mge", 1, (), (), (), (), OtherFacts({"format": "MegEngine"}))
     refused: Sequence[str] = ("shared_context", "external_weights", "external_internal", "external_memory")
     assert _applying(inspection, False) == set(refused)

@@ -29,7 +29,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Return the names of the runtimes that this Python has, which a test fills; none has an own environment."""
     names: set[str] = set()
     monkeypatch.setattr(interpreters, "available", lambda entry: entry.name in names)
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {})
+    monkeypatch.setattr(interpreters, "_own_environment", lambda _: None)
     return names
 
 
@@ -39,9 +39,7 @@ def test_runtimes_by_name(here: set[str]) -> None:
     assert selected_runtimes(_selection()) == ["onnxruntime"]
     assert selected_runtimes(_selection("--runtime", "onnxruntime", "--runtime", "onnxruntime")) == ["onnxruntime"]
     assert selected_runtimes(_selection("--runtime", "rknn", "--runtime", "onnxruntime")) == ["rknn", "onnxruntime"]
-    with pytest.raises(
-        argparse.ArgumentError, match="unknown runtime 'onnx'; valid: onnxruntime, megengine_lite, rknn"
-    ):
+    with pytest.raises(argparse.ArgumentError, match=r"unknown runtime 'onnx'; valid: onnxruntime, .*, rknn"):
         _selection("--runtime", "onnx")
 
 
@@ -70,7 +68,7 @@ def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.Mo
     """This one has what it has; what has an environment of its own runs there, under the name that the user wrote."""
     here.add("onnxruntime")
     python = tmp_path / "python"
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": own_environment(python)})
+    monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", python))
     targets = resolve_targets(_selection())
     assert {name: target.command[0] for name, target in targets.items()} == {
         "onnxruntime": sys.executable,

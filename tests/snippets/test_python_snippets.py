@@ -36,6 +36,17 @@ _SCENARIOS = {
         "zero_copy_output",
         "lean",
     ),
+    "openvino": (
+        "partial_dup",
+        "full_dup",
+        "shared_context",
+        "full_dup_internal_reuse",
+        "external_weights",
+        "model_in_place",
+        "zero_copy_input",
+        "zero_copy_output",
+        "lean",
+    ),
     "megengine_lite": (
         "partial_dup",
         "full_dup",
@@ -126,7 +137,9 @@ def runtime(
 ) -> Runtime:
     """Return each runtime; a program writes beside its models, which are copies."""
     folder = tmp_path_factory.mktemp("programs")
-    is_onnx = request.param == "onnxruntime"
+    if request.param == "openvino":
+        pytest.importorskip("openvino", exc_type=ImportError)
+    is_onnx = request.param != "megengine_lite"
     files = []
     for file in mobile_resolutions if is_onnx else mge_files():
         files.append(folder / file.name)
@@ -158,7 +171,7 @@ def test_what_is_shared_is_saved(runtime: Runtime, used: Callable[[str], Ran]) -
     separate, dups = used("no_reuse_one_model").pss_bytes, used("full_dup").pss_bytes
     assert dups < 0.7 * separate
     assert used("lean").pss_bytes < dups
-    if runtime.name == "onnxruntime":
+    if runtime.name != "megengine_lite":
         assert used("shared_context").pss_bytes < 0.5 * separate
     assert used("shared_weights").pss_bytes < 0.9 * used("resolutions").pss_bytes
 
@@ -188,7 +201,7 @@ def test_contexts_of_several_kinds(runtime: Runtime, used: Callable[[str], Ran])
         Context(0, 0, core=1, zero_copy=(INPUT, OUTPUT)),
         Context(1, 0, DUP, 2, core=1),
         Context(1, 0, internal=3, core=0),
-        Context(1, 0, core=1, outside=(WEIGHTS,) if runtime.name == "onnxruntime" else ()),
+        Context(1, 0, core=1, outside=() if runtime.name == "megengine_lite" else (WEIGHTS,)),
     ]
     mixed = runtime.used(replace(plan, scenario="mixed", contexts=tuple(kinds)))
     assert mixed.digests == used("no_reuse_one_model").digests
@@ -211,6 +224,11 @@ def test_free_sizes_are_those_of_the_plan() -> None:
         ("onnxruntime", {"zero_copy": ("model",)}, "no_model_in_place"),
         ("onnxruntime", {"outside": ("internal",)}, "onnx_no_allocator"),
         ("onnxruntime", {"outside": ("weights",), "allocator": "mmz"}, "onnx_any_memory"),
+        ("openvino", {"device": "cuda"}, "openvino_cpu_only"),
+        ("openvino", {"device_io": True}, "openvino_cpu_device_io"),
+        ("openvino", {"zero_copy": ("native_output",)}, "no_native_output"),
+        ("openvino", {"outside": ("internal",)}, "openvino_no_allocator"),
+        ("openvino", {"outside": ("weights",), "allocator": "mmz"}, "openvino_any_memory"),
         ("megengine_lite", {"device": "cuda"}, "no_code_of_device"),
         ("megengine_lite", {"device_io": True}, "no_code_of_device_io"),
         ("megengine_lite", {"zero_copy": ("native_output",)}, "no_native_output"),

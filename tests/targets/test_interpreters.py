@@ -22,7 +22,7 @@ _BROKEN = replace(_ONNXRUNTIME, module="broken_module")
 def test_this_interpreter_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An environment of its own is for a runtime that is not here."""
     assert python_with(_ONNXRUNTIME) == sys.executable
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"onnxruntime": own_environment(Path("/own/python"))})
+    monkeypatch.setattr(interpreters, "_own_environment", own_environment("onnxruntime", Path("/own/python")))
     assert python_with(_ONNXRUNTIME) == sys.executable
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     assert python_with(_ONNXRUNTIME) == "/own/python"

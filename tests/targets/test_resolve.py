@@ -61,7 +61,7 @@ def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: p
     """Where this interpreter lacks it, it runs under that environment's, by the same name and also on a board."""
     own = tmp_path / "own" / "python"
     monkeypatch.setattr(interpreters, "available", lambda _: False)
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": own_environment(own)})
+    monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", own))
     target = parse_target("python", None, _MEGENGINE_LITE)
     assert (target.name, target.command) == ("python", (str(own), *_DRIVER))
     preload = preload_library(architecture_of_this_python() or "")
@@ -69,7 +69,7 @@ def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: p
     preload.touch()
     target = parse_target("board", None, _MEGENGINE_LITE)
     assert (target.name, target.command, target.keeps_ledger) == ("board", (str(own), *_DRIVER), True)
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"megengine_lite": own_environment(own, is_installed=False)})
+    monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", own, is_installed=False))
     with pytest.raises(
         RuntimeMissing, match=r"^--runtime megengine_lite is not here: .*reusebench models install megengine"
     ):
@@ -78,7 +78,7 @@ def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: p
 
 def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is looked up there; what this interpreter or an own environment has does not count."""
-    monkeypatch.setattr(interpreters, "_OWN_ENVIRONMENTS", {"nowhere": own_environment(Path(sys.executable))})
+    monkeypatch.setattr(interpreters, "_own_environment", own_environment("nowhere", Path(sys.executable)))
     words = (
         f"--runtime nowhere: the Python of --target python:{sys.executable} has no module no_such_module. Name another"
     )

@@ -24,3 +24,17 @@ def test_damaged(position: int) -> None:
     """An offset that leads out of the file is an error, and reads nothing behind its end or before its beginning."""
     with pytest.raises((struct.error, ValueError)):
         root(struct.pack("<I8xi200x", position, 99)).integer(0)
+
+
+def test_lists() -> None:
+    """Of numbers, of texts and of tables: as long as they say; a list that is not there is empty."""
+    # A table with a list of numbers, one of texts, and a table that is itself.
+    table = struct.pack("<I HHHHH2x iIII", 16, 10, 16, 4, 8, 12, 12, 12, 20, 2**32 - 12)
+    lists = struct.pack("<Iii", 2, 5, -6) + struct.pack("<II I4s", 1, 4, 2, b"ok")
+    # The offsets of the lists are from where they stand.
+    parent = root(table + lists)
+    assert list(parent.integers(0)) == [5, -6]
+    assert (parent.length(0), parent.length(7)) == (2, 0)
+    assert (list(parent.integers(7)), list(parent.texts(7)), parent.table(7)) == ([], [], None)
+    assert list(parent.texts(1)) == ["ok"]
+    assert (parent.integer(9, 3), parent.byte(9, 4)) == (3, 4)

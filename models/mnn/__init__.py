@@ -1,0 +1,1 @@
+"""`.mnn` files of ONNX files, by the converter of MNN's own package."""

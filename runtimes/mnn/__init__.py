@@ -1,0 +1,1 @@
+"""MNN, of the wheel MNN, by its Module API."""

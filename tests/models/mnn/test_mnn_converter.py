@@ -1,0 +1,64 @@
+"""MNN's converter, for real, where MNN is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from models import converter_of
+from models.errors import ConversionError, ModelError
+from models.inspection import inspect
+from models.mnn.environment import PACKAGE, MnnConverter
+from models.recipe import OnnxFile, Recipe
+
+_INSTALLED = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")
+
+
+def _onnx_file(path: Path, operator: str, **attributes: Any) -> OnnxFile:
+    """Return a file of one operator."""
+    helper = onnx.helper
+    tensors = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"], **attributes)], "one", tensors[:1], tensors[1:])
+    opsets = [helper.make_opsetid(attributes.get("domain", ""), 13)]
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opsets), path)
+    return OnnxFile(str(path), "0" * 64, (), has_free_sizes=False)
+
+
+@_INSTALLED
+def test_files_are_named_by_the_version() -> None:
+    """So that another version of MNN converts anew."""
+    assert converter_of(".mnn") is MnnConverter
+    recipe = MnnConverter.recipe(Recipe("tiny", 64, seed=1))
+    assert recipe.file_name == f"tiny-64-seed1-mnn{PACKAGE.version}-v1.1.mnn"
+    assert recipe.precision == "FP32"
+
+
+@_INSTALLED
+def test_a_process_converts_one_file_after_the_other(tmp_path: Path) -> None:
+    """Each keeps its names; a failure has MNN's words, leaves no file, and the next conversion succeeds."""
+    good = _onnx_file(tmp_path / "good.onnx", "Relu")
+    bad = _onnx_file(tmp_path / "bad.onnx", "Nonesuch", domain="some.maker")
+    text = tmp_path / "text.onnx"
+    text.write_text("This is no model.")
+    with MnnConverter() as converter:
+        for number in range(2):
+            path = tmp_path / f"good-{number}.mnn"
+            converter.write(converter.recipe(good), path)
+            inspection = inspect(path)
+            assert [tensor.name for tensor in (*inspection.inputs, *inspection.outputs)] == ["x", "y"]
+            with pytest.raises(ConversionError, match=r"mnnconvert failed: .*Nonesuch"):
+                converter.write(converter.recipe(bad), tmp_path / "bad.mnn")
+        with pytest.raises(ConversionError, match=r"mnnconvert failed: .*please check your file format"):
+            converter.write(converter.recipe(OnnxFile(str(text), "0" * 64, (), False)), tmp_path / "text.mnn")
+    assert not (tmp_path / "bad.mnn").exists()
+    assert not (tmp_path / "text.mnn").exists()
+
+
+def test_without_mnn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What to install is said."""
+    monkeypatch.setattr(type(PACKAGE), "installed", lambda _: False)
+    with pytest.raises(ModelError, match=r"\.mnn files are made by MNN, which is not installed: pip install MNN"):
+        MnnConverter.recipe(Recipe("tiny", 64, seed=1))

@@ -1,0 +1,146 @@
+"""The real pnnx, where it is installed in the user's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper
+
+from models.built_files import is_intact
+from models.errors import ModelError
+from models.ncnn.environment import PNNX, NcnnConverter
+from models.recipe import OnnxFile, Recipe
+from runtimes import open_runtime
+from runtimes.arrays import filled
+from runtimes.base import Input, Memory
+
+pytest.importorskip("ncnn")
+
+#: The user's own, looked up before a test has a cache of its own.
+_FOLDER = PNNX.folder()
+
+pytestmark = pytest.mark.skipif(
+    not PNNX.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install pnnx` to test it"
+)
+
+
+@pytest.fixture
+def converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NcnnConverter]:
+    """Return the converter with a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    PNNX.folder().parent.mkdir(parents=True)
+    PNNX.folder().symlink_to(_FOLDER)
+    with NcnnConverter() as converter:
+        yield converter
+
+
+def _agree(model: Path, param: Path, inputs: list[Input]) -> list[tuple[str, tuple[int | str, ...]]]:
+    """Compare the outputs of both files, in their order; return what the converted one declares of its inputs."""
+    fed = {tensor.name: filled(tensor) for tensor in inputs}
+    session = ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    expected = session.run(None, fed)
+    runtime = open_runtime("ncnn")
+    declared = runtime.interface(str(param)).inputs
+    given = {
+        tensor.name: Input(tensor.name, tensor.type, tensor.shape, one.value) for tensor, one in zip(declared, inputs)
+    }
+    context = runtime.load(str(param), None, Memory(), given)
+    context.infer()
+    outputs = [np.frombuffer(output, np.float32) for output in context.outputs()]
+    assert len(outputs) == len(expected)
+    for output, wanted in zip(outputs, expected):
+        scale = np.abs(wanted).max()
+        assert np.abs(output - wanted.reshape(-1)).max() < 1e-3 * scale
+    return [(tensor.name, tensor.dimensions) for tensor in declared]
+
+
+@pytest.mark.parametrize(("name", "size"), [("tiny", 64), ("mobilenet_v2", 96)])
+def test_built_in_networks(converter: NcnnConverter, name: str, size: int) -> None:
+    """Outputs are those of ONNX Runtime, the file says the sizes of its inputs, and both files are in the cache."""
+    recipe = converter.recipe(Recipe(name, size, 1))
+    (path,) = converter.ensure_all([recipe])
+    assert is_intact(path)
+    assert path.with_suffix(".bin").stat().st_size > Recipe(name, size, 1).network().weight_bytes()
+    assert _agree(converter.source(recipe), path, list(recipe.source.inputs)) == [("in0", (1, 3, size, size))]
+    before = path.stat().st_mtime_ns
+    path.with_suffix(".bin").write_bytes(b"damaged")
+    assert converter.ensure_all([recipe]) == [path]
+    assert path.stat().st_mtime_ns > before
+
+
+def _save(path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs: list[str]) -> OnnxFile:
+    """Write a model of these nodes with a matrix "weights", and return it as a source."""
+    weights = np.random.RandomState(0).rand(6, 4).astype(np.float32)
+    declared = []
+    for tensor in inputs:
+        element = helper.np_dtype_to_tensor_dtype(np.dtype(tensor.type))
+        declared.append(helper.make_tensor_value_info(tensor.name, element, tensor.shape))
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        declared,
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [onnx.numpy_helper.from_array(weights, "weights")],
+    )
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+    onnx.save(model, str(path))
+    return OnnxFile(str(path), path.stem, tuple(inputs), has_free_sizes=False)
+
+
+def test_inputs_and_outputs_keep_their_order(converter: NcnnConverter, tmp_path: Path) -> None:
+    """They are numbered in the order of the ONNX file, whatever their names; what pnnx takes for no batch stays."""
+    inputs = [Input("z", "float32", (1, 5, 6)), Input("a", "float32", (1, 5, 4))]
+    nodes = [
+        helper.make_node("MatMul", ["z", "weights"], ["product"]),
+        helper.make_node("Add", ["product", "a"], ["last"]),
+        helper.make_node("Sigmoid", ["product"], ["first"]),
+    ]
+    source = _save(tmp_path / "order.onnx", nodes, inputs, ["last", "first"])
+    beside = {file.name for file in tmp_path.iterdir()}
+    (path,) = converter.ensure_all([converter.recipe(source)])
+    assert _agree(tmp_path / "order.onnx", path, inputs) == [("in0", (1, 1, 5, 6)), ("in1", (1, 1, 5, 4))]
+    assert {file.name for file in tmp_path.iterdir()} == beside, "pnnx leaves files beside the user's model"
+
+
+@pytest.mark.parametrize(
+    ("node", "inputs", "words"),
+    [
+        (
+            helper.make_node("NonZero", ["x"], ["y"]),
+            [Input("x", "float32", (1, 5, 6))],
+            "pnnx failed: it leaves operators that ncnn lacks: ",
+        ),
+        (
+            helper.make_node("Add", ["x", "s"], ["y"]),
+            [Input("x", "float32", (1, 5)), Input("s", "float32", ())],
+            r"reading the inputs failed: pnnx takes no scalar \(input s\)",
+        ),
+        (
+            helper.make_node("Not", ["x"], ["y"]),
+            [Input("x", "bool", (1, 5))],
+            r"reading the inputs failed: pnnx takes no bool \(input x\)",
+        ),
+    ],
+)
+def test_what_cannot_be_converted(
+    converter: NcnnConverter, tmp_path: Path, node: onnx.NodeProto, inputs: list[Input], words: str
+) -> None:
+    """What stops it is named, nothing is left in the cache, and the next file is converted."""
+    source = _save(tmp_path / "refused.onnx", [node], inputs, ["y"])
+    with pytest.raises(ModelError, match=words):
+        converter.ensure_all([converter.recipe(source)])
+    assert converter.ensure_all([converter.recipe(Recipe("tiny", 64, 1))])[0].exists()
+
+
+def test_no_model(converter: NcnnConverter, tmp_path: Path) -> None:
+    """A file that is none is refused in the words of pnnx."""
+    path = tmp_path / "no.onnx"
+    path.write_bytes(b"no model")
+    source = OnnxFile(str(path), "no", (Input("x", "float32", (1, 3, 8, 8)),), has_free_sizes=False)
+    with pytest.raises(ModelError, match="pnnx failed: "):
+        converter.ensure_all([converter.recipe(source)])
