@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import openvino as ov
 
@@ -49,13 +49,14 @@ class Turn:
     """Networks that run in turn: one alone has its internal tensors allocated."""
 
     def __init__(self) -> None:
-        self._networks: Set[Network] = set()
+        #: One for each context.
+        self._networks: List[Network] = []
         self._last: Optional[Network] = None
 
     def join(self, network: Network) -> None:
-        """Let a network take its turns."""
-        self._networks.add(network)
-        if len(self._networks) > 1:
+        """Let a context of a network take its turns."""
+        self._networks.append(network)
+        if len(set(self._networks)) > 1:
             _unmap_large_blocks()
 
     def take(self, network: Network) -> None:
@@ -65,9 +66,9 @@ class Turn:
         self._last = network
 
     def leave(self, network: Network) -> None:
-        """Forget a network that is destroyed."""
-        self._networks.discard(network)
-        if self._last is network:
+        """Forget a context that is destroyed."""
+        self._networks.remove(network)
+        if network not in self._networks and self._last is network:
             self._last = None
 
 
@@ -129,7 +130,7 @@ class OpenVinoContext(Context):
             return
         self.network.leave(self._tensors)
         self._tensors = None
-        if self._turn is not None and not self.network.is_used:
+        if self._turn is not None:
             self._turn.leave(self.network)
         self.network = None
 
@@ -211,7 +212,7 @@ class OpenVino(Runtime):
             raise NotSupported("openvino_weights_differ")
         other = read_model(self._core, model)
         fed = fed_inputs(other, inputs)
-        reshape(other, [tensor.shape for tensor in fed])
+        reshape(other, [tensor.shape for tensor in fed], model)
         source.network.allow(fed, [port.get_partial_shape() for port in other.outputs])
         source.network.run_at_once(len(os.sched_getaffinity(0)))
         return self._context(source.network, fed, memory)
