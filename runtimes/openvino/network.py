@@ -70,14 +70,20 @@ class Network:
     """A compiled model, and the tensors of the contexts that infer with it."""
 
     def __init__(
-        self, core: Any, path: str, fed: Sequence[Input], options: Sequence[str], weights: Optional[WeightsMemory]
+        self,
+        core: Any,
+        path: str,
+        fed: Sequence[Input],
+        options: Sequence[str],
+        weights: Optional[WeightsMemory],
+        streams: int,
     ) -> None:
         self.path = path
         self.weights = weights
         self._core = core
         self._options = options
         #: How many contexts can infer at once.
-        self._streams = 1
+        self._streams = streams
         self._shapes = [list(tensor.shape) for tensor in fed]
         self._users: List[Tensors] = []
         self._compiled: Any = None
