@@ -135,6 +135,12 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         suffixes=(".tflite",),
         prepares=True,
         converter="models.litert.environment",
+        reader="models.inspection.litert_file",
+        lacks=(
+            ("external_internal", "litert_no_allocator"),
+            ("external_memory", "litert_no_allocator"),
+            ("device_io", "litert_cpu_only"),
+        ),
         options=(
             "xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER",
             "xnnpack_flags=FORCE_FP16",
