@@ -173,6 +173,19 @@ def line(label: str, colour: str, **look: Any) -> Artist:
     return Line2D([], [], color=colour, label=label, **look)
 
 
+def frontier(axes: Axes, x: Sequence[float], y: Sequence[float], label: str) -> Artist:
+    """Draw the line through the layouts that none is better than, and return its entry of the legend."""
+    axes.plot(x, y, color=INK, linewidth=1.2)
+    return line(label, INK, linewidth=1.2)
+
+
+def mark(axes: Axes, x: float, y: float, marker: str, label: str) -> Artist:
+    """Draw a mark around a point, and return its entry of the legend."""
+    look: dict[str, Any] = {"marker": marker, "markersize": 9, "markerfacecolor": "none", "linestyle": "none"}
+    axes.plot(x, y, color=INK, **look)
+    return line(label, INK, **look)
+
+
 def bars(axes: Axes, parts: Sequence[tuple[float, float, float]], height: float, **look: Any) -> None:
     """Draw horizontal bars, (start, length, middle of the row), as one artist: an artist takes a millisecond."""
     corners = []

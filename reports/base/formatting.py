@@ -107,6 +107,14 @@ def percent(figure: Figure | float | None, spread: bool = False) -> str:
     return _number(figure if isinstance(figure, Figure) or figure is None else Figure(figure), 1, 1, spread)
 
 
+def share(value: float) -> str:
+    """Return a share of one with its first digit, of a large one with two: 3e-7, 0.012."""
+    if value >= 0.01:
+        return f"{value:.2g}"
+    digit, _, exponent = f"{value:.0e}".partition("e")
+    return f"{digit}e{int(exponent)}"
+
+
 def whole(value: float) -> str:
     """Return a number without decimals."""
     return f"{value:,.0f}"

@@ -134,9 +134,12 @@ class Explanation:
 # A page asks for it several times, and in each language.
 @functools.lru_cache(maxsize=4096)
 def explain(row: Row) -> Explanation | None:
-    """Return the explanation; None where there is no baseline, or one of the two was not measured."""
+    """Return the explanation; None where there is no baseline, or one of the two was not measured.
+
+    Nor what another option comes to: nothing of the plan says that.
+    """
     baseline = row.baseline
-    if baseline is None or not row.measured or not baseline.measured:
+    if baseline is None or not row.measured or not baseline.measured or row.options != baseline.options:
         return None
     # Another source of accounts tells other components apart.
     sources, others = ({account.source for account in one.accounts} for one in (row, baseline))

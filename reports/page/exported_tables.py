@@ -14,9 +14,11 @@ from reports.base.table import write_records
 from reports.claims.claims import CLAIMS_COLUMNS, claims_records
 from reports.explanation.explanation import EXPLANATION_COLUMNS, explanation_records
 from reports.page.material import Material
+from reports.results.agreement import output_difference
 from reports.results.memory import context_components
 from reports.results.published import PUBLISHED, PublishedRow
 from reports.results.rows import Row
+from reports.results.runtimes import origins_of, references_of
 from reports.results.savings import NPU, OVER_BASELINE
 from reports.sections.contexts import FIT_COLUMNS, context_costs, fit_records, further_costs
 from reports.sections.copies import avoided_bytes, copied
@@ -62,6 +64,9 @@ _COMPARISON = (
     "run_number",
     "repeats",
     "measured_as",
+    "output_difference",
+    "reference_runtime",
+    "reference_difference",
 )
 #: Identity of a configuration in every other table.
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
@@ -93,7 +98,12 @@ def write_tables(material: Material, folder: Path, formats: Sequence[str]) -> Pa
 
 def _comparison(material: Material) -> _Records:
     """Return a row per configuration, then the published rows."""
-    measured = [_comparison_record(row) for group in material.groups for row in group.rows]
+    references = references_of(material.groups)
+    measured = [
+        {**_comparison_record(row), **_outputs_record(row, references.get(origins_of(row)))}
+        for group in material.groups
+        for row in group.rows
+    ]
     return [*measured, *map(_published_record, material.published)]
 
 
@@ -194,6 +204,20 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "measured_as": row.info.measured_as,
         **_origin(row.file),
     }
+
+
+def _outputs_record(row: Row, reference: Row | None) -> dict[str, Any]:
+    """Return how far outputs are those of the baseline, and of the first runtime with the same models."""
+    record: dict[str, Any] = {"output_difference": _digits(row.output_difference)}
+    if reference and row.measured:
+        difference = _digits(output_difference(row.info, reference.info))
+        record |= {"reference_runtime": reference.info.runtime, "reference_difference": difference}
+    return record
+
+
+def _digits(difference: float | None) -> float | None:
+    """Return a difference with the digits that say something, however small it is."""
+    return None if difference is None else float(f"{difference:.3g}")
 
 
 def _published_record(row: PublishedRow) -> dict[str, Any]:

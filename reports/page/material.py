@@ -18,8 +18,9 @@ from storage.references import find_runs
 from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
 from storage.runs import run_of
 
-#: Groups that the page has sections and figures of: more would make it too large to send and too slow to make.
-_MOST_SHOWN = 6
+#: Groups that the page has sections and figures of, one for each runtime and some of plans: more would make it too
+#: large to send and too slow to make.
+MOST_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Material:
         """
         newest = newest_groups(self.groups)
         others = [group for group in self.groups if group not in newest]
-        chosen = [*newest, *others][:_MOST_SHOWN]
+        chosen = [*newest, *others][:MOST_SHOWN]
         return sorted((group for group in self.groups if group in chosen), key=lambda group: group.is_of_plans)
 
     @cached_property

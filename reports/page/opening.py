@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reports.base.formatting import mib, milliseconds, per_second, percent
+from reports.base.table import Table
 from reports.base.texts import Texts
 from reports.results.labels import group_id
 from reports.results.recommendation import Recommendation, main_recommendation
 from reports.results.rows import Group, Row
-from reports.results.savings import NPU, SAME, saving_of
+from reports.results.runtimes import runtime_comparison
+from reports.results.savings import NPU
 from reports.results.speed import DISTURBED, ONE_REPEAT
-from reports.sections.layouts import layout_in_words, memory_in_words, set_in_words
+from reports.sections.layouts import layout_in_words, set_in_words
 from reports.sections.leaks import opening_leaks
 from reports.sections.limit import opening_limit
+from reports.sections.runtimes import compared_in_words, runtime_sentences, runtimes_table
 from reports.streams.text import growing_parts, opening_part
-from scenarios.catalogue import LIMIT
+from scenarios.catalogue import LIMIT, OPTIONS
 
-#: The name of a built-in model: its network, size and seed, then how the file was made, which differs by runtime.
-_BUILT_IN = re.compile(r"(\w+-\d+-seed\d+)-.*")
+#: So many answers stand with large figures; of more, where they can be compared, a table is read at a glance.
+_MOST_LARGE = 3
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,18 @@ class Opening:
     """The answer of each group, and what is said of all of them."""
 
     answers: Sequence[Answer]
-    #: Which of them needs least.
+    #: Of which contexts runtimes are compared; empty where they are not.
+    compared: str
+    #: Which of them needs least, at which speed, and whether outputs agree; and all of them beside each other.
     ranking: Sequence[str]
+    runtimes: Table | None
     #: What else was found: frames kept, memory that grows, leaks, how many contexts fit.
     others: Sequence[str]
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the answers stand folded below the runtimes beside each other."""
+        return self.runtimes is not None and len(self.answers) > _MOST_LARGE
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Opening:
@@ -75,16 +85,21 @@ def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Ope
         *(opening_leaks(group, label, texts) for group, label in labelled),
         texts("opening_limit", parts=texts.joined(limits)) if limits else None,
     ]
+    comparison = runtime_comparison(groups)
+    ranking = runtime_sentences(comparison, labels, texts) if comparison else []
     return Opening(
-        [answer for answer in made if answer],
-        list(_least_of_all(labelled, texts)),
-        [sentence for sentence in others if sentence],
+        answers=[answer for answer in made if answer],
+        compared=compared_in_words(comparison, texts) if comparison else "",
+        ranking=ranking or _not_comparable(groups, texts),
+        runtimes=runtimes_table(comparison, labels, texts) if comparison else None,
+        others=[sentence for sentence in others if sentence],
     )
 
 
 def _answer(group: Group, group_name: str, label: str, texts: Texts) -> Answer | None:
     """Return the answer of a group; None where it ran nothing that is a layout of contexts."""
-    if not any(row.info.plan.contexts and (row.is_compared or row.schedule) for row in group.rows):
+    of_layouts = (row for row in group.rows if row.question != OPTIONS)
+    if not any(row.info.plan.contexts and (row.is_compared or row.schedule) for row in of_layouts):
         return None
     recommendation = main_recommendation(group.rows)
     if recommendation is None:
@@ -95,6 +110,13 @@ def _answer(group: Group, group_name: str, label: str, texts: Texts) -> Answer |
     contexts = set_in_words(recommendation, texts)
     remarks = list(_remarks(recommendation, texts))
     return Answer(group_name, label, contexts, figures, _advice(recommendation, texts), remarks)
+
+
+def _not_comparable(groups: Sequence[Group], texts: Texts) -> list[str]:
+    """Return the sentence that no two runtimes can be compared; none where there is one alone."""
+    saving = [group for group in groups if (one := main_recommendation(group.rows)) and one.saving]
+    several = len({group.info.runtime for group in saving}) > 1
+    return [texts("answer_not_comparable")] if several else []
 
 
 def _before(recommendation: Recommendation, texts: Texts) -> LargeFigure:
@@ -156,44 +178,3 @@ def _size(row: Row, memory: str) -> tuple[str, str]:
     """Return MiB as a number, and the spread with the unit."""
     value, _, spread = mib(row.memory(memory), memory == NPU).partition(" ")
     return value, f"{spread} MiB".strip()
-
-
-def _least_of_all(labelled: Sequence[tuple[Group, str]], texts: Texts) -> Iterator[str]:
-    """Yield which group needs least of those with equal networks, contexts and kinds of memory.
-
-    Where no two can be compared, and there are several runtimes, yield that.
-    """
-    alike: dict[Hashable, dict[str, Recommendation]] = {}
-    for group, label in labelled:
-        recommendation = main_recommendation(group.rows)
-        if recommendation and recommendation.saving:
-            alike.setdefault((group.board, *_what_ran(recommendation)), {})[label] = recommendation
-    comparable = [of_labels for of_labels in alike.values() if len(of_labels) > 1]
-    for of_labels in comparable:
-        yield _ranking(of_labels, texts)
-    runtimes = {of.least.info.runtime for of_labels in alike.values() for of in of_labels.values()}
-    if len(runtimes) > 1 and not comparable:
-        yield texts("answer_not_comparable")
-
-
-def _what_ran(recommendation: Recommendation) -> tuple[Hashable, ...]:
-    row = recommendation.without_reuse
-    names = tuple(_BUILT_IN.sub(r"\1", model.name) for model in row.info.models)
-    streams = tuple(context.stream for context in row.info.plan.contexts)
-    return recommendation.memory, names, streams, row.info.plan.schedule
-
-
-def _ranking(of_labels: dict[str, Recommendation], texts: Texts) -> str:
-    """Return which needs least, those that differ from it by noise alone besides, and what the others need."""
-    sizes = {label: of.least.memory(of.memory) for label, of in of_labels.items()}
-    known = sorted(((size, label) for label, size in sizes.items() if size), key=lambda pair: pair[0].median)
-    memory = next(iter(of_labels.values())).memory
-    smallest = known[0][0]
-    first: list[str] = []
-    others: list[str] = []
-    for size, label in known:
-        saving = saving_of(memory, size, smallest)
-        place = first if saving and saving.change == SAME else others
-        place.append(texts("answer_layout", scenario=label, size=mib(size, memory == NPU)))
-    key = "answer_needs_least" if others else "answer_need_equal"
-    return texts(key, first=texts.joined(first), others=texts.joined(others), memory=memory_in_words(memory, texts))

@@ -38,8 +38,10 @@ from reports.sections.leaks import (
 from reports.sections.limit import limit_figure, limit_last_words, limit_sentences, limit_table
 from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure
 from reports.sections.node_orders import node_order_note
+from reports.sections.options import options_table
 from reports.sections.plans import layout_tables
 from reports.sections.programs import processes_table, programs_figure, programs_table
+from reports.sections.runtimes import runtimes_figure
 from reports.sections.speed import speed_figure, speed_sentences, speed_table
 from reports.sections.tables import (
     comparison_table,
@@ -59,7 +61,7 @@ from reports.versions.figure import versions_figure
 from reports.versions.sentences import version_sentences
 from reports.versions.table import VERSION_METRICS, component_table, version_table
 from reports.versions.versions import VersionSet
-from scenarios.catalogue import LIMIT, MODEL_SETS, PLANS, QUESTIONS, name_of_plan
+from scenarios.catalogue import LIMIT, MODEL_SETS, OPTIONS, PLANS, QUESTIONS, name_of_plan
 from storage.fit import FitAnswer
 from storage.run_file import StoredRun
 
@@ -67,8 +69,10 @@ from storage.run_file import StoredRun
 REPORT_PAGE = "index"
 #: The question that the published figures answer.
 _PUBLISHED_QUESTION = "dup"
+#: With more groups what each section says of them stands folded, group by group: else a reader would lose the place.
+_MOST_OPEN = 3
 #: Questions whose sections are laid out by a template of their own.
-_OWN_TEMPLATES = ("streams", "leaks", LIMIT)
+_OWN_TEMPLATES = ("streams", "leaks", LIMIT, OPTIONS)
 
 
 def start_figures(material: Material, languages: Sequence[str]) -> Figures:
@@ -79,6 +83,7 @@ def start_figures(material: Material, languages: Sequence[str]) -> Figures:
         names = labels_of(shown, texts)
         of_page: dict[str, Callable[[], str | None]] = {
             "layouts": partial(layouts_figure, shown, names, texts),
+            "runtimes": partial(runtimes_figure, shown, names, texts),
             "savings": partial(savings_figure, material.of_scenarios, names, texts),
             "programs": partial(programs_figure, material.programs, texts),
         }
@@ -139,6 +144,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "bad_files": [texts.message(file.message) for file in material.bad_files],
         "left_out": len(material.groups) - len(shown),
         "groups": [_group(group, label, number, texts) for number, (group, label) in enumerate(zip(shown, labels))],
+        "folded": len(shown) > _MOST_OPEN,
         "opening": opening(shown, labels, texts),
         "sets": recommendations_table(shown, labels, texts),
         "fits": [_fit(answer, fit_id(number), texts) for number, answer in enumerate(material.fits)],
@@ -212,8 +218,8 @@ def _group_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | N
     if group.computes:
         jobs["contexts"] = partial(contexts_figure, rows, False, texts)
     for name, of_question in questions.items():
-        # Those of streams are in their workloads; nothing is saved by cycles, nor where contexts are counted.
-        compared = [row for row in of_question if row.is_compared]
+        # Those of streams are in their workloads; nothing is predicted of cycles, options, counted contexts.
+        compared = [row for row in of_question if row.is_compared and row.question != OPTIONS]
         if compared:
             jobs[f"{name}-explanation"] = partial(explanation_figure, compared, texts)
     return jobs
@@ -377,6 +383,9 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         if name == LIMIT:
             of_limit = {"sentences": limit_sentences(rows, texts), "table": limit_table(rows, texts)}
             parts.append({**part, **of_limit, "last_words": limit_last_words(rows, texts)})
+            continue
+        if name == OPTIONS:
+            parts.append({**part, "table": options_table(rows, texts)})
             continue
         is_of_plans = name == PLANS
         part["layouts"] = layout_tables(rows, group.has_npu_memory, texts) if is_of_plans else []

@@ -53,7 +53,9 @@ PHASE_COLOURS = {
 #: Of the phases that programs mark, in the order in which they come.
 PROGRAM_PHASE_COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#f0e442", "#d55e00", "#999999")
 #: Of runtimes that stand beside each other, in their order.
-RUNTIME_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
+RUNTIME_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8811ee", "#99bb66")
+#: Of their points, which differ without colour too.
+RUNTIME_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 #: Phases are backgrounds, behind the lines.
 PHASE_ALPHA = 0.22
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reports.results.rows import Row, workload_key
 from reports.results.savings import APPLICATION, LESS, NPU, SAME, Saving, best_percent, saving_of
 from reports.results.speed import SpeedChange, speed_change
+from scenarios.catalogue import OPTIONS
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def recommendations(rows: Iterable[Row]) -> list[Recommendation]:
         if key is not None:
             sets.setdefault(key, []).append(row)
     made = [recommendation for of_set in sets.values() if (recommendation := _recommendation(of_set))]
-    main = max(made, key=_weight, default=None)
+    main = max(made, key=weight, default=None)
     return [main, *(other for other in made if other is not main)] if main else []
 
 
@@ -68,10 +69,11 @@ def main_recommendation(rows: Iterable[Row]) -> Recommendation | None:
 def _set_of_contexts(row: Row) -> Hashable | None:
     """Return what is equal in all layouts of the same contexts: models, contexts without reuse, what they have to do.
 
-    None of what is no layout: cycles, contexts that are counted, decoding alone, and what has no baseline here.
+    None of what is no layout: cycles, contexts that are counted, decoding alone, options of the runtime, what has no
+    baseline here.
     """
     root = row.baseline if row.info.baseline else row
-    if root is None or not root.info.plan.contexts or not (row.is_compared or row.schedule):
+    if root is None or row.question == OPTIONS or not root.info.plan.contexts or not (row.is_compared or row.schedule):
         return None
     models = tuple(model.digest for model in root.info.models)
     contexts = tuple(
@@ -114,6 +116,7 @@ def _takes_as_little(row: Row, least: Row, memory: str) -> bool:
     return saving is not None and saving.change == SAME
 
 
-def _weight(recommendation: Recommendation) -> tuple[bool, int, float]:
+def weight(recommendation: Recommendation) -> tuple[bool, int, float]:
+    """Return what the main one of several recommendations has most of."""
     plan = recommendation.without_reuse.info.plan
     return plan.schedule is None, len(plan.contexts), best_percent(recommendation.saving)

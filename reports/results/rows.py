@@ -10,8 +10,11 @@ from typing import Union
 
 from accounting.account import Account
 from reports.base.statistics import Figure, difference
+from reports.results.agreement import TOLERANCE, output_difference
 from reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
 from scenarios.catalogue import (
+    DEFAULT_OPTIONS,
+    OPTIONS,
     OTHER_QUESTION,
     PLANS,
     QUESTIONS,
@@ -105,7 +108,7 @@ class Row:
     @property
     def is_variant(self) -> bool:
         """Whether another scenario shows the same mechanism."""
-        return self.scenario in _VARIANTS
+        return self.scenario in _VARIANTS or (self.question == OPTIONS and self.scenario != DEFAULT_OPTIONS)
 
     @property
     def computes(self) -> bool:
@@ -114,13 +117,32 @@ class Row:
 
     @cached_property
     def outcome(self) -> str:
-        """The stored outcome; outputs that differ from the stored baseline's count as such too."""
+        """The stored outcome; outputs that differ from the stored baseline's count as such too.
+
+        Another option may be another algorithm, which rounds in another way: TOLERANCE is allowed there.
+        """
         outcome = self.info.outcome
         if outcome == "ok" and self.baseline and self.baseline.info.outcome == "ok":
             same = self.info.output_digests == self.baseline.info.output_digests
             comparable = self.computes and self.baseline.computes
-            return "ok" if same or not comparable else "outputs_differ"
+            if same or not comparable:
+                return "ok"
+            difference = self.output_difference if self.options != self.baseline.options else None
+            return "outputs_differ" if difference is None or difference > TOLERANCE else "ok"
         return outcome
+
+    @property
+    def options(self) -> set[str]:
+        """The runtime's own options that its contexts have."""
+        return {option for context in self.info.plan.contexts for option in context.options}
+
+    @property
+    def output_difference(self) -> float | None:
+        """The largest relative difference of its outputs from its baseline's; 0 where they are bit-equal.
+
+        None where it is not known.
+        """
+        return output_difference(self.info, self.baseline.info) if self.baseline else None
 
     @property
     def supported(self) -> bool:

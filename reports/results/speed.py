@@ -39,12 +39,13 @@ def speed_change(row: Row) -> SpeedChange | None:
     """Return it; None where the rate of one of the two is not known, as where nothing computes."""
     if row.baseline is None or not row.computes:
         return None
-    own, baseline = _rate(row), _rate(row.baseline)
+    own, baseline = rate(row), rate(row.baseline)
     change = own.percent_above(baseline) if own and baseline else None
     return SpeedChange(row, own, baseline, change) if own and baseline and change else None
 
 
-def _rate(row: Row) -> Figure | None:
+def rate(row: Row) -> Figure | None:
+    """Return what a row does a second: inferences of all contexts, or frames of all streams."""
     if row.schedule is None or not row.measured:
         return row.throughput
     return Figure.of(streams.all.per_s for streams in row.frames if streams.all)

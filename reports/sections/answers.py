@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.base.formatting import EMPTY, counted_mib, mib, mib_spread, milliseconds, percent, ranges, whole
+from reports.base.formatting import EMPTY, counted_mib, mib, mib_spread, milliseconds, percent, ranges, share, whole
 from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
 from reports.results.memory import FindingSummary, findings_of
@@ -65,7 +65,7 @@ def _answer(row: Row, texts: Texts) -> str:
     if row.saved() is None or row.baseline is None:
         return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info.baseline or EMPTY))
     memory = _npu_memory(row, texts) or _application_memory(row, texts)
-    sentences = [memory, _speed(row, texts), _copies(row, texts)]
+    sentences = [memory, _speed(row, texts), _copies(row, texts), _outputs(row, texts)]
     if row.scenario in COMBINING:
         plan = row.info.plan
         lacking = [] if row.is_variant else lacking_mechanisms(plan)
@@ -146,6 +146,12 @@ def _copies(row: Row, texts: Texts) -> str | None:
     if own.total_bytes == baseline.total_bytes:
         return texts("answer_copies_same" if own.total_bytes else "answer_copies_none", **values)
     return texts("answer_copies_less" if own.total_bytes < baseline.total_bytes else "answer_copies_more", **values)
+
+
+def _outputs(row: Row, texts: Texts) -> str | None:
+    """Return the sentence of outputs where another option may change them; None where they are bit-equal."""
+    difference = row.output_difference if row.options else None
+    return texts("answer_outputs", difference=share(difference)) if difference else None
 
 
 def _finding(row: Row, finding: FindingSummary, texts: Texts) -> str:

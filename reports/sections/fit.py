@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.ticker import MaxNLocator
 
-from reports.base.drawing import INK, line, new_canvas, svg_of
+from reports.base.drawing import INK, frontier, line, mark, new_canvas, svg_of
 from reports.base.formatting import MIB, mib, per_second, plain
 from reports.base.statistics import Figure
 from reports.base.table import Table, heads_of
@@ -20,7 +19,7 @@ from storage.fit import FitAnswer, FitGroup, FitPoint
 __all__ = ["fit_figure", "fit_id", "fit_sentences", "fit_title", "frontier_table"]
 
 _HEIGHT_PX = 340
-_POINT, _MARK = 3.5, 9.0
+_POINT = 3.5
 
 
 def fit_id(number: int) -> str:
@@ -67,13 +66,11 @@ def fit_figure(answer: FitAnswer, texts: Texts) -> str:
         axes.plot(*_places(points), "o", color=colour, markersize=_POINT, alpha=0.5, markeredgewidth=0)
     legend = [_entry(texts, lanes, colour) for lanes, colour in colours.items()]
     if has_frames:
-        axes.plot(*_places(answer.frontier), color=INK, linewidth=1.2)
-        legend.append(line(texts("fit_frontier"), INK, linewidth=1.2))
-    for point, mark, key in ((answer.today, "s", "fit_today_mark"), (answer.best, "D", "fit_best_mark")):
+        legend.append(frontier(axes, *_places(answer.frontier), texts("fit_frontier")))
+    for point, marker, key in ((answer.today, "s", "fit_today_mark"), (answer.best, "D", "fit_best_mark")):
         if point is not None:
-            look: dict[str, Any] = {"marker": mark, "markersize": _MARK, "markerfacecolor": "none", "linestyle": "none"}
-            axes.plot(*_places([point]), color=INK, **look)
-            legend.append(line(texts(key), INK, **look))
+            (x,), (y,) = _places([point])
+            legend.append(mark(axes, x, y, marker, texts(key)))
     if answer.limit_bytes is not None:
         axes.axvline(answer.limit_bytes / MIB, color=INK, linestyle="--", linewidth=1)
         legend.append(line(texts("fit_limit_mark"), INK, linestyle="--", linewidth=1))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
-from reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of, whiskers
+from reports.base.drawing import INK, line, named_rows, new_canvas, svg_of, whiskers
 from reports.base.formatting import EMPTY, counted_mib, mib, percent
 from reports.base.statistics import rounded, rounded_spread
 from reports.base.table import Table
 from reports.base.texts import LANGUAGES, Texts, texts_of
-from reports.results.colours import RUNTIME_COLOURS
+from reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
 from reports.results.labels import group_id
 from reports.results.rows import Group, Row
 from reports.results.savings import LESS, MORE, Saving, best_percent
@@ -50,8 +49,8 @@ MECHANISM_COLUMNS = (
 )
 #: The table has what saves less; a figure with it would be as long as the table.
 _LEAST_PERCENT = 1.0
-#: Pixels of a bar with the space around it, and between two mechanisms.
-_BAR_PX, _GAP_PX = 17, 12
+#: Pixels of a group's mark, and between two mechanisms.
+_MARK_PX, _GAP_PX = 6, 14
 
 
 @dataclass(frozen=True)
@@ -127,11 +126,15 @@ def mechanisms_table(groups: Sequence[Group], labels: Sequence[str], texts: Text
         lines.append(("ok", [texts.scenario(name), *cells]))
     looks = ["", *map(group_id, range(len(groups)))]
     words = range(len(groups) + 1)
-    return Table([texts("column_mechanism_alone"), *labels], lines, words, looks) if lines else None
+    heads = [texts("column_mechanism_alone"), *_with_memories(groups, labels, texts)]
+    return Table(heads, lines, words, looks) if lines else None
 
 
 def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
-    """Draw a bar for each mechanism that measurably saves in some group, and each group; None where none does."""
+    """Draw a row for each mechanism that measurably saves in some group, with a mark for each group.
+
+    None where none does.
+    """
     shown = {
         name: rows
         for name, rows in _mechanism_rows(groups).items()
@@ -139,30 +142,30 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     }
     if not shown:
         return None
-    block_px = _BAR_PX * len(groups) + _GAP_PX
-    canvas = new_canvas(block_px * len(shown) + 50)
+    row_px = _MARK_PX * len(groups) + _GAP_PX
+    canvas = new_canvas(row_px * len(shown) + 50)
     axes = canvas.add_subplot()
-    extremes = [0.0]
-    for number, (_, colour) in enumerate(zip(groups, cycle(RUNTIME_COLOURS))):
+    legend = []
+    for number, name in enumerate(_with_memories(groups, labels, texts)):
+        colour = RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
+        look: dict[str, Any] = {"marker": RUNTIME_MARKERS[number % len(RUNTIME_MARKERS)], "linestyle": "none"}
         ends = []
         for index, rows in enumerate(shown.values()):
             row = rows[number]
-            middle = index * block_px + _GAP_PX / 2 + (number + 0.5) * _BAR_PX
             figure = row.main_saving.percent if row and row.main_saving else None
             if figure:
-                ends.append((figure.median, middle, figure.spread))
-                label(axes, percent(figure), max(0, figure.median + (figure.spread or 0)), middle)
-        bars(axes, [(0, end, middle) for end, middle, _ in ends], _BAR_PX - 4, facecolors=colour)
+                # One above the other, so that none hides another.
+                ends.append((figure.median, index * row_px + _GAP_PX / 2 + (number + 0.5) * _MARK_PX, figure.spread))
         whiskers(axes, ends)
-        extremes += [end for end, _, _ in ends]
-    middles = [(index + 0.5) * block_px for index in range(len(shown))]
-    named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * block_px)
-    # Room for the numbers at the ends.
-    axes.set_xlim(1.15 * min(extremes), 1.15 * max(extremes))
+        axes.plot([end for end, _, _ in ends], [middle for _, middle, _ in ends], color=colour, markersize=6, **look)
+        legend.append(line(name, colour, markersize=6, **look))
+    middles = [(index + 0.5) * row_px for index in range(len(shown))]
+    named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * row_px)
+    for index in range(1, len(shown)):
+        axes.axhline(index * row_px, color=INK, linewidth=0.4, alpha=0.3)
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.set_xlabel(texts("axis_saved_percent"))
-    names = _with_memories(groups, labels, texts)
-    return svg_of(canvas, [patch(name, colour) for name, colour in zip(names, cycle(RUNTIME_COLOURS))])
+    return svg_of(canvas, legend)
 
 
 def mechanism_reasons(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[tuple[str, str, str]]:
@@ -230,20 +233,19 @@ def _with_memories(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
 
 
 def _verdict_in_words(row: Row, texts: Texts) -> str:
-    """Return the verdict, with what was measured."""
+    """Return what was measured where it works, else the verdict: short, since many groups stand beside each other."""
     verdict = verdict_of(row)
     if verdict is None:
         return texts("not_compared")
-    parts = [texts(f"mechanism_{verdict.name}")]
+    if verdict.name != WORKS:
+        return texts(f"mechanism_{verdict.name}")
+    parts = []
     saving = verdict.saving
     if saving and saving.change == LESS and saving.percent:
-        values = {"saved": mib(saving.saved, saving.is_npu), "memory": texts(f"memory_{verdict.memory}")}
-        parts.append(texts("mechanism_saved", percent=percent(saving.percent), **values))
+        parts.append(texts("mechanism_saved", percent=percent(saving.percent)))
     if verdict.avoided_bytes:
         parts.append(texts("mechanism_copies", avoided=counted_mib(verdict.avoided_bytes)))
-    if verdict.combined:
-        parts.append(texts("mechanism_combined", mechanisms=" + ".join(map(texts.scenario, verdict.combined))))
-    return texts.joined(parts)
+    return texts.joined(parts) or texts("mechanism_works")
 
 
 def _reason(verdict: MechanismVerdict, texts: Texts) -> str:

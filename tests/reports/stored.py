@@ -48,6 +48,8 @@ NPU_SIZES = {
 NO_COMMIT, STATS = Commit(), LatencyStats(LATENCY_NS / 1e9)
 
 MakeAccount = Callable[[Plan], Account]
+#: Values of each output, as every context gives them.
+Samples = tuple[tuple[Optional[float], ...], ...]
 
 FAILED = Failure("crashed", "context", 2, "the process was ended by SIGSEGV", "<script>alert('last words')</script>")
 NOT_SUPPORTED = Failure("not_supported", "context", 1, "the runtime runs a context from one thread at a time")
@@ -96,7 +98,9 @@ def dup(first_mib: float, further_mib: float, repeats: int = 3) -> list[list[int
     return [[round(first_mib * MIB)] + [round(further_mib * MIB)] * (STREAMS * CONTEXTS - 1)] * repeats
 
 
-def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -> list[BarrierReading]:
+def barriers(
+    plan: Plan, per_context: Sequence[int], digest: str = "00000001", samples: Samples = ()
+) -> list[BarrierReading]:
     """Return a walk in which context i adds per_context[i] bytes, half when made and half at its first inference."""
     level, at_ns = IMPORTED, 1_000_000_000
     readings = []
@@ -112,7 +116,7 @@ def barriers(plan: Plan, per_context: Sequence[int], digest: str = "00000001") -
         elif step.phase == "first_inference":
             level += size // 2
             copies = copies_of(plan, plan.contexts[step.context or 0])
-            data = StepData(latency_ns=LATENCY_NS, digest=digest, copies=copies)
+            data = StepData(latency_ns=LATENCY_NS, digest=digest, samples=samples, copies=copies)
         elif step.phase == "steady":
             if plan.schedule and plan.schedule.video:
                 level += DECODING - DECODERS
@@ -230,6 +234,7 @@ def result(
     failure: Failure | None = None,
     run: str = "run1",
     digest: str = "00000001",
+    samples: Samples = (),
     idle_cpu_percent: float = 1.0,
     npu: MakeAccount | None = None,
     computes: bool = True,
@@ -257,7 +262,7 @@ def result(
     account = npu(plan) if npu else None
     repeats = []
     for number, costs in enumerate(per_context, start=1):
-        readings = barriers(plan, costs, digest)
+        readings = barriers(plan, costs, digest, samples)
         times_ns = [reading.at_ns for reading in readings]
         rss_bytes = [reading.process.rss_bytes for reading in readings]
         timeline = Timeline(times_ns, rss_bytes, [1000 * MIB] * len(times_ns))

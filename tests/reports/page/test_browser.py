@@ -149,7 +149,7 @@ def test_rows_are_filtered(browser: Any, written: WrittenReport) -> None:
     show(browser, written.paths["en"])
     field = browser.find_element("css selector", "#mechanisms .filter input")
     visible = (
-        "return [...document.querySelectorAll('#mechanisms .prose tbody tr')].filter(r => r.checkVisibility()).length"
+        "return [...document.querySelectorAll('#mechanisms .matrix tbody tr')].filter(r => r.checkVisibility()).length"
     )
     count = browser.execute_script(visible)
     field.send_keys("Lean")

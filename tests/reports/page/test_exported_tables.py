@@ -36,7 +36,8 @@ PROMISED = {
     "application_memory_over_baseline_bytes system_memory_bytes system_memory_noise_bytes npu_memory_bytes "
     "saved_bytes saved_percent saved_over_baseline_percent latency_ns throughput_per_s "
     "npu_saved_bytes npu_saved_percent npu_peak_bytes npu_left_bytes "
-    f"copied_bytes_per_inference copies_avoided_bytes {_ORIGIN} repeats measured_as",
+    f"copied_bytes_per_inference copies_avoided_bytes {_ORIGIN} repeats measured_as "
+    "output_difference reference_runtime reference_difference",
     "contexts": f"{_CONFIGURATION} context mechanism added_bytes added_spread_bytes total_over_baseline_bytes load_ns "
     f"{_ORIGIN}",
     "slopes": f"{_CONFIGURATION} mechanism further_contexts slope_bytes slope_spread_bytes "

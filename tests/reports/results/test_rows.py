@@ -131,6 +131,7 @@ def test_rows_stand_by_question(npu_group: Group) -> None:
         "external_memory": "runtime_memory",
         "io_copies": "copied_io",
         "lean": "plain",
+        "options": "default_options",
     }
     assert sum(len(rows) for rows in npu_group.questions.values()) == len(npu_group.rows)
 

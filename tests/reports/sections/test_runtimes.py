@@ -1,0 +1,114 @@
+"""Runtimes beside each other in words, as a table and as a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reports.base.texts import LANGUAGES, texts_of
+from reports.page.opening import opening
+from reports.results.colours import RUNTIME_COLOURS
+from reports.results.labels import labels_of
+from reports.sections.runtimes import outputs_in_words, runtimes_figure
+from tests.reports.pages import page, section
+from tests.reports.results.test_runtimes import of_runtime
+from tests.reports.stored import groups_of, npu_account
+
+ENGLISH = texts_of("en")
+
+
+def test_which_is_the_fastest_and_whose_outputs_agree(tmp_path: Path) -> None:
+    """After the one that needs least; a runtime whose outputs differ is not ranked, and is said to differ."""
+    of_runtime(tmp_path, "onnxruntime", 1, 10, rates=(30, 20))
+    of_runtime(tmp_path, "megengine_lite", 2, 5, output=1.00001)
+    of_runtime(tmp_path, "ncnn", 3, 1, output=1.1)
+    groups = groups_of(tmp_path)
+    least, fastest, agreeing, differing = opening(groups, labels_of(groups, ENGLISH), ENGLISH).ranking
+    assert "MegEngine Lite (125.0 ±0.0 MiB, 20.0 ±0.0 inferences a second) needs the least" in least
+    assert "ncnn" not in least + fastest + agreeing
+    assert fastest.startswith("The fastest is ONNX Runtime with No reuse, one model: 30.0 ±0.0")
+    assert agreeing == "Outputs agree with those of ONNX Runtime: MegEngine Lite: within 1e-5."
+    assert "ncnn: differ by 0.1" in differing
+
+
+def test_a_table_has_every_runtime(tmp_path: Path) -> None:
+    """What computes nothing has no speed; where nothing computes at all there are no such columns."""
+    of_runtime(tmp_path, "onnxruntime", 1, 10)
+    of_runtime(tmp_path, "rknn", 2, 5, npu=npu_account, computes=False)
+    groups = groups_of(tmp_path)
+    one = opening(groups, labels_of(groups, ENGLISH), ENGLISH)
+    assert one.runtimes is not None
+    assert [list(cells) for _, cells in one.runtimes.rows] == [
+        [
+            *("ONNX Runtime 1.2.3, python", "510.0 ±1.2", "180.0 ±0.0", "64.7", "20.0 ±0.0", "20.00 ±0.00"),
+            *("Full dup", "application memory", "the reference"),
+        ],
+        [
+            *("RKNN 1.6.0, vboard:rk3588", "120.00 ±0.00", "54.00 ±0.00", "55.0", "-", "-"),
+            *("Full dup", "NPU memory", "not compared"),
+        ],
+    ]
+    assert one.ranking == [ENGLISH("answer_not_comparable")]
+    assert runtimes_figure(groups, labels_of(groups, ENGLISH), ENGLISH) is None
+    of_runtime(tmp_path / "b", "rknn", 1, 5, npu=npu_account, computes=False)
+    of_runtime(tmp_path / "b", "rknn_2", 2, 5, npu=npu_account, computes=False)
+    groups = groups_of(tmp_path / "b")
+    virtual = opening(groups, labels_of(groups, ENGLISH), ENGLISH).runtimes
+    assert virtual is not None
+    assert not {ENGLISH(f"column_{name}") for name in ("rate", "latency", "outputs")} & set(virtual.heads)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_figure_of_every_layout(tmp_path: Path, language: str) -> None:
+    """Each runtime in its colour; the legend names the least, the fastest, and whose outputs differ."""
+    of_runtime(tmp_path, "onnxruntime", 1, 10, rates=(30, 20))
+    of_runtime(tmp_path, "megengine_lite", 2, 5)
+    of_runtime(tmp_path, "ncnn", 3, 1, output=1.1)
+    groups, texts = groups_of(tmp_path), texts_of(language)
+    svg = runtimes_figure(groups, labels_of(groups, texts), texts)
+    assert svg is not None
+    for text in (
+        texts("runtimes_least_mark", runtime="MegEngine Lite", scenario=texts.scenario("full_dup")),
+        texts("runtimes_fastest_mark", runtime="ONNX Runtime", scenario=texts.scenario("no_reuse_one_model")),
+        texts("runtimes_differing", runtime="ncnn"),
+    ):
+        assert f">{text}<" in svg
+    assert [colour in svg for colour in RUNTIME_COLOURS] == [True] * 3 + [False] * (len(RUNTIME_COLOURS) - 3)
+
+
+def test_runtimes_of_which_none_is_faster_have_no_second_sentence(tmp_path: Path) -> None:
+    """What needs least is the fastest too."""
+    of_runtime(tmp_path, "onnxruntime", 1, 10)
+    of_runtime(tmp_path, "megengine_lite", 2, 5)
+    groups = groups_of(tmp_path)
+    assert len(opening(groups, labels_of(groups, ENGLISH), ENGLISH).ranking) == 2
+
+
+def test_many_groups_are_folded(tmp_path: Path) -> None:
+    """Then the runtimes beside each other come first, and what each section says of one can be opened."""
+    for number, runtime in enumerate(("onnxruntime", "megengine_lite", "ncnn"), start=1):
+        of_runtime(tmp_path, runtime, number, 10)
+    few = page(tmp_path, tmp_path / "few")
+    of_runtime(tmp_path, "mnn", 4, 5)
+    many = page(tmp_path, tmp_path / "many")
+    for html, folded in ((few, False), (many, True)):
+        answer = section(html, "answer")
+        assert (answer.index(ENGLISH("section_runtimes")) < answer.index(ENGLISH("answer_least"))) == folded
+        assert ('<details class="part g0">' in section(html, "dup")) == folded
+    assert section(many, "dup").count("<summary><h3") == 4
+
+
+@pytest.mark.parametrize(
+    ("difference", "words"),
+    [
+        (None, "not compared"),
+        (0, "bit-equal"),
+        (2.6e-7, "within 3e-7"),
+        (0.001, "within 1e-3"),
+        (0.25, "differ by 0.25"),
+    ],
+)
+def test_outputs_in_words(difference: float | None, words: str) -> None:
+    """How far they are those of a reference."""
+    assert outputs_in_words(difference, ENGLISH) == words
