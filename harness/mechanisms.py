@@ -71,6 +71,8 @@ def mechanisms(inspection: Inspection, runtime: RuntimeEntry) -> list[Mechanism]
         answers.update(_onnx(inspection))
     elif isinstance(facts, RknnFacts):
         answers.update(_rknn(facts))
+    else:
+        answers.update({scenario: _no(code) for scenario, code in facts.lacks})
     return [Mechanism(scenario, *answers.get(scenario, (True, ""))) for scenario in _SCENARIOS]
 
 

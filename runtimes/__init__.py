@@ -81,7 +81,11 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "onnx_no_allocator"),
             ("device_io", "onnx_cpu_device_io"),
         ),
-        options=("session.disable_prepacking=1", "enable_cpu_mem_arena=0"),
+        options=(
+            "graph_optimization_level=ORT_ENABLE_BASIC",
+            "session.disable_prepacking=1",
+            "enable_cpu_mem_arena=0",
+        ),
     ),
     RuntimeEntry(
         "ncnn",
@@ -135,6 +139,12 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         suffixes=(".tflite",),
         prepares=True,
         converter="models.litert.environment",
+        reader="models.inspection.litert_file",
+        lacks=(
+            ("external_internal", "litert_no_allocator"),
+            ("external_memory", "litert_no_allocator"),
+            ("device_io", "litert_cpu_only"),
+        ),
         options=(
             "xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER",
             "xnnpack_flags=FORCE_FP16",
@@ -157,7 +167,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "openvino_no_allocator"),
             ("device_io", "openvino_cpu_device_io"),
         ),
-        options=("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
+        options=("INFERENCE_PRECISION_HINT=bf16", "NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
     ),
     RuntimeEntry(
         "megengine_lite",

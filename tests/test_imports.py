@@ -121,7 +121,7 @@ _LAYERS = {
 _LIBRARIES = {
     "numpy": {"models", "reports", "runtimes"},
     "onnx": {"models", "runtimes"},  # runtimes: in the process that prepares models
-    "onnxruntime": {"runtimes"},
+    "onnxruntime": {"models", "runtimes"},  # models: in an environment of its own
     "pandas": {"reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports", "snippets"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterator
 from typing import Optional, Union
@@ -9,7 +10,7 @@ from typing import Optional, Union
 __all__ = ["Buffer", "Table", "root"]
 
 #: The file, mapped or read.
-Buffer = Union[bytes, memoryview]
+Buffer = Union[bytes, memoryview, mmap.mmap]
 
 #: Of the field number 0 in a table's list of offsets; each has two bytes.
 _FIRST_FIELD = 4
@@ -32,6 +33,11 @@ class Table:
         """Return a signed integer of four bytes; the default where it is not there."""
         position = self._field(field)
         return default if position is None else self._number("<i", position)
+
+    def long(self, field: int) -> int:
+        """Return an unsigned integer of eight bytes; 0 where it is not there."""
+        position = self._field(field)
+        return 0 if position is None else self._number("<Q", position)
 
     def text(self, field: int) -> str:
         """Return a text; "" where it is not there."""

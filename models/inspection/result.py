@@ -121,6 +121,8 @@ class OtherFacts:
 
     #: The name of each and its text, as they are shown: "format" first.
     lines: dict[str, str]
+    #: The mechanisms that this file does not allow, by the scenario that measures each, with the code of the reason.
+    lacks: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,6 @@ from runtimes.litert.tensors import Tensors, declared
 __all__ = ["LiteRtContext", "LiteRtRuntime", "open_runtime"]
 
 _TITLE = "LiteRT"
-#: DEQUANTIZE and DENSIFY: weights of 16 bits, or sparse ones, which XNNPACK unpacks into memory of its delegate and
-#: replaces there when the delegate gets a further model (2.3, seen with MediaPipe's palm detection: other outputs, and
-#: no error).
-_UNPACKED = {6, 124}
 
 
 class _Compiled:
@@ -218,7 +214,9 @@ class LiteRtRuntime(Runtime):
         if memory.internal is None:
             handle = self._library.compiled(self._environment, model, settings)
         else:
-            if _UNPACKED & self._library.operators(model):
+            # XNNPACK unpacks them into memory of its delegate, and replaces them there when the delegate gets a further
+            # model (2.3, seen with MediaPipe's palm detection: other outputs, and no error).
+            if self._library.unpacks_weights(model):
                 raise NotSupported("litert_unpacked_weights")
             self._delegates = self._delegates or SharedDelegates(self._library, self._environment)
             group = memory.internal, options, weights and weights.path(options)

@@ -89,7 +89,7 @@ class SharedDelegates:
         self._cpu = c_void_p(library.made("LiteRtGetAccelerator", cpu_environment.value, c_size_t(0)))
         self._groups: WeakValueDictionary[Hashable, _Group] = WeakValueDictionary()
         #: That of the compiled model that is being made.
-        self._current = _Group()
+        self._current: Optional[_Group] = None
         self._environment = library.environment(0)
         self._create_delegate = _CreateDelegate(self._give_delegate)
         accelerator = c_void_p(library.made("LiteRtCreateAccelerator"))
@@ -103,10 +103,14 @@ class SharedDelegates:
 
     def compiled(self, group: Hashable, model: Handle, cpu_options: str) -> Handle:
         """Return a compiled model whose delegate is the group's; the options are those of its first one."""
-        self._current = self._groups.setdefault(group, _Group())
-        return self._library.compiled(self._environment, model, cpu_options, self._current)
+        current = self._current = self._groups.setdefault(group, _Group())
+        try:
+            return self._library.compiled(self._environment, model, cpu_options, current)
+        finally:
+            self._current = None
 
     def _give_delegate(self, context: int, _environment: int, _accelerator: int, options: int, wrapper: Any) -> int:
+        assert self._current is not None
         if self._current.delegate is None:
             made = c_void_p()
             status = self._definition.create_delegate(

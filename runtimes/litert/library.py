@@ -10,9 +10,9 @@ import ctypes
 import os
 import re
 from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_void_p
-from typing import Any, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, List, NamedTuple, Sequence, Tuple
 
-import ai_edge_litert  # type: ignore[import-untyped]  # it imports nothing but the library
+import ai_edge_litert  # it imports nothing but the library
 
 from runtimes.base import AdapterError, NotSupported, OutOfMemory
 
@@ -37,9 +37,14 @@ _AUTO_REGISTER_ACCELERATORS, _MIN_LOGGER_SEVERITY = 24, 25
 _ANY_INT = 2
 _SEVERITY_ERROR = 3
 _MAX_RANK = 8
+#: LiteRtOpCode: DEQUANTIZE, DENSIFY.
+_UNPACKING = (6, 124)
 _TAIL_BYTES = 2048
 #: Without the place in LiteRT's sources.
 _ERROR_LINE = re.compile(r"^ERROR: (?:\[[\w.]+:\d+\] )?(.+?)\s*$", re.MULTILINE)
+
+#: Earlier ones take options, and models, in other ways.
+_OLDEST = (2, 2)
 
 version: str = ai_edge_litert.__version__
 
@@ -106,6 +111,8 @@ class Library:
     """The library, loaded."""
 
     def __init__(self) -> None:
+        if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+            raise NotSupported("litert_too_old", version=version, missing="the C API of 2.2")
         self.symbols = ctypes.CDLL(os.path.join(os.path.dirname(ai_edge_litert.__file__), "libLiteRt.so"))
 
     def function(self, name: str) -> Any:
@@ -162,17 +169,21 @@ class Library:
             tensors.append(SignatureTensor((name.value or b"").decode(errors="replace"), kind))
         return tensors
 
-    def operators(self, model: Handle) -> Set[int]:
-        """Return which built-in operators (BuiltinOperator of the file format's schema) the main graph has."""
+    def unpacks_weights(self, model: Handle) -> bool:
+        """Whether the main graph has a constant that an operator unpacks: weights of 16 bits, or sparse ones."""
         graph = c_void_p(self.made("LiteRtGetModelSubgraph", model.value, c_size_t(0)))
-        count, code = c_size_t(), c_int()
+        count, code, address, size = c_size_t(), c_int(), c_void_p(), c_size_t()
         self.call("LiteRtGetNumSubgraphOps", graph, byref(count))
-        codes = set()
         for index in range(count.value):
             operator = c_void_p(self.made("LiteRtGetSubgraphOp", graph, c_size_t(index)))
             self.call("LiteRtGetOpCode", operator, byref(code))
-            codes.add(code.value)
-        return codes
+            if code.value in _UNPACKING:
+                tensor = c_void_p(self.made("LiteRtGetOpInput", operator, c_size_t(0)))
+                weights = c_void_p(self.made("LiteRtGetTensorWeights", tensor))
+                self.call("LiteRtGetWeightsBytes", weights, byref(address), byref(size))
+                if size.value:
+                    return True
+        return False
 
     def compiled(self, environment: Handle, model: Handle, cpu_options: str, *holds: Any) -> Handle:
         """Return a compiled model; `cpu_options` are LrtCpuOptions as TOML, as litert_cpu_options.cc writes them."""

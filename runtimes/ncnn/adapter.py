@@ -37,7 +37,7 @@ from runtimes.base import (
 from runtimes.ncnn.arena import Allocator, Arena
 from runtimes.ncnn.graph import Graph, read_graph, weights_of
 from runtimes.ncnn.options import OPTIONS, set_options
-from runtimes.ncnn.tensors import InputTensors, OutputTensors, PlacedOutputs
+from runtimes.ncnn.tensors import ArrayOutputs, InputTensors, OutputTensors
 
 __all__ = ["Ncnn", "NcnnContext", "open_runtime"]
 
@@ -100,15 +100,12 @@ class NcnnContext(Context):
         return self._net
 
     def _open_tensors(self, arrays: Arrays) -> None:
-        places = "output" in self._memory.zero_copy
-        if self._arena is not None:
-            self._allocator = Allocator(self._arena)
         self._inputs = InputTensors(self.graph, self.inputs, arrays, "input" in self._memory.zero_copy)
-        if places:
-            assert self._allocator is not None
-            self._outputs = PlacedOutputs(self._allocator, arrays)
-        else:
-            self._outputs = OutputTensors(is_in_pool=self._allocator is None)
+        self._outputs = OutputTensors()
+        if self._arena is not None:
+            in_place = "output" in self._memory.zero_copy
+            self._allocator = Allocator(self._arena)
+            self._outputs = ArrayOutputs(self._allocator, arrays if in_place else {}, in_place)
 
     def infer(self) -> None:
         """Run an extractor: it serves one inference."""

@@ -98,6 +98,9 @@ class Tensors:
 
     def infer(self) -> None:
         """Run; outputs in place whose sizes the model leaves free have a place after the first inference shows them."""
+        if not self._output_stays:
+            # The next ones take their place.
+            self._outputs = []
         results = list(self._request.infer(self._copied(), share_outputs=self._output_stays).values())
         if not self._output_stays:
             self._outputs = results
