@@ -89,8 +89,8 @@ def _converted(source: str, inputs: list[dict[str, Any]], folder: Path) -> dict[
             written.update(arguments)
         return write(**arguments)
 
-    # It would turn any input of three dimensions or more.
-    kept = [tensor["name"] for tensor in inputs if not _is_picture(tensor["shape"])]
+    # It would turn any input of three dimensions or more. In its own names there is no colon.
+    kept = [tensor["name"].replace(":", "__") for tensor in inputs if not _is_picture(tensor["shape"])]
     with mock.patch.object(builder, "write_model_file", write_and_keep):
         convert_onnx(
             input_onnx_file_path=source,
