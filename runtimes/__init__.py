@@ -81,7 +81,11 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "onnx_no_allocator"),
             ("device_io", "onnx_cpu_device_io"),
         ),
-        options=("session.disable_prepacking=1", "enable_cpu_mem_arena=0"),
+        options=(
+            "graph_optimization_level=ORT_ENABLE_BASIC",
+            "session.disable_prepacking=1",
+            "enable_cpu_mem_arena=0",
+        ),
     ),
     RuntimeEntry(
         "ncnn",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import openvino as ov
 
@@ -49,13 +49,14 @@ class Turn:
     """Networks that run in turn: one alone has its internal tensors allocated."""
 
     def __init__(self) -> None:
-        self._networks: Set[Network] = set()
+        #: One for each context.
+        self._networks: List[Network] = []
         self._last: Optional[Network] = None
 
     def join(self, network: Network) -> None:
-        """Let a network take its turns."""
-        self._networks.add(network)
-        if len(self._networks) > 1:
+        """Let a context of a network take its turns."""
+        self._networks.append(network)
+        if len(set(self._networks)) > 1:
             _unmap_large_blocks()
 
     def take(self, network: Network) -> None:
@@ -65,9 +66,9 @@ class Turn:
         self._last = network
 
     def leave(self, network: Network) -> None:
-        """Forget a network that is destroyed."""
-        self._networks.discard(network)
-        if self._last is network:
+        """Forget a context that is destroyed."""
+        self._networks.remove(network)
+        if network not in self._networks and self._last is network:
             self._last = None
 
 
@@ -129,7 +130,7 @@ class OpenVinoContext(Context):
             return
         self.network.leave(self._tensors)
         self._tensors = None
-        if self._turn is not None and not self.network.is_used:
+        if self._turn is not None:
             self._turn.leave(self.network)
         self.network = None
 
@@ -172,24 +173,26 @@ class OpenVino(Runtime):
         """Return a request of a compiled model of its own; of a prepared one with its weights where their file is."""
         _check_memory(memory)
         gives_weights = "weights" in memory.outside
+        is_alone = gives_weights or "model" in memory.zero_copy
         if prepared is None:
-            if gives_weights or "model" in memory.zero_copy:
+            if is_alone:
                 raise NotSupported("openvino_not_prepared")
             return self._loaded(model, None, memory, inputs)
         weights = WeightsMemory(prepared, is_mapped=not gives_weights)
-        context = self._loaded(prepared, weights, memory, inputs)
+        # Another one is prepared because others are to share its weights.
+        context = self._loaded(prepared, weights, memory, inputs, 1 if is_alone else _cpus())
         context.given_bytes = weights.own_bytes
         return context
 
     def dup(self, source: Context, memory: Memory) -> OpenVinoContext:
-        """Return a further request of the compiled model of source, which has a stream for each CPU from now on.
+        """Return a further request of the compiled model of source, which has a stream for each CPU.
 
-        For the first dup it is compiled anew, since that settles the number of streams.
+        Where it has one alone it is compiled anew, since that settles the number of streams.
         """
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None
         _check_memory(memory)
-        source.network.run_at_once(len(os.sched_getaffinity(0)))
+        source.network.run_at_once(_cpus())
         return self._context(source.network, source.fed, memory)
 
     def shared_context(self, source: Context, memory: Memory) -> OpenVinoContext:
@@ -211,9 +214,9 @@ class OpenVino(Runtime):
             raise NotSupported("openvino_weights_differ")
         other = read_model(self._core, model)
         fed = fed_inputs(other, inputs)
-        reshape(other, [tensor.shape for tensor in fed])
+        reshape(other, [tensor.shape for tensor in fed], model)
         source.network.allow(fed, [port.get_partial_shape() for port in other.outputs])
-        source.network.run_at_once(len(os.sched_getaffinity(0)))
+        source.network.run_at_once(_cpus())
         return self._context(source.network, fed, memory)
 
     def share_weight_memory(
@@ -225,10 +228,11 @@ class OpenVino(Runtime):
         _check_memory(memory)
         return self._loaded(source.network.path, source.network.weights, memory, inputs)
 
-    def _loaded(self, path: str, weights: Optional[WeightsMemory], memory: Memory, inputs: Inputs) -> OpenVinoContext:
-        model = read_model(self._core, path, weights)
-        fed = fed_inputs(model, inputs)
-        return self._context(Network(self._core, path, fed, memory.options, weights), fed, memory)
+    def _loaded(
+        self, path: str, weights: Optional[WeightsMemory], memory: Memory, inputs: Inputs, streams: int = 1
+    ) -> OpenVinoContext:
+        fed = fed_inputs(read_model(self._core, path, weights), inputs)
+        return self._context(Network(self._core, path, fed, memory.options, weights, streams), fed, memory)
 
     def _context(self, network: Network, fed: Sequence[Input], memory: Memory) -> OpenVinoContext:
         turn = None if memory.internal is None else self._turns.setdefault(memory.internal, Turn())
@@ -238,6 +242,11 @@ class OpenVino(Runtime):
 def open_runtime() -> Runtime:
     """Return the adapter: for the measured process only."""
     return OpenVino()
+
+
+def _cpus() -> int:
+    """Return how many contexts of this process can infer at once."""
+    return len(os.sched_getaffinity(0))
 
 
 def _unmap_large_blocks() -> None:

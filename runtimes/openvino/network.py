@@ -70,14 +70,20 @@ class Network:
     """A compiled model, and the tensors of the contexts that infer with it."""
 
     def __init__(
-        self, core: Any, path: str, fed: Sequence[Input], options: Sequence[str], weights: Optional[WeightsMemory]
+        self,
+        core: Any,
+        path: str,
+        fed: Sequence[Input],
+        options: Sequence[str],
+        weights: Optional[WeightsMemory],
+        streams: int,
     ) -> None:
         self.path = path
         self.weights = weights
         self._core = core
         self._options = options
         #: How many contexts can infer at once.
-        self._streams = 1
+        self._streams = streams
         self._shapes = [list(tensor.shape) for tensor in fed]
         self._users: List[Tensors] = []
         self._compiled: Any = None
@@ -95,11 +101,6 @@ class Network:
         if not self._users:
             self._compiled = self.weights = None
 
-    @property
-    def is_used(self) -> bool:
-        """Whether a context infers with it."""
-        return bool(self._users)
-
     def run_at_once(self, count: int) -> None:
         """Have so many streams: each has internal memory of its own, and all have the weights of one."""
         if self._streams != count:
@@ -114,8 +115,8 @@ class Network:
         model = self._read()
         shapes = [list(tensor.shape) for tensor in fed]
         try:
-            reshape(model, shapes)
-        except RuntimeError:
+            reshape(model, shapes, self.path)
+        except AdapterError:
             raise NotSupported("openvino_weights_differ") from None
         if [port.get_partial_shape() for port in model.outputs] != list(outputs):
             raise NotSupported("openvino_weights_differ")
@@ -139,8 +140,8 @@ class Network:
         for user in self._users:
             user.close()
         self._compiled = None
+        reshape(model, self._shapes, self.path)
         try:
-            reshape(model, self._shapes)
             self._compiled = self._core.compile_model(model, "CPU", self._properties())
         except RuntimeError as error:
             raise _refusal(error, self.path) from None
@@ -176,14 +177,17 @@ def same_weights(*models: str) -> bool:
     return all(map(os.path.exists, files)) and os.path.samefile(*files)
 
 
-def reshape(model: Any, shapes: Sequence[Sequence[int]]) -> None:
-    """Give the inputs these shapes, -1 being a free size; what it has already is left alone."""
+def reshape(model: Any, shapes: Sequence[Sequence[int]], path: str) -> None:
+    """Give the inputs of a model of this file these shapes, -1 being a free size; what it has already is left alone."""
     wanted: Dict[int, Tuple[Any, ...]] = {}
     for number, (port, shape) in enumerate(zip(model.inputs, shapes)):
         if port.get_partial_shape() != ov.PartialShape(shape):
             wanted[number] = ov.PartialShape(shape)
-    if wanted:
-        model.reshape(wanted)
+    try:
+        if wanted:
+            model.reshape(wanted)
+    except RuntimeError as error:
+        raise _refusal(error, path) from None
 
 
 def _refusal(error: RuntimeError, model: str) -> Exception:

@@ -344,11 +344,15 @@ def test_which_contexts_share_weights() -> None:
 
 
 def test_which_contexts_need_the_prepared_model() -> None:
-    """Those whose weights are shared, and those whose weights the application gives; no others."""
+    """Those whose weights are shared, given by the application, or used where their file is; no others."""
     plan = _plan(
-        Context(0, 0), Context(0, 0, DUP, 0), Context(0, 1, outside=(WEIGHTS,)), Context(0, 1, outside=(INTERNAL,))
+        Context(0, 0),
+        Context(0, 0, DUP, 0),
+        Context(0, 1, outside=(WEIGHTS,)),
+        Context(0, 1, outside=(INTERNAL,)),
+        Context(0, 1, zero_copy=(MODEL,)),
     )
-    assert [plan.needs_prepared(index) for index in range(4)] == [True, True, True, False]
+    assert [plan.needs_prepared(index) for index in range(5)] == [True, True, True, False, True]
 
 
 @pytest.mark.parametrize(
