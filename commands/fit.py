@@ -340,7 +340,7 @@ def _check_runs(results: Sequence[Result]) -> None:
 
 def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
     what = "NPU memory" if answer.limit_of == "npu_memory" else "application memory"
-    yield f"Without reuse   {_contexts(answer.today)} take {_size(answer.today)} of {what}"
+    yield f"Without reuse   {_taking(answer.today)} {_size(answer.today)} of {what}"
     if answer.limit_bytes is not None:
         yield f"Limit           {_mib(answer.limit_bytes)}"
     best = answer.best
@@ -349,13 +349,13 @@ def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
         yield f"No layout has {answer.fps:,.10g} frames per second of each stream; the most is {_frames(most)}:"
         yield from _layout(most, answer)
         return
-    yield f"Recommended     {_contexts(best)} take {_size(best)}{_margin(answer, best)}"
+    yield f"Recommended     {_taking(best)} {_size(best)}{_margin(answer, best)}"
     yield from _layout(best, answer)
     if best.limited_bytes > best.bytes and answer.predicted_npu_peak_bytes is not None:
         yield f"                {_mib(best.limited_bytes)} at most while contexts are made, which the limit must have"
     within = [point for point in answer.frontier if point.limited_bytes <= (answer.limit_bytes or 0)]
     if answer.limit_bytes is not None and not answer.fits and within:
-        yield f"What fits       {_contexts(within[-1])} take {_size(within[-1])}"
+        yield f"What fits       {_taking(within[-1])} {_size(within[-1])}"
         yield from _layout(within[-1], answer)
     if best.frames_per_s is not None:
         yield f"Frames          {_frames(best)} of all streams, without reuse {_frames(answer.today)}"
@@ -372,6 +372,10 @@ def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
 
 def _contexts(point: FitPoint) -> str:
     return "1 context" if point.contexts == 1 else f"{point.contexts} contexts"
+
+
+def _taking(point: FitPoint) -> str:
+    return f"{_contexts(point)} {'takes' if point.contexts == 1 else 'take'}"
 
 
 def _margin(answer: FitAnswer, point: FitPoint) -> str:

@@ -81,7 +81,11 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "onnx_no_allocator"),
             ("device_io", "onnx_cpu_device_io"),
         ),
-        options=("session.disable_prepacking=1", "enable_cpu_mem_arena=0"),
+        options=(
+            "graph_optimization_level=ORT_ENABLE_BASIC",
+            "session.disable_prepacking=1",
+            "enable_cpu_mem_arena=0",
+        ),
     ),
     RuntimeEntry(
         "ncnn",
@@ -141,11 +145,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "litert_no_allocator"),
             ("device_io", "litert_cpu_only"),
         ),
-        options=(
-            "xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER",
-            "xnnpack_flags=FORCE_FP16",
-            "kernel_mode=builtin",
-        ),
+        options=("xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER", "kernel_mode=builtin"),
     ),
     RuntimeEntry(
         "openvino",

@@ -10,6 +10,7 @@ from typing import Any
 from reports.base.drawing import FigureKey, Figures, finished, start_drawing
 from reports.base.formatting import EMPTY, counted_mib, to_the_minute, whole_mib
 from reports.base.pages import page_name, write_page
+from reports.base.table import Table
 from reports.base.texts import LANGUAGES, Texts, texts_of
 from reports.claims.claims import claim_tests, claims_table
 from reports.explanation.figure import explanation_figure
@@ -409,4 +410,19 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         )
     template = f"{name if name in _OWN_TEMPLATES else 'question'}.html.j2"
     title = texts(f"question_{name}")
-    return {"id": name, "title": title, "is_published": is_published, "parts": parts, "template": template}
+    return {
+        "id": name,
+        "title": title,
+        "overview": _overview(name, material, labels, texts),
+        "is_published": is_published,
+        "parts": parts,
+        "template": template,
+    }
+
+
+def _overview(question: str, material: Material, labels: Sequence[str], texts: Texts) -> Table | None:
+    """Return the question's mechanisms in all groups, which stands above parts that are folded; else None."""
+    groups = material.of_scenarios
+    if len(material.shown) <= _MOST_OPEN or question not in QUESTIONS:
+        return None
+    return mechanisms_table(groups, labels[: len(groups)], texts, question)

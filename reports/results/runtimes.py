@@ -157,7 +157,7 @@ def _what_ran(recommendation: Recommendation, origins: Container[Optional[str]])
 
 
 def _comparable_name(model: Model, origins: Container[Optional[str]]) -> str:
-    """Return what is equal for equal models: the origin; where nothing says it, the name, if it is a built-in one."""
+    """Return what is equal for equal models: the origin; where nothing says it the name."""
     if model.origin or model.digest in origins:
         return origin_of(model)
     return _BUILT_IN.sub(r"\1", model.name)

@@ -17,7 +17,7 @@ from reports.results.rows import Group, Row
 from reports.results.savings import LESS, MORE, Saving, best_percent
 from reports.sections.copies import avoided_bytes
 from reports.sections.failures import phase_in_words
-from scenarios.catalogue import SCENARIOS
+from scenarios.catalogue import SCENARIOS, scenarios_of
 from scenarios.plan import DUP, NATIVE_OUTPUT, OUTPUT, SHARED_WEIGHT_MEMORY, Plan
 
 _ENGLISH = texts_of(LANGUAGES[0])
@@ -118,10 +118,17 @@ def lacking_mechanisms(plan: Plan) -> list[str]:
     return [name for name, alternatives in ways.items() if not set(alternatives) & set(used)]
 
 
-def mechanisms_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table | None:
-    """Return the verdict on each mechanism in each group, so labelled; None where no group was measured with any."""
+def mechanisms_table(
+    groups: Sequence[Group], labels: Sequence[str], texts: Texts, question: str | None = None
+) -> Table | None:
+    """Return the verdict on each mechanism, or on those of one question, in each group, so labelled.
+
+    None where no group was measured with any.
+    """
     lines = []
     for name, rows in _mechanism_rows(groups).items():
+        if question and name not in scenarios_of(question):
+            continue
         cells = [_verdict_in_words(row, texts) if row else EMPTY for row in rows]
         lines.append(("ok", [texts.scenario(name), *cells]))
     looks = ["", *map(group_id, range(len(groups)))]

@@ -37,7 +37,7 @@ from runtimes.base import (
 from runtimes.ncnn.arena import Allocator, Arena
 from runtimes.ncnn.graph import Graph, read_graph, weights_of
 from runtimes.ncnn.options import OPTIONS, set_options
-from runtimes.ncnn.tensors import InputTensors, OutputTensors, PlacedOutputs
+from runtimes.ncnn.tensors import ArrayOutputs, InputTensors, OutputTensors
 
 __all__ = ["Ncnn", "NcnnContext", "open_runtime"]
 
@@ -100,15 +100,12 @@ class NcnnContext(Context):
         return self._net
 
     def _open_tensors(self, arrays: Arrays) -> None:
-        places = "output" in self._memory.zero_copy
-        if self._arena is not None:
-            self._allocator = Allocator(self._arena)
         self._inputs = InputTensors(self.graph, self.inputs, arrays, "input" in self._memory.zero_copy)
-        if places:
-            assert self._allocator is not None
-            self._outputs = PlacedOutputs(self._allocator, arrays)
-        else:
-            self._outputs = OutputTensors(is_in_pool=self._allocator is None)
+        self._outputs = OutputTensors()
+        if self._arena is not None:
+            in_place = "output" in self._memory.zero_copy
+            self._allocator = Allocator(self._arena)
+            self._outputs = ArrayOutputs(self._allocator, arrays if in_place else {}, in_place)
 
     def infer(self) -> None:
         """Run an extractor: it serves one inference."""
@@ -120,7 +117,8 @@ class NcnnContext(Context):
             self._allocator.begin()
             extractor.set_blob_allocator(self._allocator)
             extractor.set_workspace_allocator(self._allocator)
-        self._inputs.give_to(extractor, self._allocator)
+        # Where contexts share internal memory one place in it serves the copies of all; else they are in the heap.
+        self._inputs.give_to(extractor, None if self._memory.internal is None else self._allocator)
         mats = {}
         for name in self._output_names:
             # Given a Mat, since extract() else returns a copy.

@@ -12,7 +12,7 @@ from runtimes.base import Allocation, ImageInput, Input, Inputs, NotSupported
 from runtimes.ncnn.arena import ALIGNMENT, OVERREAD, Allocator
 from runtimes.ncnn.graph import Graph
 
-__all__ = ["InputTensors", "OutputTensors", "PlacedOutputs"]
+__all__ = ["ArrayOutputs", "InputTensors", "OutputTensors"]
 
 #: Layers that leave their input as it is and write a tensor of their own. Others may work in place, or pass the memory
 #: of the input on to one that does.
@@ -70,11 +70,9 @@ class InputTensors:
 
 
 class OutputTensors:
-    """Outputs as the application gets them: copies, since ncnn's pools and arenas take their memory back."""
+    """Outputs as extract() returns them: copies, where they were in the pool of a net."""
 
-    def __init__(self, is_in_pool: bool) -> None:
-        """`is_in_pool`: extract() copies by itself what lies in the pool of a net."""
-        self._is_in_pool = is_in_pool
+    def __init__(self) -> None:
         self._mats: List[Any] = []
         #: Bytes that the last inference copied.
         self.copied_bytes = 0
@@ -85,7 +83,7 @@ class OutputTensors:
 
     def keep(self, mats: Dict[str, Any]) -> None:
         """Keep the outputs of an inference."""
-        self._mats = [mat if self._is_in_pool else mat.clone() for mat in mats.values()]
+        self._mats = list(mats.values())
         self.copied_bytes = sum(mat.numpy().nbytes for mat in self._mats)
 
     def views(self) -> List[memoryview]:
@@ -97,16 +95,17 @@ class OutputTensors:
         return []
 
 
-class PlacedOutputs(OutputTensors):
-    """Outputs that ncnn writes into the application's arrays, which its allocator hands it.
+class ArrayOutputs(OutputTensors):
+    """Outputs in the application's arrays: copied there from an arena, or in place.
 
-    The first inference shows which request for memory becomes which output, so its outputs are copied.
+    ncnn writes in place what its allocator serves with the application's memory. The first inference shows which
+    request becomes which output, so its outputs are copied.
     """
 
-    def __init__(self, allocator: Allocator, arrays: Arrays) -> None:
+    def __init__(self, allocator: Allocator, arrays: Arrays, in_place: bool) -> None:
         """`arrays` as in InputTensors."""
-        super().__init__(is_in_pool=False)
-        self._allocator, self._arrays = allocator, arrays
+        super().__init__()
+        self._allocator, self._arrays, self._in_place = allocator, arrays, in_place
         self._names: List[str] = []
         self._allocations: List[Allocation] = []
 
@@ -115,24 +114,31 @@ class PlacedOutputs(OutputTensors):
         self._names, self.copied_bytes = list(mats), 0
         for name, mat in mats.items():
             output = mat.numpy()
-            array = self._arrays.get(name)
-            if array is None or array.shape != output.shape:
-                array = self._arrays[name] = _placed_like(output, self._allocator)
-                self._allocations.append(Allocation("output", array.nbytes, 0))
+            array = self._array_for(name, output)
             address = output.ctypes.data
             if address == array.ctypes.data:
                 continue
             array[...] = output
             self.copied_bytes += output.nbytes
-            if self._allocator.size_at(address) is not None:
+            if self._in_place and self._allocator.size_at(address) is not None:
                 self._allocator.place(address, array.ctypes.data)
+
+    def _array_for(self, name: str, output: Any) -> Any:
+        array = self._arrays.get(name)
+        if array is None or array.shape != output.shape:
+            array = np.empty(output.shape, output.dtype)
+            if self._in_place:
+                array = _placed_like(output, self._allocator)
+                self._allocations.append(Allocation("output", array.nbytes, 0))
+            self._arrays[name] = array
+        return array
 
     def views(self) -> List[memoryview]:
         """Return the bytes of each array."""
         return [as_buffer(self._arrays[name]) for name in self._names]
 
     def allocations(self) -> List[Allocation]:
-        """Return the arrays that no other context has made."""
+        """Return the arrays that are written in place, and that no other context has made."""
         return self._allocations
 
 

@@ -1,6 +1,19 @@
 from __future__ import annotations
 
-from reports.results.colours import COMPONENT_COLOURS, OTHER_COLOUR, scenario_colour
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from reports.results.colours import (
+    COMPONENT_COLOURS,
+    OTHER_COLOUR,
+    RUNTIME_COLOURS,
+    RUNTIME_MARKERS,
+    scenario_colour,
+)
+from runtimes import RUNTIMES
 from scenarios.catalogue import QUESTIONS, scenarios_of
 
 
@@ -10,3 +23,42 @@ def test_colours_of_a_figure_are_distinct() -> None:
         colours = [OTHER_COLOUR, *map(scenario_colour, scenarios_of(question))]
         assert len(set(colours)) == len(colours)
     assert len(set(COMPONENT_COLOURS.values())) == len(COMPONENT_COLOURS)
+
+
+#: What eyes that lack one kind of cones see of linear RGB (Machado, Oliveira and Fernandes 2009, severity 1.0).
+_EYES = {
+    "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red": ((0.152, 1.053, -0.205), (0.115, 0.786, 0.099), (-0.004, -0.048, 1.052)),
+    "no green": ((0.367, 0.861, -0.228), (0.280, 0.673, 0.047), (-0.012, 0.043, 0.969)),
+    "no blue": ((1.256, -0.077, -0.179), (-0.078, 0.931, 0.148), (0.005, 0.691, 0.304)),
+}
+_TO_XYZ = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+_WHITE = (0.9505, 1.0, 1.089)
+
+
+def linear(colour: str) -> np.ndarray:
+    parts = np.array(to_rgb(colour))
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def lab(seen: np.ndarray) -> np.ndarray:
+    """Return CIE L*a*b* of linear RGB."""
+    x, y, z = np.cbrt(np.maximum(_TO_XYZ @ np.clip(seen, 0, 1), 0) / _WHITE)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eyes", _EYES)
+def test_colours_of_runtimes_are_told_apart(eyes: str) -> None:
+    """By every eye, a difference of 10 being plain to see; marks differ besides, and there are enough for all."""
+    assert min(len(RUNTIME_COLOURS), len(RUNTIME_MARKERS)) >= len(RUNTIMES)
+    assert len(set(RUNTIME_MARKERS)) == len(RUNTIME_MARKERS)
+    seen = [lab(_EYES[eyes] @ linear(colour)) for colour in RUNTIME_COLOURS]
+    assert min(np.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 10
+
+
+@pytest.mark.parametrize("paper", ["#ffffff", "#15181c"])
+def test_colours_of_runtimes_read_on_both_papers(paper: str) -> None:
+    """A contrast of 2 at least, on the light page and on the dark one."""
+    lights = [float(_TO_XYZ[1] @ linear(colour)) for colour in (*RUNTIME_COLOURS, paper)]
+    for light in lights[:-1]:
+        assert (max(light, lights[-1]) + 0.05) / (min(light, lights[-1]) + 0.05) > 2

@@ -96,6 +96,7 @@ def test_many_groups_are_folded(tmp_path: Path) -> None:
         answer = section(html, "answer")
         assert (answer.index(ENGLISH("section_runtimes")) < answer.index(ENGLISH("answer_least"))) == folded
         assert ('<details class="part g0">' in section(html, "dup")) == folded
+        assert ('class="sortable matrix"' in section(html, "dup")) == folded
     assert section(many, "dup").count("<summary><h3") == 4
 
 
