@@ -4,6 +4,8 @@
 #                STORAGE=DIR keeps the results there instead of .benchmarks/BOARD
 # make bench-megengine   the same of ONNX Runtime and MegEngine Lite, which is installed first where it is not there,
 #                into the user's cache; it needs a python3.8, python3.9 or python3.10 in the path
+# make bench-runtimes    the same of every runtime that pip installs: ONNX Runtime, ncnn, MNN, LiteRT and OpenVINO, with
+#                what makes their model files
 # make test      the tests;                      ARGS="tests/models" passes options on
 # make lint      ruff and mypy
 
@@ -13,7 +15,7 @@ ARGS   ?=
 BIN    := $(VENV)/bin
 STORAGE ?=
 
-.PHONY: install bench bench-megengine test lint clean
+.PHONY: install bench bench-megengine bench-runtimes test lint clean
 
 install: $(VENV)/installed
 
@@ -43,6 +45,12 @@ bench: $(VENV)/installed
 bench-megengine: $(VENV)/installed
 	@$(BIN)/reusebench models install megengine
 	@$(MAKE) --no-print-directory bench ARGS="--runtime onnxruntime --runtime megengine_lite $(ARGS)"
+
+bench-runtimes: $(VENV)/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,runtimes]'
+	@$(BIN)/reusebench models install pnnx
+	@$(BIN)/reusebench models install onnx2tf
+	@$(MAKE) --no-print-directory bench
 
 test: $(VENV)/installed-dev
 	@$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder $(ARGS)

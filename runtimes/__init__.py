@@ -145,11 +145,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "litert_no_allocator"),
             ("device_io", "litert_cpu_only"),
         ),
-        options=(
-            "xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER",
-            "xnnpack_flags=FORCE_FP16",
-            "kernel_mode=builtin",
-        ),
+        options=("xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER", "kernel_mode=builtin"),
     ),
     RuntimeEntry(
         "openvino",

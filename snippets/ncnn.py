@@ -78,6 +78,7 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "over_net": where("borrows", [context.mechanism != LOAD for context in contexts]),
         "options": _options(plan),
         "arena": where("has_arena", [first is not None for first in arenas]),
+        "in_turn": where("is_in_turn", [context.internal is not None for context in contexts]),
         "first_user": indices.value("first_user_of", arenas),
         "bound_inputs": where("reads_in_place", [INPUT in context.zero_copy for context in contexts]),
         "bound_outputs": where("places_output", [OUTPUT in context.zero_copy for context in contexts]),

@@ -20,8 +20,9 @@ from ai_edge_litert.interpreter import Interpreter
 from onnx2tf.onnx2tf import convert as convert_onnx  # type: ignore[import-not-found]
 from onnx2tf.tflite_builder.ir import OperatorIR, TensorIR  # type: ignore[import-not-found]
 
-#: By how much an output may differ, of its largest value.
-_TOLERANCE = 1e-3
+#: By how much an output may differ, of its largest value: rounding in another order is below it, also through hundreds
+#: of layers, and another function is not.
+_TOLERANCE = 1e-2
 _CHANNELS = (1, 3, 4)
 _PICTURE_DIMENSIONS = 4
 #: What XNNPACK transposes.
@@ -42,7 +43,7 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
             written = _converted(source, job["inputs"], Path(folder))
             step = "comparing it with the ONNX file"
             arrays = [_array_of(tensor) for tensor in job["inputs"]]
-            expected = _outputs_of_onnx(source, job["inputs"], arrays)
+            expected = _outputs_of_onnx(job["onnx"], job["inputs"], arrays)
             orders = _orders(written, arrays, expected)
             if any(order != tuple(range(len(order))) for order in orders):
                 _reorder(written, orders)
@@ -105,7 +106,8 @@ def _array_of(tensor: dict[str, Any]) -> Any:
         return np.full(tensor["shape"], tensor["value"], tensor["type"])
     noise = np.random.default_rng(0).random(tensor["shape"])
     is_index = not np.issubdtype(np.dtype(tensor["type"]), np.floating)
-    return (noise > 0.5 if is_index else noise).astype(tensor["type"])
+    # Of a scalar numpy makes no array by itself.
+    return np.asarray(noise > 0.5 if is_index else noise, tensor["type"])
 
 
 def _outputs_of_onnx(source: str, inputs: list[dict[str, Any]], arrays: list[Any]) -> list[Any]:
@@ -128,7 +130,7 @@ def _orders(written: dict[str, Any], arrays: list[Any], expected: list[Any]) -> 
         )
     for tensor, array in zip(inputs, arrays):
         turned = array if array.shape == tuple(tensor["shape"]) else np.moveaxis(array, 1, -1)
-        interpreter.set_tensor(tensor["index"], np.ascontiguousarray(turned, tensor["dtype"]))
+        interpreter.set_tensor(tensor["index"], np.asarray(turned, tensor["dtype"], order="C"))
     interpreter.invoke()
     return [
         _order(interpreter.get_tensor(tensor["index"]), values, tensor["name"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import _tools
+import onnx
 
 #: Of its lines, those that say why it has failed.
 _REASON = re.compile(r"not support|error|invalid|can't|cannot|fail", re.IGNORECASE)
@@ -21,17 +22,16 @@ _REASON = re.compile(r"not support|error|invalid|can't|cannot|fail", re.IGNORECA
 _END = "Converted Failed"
 #: Time and line of the source before its words.
 _PREFIX = re.compile(r"^\[[\d:]+\] \S*:\d+: ")
+#: In the folder of this process, in place of the one before.
+_SIZED = "with-sizes.onnx"
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write the file; return None, or the step that failed with MNN's words.
-
-    Sizes that the ONNX file leaves free stay free, but for the first one, the batch, which becomes 1: a module takes
-    whatever shape it is fed with.
-    """
+    """Write the file; return None, or the step that failed with MNN's words."""
     output = Path(job["output"])
     output.unlink(missing_ok=True)
-    arguments = ["mnnconvert", "-f", "ONNX", "--modelFile", job["onnx"], "--MNNModel", str(output)]
+    source = _with_sizes(job) if job["has_free_sizes"] else job["onnx"]
+    arguments = ["mnnconvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", str(output)]
     # What MNN prints goes to a file, the log of this process.
     begin = os.fstat(sys.stderr.fileno()).st_size
     _tools.mnnconvert([*arguments, "--bizCode", "reusebench"])
@@ -44,3 +44,17 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
         return None
     reasons = [line for line in lines if _REASON.search(line) and _END not in line]
     return {"step": "mnnconvert", "words": (reasons or lines or ["it printed nothing"])[-1]}
+
+
+def _with_sizes(job: dict[str, Any]) -> str:
+    """Return a copy of the ONNX file in the current folder, with the sizes of its inputs in place of those left free.
+
+    MNN's converter itself can fix sizes (saveStaticModel), and then writes another graph.
+    """
+    model = onnx.load(job["onnx"])
+    shapes = {tensor["name"]: tensor["shape"] for tensor in job["inputs"]}
+    for tensor in model.graph.input:
+        for dimension, size in zip(tensor.type.tensor_type.shape.dim, shapes.get(tensor.name, ())):
+            dimension.dim_value = size
+    onnx.save(model, _SIZED)
+    return _SIZED

@@ -117,7 +117,8 @@ class NcnnContext(Context):
             self._allocator.begin()
             extractor.set_blob_allocator(self._allocator)
             extractor.set_workspace_allocator(self._allocator)
-        self._inputs.give_to(extractor, self._allocator)
+        # Where contexts share internal memory one place in it serves the copies of all; else they are in the heap.
+        self._inputs.give_to(extractor, None if self._memory.internal is None else self._allocator)
         mats = {}
         for name in self._output_names:
             # Given a Mat, since extract() else returns a copy.

@@ -13,6 +13,7 @@ from models.errors import ConversionError, ModelError
 from models.inspection import inspect
 from models.mnn.environment import PACKAGE, MnnConverter
 from models.recipe import OnnxFile, Recipe
+from runtimes.base import Input
 
 _INSTALLED = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")
 
@@ -55,6 +56,23 @@ def test_a_process_converts_one_file_after_the_other(tmp_path: Path) -> None:
             converter.write(converter.recipe(OnnxFile(str(text), "0" * 64, (), False)), tmp_path / "text.mnn")
     assert not (tmp_path / "bad.mnn").exists()
     assert not (tmp_path / "text.mnn").exists()
+
+
+@_INSTALLED
+def test_free_sizes_are_fixed(tmp_path: Path) -> None:
+    """The file has the sizes of what is fed, so that it runs with them as it is."""
+    helper = onnx.helper
+    shape: list[Any] = ["batch", 3, "height", "width"]
+    tensors = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "free", tensors[:1], tensors[1:])
+    source = tmp_path / "free.onnx"
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), source)
+    with MnnConverter() as converter:
+        for size in (32, 48):
+            fed = (Input("x", "float32", (2, 3, size, size)),)
+            path = tmp_path / f"{size}.mnn"
+            converter.write(converter.recipe(OnnxFile(str(source), "0" * 64, fed, has_free_sizes=True)), path)
+            assert inspect(path).inputs[0].dimensions == (2, 3, size, size)
 
 
 def test_without_mnn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,89 @@
+"""Which runtimes run public models that others made, and what reuse saves there: a table of docs/models.md.
+
+`python -m benchmarks.public_models_on_runtimes --storage DIR --runtime NAME ... FILE...` measures three contexts of
+each file on each runtime, without reuse and with full dup, one process each, and prints a row of Markdown for each
+file: what the contexts take above the import, without reuse and with dup, or why there is nothing. Outputs that differ
+from those of the first runtime by more than 1e-3 are marked, with the relative difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reports.page.exported_tables import TABLES
+from reports.page.material import read_material
+from reports.results.agreement import TOLERANCE
+from runtimes import find_runtime
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+_NO_REUSE, _DUP = "no_reuse_one_model", "full_dup"
+_CONTEXTS = 3
+#: Of the reason why a runtime does not run a file, in a cell.
+_REASON_CHARACTERS = 160
+#: What pytest puts before it.
+_REASON = re.compile(r"(?:ERROR: |Not all was measured\. |Nothing was measured\. )(.*)")
+
+
+def main() -> None:
+    """Measure every file on every runtime, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--storage", type=Path, required=True)
+    parser.add_argument("--runtime", action="append", required=True, type=lambda name: find_runtime(name).name)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    titles = [find_runtime(name).title for name in arguments.runtime]
+    print(f"| file | {' | '.join(titles)} |\n|---{'|---' * len(titles)}|")
+    for file in arguments.files:
+        storage = arguments.storage / file.parent.name / file.stem
+        reasons = {runtime: _measure(file, runtime, storage) for runtime in arguments.runtime}
+        rows = _rows(storage)
+        cells = [_cell(rows.get(runtime, {}), reasons[runtime]) for runtime in arguments.runtime]
+        print(f"| {file.name} | {' | '.join(cells)} |", flush=True)
+
+
+def _measure(file: Path, runtime: str, storage: Path) -> str:
+    """Measure a file on a runtime; return why nothing was measured, empty where something was."""
+    command = [sys.executable, "-m", "pytest", "bench/test_dup.py", "-k", f"{_NO_REUSE} or {_DUP}]"]
+    command += ["--runtime", runtime, "--model", str(file), "--streams", "1", "--contexts", str(_CONTEXTS)]
+    command += ["--rounds", "3", "--repeats", "1", f"--benchmark-storage=file://{storage.absolute()}"]
+    done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
+    reasons = _REASON.findall(done.stdout + done.stderr)
+    return reasons[0] if reasons else ""
+
+
+def _rows(storage: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return the stored results by runtime and scenario."""
+    _, records = TABLES["comparison"]
+    rows: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in records(read_material([storage], None)) if storage.exists() else ():
+        if row.get("run_number"):
+            rows.setdefault(row["runtime"], {})[row["scenario"]] = row
+    return rows
+
+
+def _cell(rows: Mapping[str, Mapping[str, Any]], reason: str) -> str:
+    base, dup = rows.get(_NO_REUSE), rows.get(_DUP)
+    if base is None or base["application_memory_over_baseline_bytes"] is None:
+        text = base["outcome"] if base else reason
+        return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}..."
+    text = f"{_mib(base)} → {_mib(dup)}" if dup and dup["outcome"] == "ok" else f"{_mib(base)}, dup {_outcome(dup)}"
+    difference = base["reference_difference"]
+    return f"{text} (outputs {difference:.0e})" if difference is not None and difference > TOLERANCE else text
+
+
+def _outcome(row: Mapping[str, Any] | None) -> str:
+    return str(row["outcome"]) if row else "not measured"
+
+
+def _mib(row: Mapping[str, Any]) -> str:
+    return f"{row['application_memory_over_baseline_bytes'] / 2**20:.1f}"
+
+
+if __name__ == "__main__":
+    main()
