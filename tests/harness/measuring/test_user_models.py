@@ -198,7 +198,7 @@ def test_a_converted_file_is_fed_with_what_its_source_is(tmp_path: Path) -> None
     (fed,) = indices.inputs
     assert (fed.value, fed.file, fed.shape) == (source.value, None, source.shape)
     arrays = tmp_path / "data.npz"
-    np.savez(arrays, **{source.name: np.ones(source.shape, np.int64)})
+    np.savez(arrays, ids=np.ones(source.shape, np.int64))
     (given,) = UserModels({"mnn": THIS_INTERPRETER}, TIME_LIMIT_S, arrays=arrays).of(mnn, [file])
     assert [Path(tensor.file or "").suffix for tensor in given.inputs] == [".npy"]
     assert given.digest != indices.digest
