@@ -134,7 +134,7 @@ def test_what_a_runtime_on_a_cpu_names_is_summed_by_component(tmp_path: Path) ->
     full_dup = changed(result(tmp_path, "full_dup", dup(40, 10)), runtime_accounts=accounts)
     group = group_of(tmp_path, result(tmp_path, "no_reuse_one_model", even(40)), full_dup)
     (sentence,) = explanation_sentences(group.rows, ENGLISH)
-    assert "the application's allocations name weights 28.0, input and output 3.0 MiB." in sentence
+    assert "the application's allocations name, in MiB: weights 28.0; input and output 3.0." in sentence
 
 
 def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
