@@ -280,7 +280,8 @@ def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: M
     source.destroy()
     dup.destroy()
     assert not _maps(str(Path(prepared).parent))
-    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    # Those of an earlier test may go meanwhile.
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
 
 
 @pytest.mark.parametrize(
