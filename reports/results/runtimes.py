@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Optional
+from typing import Any, Optional
 
 from reports.base.statistics import Figure
 from reports.results.agreement import DIFFERS, Agreement, agreement, origin_of
@@ -82,6 +82,11 @@ class RuntimeComparison:
 
     members: Sequence[Member]
 
+    @property
+    def is_of_streams(self) -> bool:
+        """Whether the contexts serve streams of frames; else they infer again and again."""
+        return self.members[0].least.schedule is not None
+
     def of_memory(self, memory: str) -> list[Member]:
         """Return those whose layouts are compared by this memory, NPU or APPLICATION, the least first."""
         members = [(member.size.median, member) for member in self.members if member.memory == memory and member.size]
@@ -107,7 +112,7 @@ class RuntimeComparison:
 
 
 def runtime_comparison(groups: Sequence[Group]) -> RuntimeComparison | None:
-    """Return the groups that ran the same contexts: those contexts that most of them ran, of these the most.
+    """Return the groups that ran the same contexts: those contexts that most of them ran, streams of frames at last.
 
     Each has run several layouts of them, on the same board. None where no two groups did.
     """
@@ -123,13 +128,18 @@ def runtime_comparison(groups: Sequence[Group]) -> RuntimeComparison | None:
     if not shared:
         return None
     # Of equally many groups, the contexts that the answer of the first is of.
-    chosen = max(shared, key=lambda of_groups: (len(of_groups), weight(next(iter(of_groups.values())))))
+    chosen = max(shared, key=_weight_of)
     return RuntimeComparison(
         [
             Member(groups[number], number, one, references.get(origins_of(one.without_reuse)))
             for number, one in chosen.items()
         ]
     )
+
+
+def _weight_of(of_groups: Mapping[int, Recommendation]) -> tuple[Any, ...]:
+    first = next(iter(of_groups.values()))
+    return first.without_reuse.schedule is None, len(of_groups), weight(first)
 
 
 def references_of(groups: Iterable[Group]) -> dict[tuple[str, ...], Row]:

@@ -39,7 +39,7 @@ def outputs_in_words(difference: float | None, texts: Texts) -> str:
 def runtime_sentences(comparison: RuntimeComparison, labels: Sequence[str], texts: Texts) -> list[str]:
     """Return which needs least of each memory, which is the fastest, and whether outputs agree."""
     names = _names(comparison, labels, texts)
-    return [sentence for part in (_ranking, _outputs) for sentence in part(comparison, names, texts)]
+    return [sentence for part in (_ranking, _disturbed, _outputs) for sentence in part(comparison, names, texts)]
 
 
 def compared_in_words(comparison: RuntimeComparison, texts: Texts) -> str:
@@ -72,7 +72,7 @@ def runtimes_table(comparison: RuntimeComparison, labels: Sequence[str], texts: 
         "column_without_reuse",
         "column_set_least",
         "column_saved_percent",
-        *(("column_rate", "column_latency") if computes else ()),
+        *((_rate_key(comparison), "column_latency") if computes else ()),
         "column_set_layout",
         "column_set_memory",
         *(("column_outputs",) if computes else ()),
@@ -104,11 +104,14 @@ def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts
         for number, look in looks.items():
             own = [point for point in points if point.member.number == number]
             axes.plot(*_places(own), color=_colour(number), alpha=0.8, **look)
-        legend += _draw_frontier(axes, comparison, memory, names, texts)
+        best = comparison.frontier(memory)
+        if best:
+            entry = frontier(axes, *_places(best), texts("fit_frontier"))
+            legend += [*([] if index else [entry]), *_draw_best(axes, best, names, texts)]
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
         axes.set_xlabel(texts("axis_npu_memory" if memory == NPU else "axis_application_memory"))
-        axes.set_ylabel(texts("column_rate"))
+        axes.set_ylabel(texts(_rate_key(comparison)))
     return svg_of(canvas, legend)
 
 
@@ -122,21 +125,20 @@ def _look(member: Member) -> dict[str, Any]:
     }
 
 
+def _rate_key(comparison: RuntimeComparison) -> str:
+    return "answer_frames" if comparison.is_of_streams else "answer_inferences"
+
+
 def _colour(number: int) -> str:
     return RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
 
 
-def _draw_frontier(axes: Axes, comparison: RuntimeComparison, memory: str, names: Names, texts: Texts) -> list[Artist]:
-    """Draw the frontier, with marks at the least and the fastest; return the entries of the legend, which name them."""
-    best = comparison.frontier(memory)
-    if not best:
-        return []
-    entries = [frontier(axes, *_places(best), texts("fit_frontier"))]
+def _draw_best(axes: Axes, best: Sequence[LayoutPoint], names: Names, texts: Texts) -> Iterator[Artist]:
+    """Draw marks at the least and the fastest of a frontier; yield the entries of the legend, which name them."""
     for point, marker, key in ((best[0], "D", "runtimes_least_mark"), (best[-1], "s", "runtimes_fastest_mark")):
         (x,), (y,) = _places([point])
         layout = {"runtime": names[point.member.number], "scenario": texts.scenario(point.row.scenario)}
-        entries.append(mark(axes, x, y, marker, texts(key, **layout)))
-    return entries
+        yield mark(axes, x, y, marker, texts(key, **layout))
 
 
 def _places(points: Sequence[LayoutPoint]) -> tuple[list[float], list[float]]:
@@ -179,6 +181,17 @@ def _ranking(comparison: RuntimeComparison, names: Names, texts: Texts) -> Itera
                 rate=per_second(fastest.rate),
                 size=mib(fastest.size, memory == NPU),
             )
+
+
+def _disturbed(comparison: RuntimeComparison, names: Names, texts: Texts) -> Iterator[str]:
+    """Yield whose speed other work may have slowed down."""
+    disturbed = [names[member.number] for member in comparison.members if _is_disturbed(member)]
+    if disturbed:
+        yield texts("runtimes_disturbed", runtimes=texts.joined(disturbed))
+
+
+def _is_disturbed(member: Member) -> bool:
+    return any(row.computes and row.is_disturbed for row in member.recommendation.layouts)
 
 
 def _named(member: Member, names: Names, texts: Texts) -> str:

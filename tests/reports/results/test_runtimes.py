@@ -35,6 +35,7 @@ def of_runtime(
     output: float = 1.0,
     npu: MakeAccount | None = None,
     computes: bool = True,
+    idle_cpu_percent: float = 1.0,
 ) -> None:
     """Write a run of two layouts of 12 contexts: no reuse with 40 MiB each, and full dup."""
     digest = f"{number:08x}"
@@ -50,6 +51,7 @@ def of_runtime(
             run=runtime,
             npu=npu,
             computes=computes,
+            idle_cpu_percent=idle_cpu_percent,
         )
         info = with_speed(info, throughput_per_s=[per_s] * 3) if computes else info
         infos.append(changed(info, runtime=runtime))

@@ -25,7 +25,7 @@ def test_which_is_the_fastest_and_whose_outputs_agree(tmp_path: Path) -> None:
     of_runtime(tmp_path, "ncnn", 3, 1, output=1.1)
     groups = groups_of(tmp_path)
     least, fastest, agreeing, differing = opening(groups, labels_of(groups, ENGLISH), ENGLISH).ranking
-    assert "MegEngine Lite (125.0 ±0.0 MiB, 20.0 ±0.0 inferences a second) needs the least" in least
+    assert "MegEngine Lite (125.0 ±0.0 MiB, 20.0 ±0.0 a second) needs the least" in least
     assert "ncnn" not in least + fastest + agreeing
     assert fastest.startswith("The fastest is ONNX Runtime with No reuse, one model: 30.0 ±0.0")
     assert agreeing == "Outputs agree with those of ONNX Runtime: MegEngine Lite: within 1e-5."
@@ -56,7 +56,8 @@ def test_a_table_has_every_runtime(tmp_path: Path) -> None:
     groups = groups_of(tmp_path / "b")
     virtual = opening(groups, labels_of(groups, ENGLISH), ENGLISH).runtimes
     assert virtual is not None
-    assert not {ENGLISH(f"column_{name}") for name in ("rate", "latency", "outputs")} & set(virtual.heads)
+    of_speed = {ENGLISH(name) for name in ("answer_inferences", "column_latency", "column_outputs")}
+    assert not of_speed & set(virtual.heads)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -77,12 +78,38 @@ def test_a_figure_of_every_layout(tmp_path: Path, language: str) -> None:
     assert [colour in svg for colour in RUNTIME_COLOURS] == [True] * 3 + [False] * (len(RUNTIME_COLOURS) - 3)
 
 
+def test_npu_memory_has_a_panel_of_its_own(tmp_path: Path) -> None:
+    """With a frontier of its own, since the two memories are never mixed."""
+    of_runtime(tmp_path, "onnxruntime", 1, 10)
+    of_runtime(tmp_path, "rknn", 2, 5, npu=npu_account)
+    groups = groups_of(tmp_path)
+    svg = runtimes_figure(groups, labels_of(groups, ENGLISH), ENGLISH)
+    assert svg is not None
+    for text, count in (
+        (ENGLISH("axis_npu_memory"), 1),
+        (ENGLISH("axis_application_memory"), 1),
+        (ENGLISH("answer_inferences"), 2),
+        (ENGLISH("fit_frontier"), 1),
+        (ENGLISH("runtimes_least_mark", runtime="RKNN", scenario="Full dup"), 1),
+    ):
+        assert svg.count(f">{text}<") == count
+
+
 def test_runtimes_of_which_none_is_faster_have_no_second_sentence(tmp_path: Path) -> None:
     """What needs least is the fastest too."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(tmp_path, "megengine_lite", 2, 5)
     groups = groups_of(tmp_path)
     assert len(opening(groups, labels_of(groups, ENGLISH), ENGLISH).ranking) == 2
+
+
+def test_speeds_of_a_busy_machine_are_doubted(tmp_path: Path) -> None:
+    """Those runtimes are named whose layouts were measured beside other work."""
+    of_runtime(tmp_path, "onnxruntime", 1, 10)
+    of_runtime(tmp_path, "megengine_lite", 2, 5, idle_cpu_percent=80)
+    groups = groups_of(tmp_path)
+    ranking = opening(groups, labels_of(groups, ENGLISH), ENGLISH).ranking
+    assert ENGLISH("runtimes_disturbed", runtimes="MegEngine Lite") in ranking
 
 
 def test_many_groups_are_folded(tmp_path: Path) -> None:
