@@ -256,6 +256,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     output_digests: dict[str, tuple[str, ...]]
     #: By the model's digest and output: values at even distances, of the first context; a null is no finite number.
     output_samples: dict[str, tuple[tuple[Optional[float], ...], ...]] = {}
+    #: On a CPU, by context: what the runtime says that it takes, and what the application allocated for it, in bytes
+    #: by component ("weights_bytes"); empty where nothing is said. Memory that contexts share is the first one's.
+    runtime_accounts: tuple[dict[str, int], ...] = ()
     #: What one inference of each context copies; None where none ran.
     copies: Optional[tuple[Copies, ...]] = None
     memory: Memory

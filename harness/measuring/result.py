@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accounting.account import Account
+from runtimes import find_runtime
 from scenarios.plan import Plan
 from storage.figure import Figure
 from storage.result import (
@@ -139,6 +140,7 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         failure=failure,
         output_digests=_output_digests(plan, repeats),
         output_samples=_output_samples(plan, repeats),
+        runtime_accounts=_runtime_accounts(repeats) if find_runtime(plan.runtime).device == "cpu" else (),
         copies=copies or None,
         memory=Memory(**{name: tuple(map(figure, figured)) for name, figure in _MEMORY.items()}),
         speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
@@ -217,6 +219,18 @@ def _output_samples(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[tu
             if barrier.data.samples:
                 samples.setdefault(plan.models[plan.contexts[barrier.context or 0].model].digest, barrier.data.samples)
     return samples
+
+
+def _runtime_accounts(repeats: Sequence[Repeat]) -> tuple[dict[str, int], ...]:
+    """Return, by context, what the runtime and the adapter say of it after its first inference, in the first repeat."""
+    accounts = []
+    for barrier in repeats[0].of_contexts("first_inference") if repeats else ():
+        account = dict(barrier.data.account)
+        for allocation in barrier.data.allocations:
+            name = f"{allocation.kind}_bytes"
+            account[name] = account.get(name, 0) + allocation.asked_bytes
+        accounts.append(account)
+    return tuple(accounts) if any(accounts) else ()
 
 
 def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) -> Callable[[Repeat], int | None]:

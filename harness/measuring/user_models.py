@@ -19,7 +19,7 @@ from models import ConversionError, Converter, ModelError, OnnxFile, Recipe, con
 from models.inputs.assumed import Given, candidates, shape_text
 from models.inputs.given import as_declared, given_arrays
 from models.inspection import rknn_file
-from models.recipe import ConvertedRecipe, RknnRecipe
+from models.recipe import ConvertedRecipe, NativeRecipe
 from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import Input, Interface
 from scenarios.plan import Context, Conversion, Model, Plan
@@ -240,7 +240,7 @@ class UserModels:
             source = OnnxFile(fed.path, fed.digest, fed.inputs, bool(_free_inputs(interface)))
             recipe = self._recipe(file, source, converter, weightless=False)
             try:
-                made = self._converted(file, fed, recipe, converter, weightless)
+                made = self._converted(runtime, file, fed, recipe, converter, weightless)
                 if needs_trial:
                     self._try(runtime, made)
                 return made
@@ -277,7 +277,13 @@ class UserModels:
             raise self._not_converted(file, error) from None
 
     def _converted(
-        self, file: ModelFile, model: Model, recipe: ConvertedRecipe, converter: Converter[Any], weightless: bool
+        self,
+        runtime: RuntimeEntry,
+        file: ModelFile,
+        model: Model,
+        recipe: ConvertedRecipe,
+        converter: Converter[Any],
+        weightless: bool,
     ) -> Model:
         """Return a model of an ONNX file, with its inputs, as the runtime's own; its name tells an NPU's precision.
 
@@ -293,17 +299,36 @@ class UserModels:
             raise
         except (CacheError, ModelError) as error:
             raise self._not_converted(file, error) from None
+        # What is quantised is fed with what its file declares: pixels.
+        is_native = isinstance(recipe, NativeRecipe)
         return Model(
-            f"{model.name} {recipe.precision}" if isinstance(recipe, RknnRecipe) else model.name,
+            model.name if is_native else f"{model.name} {recipe.precision}",
             str(path),
             # Not of the file: rknn-toolkit2 never writes the same bytes twice.
             hashlib.sha256(f"{model.digest} {recipe.form}".encode()).hexdigest(),
             weightless=str(slaves[0]) if slaves else model.weightless,
+            inputs=self._inputs_of(runtime, replace(file, path=path), model.inputs) if is_native else (),
             conversion=Conversion(
                 model.path, converter.environment.title, recipe.precision, model.inputs, recipe.calibrates
             ),
             origin=model.digest,
         )
+
+    def _inputs_of(self, runtime: RuntimeEntry, file: ModelFile, sources: Sequence[Input]) -> tuple[Input, ...]:
+        """Return what a converted file is fed with: the values and data of its source's inputs, in their order.
+
+        None where all are noise. The file may have other names, and channels last.
+        """
+        own = self._interface(runtime, file)
+        if len(own.inputs) != len(sources) or all(source.value is None and not source.file for source in sources):
+            return ()
+        pairs = list(zip(own.inputs, sources))
+        given = as_declared({tensor.name: Given(source.shape, source.file) for tensor, source in pairs}, own)
+        fed = []
+        for tensor, source in pairs:
+            said = given[tensor.name]
+            fed.append(Input(tensor.name, tensor.type, said.shape, source.value, said.file))
+        return tuple(fed)
 
     def _not_converted(self, file: ModelFile, error: Exception) -> NoModels:
         self.left_out.append(f"{file.option} {file.path} is not converted: {error}")

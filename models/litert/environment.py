@@ -77,8 +77,8 @@ class LiteRtConverter(NativeConverter):
 
     @classmethod
     def form(cls) -> NativeForm:
-        """Return the form of the files; v1 is the first."""
-        return NativeForm(ONNX2TF.makes, f"onnx2tf{ONNX2TF.version}", revision=1)
+        """Return the form of the files; since v2 sizes that the ONNX file computes are constants."""
+        return NativeForm(ONNX2TF.makes, f"onnx2tf{ONNX2TF.version}", revision=2)
 
 
 CONVERTER = LiteRtConverter

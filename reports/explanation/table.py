@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from accounting.sizes import COMPONENTS
 from reports.base.formatting import MIB, mib, mib_decimals, mib_spread, percent
@@ -26,6 +26,8 @@ _HEADS = (
     "column_error_components",
     "column_basis",
 )
+#: The components of what contexts on a CPU are known to take, by the name in their accounts; all else is other.
+_NAMED = {"weights_bytes": "weights", "internal_bytes": "internal", "input_bytes": "io", "output_bytes": "io"}
 
 
 def explanation_table(rows: Sequence[Row], texts: Texts) -> Table | None:
@@ -63,7 +65,7 @@ def explanation_sentences(rows: Iterable[Row], texts: Texts) -> list[str]:
         explanation = explain(row)
         if explanation and explanation.reusing:
             by_account = explanation.basis == ACCOUNT
-            why = _why_of_npu(row, explanation, texts) if by_account else _why_of_application(explanation, texts)
+            why = _why_of_npu(row, explanation, texts) if by_account else _why_of_application(row, explanation, texts)
             claim = texts(
                 "explained_claim_reached" if explanation.claim_is_reached else "explained_claim",
                 scenario=texts.scenario(row.scenario),
@@ -118,8 +120,8 @@ def _why_of_npu(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
     return sentences
 
 
-def _why_of_application(explanation: Explanation, texts: Texts) -> list[str]:
-    """Return what contexts take with and without reuse, and what nothing is shared of."""
+def _why_of_application(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
+    """Return what contexts take with and without reuse, what nothing is shared of, and what is known by its name."""
     sizes, at_once = explanation.measured.sizes, explanation.measured.sizes["at_once"]
     assert at_once is not None
     own, unshared = mib(explanation.own["reusing"], spread=False), mib(explanation.unshared, spread=False)
@@ -130,7 +132,23 @@ def _why_of_application(explanation: Explanation, texts: Texts) -> list[str]:
     if _rounded_mib(at_once, is_npu=False):
         key = "explained_at_once_more" if at_once.median > 0 else "explained_at_once_less"
         sentences.append(texts(key, size=mib(abs(at_once), spread=False)))
-    return sentences
+    return [*sentences, *_named(row, texts)]
+
+
+def _named(row: Row, texts: Texts) -> Iterator[str]:
+    """Yield what the runtime says that the contexts take, and what the application allocated for them, by component."""
+    sizes: dict[str, int] = {}
+    for account in row.info.runtime_accounts:
+        for name, size_bytes in account.items():
+            component = _NAMED.get(name, "other")
+            sizes[component] = sizes.get(component, 0) + size_bytes
+    parts = []
+    for component, size_bytes in sizes.items():
+        if _rounded_mib(Figure(size_bytes), is_npu=False):
+            size = mib(Figure(size_bytes))
+            parts.append(texts("error_part", component=_component(component, texts), error=size))
+    if parts:
+        yield texts("explained_named", components=texts.joined(parts))
 
 
 def _prediction(explanation: Explanation, texts: Texts) -> str:

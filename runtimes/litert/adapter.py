@@ -209,18 +209,21 @@ class LiteRtRuntime(Runtime):
 
         A delegate has one weight cache: contexts of other weights under the same number have another delegate.
         """
-        packs = options.kernel_mode == CpuOptions().kernel_mode
-        settings = options.as_toml(weights.setting(options) if weights and packs else "")
+        cache = weights if options.kernel_mode == CpuOptions().kernel_mode else None
         if memory.internal is None:
+            settings = options.as_toml(cache.setting(options) if cache else "")
             handle = self._library.compiled(self._environment, model, settings)
-        else:
-            # XNNPACK unpacks them into memory of its delegate, and replaces them there when the delegate gets a further
-            # model (2.3, seen with MediaPipe's palm detection: other outputs, and no error).
-            if self._library.unpacks_weights(model):
-                raise NotSupported("litert_unpacked_weights")
-            self._delegates = self._delegates or SharedDelegates(self._library, self._environment)
-            group = memory.internal, options, weights and weights.path(options)
-            handle = self._delegates.compiled(group, model, settings)
+            return _Compiled(self._library, model, handle, inputs, weights)
+        # XNNPACK unpacks them into memory of its delegate, and replaces them there when the delegate gets a further
+        # model (2.3, seen with MediaPipe's palm detection: other outputs, and no error).
+        if self._library.unpacks_weights(model):
+            raise NotSupported("litert_unpacked_weights")
+        self._delegates = self._delegates or SharedDelegates(self._library, self._environment)
+        group = memory.internal, options, cache and cache.key(options)
+        # A delegate that is there has its cache, and would not take a descriptor.
+        needs_cache = cache and group not in self._delegates
+        settings = options.as_toml(cache.setting(options) if cache and needs_cache else "")
+        handle = self._delegates.compiled(group, model, settings)
         return _Compiled(self._library, model, handle, inputs, weights)
 
 

@@ -101,6 +101,10 @@ class SharedDelegates:
         # The environment frees it.
         library.call("LiteRtRegisterAccelerator", self._environment.value, accelerator, None, None)
 
+    def __contains__(self, group: Hashable) -> bool:
+        """Whether the group has its delegate already."""
+        return group in self._groups
+
     def compiled(self, group: Hashable, model: Handle, cpu_options: str) -> Handle:
         """Return a compiled model whose delegate is the group's; the options are those of its first one."""
         current = self._current = self._groups.setdefault(group, _Group())

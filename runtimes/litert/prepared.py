@@ -42,6 +42,10 @@ class WeightCache:
         """Return the line of the options that names the cache."""
         return f"weight_cache_file_path = {json.dumps(self.path(options), ensure_ascii=False)}"
 
+    def key(self, options: CpuOptions) -> object:
+        """Return what is equal for contexts with the same packed weights in the same memory."""
+        return os.path.realpath(self.path(options))
+
     def allocations(self) -> List[Allocation]:
         """Return the memory of the application that weights are in."""
         return []
@@ -61,6 +65,10 @@ class WeightMemory(WeightCache):
             self._descriptors[options.flags] = _memory_of(self.path(options))
         # XNNPACK closes the one that it is given.
         return f"weight_cache_file_descriptor = {os.dup(self._descriptors[options.flags])}"
+
+    def key(self, options: CpuOptions) -> object:
+        """Return this memory, whose descriptor no other one has."""
+        return self
 
     def allocations(self) -> List[Allocation]:
         """Return the memory."""

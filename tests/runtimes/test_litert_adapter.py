@@ -267,7 +267,9 @@ def test_one_compiled_model_from_several_threads(runtime: Runtime, model: str, e
     assert [handle.checksum() == expected for handle in handles] == [False, True, True]
 
 
-@pytest.mark.parametrize("memory", [Memory(), _IN_TURN, Memory(outside=("weights",))])
+@pytest.mark.parametrize(
+    "memory", [Memory(outside=outside, internal=i) for outside in ((), ("weights",)) for i in (None, 3)]
+)
 def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: Memory) -> None:
     """No file stays mapped, be it by a shared delegate, and no descriptor open."""
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
@@ -278,7 +280,8 @@ def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: M
     source.destroy()
     dup.destroy()
     assert not _maps(str(Path(prepared).parent))
-    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    # Those of an earlier test may go meanwhile.
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
 
 
 @pytest.mark.parametrize(

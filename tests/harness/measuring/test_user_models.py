@@ -186,3 +186,21 @@ def test_the_error_of_another_runtimes_file(tmp_path: Path) -> None:
     with pytest.raises(NoModels) as refusal:
         UserModels({}, TIME_LIMIT_S).of(find_runtime("megengine_lite"), [ModelFile(_picture(tmp_path))])
     assert not isinstance(refusal.value, UnusableModel)
+
+
+def test_a_converted_file_is_fed_with_what_its_source_is(tmp_path: Path) -> None:
+    """The value that an index needs, and the user's data, reach the file of another runtime; noise is its own."""
+    pytest.importorskip("MNN")
+    mnn, file = find_runtime("mnn"), ModelFile(_table(tmp_path, rows=2))
+    (indices,) = UserModels({"mnn": THIS_INTERPRETER}, TIME_LIMIT_S).of(mnn, [file])
+    assert indices.conversion is not None
+    (source,) = indices.conversion.inputs
+    (fed,) = indices.inputs
+    assert (fed.value, fed.file, fed.shape) == (source.value, None, source.shape)
+    arrays = tmp_path / "data.npz"
+    np.savez(arrays, ids=np.ones(source.shape, np.int64))
+    (given,) = UserModels({"mnn": THIS_INTERPRETER}, TIME_LIMIT_S, arrays=arrays).of(mnn, [file])
+    assert [Path(tensor.file or "").suffix for tensor in given.inputs] == [".npy"]
+    assert given.digest != indices.digest
+    (picture,) = UserModels({"mnn": THIS_INTERPRETER}, TIME_LIMIT_S).of(mnn, [ModelFile(_picture(tmp_path))])
+    assert picture.inputs == ()

@@ -10,7 +10,18 @@ from reports.explanation.table import explanation_sentences, explanation_table, 
 from reports.results.labels import labels_of
 from reports.results.rows import Row
 from tests.reports.explanation.test_explanation import nothing_further, with_more
-from tests.reports.stored import MIB, dup, even, group_of, groups_of, npu_account, result, with_more_memory, write_run
+from tests.reports.stored import (
+    MIB,
+    changed,
+    dup,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    result,
+    with_more_memory,
+    write_run,
+)
 
 ENGLISH = texts_of("en")
 
@@ -115,6 +126,15 @@ def test_running_at_the_same_time_is_named_where_it_shows(tmp_path: Path) -> Non
         sentences += explanation_sentences(group.rows, ENGLISH)
     assert "Running at the same time takes 24.0 MiB more." in sentences[0]
     assert "24.0 MiB of what the contexts took alone are released." in sentences[1]
+
+
+def test_what_a_runtime_on_a_cpu_names_is_summed_by_component(tmp_path: Path) -> None:
+    """Input and output are one; what hardly anything is left of is not said."""
+    accounts = ({"weights_bytes": 28 * MIB, "input_bytes": MIB}, {"output_bytes": 2 * MIB, "session_bytes": 100})
+    full_dup = changed(result(tmp_path, "full_dup", dup(40, 10)), runtime_accounts=accounts)
+    group = group_of(tmp_path, result(tmp_path, "no_reuse_one_model", even(40)), full_dup)
+    (sentence,) = explanation_sentences(group.rows, ENGLISH)
+    assert "the application's allocations name, in MiB: weights 28.0; input and output 3.0." in sentence
 
 
 def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
