@@ -10,12 +10,13 @@ from matplotlib.axes import Axes
 
 from reports.base.drawing import frontier, line, mark, new_canvas, svg_of
 from reports.base.formatting import EMPTY, MIB, mib, milliseconds, per_second, percent, share
+from reports.base.statistics import Figure
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
 from reports.results.agreement import AGREES, DIFFERS, OTHER_PRECISION, TOLERANCE
 from reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
 from reports.results.labels import group_id
-from reports.results.rows import Group
+from reports.results.rows import Group, Row
 from reports.results.runtimes import LayoutPoint, Member, RuntimeComparison, runtime_comparison
 from reports.results.savings import APPLICATION, NPU, SAME, saving_of
 from reports.results.speed import rate
@@ -178,7 +179,7 @@ def _ranking(comparison: RuntimeComparison, names: Names, texts: Texts) -> Itera
                 "runtimes_fastest",
                 runtime=names[fastest.member.number],
                 scenario=texts.scenario(fastest.row.scenario),
-                rate=per_second(fastest.rate),
+                rate=_rate_in_words(fastest.row, fastest.rate, texts),
                 size=mib(fastest.size, memory == NPU),
             )
 
@@ -198,7 +199,13 @@ def _named(member: Member, names: Names, texts: Texts) -> str:
     """Return a runtime with what its least layout takes, and how fast that is where it computes."""
     size, per_s = mib(member.size, member.memory == NPU), rate(member.least)
     values = {"scenario": names[member.number], "size": size}
-    return texts("runtimes_size_rate", rate=per_second(per_s), **values) if per_s else texts("answer_layout", **values)
+    if per_s is None:
+        return texts("answer_layout", **values)
+    return texts("runtimes_size_rate", rate=_rate_in_words(member.least, per_s, texts), **values)
+
+
+def _rate_in_words(row: Row, per_s: Figure, texts: Texts) -> str:
+    return texts("runtimes_frames" if row.schedule else "runtimes_inferences", rate=per_second(per_s))
 
 
 def _outputs(comparison: RuntimeComparison, names: Names, texts: Texts) -> Iterator[str]:

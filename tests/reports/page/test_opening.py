@@ -164,8 +164,8 @@ def test_which_runtime_needs_least(tmp_path: Path) -> None:
     of_runtime(tmp_path / "a", "megengine_lite", 20, named("net-224-seed1-megengine1.13.0-v1.1"), 2)
     (sentence,) = ranking(tmp_path / "a")
     assert sentence == (
-        "For the same network and contexts, ONNX Runtime (180.0 ±0.0 MiB, 24.0 ±0.0 a second) needs the "
-        "least application memory, then MegEngine Lite (290.0 ±0.0 MiB, 24.0 ±0.0 a second)."
+        "For the same network and contexts, ONNX Runtime (180.0 ±0.0 MiB, 24.0 ±0.0 inferences a second) needs the "
+        "least application memory, then MegEngine Lite (290.0 ±0.0 MiB, 24.0 ±0.0 inferences a second)."
     )
     of_runtime(tmp_path / "b", "onnxruntime", 10, MODELS, 1)
     of_runtime(tmp_path / "b", "megengine_lite", 10, MODELS, 2)

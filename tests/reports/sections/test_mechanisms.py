@@ -80,8 +80,8 @@ def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
         "Internal reuse, largest last": "saves nothing",
         "All outside (create_mem)": "not supported",
         "All outside (MMZ)": "not supported",
-        "Zero-copy input and output": "3.00 MiB less copied per inference",
-        "Lean": "75.0 %; 3.00 MiB less copied per inference",
+        "Zero-copy input and output": "3.00 MiB less copied",
+        "Lean": "75.0 %; 3.00 MiB less copied",
     }
 
 

@@ -13,7 +13,7 @@ from reports.results.labels import labels_of
 from reports.sections.runtimes import outputs_in_words, runtimes_figure
 from tests.reports.pages import page, section
 from tests.reports.results.test_runtimes import of_runtime
-from tests.reports.stored import groups_of, npu_account
+from tests.reports.stored import changed, groups_of, npu_account, runs_of, write_run
 
 ENGLISH = texts_of("en")
 
@@ -25,7 +25,7 @@ def test_which_is_the_fastest_and_whose_outputs_agree(tmp_path: Path) -> None:
     of_runtime(tmp_path, "ncnn", 3, 1, output=1.1)
     groups = groups_of(tmp_path)
     least, fastest, agreeing, differing = opening(groups, labels_of(groups, ENGLISH), ENGLISH).ranking
-    assert "MegEngine Lite (125.0 ±0.0 MiB, 20.0 ±0.0 a second) needs the least" in least
+    assert "MegEngine Lite (125.0 ±0.0 MiB, 20.0 ±0.0 inferences a second) needs the least" in least
     assert "ncnn" not in least + fastest + agreeing
     assert fastest.startswith("The fastest is ONNX Runtime with No reuse, one model: 30.0 ±0.0")
     assert agreeing == "Outputs agree with those of ONNX Runtime: MegEngine Lite: within 1e-5."
@@ -101,6 +101,18 @@ def test_runtimes_of_which_none_is_faster_have_no_second_sentence(tmp_path: Path
     of_runtime(tmp_path, "megengine_lite", 2, 5)
     groups = groups_of(tmp_path)
     assert len(opening(groups, labels_of(groups, ENGLISH), ENGLISH).ranking) == 2
+
+
+def test_streams_have_frames(tmp_path: Path, streams_storage: Path) -> None:
+    """Where no other contexts are compared; the rate is that of the frames of all streams."""
+    infos = [one.info for file in runs_of(streams_storage) for one in file.results]
+    write_run(tmp_path, infos)
+    write_run(tmp_path, [changed(info, runtime="ncnn") for info in infos], 2)
+    groups = groups_of(tmp_path)
+    one = opening(groups, labels_of(groups, ENGLISH), ENGLISH)
+    assert one.runtimes is not None
+    assert "Frames a second" in one.runtimes.heads
+    assert "frames a second)" in one.ranking[0]
 
 
 def test_speeds_of_a_busy_machine_are_doubted(tmp_path: Path) -> None:
