@@ -104,7 +104,7 @@ def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts
         axes = canvas.add_subplot(len(panels), 1, index + 1)
         for number, look in looks.items():
             own = [point for point in points if point.member.number == number]
-            axes.plot(*_places(own), color=_colour(number), alpha=0.8, **look)
+            axes.plot(*_places(own), color=_colour(number), **look)
         best = comparison.frontier(memory)
         if best:
             entry = frontier(axes, *_places(best), texts("fit_frontier"))
