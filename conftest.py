@@ -73,7 +73,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under --quick leave out what is not asked first, unless -k is given, or the file is named."""
+    """Leave out options where no runtime has any; under --quick what is not asked first, unless it is named."""
+    items[:] = [item for item in items if not _is_of_no_option(item)]
     if not config.option.quick or config.option.keyword:
         return
     named = {(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args}
@@ -82,6 +83,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[_IS_FIRST_LOOK] = True
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def _is_of_no_option(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("option", "") is None
 
 
 def _is_asked_first(item: pytest.Item) -> bool:

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from scenarios.catalogue import FIRST_LOOK, OPTIONS, SCENARIOS, find_scenario, scenarios_of
+from runtimes import find_runtime
+from scenarios.catalogue import DEFAULT_OPTIONS, FIRST_LOOK, OPTIONS, SCENARIOS, find_scenario, scenarios_of
 from tests.support import CHECKOUT
 
 #: Their scenarios are those of the user's files, and the runtimes' own options.
@@ -63,3 +64,15 @@ def test_what_quick_measures(arguments: tuple[str, ...], expected: tuple[str, ..
     scenarios = re.findall(r"\[onnxruntime-(\w+)\]$", done.stdout, re.MULTILINE)
     assert sorted(scenarios) == sorted(expected)
     assert ("--quick: what is asked first" in done.stdout) is (expected[: len(FIRST_LOOK)] == FIRST_LOOK)
+
+
+def test_options_are_those_of_the_runtimes() -> None:
+    """Each runtime has its options, after one by default; one without options has no question, and no error."""
+    command = [sys.executable, "-m", "pytest", "bench/test_options.py", "--collect-only", "-q"]
+    done = subprocess.run(
+        [*command, "--runtime", "onnxruntime"], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    names = [line.partition("[")[2].rstrip("]") for line in done.stdout.splitlines() if "[" in line]
+    assert names == [f"onnxruntime-{option}" for option in (DEFAULT_OPTIONS, *find_runtime("onnxruntime").options)]
+    none = subprocess.run([*command, "--runtime", "rknn"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert none.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
