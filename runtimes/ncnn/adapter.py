@@ -4,8 +4,7 @@ A context is an extractor over a net; ncnn makes one for each inference. A dup, 
 over the net of their source: the weights, and the pools that a net has for internal memory, serve all of them. Contexts
 that share internal memory, or are given theirs, have an arena of the application (arena.py).
 
-The wheel holds Python's lock (GIL) while it infers, so contexts on several threads of one process run in turn. In C++
-they run at once, and the pools of a net then keep internal memory for each of those that do.
+Contexts on several threads infer at once, and the pools of a net then keep internal memory for each of those that do.
 """
 
 from __future__ import annotations
