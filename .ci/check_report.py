@@ -6,6 +6,7 @@ import csv
 import sys
 from pathlib import Path
 
+from runtimes import find_runtime
 from scenarios.catalogue import SCENARIOS
 
 #: The scenarios of the quick bench that ONNX Runtime has no mechanism for, on a machine without a GPU.
@@ -45,6 +46,7 @@ def problems(report: Path) -> list[str]:
     wrong = [f"{page} is missing" for page in ("index.html", "index.zh-CN.html") if not (report / page).exists()]
     left_out = TOO_FEW_RESOLUTIONS | FILLING
     expected = {scenario.name: "ok" for scenario in SCENARIOS if scenario.name not in left_out}
+    expected.update(dict.fromkeys(find_runtime("onnxruntime").options, "ok"))
     expected.update(dict.fromkeys(NOT_SUPPORTED, "not_supported"))
     outcomes = {row["scenario"]: row["outcome"] for row in rows}
     for scenario in sorted(expected.keys() | outcomes.keys()):
