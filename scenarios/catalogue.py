@@ -504,13 +504,13 @@ def name_of_plan(scenario: str) -> Optional[str]:
 def without_reuse(plan: Plan) -> Plan:
     """Return the baseline of a user's plan: every context is loaded, and the runtime allocates all of its memory.
 
-    Models, streams, the order of running, cores and device stay.
+    Models, streams, the order of running, cores, device and the runtime's own options stay.
     """
     contexts = []
     for context in plan.contexts:
-        contexts.append(
-            Context(context.stream, context.model, device=context.device, core=context.core, name=context.name)
-        )
+        loaded = context if context.source is None else plan.contexts[context.source]
+        alone = Context(context.stream, context.model, device=context.device, core=context.core, name=context.name)
+        contexts.append(replace(alone, options=loaded.options))
     name = name_without_reuse(plan.scenario)
     return replace(plan, scenario=name, baseline=None, contexts=tuple(contexts))
 

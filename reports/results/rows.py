@@ -151,8 +151,11 @@ class Row:
 
     @property
     def measured(self) -> bool:
-        """Whether its figures may be compared."""
-        return self.outcome == "ok"
+        """Whether its figures may be compared: those of an option too that gives other outputs, as fewer bits do."""
+        if self.outcome == "ok":
+            return True
+        has_other_options = self.baseline is not None and self.options != self.baseline.options
+        return self.info.outcome == "ok" and has_other_options
 
     def memory(self, name: str) -> Figure | None:
         """Return a figure of storage.result.Memory over the repeats; None where it was not measured, or not stored."""

@@ -381,7 +381,7 @@ def test_an_option_is_a_scenario() -> None:
 def test_a_plan_without_reuse() -> None:
     """Every context is loaded from its own model and left to the runtime; what else it says stays."""
     contexts = (
-        Context(0, 0, internal=3, core=0, zero_copy=(INPUT,), name="first"),
+        Context(0, 0, internal=3, core=0, zero_copy=(INPUT,), options=("a=1",), name="first"),
         Context(0, 1, internal=3, core=0, outside=(WEIGHTS,), allocator="dma_heap"),
         Context(1, 0, DUP, 0, core=1, device=CUDA, device_io=True),
         Context(1, 1, SHARED_WEIGHTS, 0, core=1),
@@ -390,8 +390,10 @@ def test_a_plan_without_reuse() -> None:
     plan = Plan("gate", "gate.no_reuse", "x", (_A, _B), contexts, 2, 3, chains=((1, 0), (2, 3)))
     baseline = without_reuse(plan)
     assert (baseline.scenario, baseline.baseline) == ("gate.no_reuse", None)
-    loaded = [Context(0, 0, core=0), Context(0, 1, core=0), Context(1, 0, core=1, device=CUDA)]
-    assert baseline.contexts == (*loaded, Context(1, 1, core=1), Context(1, 1, core=1))
+    options = ("a=1",)
+    loaded = [Context(0, 0, core=0, options=options), Context(0, 1, core=0)]
+    loaded += [Context(1, 0, core=1, device=CUDA, options=options)]
+    assert baseline.contexts == (*loaded, Context(1, 1, core=1, options=options), Context(1, 1, core=1))
     assert baseline.contexts[0].name == "first"
     assert replace(baseline, scenario="gate", baseline="gate.no_reuse", contexts=contexts) == plan
 
