@@ -37,12 +37,14 @@ __all__ = ["doctor"]
 _PURPOSES = {"reports": "reusebench report, compare, history", "streams": "streams of video"}
 #: The architectures that Rockchip's libraries are for.
 _BOARD_ARCHITECTURES = ("armhf", "aarch64")
-#: Prints the version of the runtime of an adapter, and that of the Python that has it, as the last words.
-_VERSIONS = """
+#: What stands before the versions: a library may print words of its own, before them or when its process ends.
+_MARK = "reusebench-versions"
+#: Prints the version of the runtime of an adapter, and that of the Python that has it, in a line of their own.
+_VERSIONS = f"""
 import importlib, platform, sys
 from runtimes.base import AdapterError
 try:
-    print(importlib.import_module(sys.argv[1]).open_runtime().version, platform.python_version())
+    print("{_MARK}", importlib.import_module(sys.argv[1]).open_runtime().version, platform.python_version())
 except AdapterError as error:
     sys.exit(str(error))
 """
@@ -105,7 +107,8 @@ def _runtime(entry: RuntimeEntry) -> Part:
         # Rockchip's library is not installed by pip; the reason names the option that gives it.
         again = f"installed, but cannot be imported: {reason}. Install it again: {entry.install}"
         return Part(entry.name, False, again if entry.module else reason)
-    version, python_version = done.stdout.split()[-2:]
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(_MARK))
+    version, python_version = line.split()[1:]
     own = f", in an environment of its own: Python {python_version} ({python})" if python != sys.executable else ""
     return Part(entry.name, True, f"version {version}{own}")
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accounting.account import Account
-from runtimes import find_runtime
 from scenarios.plan import Plan
 from storage.figure import Figure
 from storage.result import (
@@ -140,7 +139,7 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         failure=failure,
         output_digests=_output_digests(plan, repeats),
         output_samples=_output_samples(plan, repeats),
-        runtime_accounts=_runtime_accounts(repeats) if find_runtime(plan.runtime).device == "cpu" else (),
+        runtime_accounts=_runtime_accounts(repeats),
         copies=copies or None,
         memory=Memory(**{name: tuple(map(figure, figured)) for name, figure in _MEMORY.items()}),
         speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
@@ -222,9 +221,12 @@ def _output_samples(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[tu
 
 
 def _runtime_accounts(repeats: Sequence[Repeat]) -> tuple[dict[str, int], ...]:
-    """Return, by context, what the runtime and the adapter say of it after its first inference, in the first repeat."""
+    """Return, by context, what the runtime and the adapter say of it after its first inference, in the first repeat.
+
+    Nothing on an NPU, whose account is that of the repeat.
+    """
     accounts = []
-    for barrier in repeats[0].of_contexts("first_inference") if repeats else ():
+    for barrier in repeats[0].of_contexts("first_inference") if repeats and not repeats[0].npu else ():
         account = dict(barrier.data.account)
         for allocation in barrier.data.allocations:
             name = f"{allocation.kind}_bytes"

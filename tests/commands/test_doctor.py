@@ -178,7 +178,7 @@ _REINSTALL = "Install it again: pip install missing==1"
     [
         # What the import prints does not matter.
         (
-            'echo "loaded plugins"; echo "1.13.0 3.10.13"',
+            'echo "loaded plugins"; echo "reusebench-versions 1.13.0 3.10.13"; echo "said at the end"',
             "yes",
             "version 1.13.0, in an environment of its own: Python 3.10.13 ({python})",
         ),

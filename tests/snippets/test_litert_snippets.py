@@ -88,7 +88,7 @@ def test_outputs_are_those_of_separate_contexts(used: Callable[[str], Ran]) -> N
 def test_what_is_shared_is_saved(used: Callable[[str], Ran]) -> None:
     """Contexts that map packed weights take less than those that pack them, and threads of one model least."""
     separate, dups = used("no_reuse_one_model").pss_bytes, used("full_dup").pss_bytes
-    assert dups < 0.7 * separate
+    assert dups < 0.85 * separate
     assert used("shared_context").pss_bytes < dups
     assert used("shared_weights").pss_bytes < 0.9 * used("resolutions").pss_bytes
 

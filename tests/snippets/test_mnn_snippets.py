@@ -62,7 +62,9 @@ class Programs:
         """Use the plan's program."""
         done = _run("-m", "tests.snippets.python_client", *self.write(plan))
         assert done.returncode == 0, done.stderr
-        seen = json.loads(done.stdout.splitlines()[-1])
+        # MNN prints a line of its own, before or after.
+        (line,) = (line for line in done.stdout.splitlines() if line.startswith("{"))
+        seen = json.loads(line)
         return Ran(tuple(seen["digests"]), seen["pss_bytes"])
 
 
