@@ -54,7 +54,8 @@ def _measure(file: Path, runtime: str, storage: Path) -> str:
     command += ["--rounds", "3", "--repeats", "1", f"--benchmark-storage=file://{storage.absolute()}"]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     reasons = _REASON.findall(done.stdout + done.stderr)
-    return reasons[0] if reasons else ""
+    # Before it stand the runtime, the file and the shapes that were tried; behind it what to do.
+    return re.split(r"\. (?:Change|Give|Convert) ", reasons[0].split(": ", 2)[-1])[0] if reasons else ""
 
 
 def _rows(storage: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
