@@ -81,7 +81,7 @@ class Progress:
         self._write("")
         if self._terminal is not None:
             with self._capture.global_and_fixture_disabled():
-                self._terminal.write_line(f"{title:<{_WIDTH}}{text}")
+                self._terminal.write_line(f"{title:<{_WIDTH - 1}} {text}")
                 self._terminal.flush()
 
     def _finish_repeat(self) -> None:
@@ -100,7 +100,7 @@ class Progress:
         return f"about {f'{minutes} min ' if minutes else ''}{seconds} s left"
 
     def _show(self, title: str, text: str) -> None:
-        self._write(f"{title:<{_WIDTH}}{text}")
+        self._write(f"{title:<{_WIDTH - 1}} {text}")
 
     def _write(self, line: str) -> None:
         """Write over the line that was written last."""
