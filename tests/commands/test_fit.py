@@ -89,11 +89,11 @@ def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
     assert (answer["limit_of"], answer["limit_bytes"], answer["fits"]) == ("application_memory", 2**30, True)
     predicted, measured = (answer[f"{kind}_application_memory_bytes"] for kind in ("predicted", "measured"))
     assert measured == pytest.approx(predicted, rel=0.05)
-    # 1 MiB: a tiny network takes little more than what moves from process to process.
+    # 4 MiB: a tiny network takes little more than what a heap has left over, which differs from process to process.
     predicted, measured = (
         answer[f"{kind}_application_memory_over_baseline_bytes"] for kind in ("predicted", "measured")
     )
-    assert measured == pytest.approx(predicted, rel=0.05, abs=2**20)
+    assert measured == pytest.approx(predicted, rel=0.05, abs=4 * 2**20)
     assert answer["predicted_npu_memory_bytes"] is answer["least_bytes"] is None
     assert answer["best"]["bytes"] <= answer["today"]["bytes"]
     assert answer["predicted_frames_per_s"] > 0
