@@ -507,10 +507,9 @@ def without_reuse(plan: Plan) -> Plan:
     Models, streams, the order of running, cores, device and the runtime's own options stay.
     """
     contexts = []
-    for context in plan.contexts:
-        loaded = context if context.source is None else plan.contexts[context.source]
+    for index, context in enumerate(plan.contexts):
         alone = Context(context.stream, context.model, device=context.device, core=context.core, name=context.name)
-        contexts.append(replace(alone, options=loaded.options))
+        contexts.append(replace(alone, options=plan.options_of(index)))
     name = name_without_reuse(plan.scenario)
     return replace(plan, scenario=name, baseline=None, contexts=tuple(contexts))
 

@@ -20,7 +20,7 @@ import threading
 import time
 from array import array
 from dataclasses import asdict
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, TextIO
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, TextIO, Tuple
 
 from messages import Message, Value
 from runtimes import open_runtime
@@ -151,7 +151,7 @@ class Walk:
 
     def _make(self, index: int) -> Dict[str, Any]:
         started = time.monotonic_ns()
-        context = self._new_context(self._plan.contexts[index], self._plan.needs_prepared(index))
+        context = self._new_context(index)
         load_ns = time.monotonic_ns() - started
         self._contexts.append(context)
         self._workers.append(self._worker_of(index))
@@ -166,11 +166,14 @@ class Walk:
                 return self._workers[other]
         return Worker(f"context-{index}")
 
-    def _new_context(self, spec: ContextSpec, from_prepared: bool) -> Context:
-        model, memory = self._plan.models[spec.model], _memory(spec, self._plan.cores)
+    def _new_context(self, index: int) -> Context:
+        spec = self._plan.contexts[index]
+        model, memory = self._plan.models[spec.model], _memory(spec, self._plan.cores, self._plan.options_of(index))
         inputs = {tensor.name: tensor for tensor in model.inputs}
         if spec.source is None:
-            return self._runtime.load(model.path, model.prepared if from_prepared else None, memory, inputs)
+            return self._runtime.load(
+                model.path, model.prepared if self._plan.needs_prepared(index) else None, memory, inputs
+            )
         source = self._contexts[spec.source]
         if spec.mechanism == SHARED_WEIGHTS:
             return self._runtime.share_weights(model.prepared or model.weightless or model.path, source, memory, inputs)
@@ -295,7 +298,7 @@ def main() -> int:
     return 0
 
 
-def _memory(spec: ContextSpec, cores: int) -> Memory:
+def _memory(spec: ContextSpec, cores: int, options: Tuple[str, ...]) -> Memory:
     """Return the runtime's part of the context; on one core there is none to choose."""
     core = spec.core if cores > 1 else None
     return Memory(
@@ -307,7 +310,7 @@ def _memory(spec: ContextSpec, cores: int) -> Memory:
         spec.device_io,
         spec.device,
         core,
-        spec.options,
+        options,
     )
 
 

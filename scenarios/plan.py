@@ -406,6 +406,11 @@ class Plan:
         models = [context.model for context in self.contexts]
         return index < len(models) and models[index] not in models[:index]
 
+    def options_of(self, index: int) -> Tuple[str, ...]:
+        """Return the runtime's own options of a context: those of its source, where it reuses one."""
+        context = self.contexts[index]
+        return context.options if context.source is None else self.contexts[context.source].options
+
     def may_run_at_once(self, one: int, other: int) -> bool:
         """Whether the schedule lets these two contexts infer at the same time."""
         if other in self.chain_of(one):

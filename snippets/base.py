@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
@@ -11,17 +11,19 @@ from typing import Any, NamedTuple, Optional
 import jinja2
 
 from runtimes.base import NotSupported
-from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHTS, Plan
-from snippets.indices import Indices
+from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHTS, Context, Plan
+from snippets.indices import Indices, Where
 
 __all__ = [
     "Snippet",
     "Turns",
     "check_is_served",
+    "common_python_values",
     "common_values",
     "files_of",
-    "python_shapes",
-    "python_turns",
+    "options_of",
+    "own_files_of",
+    "python_snippet",
     "render",
     "turns_of",
 ]
@@ -77,6 +79,43 @@ def common_values(plan: Plan, indices: Indices, device: str, calls: Mapping[str,
     }
 
 
+def python_snippet(
+    plan: Plan,
+    template: str,
+    check: Callable[[Context], None],
+    values: Callable[[Plan, Indices], dict[str, Any]],
+) -> Snippet:
+    """Return the program of a template in Python; raise NotSupported where `check` does so of a context."""
+    for context in plan.contexts:
+        check(context)
+    indices = Indices(len(plan.contexts), divide="//")
+    return Snippet("python", render(template, indices, values(plan, indices)))
+
+
+def common_python_values(
+    plan: Plan, indices: Indices, device: str, calls: Mapping[str, str], internal: str
+) -> dict[str, Any]:
+    """Return what every template in Python is filled in with; the arguments are those of common_values."""
+    turns = turns_of(plan)
+    return {
+        **common_values(plan, indices, device, calls, internal),
+        "threads": len(turns.rows),
+        "turns": _python_turns(turns),
+        "shapes": _python_shapes(plan),
+        "source": indices.value("source_of", [context.source for context in plan.contexts]),
+    }
+
+
+def options_of(plan: Plan, indices: Indices) -> list[tuple[str, Where]]:
+    """Return the runtime's own options that the plan has, each with the contexts that have it."""
+    of_contexts = [plan.options_of(i) for i in range(len(plan.contexts))]
+    options: list[tuple[str, Where]] = []
+    for option in dict.fromkeys(option for chosen in of_contexts for option in chosen):
+        has_it = indices.flagged(f"has_option_{len(options)}", [option in chosen for chosen in of_contexts])
+        options.append((option, has_it))
+    return options
+
+
 def _summary(plan: Plan, calls: Mapping[str, str], internal: str) -> list[str]:
     """Return lines that say who reuses what."""
     counts = Counter(context.mechanism for context in plan.contexts)
@@ -105,6 +144,16 @@ def files_of(plan: Plan, suffix: str) -> tuple[list[str], list[Optional[int]]]:
         names.setdefault(file, f"{Path(file).stem if model.path else model.name}{suffix}")
     numbers = {file: number for number, file in enumerate(names)}
     return list(names.values()), [None if file is None else numbers[file] for file in files]
+
+
+def own_files_of(plan: Plan, suffix: str) -> tuple[list[str], list[int]]:
+    """Return the same, where a context that is made from no file has its source's, whose tensors it has."""
+    files, numbers = files_of(plan, suffix)
+    own = []
+    for context, number in zip(plan.contexts, numbers):
+        source = None if context.source is None else numbers[context.source]
+        own.append(source or 0 if number is None else number)
+    return files, own
 
 
 def check_is_served(plan: Plan) -> None:
@@ -173,7 +222,7 @@ def _turn(plan: Plan, index: int) -> int:
     return 0 if plan.cores == 1 else plan.cores + min(plan.chain_of(index))
 
 
-def python_turns(turns: Turns) -> str:
+def _python_turns(turns: Turns) -> str:
     """Return the contexts of each thread in Python; of a single thread its contexts."""
     count = len(turns.rows)
     if count == 1:
@@ -185,7 +234,7 @@ def python_turns(turns: Turns) -> str:
     return str(turns.rows)
 
 
-def python_shapes(plan: Plan) -> str:
+def _python_shapes(plan: Plan) -> str:
     """Return the shapes of the inputs that the plan names, by file and name, in Python; empty where it names none."""
     shapes = {(Path(model.path).name, tensor.name): tensor.shape for model in plan.models for tensor in model.inputs}
     return repr(shapes) if shapes else ""

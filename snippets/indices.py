@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -50,6 +50,10 @@ class Indices:
         """Return the condition that is true for these contexts; `name` is of the table."""
         indices = set(members)
         return Where(bool(indices), len(indices) == self.count, self._condition(name, indices))
+
+    def flagged(self, name: str, flags: Iterable[bool]) -> Where:
+        """Return the condition that is true for the contexts whose flag is."""
+        return self.where(name, [i for i, flag in enumerate(flags) if flag])
 
     def _condition(self, name: str, indices: set[int]) -> str:
         everyone = set(range(self.count))

@@ -24,7 +24,7 @@ from scenarios.plan import (
     Context,
     Plan,
 )
-from snippets.base import Snippet, common_values, files_of, python_shapes, python_turns, render, turns_of
+from snippets.base import Snippet, common_python_values, own_files_of, python_snippet
 from snippets.indices import Indices
 
 __all__ = ["write"]
@@ -39,10 +39,7 @@ _WORDS = {
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
-    for context in plan.contexts:
-        _check(context)
-    indices = Indices(len(plan.contexts), divide="//")
-    return Snippet("python", render("litert.py.j2", indices, _values(plan, indices)))
+    return python_snippet(plan, "litert.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
@@ -66,14 +63,9 @@ def _check(context: Context) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
-    contexts, turns = plan.contexts, turns_of(plan)
-    files, paths = files_of(plan, ".tflite")
+    contexts = plan.contexts
+    files, paths = own_files_of(plan, ".tflite")
     sources = [context.source for context in contexts]
-    # A dup is made of its source's file.
-    own_paths = [paths[source or 0] if path is None else path for path, source in zip(paths, sources)]
-
-    def where(name: str, belongs: list[bool]) -> Any:
-        return indices.where(name, [i for i, does in enumerate(belongs) if does])
 
     compiled = [context.mechanism != SHARED_CONTEXT for context in contexts]
     lenders = [
@@ -81,15 +73,13 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         for i, (context, source) in enumerate(zip(contexts, sources))
     ]
     return {
-        **common_values(plan, indices, _TITLE, _WORDS, "internal memory"),
-        "threads": len(turns.rows),
-        "turns": python_turns(turns),
+        **common_python_values(plan, indices, _TITLE, _WORDS, "internal memory"),
         "files": files,
-        "path": indices.value("path_of", own_paths),
-        "shapes": python_shapes(plan),
-        "source": indices.value("source_of", sources),
-        "prepared": where("maps_weights", [plan.needs_prepared(i) and compiled[i] for i in range(len(contexts))]),
-        "cache_path": indices.value("cache_of", [own_paths[lender or 0] for lender in lenders]),
-        "shared_contexts": where("shares_model", [not is_own for is_own in compiled]),
-        "bound_outputs": where("binds_output", [OUTPUT in context.zero_copy for context in contexts]),
+        "path": indices.value("path_of", paths),
+        "prepared": indices.flagged(
+            "maps_weights", [plan.needs_prepared(i) and compiled[i] for i in range(len(contexts))]
+        ),
+        "cache_path": indices.value("cache_of", [paths[lender or 0] for lender in lenders]),
+        "shared_contexts": indices.flagged("shares_model", [not is_own for is_own in compiled]),
+        "bound_outputs": indices.flagged("binds_output", [OUTPUT in context.zero_copy for context in contexts]),
     }

@@ -20,7 +20,7 @@ from scenarios.plan import (
     Context,
     Plan,
 )
-from snippets.base import Snippet, common_values, files_of, python_turns, render, turns_of
+from snippets.base import Snippet, common_python_values, own_files_of, python_snippet
 from snippets.indices import Indices
 
 __all__ = ["write"]
@@ -34,10 +34,7 @@ _WORDS = {
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
-    for context in plan.contexts:
-        _check(context)
-    indices = Indices(len(plan.contexts), divide="//")
-    return Snippet("python", render("megengine_lite.py.j2", indices, _values(plan, indices)))
+    return python_snippet(plan, "megengine_lite.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
@@ -64,10 +61,8 @@ def _check(context: Context) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
-    contexts, turns = plan.contexts, turns_of(plan)
-    files, paths = files_of(plan, ".mge")
-    # A dup has the tensors that its source's file declares.
-    paths = [paths[context.source or 0] if path is None else path for context, path in zip(contexts, paths)]
+    contexts = plan.contexts
+    files, paths = own_files_of(plan, ".mge")
     lenders: dict[int, int] = {}
     for first, *others in plan.internal_memories().values():
         lenders.update(dict.fromkeys(others, first))
@@ -76,12 +71,9 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         return indices.where(name, [i for i, context in enumerate(contexts) if words in context.zero_copy])
 
     return {
-        **common_values(plan, indices, _TITLE, _WORDS, "runtime memory"),
-        "threads": len(turns.rows),
-        "turns": python_turns(turns),
+        **common_python_values(plan, indices, _TITLE, _WORDS, "runtime memory"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "source": indices.value("source_of", [context.source for context in contexts]),
         "over_weights": indices.where(
             "borrows", [i for i, context in enumerate(contexts) if context.source is not None]
         ),

@@ -20,7 +20,7 @@ from scenarios.plan import (
     Context,
     Plan,
 )
-from snippets.base import Snippet, common_values, files_of, python_shapes, python_turns, render, turns_of
+from snippets.base import Snippet, common_python_values, own_files_of, python_snippet
 from snippets.indices import Indices
 
 __all__ = ["write"]
@@ -39,10 +39,7 @@ _REARRANGE = "rearrange"
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
-    for context in plan.contexts:
-        _check(context)
-    indices = Indices(len(plan.contexts), divide="//")
-    return Snippet("python", render("mnn.py.j2", indices, _values(plan, indices)))
+    return python_snippet(plan, "mnn.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
@@ -74,22 +71,18 @@ def _settings(plan: Plan) -> dict[str, str]:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
-    contexts, turns, settings = plan.contexts, turns_of(plan), _settings(plan)
-    files, paths = files_of(plan, ".mnn")
-    # A clone has the inputs that its source's file declares.
-    paths = [paths[context.source or 0] if path is None else path for context, path in zip(contexts, paths)]
+    contexts, settings = plan.contexts, _settings(plan)
+    files, paths = own_files_of(plan, ".mnn")
 
     def where(name: str, *mechanisms: str) -> Any:
         return indices.where(name, [i for i, context in enumerate(contexts) if context.mechanism in mechanisms])
 
     return {
-        **common_values(plan, indices, _TITLE, _WORDS, "the intermediate tensors, as all modules of a process do"),
-        "threads": len(turns.rows),
-        "turns": python_turns(turns),
+        **common_python_values(
+            plan, indices, _TITLE, _WORDS, "the intermediate tensors, as all modules of a process do"
+        ),
         "files": files,
         "path": indices.value("path_of", paths),
-        "shapes": python_shapes(plan),
-        "source": indices.value("source_of", [context.source for context in contexts]),
         "clones": where("is_clone", DUP, SHARED_WEIGHTS),
         "shared_weights": where("shares_weights", SHARED_WEIGHTS),
         "shared_contexts": where("shares_module", SHARED_CONTEXT),

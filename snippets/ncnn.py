@@ -21,7 +21,7 @@ from scenarios.plan import (
     Context,
     Plan,
 )
-from snippets.base import Snippet, common_values, files_of, python_shapes, python_turns, render, turns_of
+from snippets.base import Snippet, common_python_values, own_files_of, python_snippet
 from snippets.indices import Indices
 
 __all__ = ["write"]
@@ -36,10 +36,7 @@ _WORDS = {
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
-    for context in plan.contexts:
-        _check(context)
-    indices = Indices(len(plan.contexts), divide="//")
-    return Snippet("python", render("ncnn.py.j2", indices, _values(plan, indices)))
+    return python_snippet(plan, "ncnn.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
@@ -58,30 +55,21 @@ def _check(context: Context) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
-    contexts, turns = plan.contexts, turns_of(plan)
-    files, paths = files_of(plan, ".param")
-    # A dup has the tensors that its source's file declares.
-    paths = [paths[context.source or 0] if path is None else path for context, path in zip(contexts, paths)]
+    contexts = plan.contexts
+    files, paths = own_files_of(plan, ".param")
     arenas = _first_with_arena(plan)
 
-    def where(name: str, belongs: list[bool]) -> Any:
-        return indices.where(name, [i for i, does in enumerate(belongs) if does])
-
     return {
-        **common_values(plan, indices, _TITLE, _WORDS, "an arena for internal memory"),
-        "threads": len(turns.rows),
-        "turns": python_turns(turns),
+        **common_python_values(plan, indices, _TITLE, _WORDS, "an arena for internal memory"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "shapes": python_shapes(plan),
-        "source": indices.value("source_of", [context.source for context in contexts]),
-        "over_net": where("borrows", [context.mechanism != LOAD for context in contexts]),
+        "over_net": indices.flagged("borrows", [context.mechanism != LOAD for context in contexts]),
         "options": _options(plan),
-        "arena": where("has_arena", [first is not None for first in arenas]),
-        "in_turn": where("is_in_turn", [context.internal is not None for context in contexts]),
+        "arena": indices.flagged("has_arena", [first is not None for first in arenas]),
+        "in_turn": indices.flagged("is_in_turn", [context.internal is not None for context in contexts]),
         "first_user": indices.value("first_user_of", arenas),
-        "bound_inputs": where("reads_in_place", [INPUT in context.zero_copy for context in contexts]),
-        "bound_outputs": where("places_output", [OUTPUT in context.zero_copy for context in contexts]),
+        "bound_inputs": indices.flagged("reads_in_place", [INPUT in context.zero_copy for context in contexts]),
+        "bound_outputs": indices.flagged("places_output", [OUTPUT in context.zero_copy for context in contexts]),
     }
 
 
@@ -106,9 +94,9 @@ def _first_with_arena(plan: Plan) -> list[Optional[int]]:
 def _options(plan: Plan) -> str:
     """Return what is set of the nets' options, in Python: of all of them, or by context; empty where nothing is."""
     chosen: list[dict[str, bool]] = []
-    for context in plan.contexts:
-        options = context.options if context.source is None else plan.contexts[context.source].options
-        chosen.append({name: value == "1" for name, _, value in (option.partition("=") for option in options)})
+    for index in range(len(plan.contexts)):
+        pairs = (option.partition("=") for option in plan.options_of(index))
+        chosen.append({name: value == "1" for name, _, value in pairs})
     if not any(chosen):
         return ""
     is_one = all(options == chosen[0] for options in chosen)

@@ -20,7 +20,7 @@ from scenarios.plan import (
     Context,
     Plan,
 )
-from snippets.base import Snippet, common_values, files_of, python_shapes, python_turns, render, turns_of
+from snippets.base import Snippet, common_python_values, files_of, options_of, python_snippet
 from snippets.indices import Indices
 
 __all__ = ["write"]
@@ -31,14 +31,19 @@ _WORDS = {
     SHARED_CONTEXT: "run() of one session from several threads",
     SHARED_WEIGHTS: "a session of another resolution over the same mapped weights",
 }
+#: Of a model that is not prepared, which settles it.
+_LEVEL = "graph_optimization_level=ORT_ENABLE_BASIC"
+#: How each option is set, as the adapter does.
+_OPTIONS = {
+    _LEVEL: "options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC",
+    "session.disable_prepacking=1": 'options.add_session_config_entry("session.disable_prepacking", "1")',
+    "enable_cpu_mem_arena=0": "options.enable_cpu_mem_arena = False",
+}
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
-    for context in plan.contexts:
-        _check(context, plan)
-    indices = Indices(len(plan.contexts), divide="//")
-    return Snippet("python", render("onnxruntime.py.j2", indices, _values(plan, indices)))
+    return python_snippet(plan, "onnxruntime.py.j2", lambda context: _check(context, plan), _values)
 
 
 def _check(context: Context, plan: Plan) -> None:
@@ -57,6 +62,9 @@ def _check(context: Context, plan: Plan) -> None:
         raise NotSupported("onnx_no_allocator")
     if context.allocator != CREATE_MEM:
         raise NotSupported("onnx_any_memory", allocator=context.allocator)
+    unknown = [option for option in context.options if option not in _OPTIONS]
+    if unknown:
+        raise NotSupported("unknown_option", runtime=_TITLE, option=unknown[0], valid=", ".join(_OPTIONS))
     maps = context.mechanism in (DUP, SHARED_WEIGHTS)
     if maps and context.source is not None and WEIGHTS in plan.contexts[context.source].outside:
         raise NotSupported("onnx_source_not_prepared")
@@ -65,34 +73,32 @@ def _check(context: Context, plan: Plan) -> None:
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
     contexts = plan.contexts
-    turns = turns_of(plan)
     files, paths = files_of(plan, ".onnx")
-
-    def where(name: str, belongs: list[bool]) -> Any:
-        return indices.where(name, [i for i, does in enumerate(belongs) if does])
 
     sessions = [context.mechanism != SHARED_CONTEXT for context in contexts]
     prepared = [plan.needs_prepared(i) and sessions[i] for i in range(len(contexts))]
     bound_inputs = [INPUT in context.zero_copy for context in contexts]
     bound_outputs = [OUTPUT in context.zero_copy for context in contexts]
     sources = [context.source for context in contexts]
+    options = options_of(plan, indices)
+    if any(_LEVEL in plan.options_of(i) and plan.needs_prepared(i) for i in range(len(contexts))):
+        raise NotSupported("onnx_level_of_prepared", option=_LEVEL)
     return {
-        **common_values(plan, indices, _TITLE, _WORDS, "one arena of the process"),
-        "threads": len(turns.rows),
-        "turns": python_turns(turns),
+        **common_python_values(plan, indices, _TITLE, _WORDS, "one arena of the process"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "shapes": python_shapes(plan),
-        "source": indices.value("source_of", sources),
         "source_path": indices.value(
             "source_path_of", [None if source is None else paths[source] for source in sources]
         ),
-        "prepared": where("is_prepared", prepared),
-        "shared_contexts": where("shares_session", [not session for session in sessions]),
-        "shared_weights": where("shares_weights", [context.mechanism == SHARED_WEIGHTS for context in contexts]),
-        "internal": where("in_arena", [context.internal is not None for context in contexts]),
-        "given_weights": where("has_weights", [WEIGHTS in context.outside for context in contexts]),
-        "bound": where("is_bound", [bool(context.zero_copy) for context in contexts]),
-        "bound_inputs": where("binds_input", bound_inputs),
-        "bound_outputs": where("binds_output", bound_outputs),
+        "options": [(_OPTIONS[option], has_it) for option, has_it in options],
+        "prepared": indices.flagged("is_prepared", prepared),
+        "shared_contexts": indices.flagged("shares_session", [not session for session in sessions]),
+        "shared_weights": indices.flagged(
+            "shares_weights", [context.mechanism == SHARED_WEIGHTS for context in contexts]
+        ),
+        "internal": indices.flagged("in_arena", [context.internal is not None for context in contexts]),
+        "given_weights": indices.flagged("has_weights", [WEIGHTS in context.outside for context in contexts]),
+        "bound": indices.flagged("is_bound", [bool(context.zero_copy) for context in contexts]),
+        "bound_inputs": indices.flagged("binds_input", bound_inputs),
+        "bound_outputs": indices.flagged("binds_output", bound_outputs),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Optional
 
 from runtimes.base import NotSupported
@@ -20,7 +19,7 @@ from scenarios.plan import (
     Context,
     Plan,
 )
-from snippets.base import Snippet, common_values, files_of, python_shapes, python_turns, render, turns_of
+from snippets.base import Snippet, common_python_values, options_of, own_files_of, python_snippet, turns_of
 from snippets.indices import Indices
 
 __all__ = ["write"]
@@ -38,10 +37,7 @@ _WORDS = {
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported where it cannot be."""
-    for context in plan.contexts:
-        _check(context)
-    indices = Indices(len(plan.contexts), divide="//")
-    return Snippet("python", render("openvino.py.j2", indices, _values(plan, indices)))
+    return python_snippet(plan, "openvino.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
@@ -61,14 +57,10 @@ def _check(context: Context) -> None:
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
     contexts, turns = plan.contexts, turns_of(plan)
-    files, paths = files_of(plan, ".onnx")
-    sources = [context.source for context in contexts]
-
-    def where(name: str, belongs: Iterable[bool]) -> Any:
-        return indices.where(name, [i for i, does in enumerate(belongs) if does])
+    files, paths = own_files_of(plan, ".onnx")
 
     def of_mechanism(name: str, *mechanisms: str) -> Any:
-        return where(name, [context.mechanism in mechanisms for context in contexts])
+        return indices.flagged(name, [context.mechanism in mechanisms for context in contexts])
 
     groups = [context.internal for context in contexts]
     several = {context.source for context in contexts if context.mechanism in (DUP, SHARED_WEIGHTS)}
@@ -76,30 +68,22 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     has_streams = [
         bool(several) and (i in several or context.mechanism in _REQUESTS) for i, context in enumerate(contexts)
     ]
-    options = []
-    for option in dict.fromkeys(option for context in contexts for option in context.options):
-        name, _, value = option.partition("=")
-        options.append((name, value, where(f"has_{name.lower()}", [option in context.options for context in contexts])))
+    options = [(*option.split("="), has_it) for option, has_it in options_of(plan, indices)]
     return {
-        **common_values(plan, indices, _TITLE, _WORDS, "internal tensors"),
-        "threads": len(turns.rows),
-        "turns": python_turns(turns),
+        **common_python_values(plan, indices, _TITLE, _WORDS, "internal tensors"),
         "files": files,
-        # A dup has the tensors that its source's file declares.
-        "path": indices.value("path_of", [paths[s or 0] if path is None else path for s, path in zip(sources, paths)]),
-        "shapes": python_shapes(plan),
-        "source": indices.value("sources", sources),
+        "path": indices.value("path_of", paths),
         "requests": of_mechanism("is_request", *_REQUESTS),
         "weight_memory": of_mechanism("shares_memory", SHARED_WEIGHT_MEMORY),
         "streams": min(plan.cores, len(turns.rows)),
-        "several_streams": where("has_streams", has_streams),
+        "several_streams": indices.flagged("has_streams", has_streams),
         "resolutions": of_mechanism("is_resolution", SHARED_WEIGHTS),
-        "prepared": where("is_prepared", map(plan.needs_prepared, range(len(contexts)))),
-        "given_weights": where("has_weights", [WEIGHTS in context.outside for context in contexts]),
+        "prepared": indices.flagged("is_prepared", map(plan.needs_prepared, range(len(contexts)))),
+        "given_weights": indices.flagged("has_weights", [WEIGHTS in context.outside for context in contexts]),
         "group": indices.value("group_of", groups) if _take_turns(plan) else "",
-        "grouped": where("takes_turns", [group is not None for group in groups]),
-        "bound_inputs": where("binds_input", [INPUT in context.zero_copy for context in contexts]),
-        "bound_outputs": where("binds_output", [OUTPUT in context.zero_copy for context in contexts]),
+        "grouped": indices.flagged("takes_turns", [group is not None for group in groups]),
+        "bound_inputs": indices.flagged("binds_input", [INPUT in context.zero_copy for context in contexts]),
+        "bound_outputs": indices.flagged("binds_output", [OUTPUT in context.zero_copy for context in contexts]),
         "options": options,
         "has_hint": any(name == "PERFORMANCE_HINT" for name, _, _ in options),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from reports.base.statistics import Figure
@@ -108,10 +109,14 @@ def percent(figure: Figure | float | None, spread: bool = False) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share of one with its first digit, of a large one with two: 3e-7, 0.012."""
-    if value >= 0.01:
-        return f"{value:.2g}"
-    digit, _, exponent = f"{value:.0e}".partition("e")
+    """Return a share of one with its first digit, of a large one with two, rounded up: 3e-7, 0.012."""
+    digits = 2 if value >= 0.01 else 1
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    # Of what is short of a digit by the error of the division alone, nothing is rounded up.
+    rounded = math.ceil(round(value / unit, 6)) * unit
+    if rounded >= 0.01:
+        return f"{rounded:.2g}"
+    digit, _, exponent = f"{rounded:.0e}".partition("e")
     return f"{digit}e{int(exponent)}"
 
 

@@ -94,7 +94,7 @@ class Walk:
 
 
 def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
-    """The plan's memory reaches the runtime, whichever way the context is made."""
+    """The plan's memory reaches the runtime, whichever way the context is made; its options are its source's."""
     contexts = Walk(
         tmp_path,
         Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT,), core=0, options=("a=1",)),
@@ -103,9 +103,8 @@ def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
         Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,), zero_copy=(NATIVE_OUTPUT,), io=2, core=1),
     ).operations()[:4]
     nothing: dict[str, Any] = {"internal": None, "outside": [], "allocator": "create_mem", "zero_copy": []}
-    nothing.update(io=None, device_io=False, device=None, core=None, options=[])
+    nothing.update(io=None, device_io=False, device=None, core=None, options=["a=1"])
     outside = {"outside": ["weights", "internal"], "allocator": "dma_heap", "zero_copy": ["input"], "core": 0}
-    outside["options"] = ["a=1"]
     assert [context["memory"] for context in contexts] == [
         {**nothing, **outside},
         {**nothing, "internal": 4, "zero_copy": ["input", "output"], "core": 1},

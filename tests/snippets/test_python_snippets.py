@@ -166,6 +166,24 @@ def test_outputs_of_resolutions(used: Callable[[str], Ran]) -> None:
     assert used("shared_weights").digests == used("resolutions").digests
 
 
+def test_options_are_those_of_the_source(runtime: Runtime, used: Callable[[str], Ran]) -> None:
+    """A dup has them too, and its outputs; what a prepared model cannot have, and what is unknown, is refused."""
+    if runtime.name != "onnxruntime":
+        pytest.skip("of one runtime alone")
+    first, *dups = runtime.plan("full_dup").contexts
+
+    def with_option(option: str) -> Plan:
+        contexts = (replace(first, options=(option,)), *dups)
+        return replace(runtime.plan("full_dup"), scenario="with_option", contexts=contexts)
+
+    chosen = with_option("enable_cpu_mem_arena=0")
+    assert "\n    options.enable_cpu_mem_arena = False\n" in snippet_of(chosen).text  # of every context
+    assert runtime.used(chosen).digests == used("full_dup").digests
+    for refused in ("graph_optimization_level=ORT_ENABLE_BASIC", "no_such=1"):
+        with pytest.raises(NotSupported, match=refused):
+            snippet_of(with_option(refused))
+
+
 def test_what_is_shared_is_saved(runtime: Runtime, used: Callable[[str], Ran]) -> None:
     """Of what separate contexts take, dups take less, and with one internal memory per core they do not take more."""
     separate, dups = used("no_reuse_one_model").pss_bytes, used("full_dup").pss_bytes

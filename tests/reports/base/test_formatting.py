@@ -17,6 +17,7 @@ from reports.base.formatting import (
     percent,
     plain,
     ranges,
+    share,
     sized,
 )
 from reports.base.statistics import Figure
@@ -106,3 +107,20 @@ def test_sizes_have_the_unit_of_their_digits(size: float, spread: float | None, 
 def test_counts_have_decimals_where_they_need_them(count: float, spread: float | None, shown: str) -> None:
     """A whole count has none, a rate and its spread have two."""
     assert counted(count, spread) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (2.24e-6, "3e-6"),
+        (3e-7, "3e-7"),
+        (9.2e-7, "1e-6"),
+        (0.001, "1e-3"),
+        (0.0095, "0.01"),
+        (0.0121, "0.013"),
+        (31.0, "31"),
+    ],
+)
+def test_a_share_is_rounded_up(value: float, shown: str) -> None:
+    """What is said to be within a bound is."""
+    assert share(value) == shown
