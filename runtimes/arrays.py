@@ -6,13 +6,33 @@ Imports numpy, which these runtimes import themselves.
 from __future__ import annotations
 
 import functools
-from typing import Any, Dict, Iterable, Optional, Sequence
+from typing import Any, Dict, Generic, Iterable, List, Optional, Protocol, Sequence, TypeVar
 
 import numpy as np
 
-from runtimes.base import BFLOAT16, TEXT, ImageInput, Input, NotSupported, input_pattern
+from runtimes.base import (
+    BFLOAT16,
+    TEXT,
+    Allocation,
+    Context,
+    Copies,
+    ImageInput,
+    Input,
+    NotSupported,
+    input_pattern,
+)
 
-__all__ = ["Arrays", "SharedArrays", "as_buffer", "filled", "image_in", "noise", "numpy_type"]
+__all__ = [
+    "Arrays",
+    "ContextOfTensors",
+    "MovedTensors",
+    "SharedArrays",
+    "as_buffer",
+    "filled",
+    "image_in",
+    "noise",
+    "numpy_type",
+]
 
 _CHANNELS = (1, 3)
 #: bfloat16 is float32 without the lower half of its bits.
@@ -21,6 +41,49 @@ _BFLOAT16_SHIFT = 16
 
 #: The application's arrays of tensors, by name: of one context, or of all that share them.
 Arrays = Dict[str, Any]
+
+
+class MovedTensors(Protocol):
+    """What gets the inputs and outputs of one context in and out."""
+
+    def views(self) -> Sequence[memoryview]:
+        """Return the bytes of the outputs of the last run."""
+
+    def image_input(self) -> ImageInput:
+        """Return the application's memory of the first input that is a picture."""
+
+    def copies(self) -> Copies:
+        """Return what the last run copied."""
+
+    def allocations(self) -> List[Allocation]:
+        """Return the application's memory that the runtime uses in place."""
+
+
+_Moved = TypeVar("_Moved", bound=MovedTensors)
+
+
+class ContextOfTensors(Context, Generic[_Moved]):
+    """A context whose inputs and outputs one object moves."""
+
+    #: None once destroyed.
+    _tensors: Optional[_Moved] = None
+
+    def outputs(self) -> Sequence[memoryview]:
+        """Return the outputs of the last run."""
+        return self._tensors.views() if self._tensors else []
+
+    def image_input(self) -> ImageInput:
+        """Return the application's memory, which every inference copies or reads in place."""
+        assert self._tensors is not None
+        return self._tensors.image_input()
+
+    def copies(self) -> Copies:
+        """Return what the last run copied."""
+        return self._tensors.copies() if self._tensors else Copies(0, 0)
+
+    def allocations(self) -> List[Allocation]:
+        """Return the application's tensors that the runtime uses in place."""
+        return self._tensors.allocations() if self._tensors else []
 
 
 class SharedArrays:

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Tuple
 
-from runtimes.arrays import Arrays, SharedArrays
+from runtimes.arrays import Arrays, ContextOfTensors, SharedArrays
 from runtimes.base import (
     ELEMENT_TYPES,
     NO_INPUTS,
     AdapterError,
     Allocation,
     Context,
-    Copies,
-    ImageInput,
     Input,
     Inputs,
     Interface,
@@ -70,7 +68,7 @@ class _Compiled:
         self.outputs = [tensor._replace(type=tensor.type.resized(size)) for tensor, size in zip(outputs, sizes)]
 
 
-class LiteRtContext(Context):
+class LiteRtContext(ContextOfTensors[Tensors]):
     """A compiled model with tensors of its own."""
 
     def __init__(
@@ -99,29 +97,16 @@ class LiteRtContext(Context):
         with self.compiled.lock:
             self._tensors.run(self.compiled.handle)
 
-    def outputs(self) -> Sequence[memoryview]:
-        """Return the arrays of the last inference."""
-        return self._tensors.views() if self._tensors else []
-
-    def image_input(self) -> ImageInput:
-        """Return the application's array."""
-        assert self._tensors is not None
-        return self._tensors.image_input()
-
     def renew_io(self) -> None:
         """Make new arrays and buffers."""
         self._tensors = None
         self._open_tensors({})
 
-    def copies(self) -> Copies:
-        """Return what one inference copies."""
-        return self._tensors.copies() if self._tensors else Copies(0, 0)
-
     def allocations(self) -> List[Allocation]:
         """Return the application's weights and tensors."""
         gave_weights = self._compiled and self._compiled.weights and "weights" in self._memory.outside
         weights = self.compiled.weights.allocations() if gave_weights and self.compiled.weights else []
-        return weights + (self._tensors.allocations() if self._tensors else [])
+        return weights + super().allocations()
 
     def destroy(self) -> None:
         """Drop the tensors and the compiled model, which goes with its last holder, and then what it was made of."""

@@ -12,20 +12,17 @@ import mmap
 import os
 import struct
 import zlib
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import MNN
 from MNN import nn
 
-from runtimes.arrays import Arrays, SharedArrays
+from runtimes.arrays import Arrays, ContextOfTensors, SharedArrays
 from runtimes.base import (
     NO_INPUTS,
     AdapterError,
-    Allocation,
     Context,
-    Copies,
     DeclaredTensor,
-    ImageInput,
     Inputs,
     Interface,
     Memory,
@@ -54,7 +51,7 @@ class Origin(NamedTuple):
     settings: Settings
 
 
-class MnnContext(Context):
+class MnnContext(ContextOfTensors[Tensors]):
     """A module with variables of its own."""
 
     def __init__(
@@ -74,26 +71,9 @@ class MnnContext(Context):
         """Run the module once."""
         self._tensors.run()  # type: ignore[union-attr]
 
-    def outputs(self) -> Sequence[memoryview]:
-        """Return the outputs of the last run."""
-        return self._tensors.views() if self._tensors else []
-
-    def image_input(self) -> ImageInput:
-        """Return the application's array, or the variable's memory, which MNN reads in place."""
-        assert self._tensors is not None
-        return self._tensors.image_input()
-
     def renew_io(self) -> None:
         """Make new variables."""
         self._open_tensors({})
-
-    def copies(self) -> Copies:
-        """Return what the last run copied."""
-        return self._tensors.copies() if self._tensors else Copies(0, 0)
-
-    def allocations(self) -> List[Allocation]:
-        """Return the variables that the application writes in place."""
-        return self._tensors.allocations() if self._tensors else []
 
     def destroy(self) -> None:
         """Drop the outputs, which hold MNN's memory too, then the module; weights go with the last of its clones."""

@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional
 
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
 
-from runtimes.arrays import Arrays, SharedArrays
+from runtimes.arrays import Arrays, ContextOfTensors, SharedArrays
 from runtimes.base import (
     NO_INPUTS,
     AdapterError,
     Allocation,
     Context,
-    Copies,
-    ImageInput,
     Inputs,
     Interface,
     Memory,
@@ -58,7 +56,7 @@ _REFUSALS = (
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
-class OnnxContext(Context):
+class OnnxContext(ContextOfTensors[Tensors]):
     """A session with an input of its own."""
 
     def __init__(
@@ -89,27 +87,14 @@ class OnnxContext(Context):
         """Run the session once."""
         self._tensors.run()  # type: ignore[union-attr]
 
-    def outputs(self) -> Sequence[memoryview]:
-        """Return the arrays of the last run."""
-        return self._tensors.views() if self._tensors else []
-
-    def image_input(self) -> ImageInput:
-        """Return the application's array."""
-        assert self._tensors is not None
-        return self._tensors.image_input()
-
     def renew_io(self) -> None:
         """Bind new arrays."""
         self._tensors = open_tensors(self.session, self._memory, self.inputs, {})
 
-    def copies(self) -> Copies:
-        """Return what the last run copied."""
-        return self._tensors.copies() if self._tensors else Copies(0, 0)
-
     def allocations(self) -> List[Allocation]:
         """Return the weights that the application gave and the tensors that are bound to its memory."""
         weights = [Allocation("weights", self._weights.size_bytes, 0)] if self._weights else []
-        return weights + (self._tensors.allocations() if self._tensors else [])
+        return weights + super().allocations()
 
     def destroy(self) -> None:
         """Drop the session, which ONNX Runtime frees with its last holder, and then what it uses."""

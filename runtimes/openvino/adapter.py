@@ -15,14 +15,12 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import openvino as ov
 
-from runtimes.arrays import Arrays, SharedArrays
+from runtimes.arrays import Arrays, ContextOfTensors, SharedArrays
 from runtimes.base import (
     NO_INPUTS,
     AdapterError,
     Allocation,
     Context,
-    Copies,
-    ImageInput,
     Input,
     Inputs,
     Interface,
@@ -72,7 +70,7 @@ class Turn:
             self._last = None
 
 
-class OpenVinoContext(Context):
+class OpenVinoContext(ContextOfTensors[Tensors]):
     """An infer request with its tensors."""
 
     def __init__(
@@ -101,28 +99,15 @@ class OpenVinoContext(Context):
             if self.network.weights is not None:
                 self.network.weights.let_go()
 
-    def outputs(self) -> Sequence[memoryview]:
-        """Return the outputs of the last inference."""
-        return self._tensors.views() if self._tensors else []
-
-    def image_input(self) -> ImageInput:
-        """Return the application's array, which every inference copies or reads in place."""
-        assert self._tensors is not None
-        return self._tensors.image_input()
-
     def renew_io(self) -> None:
         """Give the request new arrays."""
         assert self._tensors is not None
         self._tensors.renew()
 
-    def copies(self) -> Copies:
-        """Return what one inference copies."""
-        return self._tensors.copies() if self._tensors else Copies(0, 0)
-
     def allocations(self) -> List[Allocation]:
         """Return the weights that the application gave, and the arrays that are used in place."""
         weights = [Allocation("weights", self.given_bytes, 0)] if self.given_bytes else []
-        return weights + (self._tensors.allocations() if self._tensors else [])
+        return weights + super().allocations()
 
     def destroy(self) -> None:
         """Drop the request; the network goes with its last context."""

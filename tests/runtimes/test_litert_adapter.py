@@ -28,20 +28,21 @@ import ctypes, sys
 from runtimes import open_runtime
 from runtimes.base import Memory
 
-def pss_bytes():
+def own_bytes():
+    # Not PSS, which also moves when another process that maps the library begins or ends.
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/smaps_rollup") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Anonymous:"))
 
 model, prepared, way, memory = sys.argv[1], sys.argv[2], sys.argv[3], Memory(internal=int(sys.argv[4]) or None)
 runtime = open_runtime("litert")
 contexts = [runtime.load(model, prepared if way == "dup" else None, memory)]
 contexts[0].infer()
-before = pss_bytes()
+before = own_bytes()
 for _ in range(8):
     contexts.append(runtime.load(model, None, memory) if way == "load" else getattr(runtime, way)(contexts[0], memory))
     contexts[-1].infer()
-print(pss_bytes() - before)
+print(own_bytes() - before)
 """
 
 
