@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from harness.clock import ReplayClock
 from harness.errors import UserError
+from harness.machine_info import describe_machine
 from harness.options import add_options, resolve_plan_files
 from harness.plans.plan_file import PlanFile
 from harness.selection import Selection, option_scenarios, selected_runtimes
 from harness.session import Session, choose_board_storage, hide_latency_table
-from samplers.environment import environment
 from scenarios.catalogue import FIRST_LOOK
-from storage.board import board_name, board_storage
+from storage.board import board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -143,9 +142,9 @@ def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark
     return lambda runtime, scenario: session.measure(benchmark, replay_clock, runtime, scenario)
 
 
-def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
-    """Add what of the machine bears on memory."""
-    machine_info["reusebench"] = msgspec.to_builtins(environment(board_name()))
+def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
+    """Say which machine is measured, and what of it bears on memory."""
+    describe_machine(config.option.target, machine_info)
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:

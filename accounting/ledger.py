@@ -7,7 +7,6 @@ when the process has ended. Times are nanoseconds of CLOCK_MONOTONIC, as at barr
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Optional
 
 import msgspec
@@ -116,8 +115,8 @@ class Ledger(msgspec.Struct, frozen=True):
         return max((total for _, total in self.timeline()), default=0)
 
 
-def read_ledger(path: Path) -> Ledger:
-    """Return the file's ledger; a last line cut short, by a process that was killed, is left out."""
+def read_ledger(events: bytes) -> Ledger:
+    """Return the ledger of these lines; a last one cut short, by a process that was killed, is left out."""
     buffers: dict[int, Buffer] = {}
     submits: list[Submit] = []
     refused: dict[str, None] = {}
@@ -125,7 +124,7 @@ def read_ledger(path: Path) -> Ledger:
     #: By buffer, domain and size: positions of the mappings that are there.
     mapped: dict[tuple[int, int, int], list[int]] = {}
     mode: str | None = None
-    for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
+    for line in events.split(b"\n")[:-1]:
         event: dict[str, Any] = json.loads(line)
         kind: str = event["event"]
         number: int = event.get("buffer", 0)

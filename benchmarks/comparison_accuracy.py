@@ -30,6 +30,7 @@ from reports.compare.changes import Change, compare_runs
 from reports.compare.difference import HIGHER, LOWER
 from reports.compare.noise import ENOUGH_RUNS
 from samplers.environment import environment
+from samplers.host import LOCAL_HOST
 from storage.metrics import find_metric
 from storage.result import Result
 from storage.run_file import WITHOUT_SPEED, save_run
@@ -113,7 +114,7 @@ def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
 def _document(results: Sequence[Result]) -> dict[str, Any]:
     """Return the run in the form of a file; their latencies' statistics are of no use here."""
     return {
-        "machine_info": {"reusebench": environment("here")},
+        "machine_info": {"reusebench": environment(LOCAL_HOST, "here")},
         "commit_info": {},
         "benchmarks": [],
         "datetime": datetime.now(timezone.utc).isoformat(),

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from harness.measuring.frames import FramesWatch
 from harness.measuring.videos import Videos
+from samplers.host import LOCAL_HOST
 from samplers.observer import Observer
 from scenarios.plan import Context, Plan, Streams, Video
 from storage.result import StreamsRun
@@ -70,7 +71,7 @@ def _measure(seconds: float, fps: float, video: Video | None) -> StreamsRun:
     schedule = Streams(_STREAMS, fps, queue=0, warm_up_s=2.0, duration_s=seconds, video=video)
     contexts = tuple(Context(stream, 0) for stream in range(_STREAMS) for _ in range(_CONTEXTS))
     plan = Plan("pacing", None, "idle", models_of("none"), contexts, cores=2, rounds=1, schedule=schedule)
-    observer = Observer(_SAMPLE_HZ)
+    observer = Observer(LOCAL_HOST, _SAMPLE_HZ)
     listener = _Listener(plan, observer)
     run = run_plan(_TARGET, plan, observer, 60.0, listener)
     if run.failure:

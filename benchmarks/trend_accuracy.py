@@ -21,7 +21,7 @@ from itertools import accumulate
 from models import Recipe, ensure_all
 from reports.base.trend import Trend, trend
 from reports.streams.frames import PRECISION
-from samplers.process import ResidentCounter
+from samplers.host import ResidentCounter
 
 MIB = 2**20
 KIB = 2**10

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import closing
 
 import click
-from tabulate import tabulate
 
+from commands.far_doctor import far_parts
+from commands.parts import Part, print_parts, source_parts
 from harness.extras import EXTRAS, install_line, missing_modules
 from models import converters
 from models.conversion.environments import PythonPackage
@@ -20,13 +21,15 @@ from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import AdapterError
 from runtimes.rknn.device import device_nodes, driver_state, not_opened
 from runtimes.rknn.library import find_library, read_library
+from samplers.host import LOCAL_HOST, Host, own_pid
 from samplers.npu.rknpu import has_npu, rknpu_driver_version
-from samplers.readings import MemorySource
 from samplers.sources import machine_sources, memory_sources
 from targets.base import CHECKOUT
-from targets.chips import CHIPS, chip_of_this_machine
-from targets.interpreters import python_with
+from targets.boards import boards
+from targets.chips import CHIPS, chip_of
+from targets.interpreters import python_with, remedy
 from targets.preload.build import is_built
+from targets.resolve import far_machine
 from targets.rknn_library import architecture_of_this_python
 from targets.vboard.emulator import find_emulator, is_needed
 from targets.vboard.system import is_installed
@@ -39,53 +42,55 @@ _PURPOSES = {"reports": "reusebench report, compare, history", "streams": "strea
 _BOARD_ARCHITECTURES = ("armhf", "aarch64")
 #: What stands before the versions: a library may print words of its own, before them or when its process ends.
 _MARK = "reusebench-versions"
-#: Prints the version of the runtime of an adapter, and that of the Python that has it, in a line of their own.
+#: Prints the version of the Python that has an adapter's runtime, and that of the runtime, which may have spaces.
 _VERSIONS = f"""
 import importlib, platform, sys
 from runtimes.base import AdapterError
 try:
-    print("{_MARK}", importlib.import_module(sys.argv[1]).open_runtime().version, platform.python_version())
+    print("{_MARK}", platform.python_version(), importlib.import_module(sys.argv[1]).open_runtime().version)
 except AdapterError as error:
     sys.exit(str(error))
 """
 
 
-class Part(NamedTuple):
-    """A row: a part of the installation or of the machine that is here or not."""
-
-    name: str
-    is_here: bool
-    #: What it is for, or what to do where it is not here.
-    remark: str
-
-
 @click.command()
-def doctor() -> int:
+@click.option("--target", metavar="BOARD", help="A board far away, by name or address, in place of this machine.")
+def doctor(target: str | None) -> int:
     """Show what works here, what can be read, what is missing and how to get it.
 
     Exits with 1 where no runtime works.
     """
+    if target is not None:
+        return _of_board(target)
     try:
         version = importlib.metadata.version("reusebench")
     except importlib.metadata.PackageNotFoundError:
         version = "(not installed: pip install -e .)"
     click.echo(f"reusebench {version}, Python {platform.python_version()} ({sys.executable})")
+    host = LOCAL_HOST
     runtimes = [_runtime(entry) for entry in RUNTIMES]
     for subject, parts in (
         ("extra", _extras()),
         ("runtime", runtimes),
-        ("NPU", _npu()),
+        ("NPU", _npu(host)),
         ("target", _targets()),
         ("converter", _converters()),
-        ("memory source", _sources(memory_sources(os.getpid()))),
-        ("machine source", _sources(machine_sources())),
+        ("memory source", source_parts(memory_sources(host, own_pid(host)))),
+        ("machine source", source_parts(machine_sources(host))),
     ):
-        rows = [(part.name, "yes" if part.is_here else "no", part.remark) for part in parts]
-        if not rows:
-            continue
-        click.echo()
-        click.echo(tabulate(rows, (subject, "here", "remark"), tablefmt="plain", disable_numparse=True))
+        print_parts(subject, list(parts))
     return 0 if any(runtime.is_here for runtime in runtimes) else 1
+
+
+def _of_board(name: str) -> int:
+    """Show what a board far away has."""
+    works = False
+    with closing(far_machine(name)) as machine:
+        click.echo(f"{name}: {machine.address}")
+        for subject, parts in far_parts(machine):
+            print_parts(subject, parts)
+            works |= subject == "runtime" and any(part.is_here for part in parts)
+    return 0 if works else 1
 
 
 def _extras() -> Iterator[Part]:
@@ -99,7 +104,7 @@ def _runtime(entry: RuntimeEntry) -> Part:
     """Return the runtime's version, read in a process of the Python that has it: a broken library may crash it."""
     python = python_with(entry)
     if python is None:
-        return Part(entry.name, False, entry.install)
+        return Part(entry.name, False, remedy(entry))
     command = [python, "-c", _VERSIONS, entry.adapter]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
@@ -108,17 +113,21 @@ def _runtime(entry: RuntimeEntry) -> Part:
         again = f"installed, but cannot be imported: {reason}. Install it again: {entry.install}"
         return Part(entry.name, False, again if entry.module else reason)
     (line,) = (line for line in done.stdout.splitlines() if line.startswith(_MARK))
-    version, python_version = line.split()[1:]
+    _, python_version, version = line.split(" ", 2)
     own = f", in an environment of its own: Python {python_version} ({python})" if python != sys.executable else ""
+    nodes = device_nodes() if entry.device == "npu" else []
+    if entry.device == "npu" and all(node.error for node in nodes):
+        without = "The virtual board needs no NPU: --target vboard:CHIP"
+        return Part(entry.name, False, f"version {version} is here, and runs nothing: {not_opened(nodes)}. {without}")
     return Part(entry.name, True, f"version {version}{own}")
 
 
-def _npu() -> Iterator[Part]:
+def _npu(host: Host) -> Iterator[Part]:
     """Yield the driver of Rockchip's NPU and each node of its device; nothing on a machine that has none."""
-    if chip_of_this_machine() is None and not has_npu():
+    if chip_of(host) is None and not has_npu(host):
         return
     nodes = device_nodes()
-    driver = rknpu_driver_version()
+    driver = rknpu_driver_version(host)
     if driver:
         yield _driver(driver)
     elif nodes:
@@ -155,6 +164,10 @@ def _targets() -> Iterator[Part]:
     else:
         remedy = "" if is_built(own) else ": reusebench board install-ledger"
         yield Part("board", is_built(own), f"this interpreter on a board, with a ledger of the NPU's buffers{remedy}")
+    for program in ("ssh", "adb"):
+        yield Part(program, shutil.which(program) is not None, "boards far away: reusebench board add NAME ADDRESS")
+    for name, named in boards().items():
+        yield Part(name, True, f"{named.address}: reusebench doctor --target {name} says what is there")
 
 
 def _converters() -> Iterator[Part]:
@@ -173,8 +186,3 @@ def _converters() -> Iterator[Part]:
             yield Part(
                 environment.title, False, f"makes {environment.makes} files, on {environment.machines_in_words} alone"
             )
-
-
-def _sources(sources: Iterable[MemorySource]) -> Iterator[Part]:
-    for source in sources:
-        yield Part(source.name, source.readable, str(source.remark))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import click
 from tabulate import tabulate
 
 from commands.benching import run_bench
-from commands.options import PATH, storage
+from commands.options import PATH, target_storage
 from fit.answering import stored_answer, with_measured
 from fit.layouts import Demand, Layout
 from fit.npu import NpuCosts
@@ -119,7 +118,7 @@ _at_least_1 = click.IntRange(min=1)
 @click.option("--verify", is_flag=True, help="Measure the recommended layout in fresh processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("--code", is_flag=True, help="Print a program that does it: C for RKNN, Python for the others.")
-@storage
+@target_storage
 def fit(
     limit: int | str | None,
     models: Sequence[Path],
@@ -198,7 +197,7 @@ def _demand(option: argparse.Namespace, runtime: str, target: Target, contexts: 
             f"--target {target.name} does not count NPU buffers, from which layouts are predicted: add --target board "
             "(once before: reusebench board install-ledger), or --target vboard:CHIP"
         )
-    cores = (CHIPS[target.chip].npu_cores if target.chip else 1) if is_npu else len(os.sched_getaffinity(0))
+    cores = (CHIPS[target.chip].npu_cores if target.chip else 1) if is_npu else target.machine.host.usable_cpus()
     return Demand(
         runtime=runtime,
         models=models,
@@ -216,7 +215,7 @@ def _limit_bytes(limit: int | str | None, demand: Demand, target: Target, npu_me
         if limit == _FREE and npu_memory is None:
             raise UserError("--limit free: a virtual board has no memory of its own; say how much with --npu-memory")
         return npu_memory if limit == _FREE else int(limit) if limit else None
-    system = read_system()
+    system = read_system(target.machine.host)
     is_contiguous = demand.binds and target.chip and not CHIPS[target.chip].iommu
     total, free = system.total_bytes, system.available_bytes
     if is_contiguous and system.cma_total_bytes and system.cma_free_bytes is not None:
@@ -293,6 +292,7 @@ class _Measuring:
             if self.selection.rknn_library:
                 chosen += ["--rknn-library", str(self.selection.rknn_library)]
             storage.mkdir(parents=True, exist_ok=True)
+            self.target.machine.close()  # a board far away is pytest's meanwhile
             _, paths = run_bench([*chosen, *options], storage, tests, sys.stderr)
         runs = map(read_run_file, paths)
         return [result.info for run in runs if isinstance(run, StoredRun) for result in run.results]

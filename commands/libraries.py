@@ -11,12 +11,12 @@ import click
 from tabulate import tabulate
 
 from commands.benching import run_bench
-from commands.options import PATH, storage
+from commands.options import PATH, target_storage
 from harness.extras import install_line, missing_modules
 from runtimes import find_runtime
 from storage.runs import Run, read_run
 from targets.errors import TargetError
-from targets.resolve import check_chip, parse_target
+from targets.resolve import check_chip, far_machine, is_far, parse_target
 from targets.rknn_library import Library, find_libraries
 from targets.vboard.install import install as install_virtual_board
 
@@ -73,9 +73,14 @@ def list_libraries(paths: Sequence[Path]) -> int:
 @libraries.command(
     options_metavar="[OPTIONS] [-- PYTEST-OPTION...]", context_settings={"allow_interspersed_args": False}
 )
-@click.option("--target", metavar="TARGET", required=True, help="As of pytest bench/: vboard:CHIP, board, python.")
+@click.option(
+    "--target",
+    metavar="TARGET",
+    required=True,
+    help="As of pytest bench/: vboard:CHIP, board, python, or a board far away.",
+)
 @_paths
-@storage
+@target_storage
 @click.argument("options", metavar="", nargs=-1, type=click.UNPROCESSED)
 def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str]) -> int:
     """Run `pytest bench/` with each library that the target can run.
@@ -86,6 +91,8 @@ def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str
     Exits with 1 where a library did not load or pytest failed.
     """
     fitting = _fitting(find_libraries(paths), paths, target)
+    if is_far(target):
+        far_machine(target).close()  # the board is pytest's from now on
     ended = []
     for number, library in enumerate(fitting, start=1):
         click.echo(f"== {number} of {len(fitting)}: {library}, {library.path}")
@@ -101,10 +108,7 @@ def _fitting(here: Sequence[Library], paths: Iterable[Path], target: str) -> lis
     fitting, reasons = [], [_nowhere(paths)] if not here else []
     for library in here:
         try:
-            if target.startswith(_VIRTUAL):
-                check_chip(target[len(_VIRTUAL) :], library)
-            else:
-                parse_target(target, library.path, find_runtime("rknn"))
+            _check_library(target, library)
         except TargetError as error:
             reasons.append(str(error))
         else:
@@ -114,6 +118,16 @@ def _fitting(here: Sequence[Library], paths: Iterable[Path], target: str) -> lis
     for reason in reasons:
         click.echo(f"left out: {reason}")
     return fitting
+
+
+def _check_library(target: str, library: Library) -> None:
+    """Raise a TargetError where the target cannot run the library."""
+    if target.startswith(_VIRTUAL):
+        check_chip(target[len(_VIRTUAL) :], library)
+        return
+    place = parse_target(target, library.path, find_runtime("rknn"))
+    if place.chip:
+        check_chip(place.chip, library)
 
 
 def _measure(library: Library, target: str, storage: Path, options: Sequence[str]) -> _Ended:

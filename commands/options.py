@@ -11,13 +11,33 @@ from reports.base.texts import LANGUAGES
 from storage.board import board_storage
 from storage.metrics import METRICS, find_metric
 
-__all__ = ["PATH", "language", "metrics", "output", "project", "storage", "storages"]
+__all__ = ["PATH", "language", "metrics", "output", "project", "storage", "storages", "target_storage"]
 
 #: Whether it exists is checked where it is opened, with a message of what to do.
 PATH = click.Path(path_type=Path)
 
 storage = click.option(
     "--storage", type=PATH, metavar="DIR", default=board_storage, help="Storage of the runs. Default: this board's."
+)
+
+
+def _of_target(context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
+    """Return the folder, or the default one of the target, which is known by now where it was given."""
+    target = context.params.get("target")
+    if given or target is None:
+        return given or board_storage()
+    # Not at the top: it would weigh on what is recorded on this machine.
+    from harness.selection import storage_of
+
+    return storage_of(target)
+
+
+target_storage = click.option(
+    "--storage",
+    type=PATH,
+    metavar="DIR",
+    callback=_of_target,
+    help="Storage of the runs. Default: that of the target's board.",
 )
 storages = click.option(
     "--storage",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
-from commands.options import PATH, project, storage
+from commands.options import PATH, project, target_storage
+from recorder.far import FarMachine
+from recorder.machine import LOCAL
 from recorder.task import Task, record_program
 
 __all__ = ["record"]
@@ -50,7 +54,13 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
     metavar="PID",
     help="Record this running process instead, until it ends or Ctrl-C.",
 )
-@storage
+@click.option(
+    "--target",
+    metavar="BOARD",
+    help="A board far away on which the program runs, by name or address (ssh:HOST, adb[:SERIAL], pipe:COMMAND, "
+    "labgrid:PLACE).",
+)
+@target_storage
 @project
 @click.argument("command", metavar="", nargs=-1, type=click.UNPROCESSED)
 def record(
@@ -59,6 +69,7 @@ def record(
     marker: int | None,
     repeats: int,
     pid: int | None,
+    target: str | None,
     storage: Path,
     project: Path,
     command: Sequence[str],
@@ -79,4 +90,19 @@ def record(
         raise click.UsageError("--repeats needs a program that is started here; --pid records one run")
     if phases and marker is not None:
         raise click.UsageError("marks come by --phases FILE or by --marker FD: leave one of them out")
-    return record_program(Task(name, command, pid, phases, marker, repeats, storage, project))
+    if target is None:
+        return record_program(Task(LOCAL, name, command, pid, phases, marker, repeats, storage, project))
+    with _far_machine(target) as machine:
+        return record_program(Task(machine, name, command, pid, phases, marker, repeats, storage, project))
+
+
+@contextmanager
+def _far_machine(target: str) -> Iterator[FarMachine]:
+    # Not at the top: on this machine they would weigh on a program that is recorded.
+    from harness.machine_info import describe_machine
+    from targets.resolve import far_machine
+
+    with closing(far_machine(target)) as board:
+        facts: dict[str, Any] = {}
+        describe_machine(target, facts)
+        yield FarMachine(board, facts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from harness.measuring.model_sets import BuiltIn, ModelSets
 from harness.measuring.user_models import InputShape, ModelFile, UserModels
 from harness.plans.plan_file import PlanFile
 from harness.plans.reading import read_plan_files
-from harness.selection import add_selection_options, chip_of
+from harness.selection import add_selection_options, chip_of, host_of
 from harness.settings import Pace, Settings, parse_duration
 from models import Recipe
 from scenarios.catalogue import Parameters, find_scenario
@@ -259,8 +258,9 @@ def add_options(parser: pytest.Parser) -> None:
     add_gate_options(add)
 
 
-def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
+def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) -> Settings:
     """Return the settings of this session."""
+    chip = chip_of(targets)
     effort = _QUICK if option.quick else _DEFAULT
     duration_s = option.duration or effort.pace.duration_s
     repeats = option.repeats or (1 if duration_s >= _SOAK_S else None)
@@ -273,7 +273,7 @@ def resolve_settings(option: argparse.Namespace, chip: str | None) -> Settings:
         sample_hz=option.sample_hz,
         time_limit_s=option.time_limit,
         process_s=effort.process_s,
-        cpus=len(os.sched_getaffinity(0)),
+        cpus=host_of(targets).usable_cpus(),
         npu_cores=CHIPS[chip].npu_cores if chip else 1,
         pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
         cycles=option.cycles or effort.cycles,

@@ -1,4 +1,4 @@
-"""What is measured where: --runtime, --target, --rknn-library and --npu-memory, and each runtime's target by them."""
+"""What is measured where: --runtime, --target and what belongs to it, and each runtime's target by them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,25 @@ from typing import Any
 
 from harness.errors import UserError
 from runtimes import RUNTIMES, UnknownRuntime, find_runtime
+from samplers.host import Host
 from scenarios.catalogue import DEFAULT_OPTIONS
+from storage.board import board_storage, far_storage
 from storage.limits import parse_size
 from targets.base import Target
 from targets.errors import RuntimeMissing, TargetError
-from targets.resolve import parse_target
+from targets.resolve import is_far, parse_target
+from targets.talks import PYTHON, C
 
-__all__ = ["Selection", "add_selection_options", "chip_of", "option_scenarios", "resolve_targets", "selected_runtimes"]
+__all__ = [
+    "Selection",
+    "add_selection_options",
+    "chip_of",
+    "host_of",
+    "option_scenarios",
+    "resolve_targets",
+    "selected_runtimes",
+    "storage_of",
+]
 
 
 @dataclass(frozen=True)
@@ -30,15 +42,18 @@ class Selection:
     rknn_library: Path | None
     #: Of the virtual board; None: as much as a board can have.
     npu_memory_bytes: int | None = None
+    #: "python" or "c"; None: as the target has it.
+    driver: str | None = None
 
     @classmethod
     def of(cls, option: argparse.Namespace) -> Selection:
         """Return the selection of the options; a runtime that is named twice counts once."""
-        return cls(tuple(dict.fromkeys(option.runtime or ())), option.target, option.rknn_library, option.npu_memory)
+        runtimes = tuple(dict.fromkeys(option.runtime or ()))
+        return cls(runtimes, option.target, option.rknn_library, option.npu_memory, option.driver)
 
 
 def add_selection_options(add: Callable[..., Any]) -> None:
-    """Declare the four options."""
+    """Declare the options."""
     add(
         "--runtime",
         action="append",
@@ -51,14 +66,22 @@ def add_selection_options(add: Callable[..., Any]) -> None:
         metavar="TARGET",
         default="python",
         help="Where the measured process runs: python (this one, or the runtime's own), python:PATH, board (this "
-        "board, with a ledger of NPU buffers), vboard:CHIP (Rockchip's runtime on a virtual board). "
+        "board, with a ledger of NPU buffers), vboard:CHIP (Rockchip's runtime on a virtual board), or a board far "
+        "away: its name (`reusebench board add`), ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE. "
         "`reusebench doctor` lists them. Default: python.",
     )
     add(
         "--rknn-library",
         metavar="FILE",
         type=Path,
-        help="Rockchip's librknnrt.so or librknnmrt.so. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders.",
+        help="Rockchip's librknnrt.so or librknnmrt.so; a board far away gets it, unless it is `board`: its own. "
+        "Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders, of a board far away its own.",
+    )
+    add(
+        "--driver",
+        choices=(PYTHON, C),
+        help="What the measured process of Rockchip's runtime is written in. Default: python, and c where a board far "
+        "away has none.",
     )
     add(
         "--npu-memory",
@@ -78,7 +101,7 @@ def resolve_targets(selection: Selection) -> dict[str, Target]:
     for entry in map(find_runtime, selection.runtimes) if selection.runtimes else RUNTIMES:
         try:
             targets[entry.name] = parse_target(
-                selection.target, selection.rknn_library, entry, selection.npu_memory_bytes
+                selection.target, selection.rknn_library, entry, selection.npu_memory_bytes, selection.driver
             )
         except RuntimeMissing as error:
             if selection.runtimes:
@@ -86,9 +109,13 @@ def resolve_targets(selection: Selection) -> dict[str, Target]:
         except TargetError as error:
             raise UserError(str(error)) from None
     if not targets:
-        _, _, path = selection.target.partition(":")
-        python = f"the Python of --target {selection.target}" if path else "this Python"
-        raise UserError(f"no runtime is installed for {python}. `reusebench doctor` says what to install")
+        if is_far(selection.target):
+            where, again = f"on {selection.target}", f"reusebench doctor --target {selection.target}"
+        else:
+            _, _, path = selection.target.partition(":")
+            where = f"for the Python of --target {selection.target}" if path else "for this Python"
+            again = "reusebench doctor"
+        raise UserError(f"no runtime is installed {where}. `{again}` says what to install")
     return targets
 
 
@@ -106,6 +133,16 @@ def option_scenarios(runtime: str) -> list[str]:
     """Return the scenarios of a runtime's own options, their baseline first; none where it has no options."""
     options = find_runtime(runtime).options
     return [DEFAULT_OPTIONS, *options] if options else []
+
+
+def host_of(targets: Mapping[str, Target]) -> Host:
+    """Return the machine that is measured; the targets of one session are all on one."""
+    return next(iter(targets.values())).machine.host
+
+
+def storage_of(target: str) -> Path:
+    """Return the default storage of what stands after --target: each board has its own."""
+    return far_storage(target) if is_far(target) else board_storage()
 
 
 def chip_of(targets: Mapping[str, Target]) -> str | None:

@@ -22,13 +22,13 @@ from harness.options import resolve_model_sets, resolve_settings
 from harness.plans.plan_file import PlanFile
 from harness.progress import Progress
 from harness.result_text import result_text
-from harness.selection import Selection, chip_of, resolve_targets
+from harness.selection import Selection, host_of, resolve_targets, storage_of
 from harness.settings import check_kernel
 from samplers.npu import find_npu_sources, has_npu
 from scenarios.plan import Plan
-from storage.board import board_storage
 from storage.result import Result
 from storage.run_file import WITHOUT_SPEED, RunWriter, python_folder, run_number, save_run
+from targets.errors import TargetError
 
 __all__ = ["Session"]
 
@@ -59,19 +59,19 @@ class Session:
         #: False under --benchmark-disable and --benchmark-skip.
         saves = not (self._benchmarks.disabled or self._benchmarks.skip)
         targets = resolve_targets(Selection.of(config.option))
-        check_kernel()
+        host = host_of(targets)
+        check_kernel(host)
         self.storage = _writable(_storage_folder(config))
         self._gate = make_gate(config.option, self.storage)
         if self._gate and not saves:
             raise UserError(
                 "--memory-baseline needs a run that is stored: leave out --benchmark-disable and --benchmark-skip"
             )
-        chip = chip_of(targets)
-        settings = resolve_settings(config.option, chip)
+        settings = resolve_settings(config.option, targets)
         self._progress = Progress(config)
         models = resolve_model_sets(config.option, targets)
         videos = Videos(targets, config.option.video)
-        npu = find_npu_sources() if has_npu() else None
+        npu = find_npu_sources(host) if has_npu(host) else None
         self._bench = Bench(settings, models, targets, videos, self.storage, self._progress, npu, of_files)
         #: Why configurations have no models.
         self._without_models = self._find_without_models(configurations)
@@ -308,11 +308,11 @@ def choose_board_storage(config: pytest.Config) -> None:
     know none past 9999.
     """
     option = config.option
-    if option.benchmark_storage == _COMMON_STORAGE:
-        option.benchmark_storage = f"{_FILE_SCHEME}{board_storage()}"
     try:
+        if option.benchmark_storage == _COMMON_STORAGE:
+            option.benchmark_storage = f"{_FILE_SCHEME}{storage_of(option.target)}"
         storage = _storage_folder(config)
-    except UserError as error:  # raised here, since pytest-benchmark would open it next and show a traceback
+    except (TargetError, UserError) as error:  # else pytest-benchmark would open it next and show a traceback
         raise pytest.UsageError(str(error)) from None
     if option.benchmark_compare is True:
         newest = max((run_number(path) or 0 for path in (storage / python_folder()).glob("*.json")), default=0)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from harness.errors import UserError
 from runtimes import find_runtime
+from samplers.host import Host, own_pid
 from samplers.process import pss_readable
 from scenarios.catalogue import Parameters, runs_once
 from scenarios.plan import Model, Streams, Video
@@ -115,9 +115,9 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def check_kernel() -> None:
+def check_kernel(host: Host) -> None:
     """Raise UserError where this kernel does not give PSS, on which all savings rest."""
-    if not pss_readable(os.getpid()):
+    if not pss_readable(host, own_pid(host)):
         raise UserError(
             "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps can be read. It needs "
             "CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"

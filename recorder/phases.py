@@ -7,7 +7,7 @@ import ctypes
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 __all__ = [
     "FURTHER",
@@ -16,6 +16,9 @@ __all__ = [
     "PHASES_VARIABLE",
     "START",
     "WHOLE",
+    "AppendedFile",
+    "FarFileMarks",
+    "FarPipeMarks",
     "FileMarks",
     "Lines",
     "Marks",
@@ -149,6 +152,53 @@ class FileMarks(Marks):
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
+
+
+class AppendedFile(Protocol):
+    """A file of a board far away."""
+
+    def changed(self) -> bytes | None:
+        """Return its content where it was written to since the last call; raise OSError."""
+
+
+class FarFileMarks(Marks):
+    """Lines that are appended to a file of a board far away."""
+
+    def __init__(self, path: str, file: AppendedFile) -> None:
+        """Take the path that it has there."""
+        self.environment = {PHASES_VARIABLE: path}
+        self._file = file
+        self._offset = 0
+        self._lines = Lines()
+
+    def read(self) -> list[str]:
+        """Return the names of the lines that were completed since the last time."""
+        content = self._file.changed()
+        if content is None:
+            return []
+        if len(content) < self._offset:  # emptied by the program
+            self._offset = 0
+        data, self._offset = content[self._offset :], len(content)
+        return [phase_name(line) for line in self._lines.feed(data)]
+
+
+class FarPipeMarks(Marks):
+    """Lines that a program on a board far away writes to a file descriptor, and that come with what it tells."""
+
+    def __init__(self, number: int) -> None:
+        """Take the number that the descriptor has in the program."""
+        self.environment = {MARKER_VARIABLE: str(number)}
+        self._names: list[str] = []
+        self._lines = Lines()
+
+    def feed(self, data: bytes) -> None:
+        """Take what the program has written to it."""
+        self._names += [phase_name(line) for line in self._lines.feed(data)]
+
+    def read(self) -> list[str]:
+        """Return the names of the lines that were completed since the last time."""
+        names, self._names = self._names, []
+        return names
 
 
 class PipeMarks(Marks):

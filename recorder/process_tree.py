@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
+from samplers.files import parse_resident_pages
+from samplers.host import Host, names_in, own_pid, read_text, read_texts
 from samplers.npu.process_dmabuf import process_dmabufs
-from samplers.process import ResidentCounter, read_shares
+from samplers.process import read_shares
 
-__all__ = ["ProcessTree", "SeenProcess", "Shares"]
+__all__ = ["ProcessTree", "SeenProcess", "Shares", "has_children"]
 
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
-#: Bytes of a file that are read: some 8,000 children.
-_MOST_BYTES = 65536
 
 
 @dataclass
@@ -44,54 +42,57 @@ class Shares:
 class ProcessTree:
     """All processes below a root; one that was seen once stays, also where its parent has gone."""
 
-    def __init__(self, root: int, now_ns: int, with_root: bool) -> None:
+    def __init__(self, host: Host, root: int, now_ns: int, with_root: bool) -> None:
         """Begin with the processes that are there; of the root's own memory only `with_root`."""
+        self._host = host
         self._root = root
-        self._live: dict[int, tuple[SeenProcess, ResidentCounter]] = {}
+        self._lists_children = _lists_children(host)
+        self._live: dict[int, SeenProcess] = {}
         #: The kernel's high-water mark of each process when it was last read.
         self._high_water: dict[int, int] = {}
         self.seen: list[SeenProcess] = []
         if with_root:
-            self._add(root, now_ns)
+            self._add([root], now_ns)
         self.discover(now_ns)
 
     @property
     def live(self) -> list[SeenProcess]:
         """The processes that were there at the last reading."""
-        return [seen for seen, _ in self._live.values()]
+        return list(self._live.values())
 
     def discover(self, now_ns: int) -> None:
         """Look for new processes."""
-        by_parent = None if _lists_children() else _children_by_parent()
+        by_parent = None if self._lists_children else _children_by_parent(self._host)
         known, pending = {self._root}, [self._root, *self._live]
         while pending:
             pid = pending.pop()
-            new = set(_listed_children(pid) if by_parent is None else by_parent.get(pid, ())) - known
+            new = set(_listed_children(self._host, pid) if by_parent is None else by_parent.get(pid, ())) - known
             known |= new
             pending += new
-        for pid in known - {self._root} - set(self._live):
-            self._add(pid, now_ns)
+        self._add(known - {self._root} - set(self._live), now_ns)
 
     def sample(self, now_ns: int) -> tuple[int, int]:
         """Return the sum of the RSS of all processes, and the largest; those that have ended are left out."""
-        sizes = [self._sample(seen, counter, now_ns) for seen, counter in list(self._live.values())]
+        statms = self._host.read_all([f"/proc/{pid}/statm" for pid in self._live])
+        sizes = [self._note_size(seen, statm, now_ns) for seen, statm in zip(self.live, statms)]
         return sum(sizes), max(sizes, default=0)
 
     def forget_peaks(self) -> None:
         """Pass over the high-water marks of before: they may be older than the recording."""
-        for seen, _ in self._live.values():
-            self._high_water[seen.pid] = _status(seen.pid)[1]
+        for pid, (_, high) in _statuses(self._host, self._live).items():
+            self._high_water[pid] = high
 
     def read_peaks(self) -> int:
         """Return the highest of the kernel's high-water marks that have risen since the last time; 0: none has."""
-        return max((self._risen(seen) for seen, _ in self._live.values()), default=0)
+        statuses = _statuses(self._host, self._live)
+        return max((self._risen(self._live[pid], *status) for pid, status in statuses.items()), default=0)
 
     def read_shares(self) -> Shares | None:
         """Return the sum of PSS and USS; None where no process can be read."""
         pss_bytes, uss_bytes, readable = 0, 0, False
-        for seen, _ in self._live.values():
+        for seen in self._live.values():
             try:
-                pss, uss = read_shares(seen.pid)
+                pss, uss = read_shares(self._host, seen.pid)
             except ProcessLookupError:
                 continue
             except PermissionError:
@@ -108,36 +109,24 @@ class ProcessTree:
         readable = False
         for pid in self._live:
             try:
-                buffers = process_dmabufs(pid)
+                buffers = process_dmabufs(self._host, pid)
             except ProcessLookupError:
                 continue
             readable |= buffers is not None
             sizes.update((buffer.inode, buffer.size_bytes) for buffer in buffers or ())
         return sum(sizes.values()) if readable else None
 
-    def close(self) -> None:
-        """Close what is open; what was seen stays."""
-        for _, counter in self._live.values():
-            counter.close()
-        self._live.clear()
+    def _add(self, pids: Collection[int], now_ns: int) -> None:
+        """Begin with these processes, but those that have ended: they have no memory."""
+        for pid, (name, high) in _statuses(self._host, pids).items():
+            if high:
+                self._live[pid] = SeenProcess(pid, name, now_ns, now_ns)
+                self.seen.append(self._live[pid])
 
-    def _add(self, pid: int, now_ns: int) -> None:
-        """Begin with this process, unless it has ended."""
-        try:
-            counter = ResidentCounter(pid)
-        except OSError:
-            return
-        if counter.read_bytes() is None:
-            counter.close()
-            return
-        seen = SeenProcess(pid, _status(pid)[0], now_ns, now_ns)
-        self.seen.append(seen)
-        self._live[pid] = seen, counter
-
-    def _sample(self, seen: SeenProcess, counter: ResidentCounter, now_ns: int) -> int:
-        size = counter.read_bytes()
-        if size is None:
-            counter.close()
+    def _note_size(self, seen: SeenProcess, statm: bytes | OSError, now_ns: int) -> int:
+        """Return the process's RSS; forget it where it has ended, waited for or not."""
+        size = 0 if isinstance(statm, OSError) else parse_resident_pages(statm) * self._host.page_bytes
+        if not size:
             del self._live[seen.pid]
             self._high_water.pop(seen.pid, None)
             return 0
@@ -145,9 +134,8 @@ class ProcessTree:
         seen.peak_rss_bytes = max(seen.peak_rss_bytes, size)
         return size
 
-    def _risen(self, seen: SeenProcess) -> int:
+    def _risen(self, seen: SeenProcess, name: str, high: int) -> int:
         """Return the process's high-water mark where it has risen, else 0. Executing a program makes it fall."""
-        name, high = _status(seen.pid)
         if not high:
             return 0
         seen.name = name
@@ -157,48 +145,42 @@ class ProcessTree:
         return high if risen else 0
 
 
-def _status(pid: int) -> tuple[str, int]:
-    """Return the process's name and VmHWM; 0 where it has ended."""
-    text = _read(f"/proc/{pid}/status")
-    high = _HIGH_WATER.search(text)
-    return text.partition("\n")[0].partition("\t")[2], int(high[1]) * 1024 if high else 0
+def _statuses(host: Host, pids: Collection[int]) -> dict[int, tuple[str, int]]:
+    """Return each process's name and VmHWM, 0 where it was not waited for yet; without those that have gone."""
+    paths = {pid: f"/proc/{pid}/status" for pid in pids}
+    texts = read_texts(host, paths.values())
+    statuses = {}
+    for pid, path in paths.items():
+        if path in texts:
+            high = _HIGH_WATER.search(texts[path])
+            name = texts[path].partition("\n")[0].partition("\t")[2]
+            statuses[pid] = name, int(high[1]) * 1024 if high else 0
+    return statuses
 
 
-@functools.cache
-def _lists_children() -> bool:
+def _lists_children(host: Host) -> bool:
     """Whether this kernel has CONFIG_PROC_CHILDREN."""
-    own = os.getpid()
-    return Path(f"/proc/{own}/task/{own}/children").exists()
+    own = own_pid(host)
+    return read_text(host, f"/proc/{own}/task/{own}/children") is not None
 
 
-def _listed_children(pid: int) -> list[int]:
+def has_children(host: Host, pid: int) -> bool:
+    """Whether a process has children, those included whose end nobody has waited for."""
+    return bool(_listed_children(host, pid) if _lists_children(host) else _children_by_parent(host).get(pid))
+
+
+def _listed_children(host: Host, pid: int) -> list[int]:
     """Return the children of all threads."""
-    try:
-        with os.scandir(f"/proc/{pid}/task") as threads:
-            return [int(child) for thread in threads for child in _read(f"{thread.path}/children").split()]
-    except OSError:
-        return []
+    folder = f"/proc/{pid}/task"
+    lists = read_texts(host, [f"{folder}/{thread}/children" for thread in names_in(host, folder)])
+    return [int(child) for children in lists.values() for child in children.split()]
 
 
-def _children_by_parent() -> dict[int, list[int]]:
+def _children_by_parent(host: Host) -> dict[int, list[int]]:
+    processes = [name for name in names_in(host, "/proc") if name.isdecimal()]
     children: dict[int, list[int]] = {}
-    for process in Path("/proc").glob("[0-9]*"):
+    for stat in read_texts(host, [f"/proc/{pid}/stat" for pid in processes]).values():
         # The name, in parentheses, may hold anything; the parent is the second field behind it.
-        fields = _read(f"{process}/stat").rpartition(")")[2].split()
-        if fields:
-            children.setdefault(int(fields[1]), []).append(int(process.name))
+        fields = stat.rpartition(")")[2].split()
+        children.setdefault(int(fields[1]), []).append(int(stat.split(maxsplit=1)[0]))
     return children
-
-
-def _read(path: str) -> str:
-    """Return the beginning of a file of /proc, in the quickest way; nothing once its process has gone."""
-    try:
-        file = os.open(path, os.O_RDONLY)
-    except OSError:
-        return ""
-    try:
-        return os.read(file, _MOST_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(file)

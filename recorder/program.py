@@ -7,12 +7,13 @@ import errno
 import os
 import resource
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from recorder.errors import RecordError
+from samplers.host import LOCAL_HOST, Host, read_text
+from samplers.system import oom_kills
 
 __all__ = ["Ending", "RecordedProgram", "RunningProgram", "StartedProgram", "command_of"]
 
@@ -28,6 +29,13 @@ class Ending:
 
     exit_code: int | None = None
     signal_number: int | None = None
+    #: Whether the kernel has killed a process for memory since the start.
+    memory_ran_out: bool = False
+
+    @classmethod
+    def of(cls, code: int, memory_ran_out: bool) -> Ending:
+        """Take the code as subprocess gives it: below 0 it is the signal."""
+        return cls(None, -code, memory_ran_out) if code < 0 else cls(code, None, memory_ran_out)
 
     @property
     def shell_code(self) -> int:
@@ -42,6 +50,8 @@ class RecordedProgram(Protocol):
     root: int
     #: Whether the root is one of them.
     with_root: bool
+    #: Whether what is pressed in this terminal reaches it by itself.
+    shares_terminal: bool
     ending: Ending
 
     def has_ended(self) -> bool:
@@ -56,11 +66,18 @@ class RecordedProgram(Protocol):
     def send(self, number: int) -> None:
         """Send it a signal."""
 
+    def kill(self, pids: Iterable[int]) -> None:
+        """Kill it, and its processes, which are these."""
+
+    def close(self) -> None:
+        """Release what belongs to it."""
+
 
 class StartedProgram:
     """A program that was started here. Also those of its processes that leave it stay below this one."""
 
     with_root = False
+    shares_terminal = True
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], actions: Sequence[tuple[Any, ...]] = ()
@@ -71,6 +88,7 @@ class StartedProgram:
         """
         self.root = os.getpid()
         self.ending = Ending()
+        self._oom_kills = oom_kills(LOCAL_HOST)
         _adopt_orphans(True)
         try:
             variables = {**os.environ, **environment}
@@ -98,7 +116,7 @@ class StartedProgram:
                 self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * 1024)
                 if pid == self.pid:
                     self._runs = False
-                    self.ending = _ending(status)
+                    self.ending = Ending.of(os.waitstatus_to_exitcode(status), oom_kills(LOCAL_HOST) > self._oom_kills)
         except ChildProcessError:
             _adopt_orphans(False)
             return True
@@ -117,22 +135,36 @@ class StartedProgram:
         if self._runs:
             os.kill(self.pid, number)
 
+    def kill(self, pids: Iterable[int]) -> None:
+        """Kill it, and its processes."""
+        self.send(signal.SIGKILL)
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+
+    def close(self) -> None:
+        """Do nothing: the processes that it has left run on."""
+
 
 class RunningProgram:
     """A program that was running already, until its first process ends."""
 
     with_root = True
+    shares_terminal = False
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, host: Host, pid: int) -> None:
         """Raise RecordError where there is none."""
         self.root = pid
         self.ending = Ending()
-        if not _is_alive(pid):
+        self._host = host
+        if not self._is_alive():
             raise _no_process(pid)
 
     def has_ended(self) -> bool:
         """Whether it has ended."""
-        return not _is_alive(self.root)
+        return not self._is_alive()
 
     def has_left(self) -> bool:
         """Return False: nothing but the program is waited for."""
@@ -145,34 +177,28 @@ class RunningProgram:
     def send(self, number: int) -> None:
         """Send it nothing: it is not ours to end."""
 
+    def kill(self, pids: Iterable[int]) -> None:
+        """Leave it alone, too."""
 
-def command_of(pid: int) -> list[str]:
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _is_alive(self) -> bool:
+        """Whether there is such a process, and not only its end, which nobody has waited for."""
+        stat = read_text(self._host, f"/proc/{self.root}/stat")
+        return stat is not None and stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def command_of(host: Host, pid: int) -> list[str]:
     """Return the command line of a running process; its name where it has none."""
-    folder = Path(f"/proc/{pid}")
-    try:
-        words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        return [word.decode(errors="replace") for word in words if word] or [(folder / "comm").read_text().strip()]
-    except OSError:
-        raise _no_process(pid) from None
+    line, name = (read_text(host, f"/proc/{pid}/{file}") for file in ("cmdline", "comm"))
+    if line is None or name is None:
+        raise _no_process(pid)
+    return line.rstrip("\0").split("\0") if line else [name.rstrip("\n")]
 
 
 def _no_process(pid: int) -> RecordError:
     return RecordError(f"there is no process {pid}. `ps -e` lists those that run, `pidof NAME` finds one by its name")
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether there is such a process, and not only its end, which nobody has waited for."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
-def _ending(status: int) -> Ending:
-    if os.WIFSIGNALED(status):
-        return Ending(signal_number=os.WTERMSIG(status))
-    return Ending(exit_code=os.WEXITSTATUS(status))
 
 
 def _adopt_orphans(yes: bool) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import datetime
-import os
-import select
 import signal
-import time
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from recorder.machine import Machine
 from recorder.pace import Pace
 from recorder.phases import Marks, PhaseLog, Stretch
 from recorder.process_tree import ProcessTree, SeenProcess
 from recorder.program import Ending, RecordedProgram
 from recorder.signals import SignalPipe
-from samplers.system import Idle, observe_idle, used_bytes
+from samplers.system import Idle, observe_idle, read_system
+from targets.errors import ConnectionLost
 
 __all__ = ["SAMPLE_HZ", "Readings", "Recording", "record"]
 
@@ -50,7 +49,7 @@ class Readings:
 
 @dataclass
 class Recording:
-    """What was read of one run of a program; times are monotonic."""
+    """What was read of one run of a program; times are of the monotonic clock of its machine."""
 
     #: ISO 8601, UTC.
     started_at: str
@@ -62,6 +61,9 @@ class Recording:
     ending: Ending = field(default_factory=Ending)
     #: Whether the user ended it with Ctrl-C or SIGTERM, and by which of them.
     ended_by: int | None = None
+    #: How the connection to a board far away was lost, with which the recording ended.
+    lost: str | None = None
+    #: On the machine of the program.
     recorder_cpu_ns: int = 0
     stretches: list[Stretch] = field(default_factory=list)
     processes: list[SeenProcess] = field(default_factory=list)
@@ -78,35 +80,43 @@ class Recording:
 
 
 def record(
-    start: Callable[[], RecordedProgram], marks: Marks, has_npu: bool, notify: Callable[[str], None]
+    machine: Machine, start: Callable[[], RecordedProgram], marks: Marks, has_npu: bool, notify: Callable[[str], None]
 ) -> Recording:
     """Record the program that `start` returns until it ends, or the user ends the recording.
 
     `notify` shows the user a sentence.
     """
-    idle, idle_bytes = observe_idle(_IDLE_S), used_bytes()
+    idle, idle_bytes = observe_idle(machine.host, _IDLE_S), read_system(machine.host).used_bytes
     with SignalPipe() as signals:
         program = start()
-        marks.started()
-        return _Recorder(program, marks, has_npu, signals, notify).run(idle, idle_bytes)
+        try:
+            marks.started()
+            return _Recorder(machine, program, marks, has_npu, signals, notify).run(idle, idle_bytes)
+        finally:
+            program.close()
 
 
 class _Recorder:
     def __init__(
         self,
+        machine: Machine,
         program: RecordedProgram,
         marks: Marks,
         has_npu: bool,
         signals: SignalPipe,
         notify: Callable[[str], None],
     ) -> None:
+        self._machine, self._host = machine, machine.host
         self._program = program
         self._marks = marks
         self._signals = signals
         self._notify = notify
-        now_ns = time.monotonic_ns()
+        #: When it was looked at them last.
+        self._clocks = self._host.clocks()
+        self._first_cpu_ns = self._clocks.cpu_ns
+        now_ns = self._clocks.time_ns
         self._log = PhaseLog(now_ns)
-        self._tree = ProcessTree(program.root, now_ns, program.with_root)
+        self._tree = ProcessTree(self._host, program.root, now_ns, program.with_root)
         if program.with_root:
             self._tree.forget_peaks()
         self._begin_ns = self._next_ns = now_ns
@@ -131,28 +141,35 @@ class _Recorder:
 
     def run(self, idle: Idle, idle_bytes: int) -> Recording:
         """Read until the end."""
-        at, cpu_ns = datetime.datetime.now(datetime.timezone.utc).isoformat(), time.process_time_ns()
-        self._recording = Recording(at, self._begin_ns, idle, idle_bytes)
-        while not self._program.has_ended() and not self._is_stopped:
-            self._turn()
-        recording, end_ns = self._recording, time.monotonic_ns()
+        at = datetime.datetime.now(datetime.timezone.utc).isoformat()
+        recording = self._recording = Recording(at, self._begin_ns, idle, idle_bytes)
+        try:
+            while not self._program.has_ended() and not self._is_stopped:
+                self._turn()
+            self._take_marks(self._look())
+        except ConnectionLost as error:
+            recording.lost = str(error)
+        end_ns = self._clocks.time_ns
         # A Ctrl-C may have ended the program before it was read here.
         for number in self._signals.read():
             self._note(number)
-        self._take_marks(end_ns)
         recording.end_ns, recording.ending = end_ns, self._program.ending
         recording.stretches, recording.processes = self._log.end(end_ns), self._tree.seen
-        self._tree.close()
         self._note_last_peak(end_ns)
-        recording.recorder_cpu_ns = time.process_time_ns() - cpu_ns
+        recording.recorder_cpu_ns = self._clocks.cpu_ns - self._first_cpu_ns
         return recording
+
+    def _look(self) -> int:
+        """Look at the clocks, and return the time."""
+        self._clocks = self._host.clocks()
+        return self._clocks.time_ns
 
     def _turn(self) -> None:
         """Wait for what comes next, and see to it."""
         self._wait()
         for number in self._signals.read():
             self._react(number)
-        now_ns = time.monotonic_ns()
+        now_ns = self._look()
         if self._take_marks(now_ns):
             self._read_at_mark(now_ns)
         if now_ns >= self._next_ns:
@@ -164,11 +181,11 @@ class _Recorder:
             self._name_those_left(now_ns)
 
     def _wait(self) -> None:
-        left_ns = self._next_ns - time.monotonic_ns()
+        left_ns = self._next_ns - self._clocks.time_ns
         descriptors = [self._signals.descriptor]
         if self._marks.descriptor is not None:
             descriptors.append(self._marks.descriptor)
-        select.select(descriptors, [], [], max(left_ns, 0) / _S)
+        self._machine.wait(descriptors, max(left_ns, 0) / _S)
 
     def _note(self, number: int) -> None:
         """Note that the user has ended the program, if that is what the signal means."""
@@ -176,25 +193,17 @@ class _Recorder:
             self._recording.ended_by = self._recording.ended_by or number
 
     def _react(self, number: int) -> None:
-        """React to a signal; one of the terminal has gone to the program too."""
+        """React to a signal; one of the terminal has gone to the program too, where it has this terminal."""
         self._note(number)
         if number == signal.SIGCHLD:
             return
-        if number == signal.SIGTERM:
+        if number == signal.SIGTERM or not self._program.shares_terminal:
             self._program.send(number)
         self._interrupts += number == signal.SIGINT
         self._is_stopped = self._program.with_root or self._program.has_left()
         if self._interrupts > 1 and not self._is_stopped:
-            self._kill_all()
-
-    def _kill_all(self) -> None:
-        self._tree.discover(time.monotonic_ns())
-        self._program.send(signal.SIGKILL)
-        for seen in self._tree.live:
-            try:
-                os.kill(seen.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
+            self._tree.discover(self._clocks.time_ns)
+            self._program.kill([seen.pid for seen in self._tree.live])
 
     def _name_those_left(self, now_ns: int) -> None:
         """Name once what is still waited for."""
@@ -212,6 +221,7 @@ class _Recorder:
 
     def _read_at_mark(self, now_ns: int) -> None:
         self._read_peaks(now_ns)
+        self._look()
         self._read_rss(now_ns)
         for pace, read in self._of_phases:
             if pace.affords(now_ns):
@@ -227,9 +237,10 @@ class _Recorder:
                 self._within(pace, read, now_ns)
 
     def _read_rss(self, now_ns: int) -> None:
-        began_ns = time.thread_time_ns()
+        began_ns = self._clocks.cpu_ns
         whole, largest = self._tree.sample(now_ns)
-        self._rss_cost_ns = time.thread_time_ns() - began_ns
+        self._look()
+        self._rss_cost_ns = self._clocks.cpu_ns - began_ns
         if whole:
             self._recording.rss.add(now_ns, whole)
             self._recording.largest.add(now_ns, largest)
@@ -241,16 +252,16 @@ class _Recorder:
 
     def _within(self, pace: Pace, read: Callable[[int], None], now_ns: int) -> None:
         """Read, and count what it cost."""
-        began_ns = time.thread_time_ns()
+        began_ns = self._clocks.cpu_ns
         read(now_ns)
-        pace.taken(time.monotonic_ns(), time.thread_time_ns() - began_ns)
+        pace.taken(self._look(), self._clocks.cpu_ns - began_ns)
 
     def _discover(self, now_ns: int) -> None:
         self._tree.discover(now_ns)
         self._read_peaks(now_ns)
 
     def _add_system(self, now_ns: int) -> None:
-        self._recording.system.add(now_ns, used_bytes())
+        self._recording.system.add(now_ns, read_system(self._host).used_bytes)
 
     def _add_shares(self, now_ns: int) -> None:
         shares = self._tree.read_shares()

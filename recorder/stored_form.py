@@ -13,8 +13,6 @@ from typing import Any
 from recorder.phase_figures import phase_figures
 from recorder.process_tree import SeenProcess
 from recorder.recording import Readings, Recording
-from samplers.environment import environment
-from storage.board import board_name
 from storage.program import Phase, PhaseMemory, Process, ProgramRepeat
 from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace
 
@@ -28,8 +26,11 @@ _MOST_READINGS = 20_000
 _NO_COMMITS = ("unversioned", "unknown")
 
 
-def run_document(project: Path) -> dict[str, Any]:
-    """Return a run without results in pytest-benchmark's form; its commit is the project's, none outside a checkout."""
+def run_document(project: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return a run without results in pytest-benchmark's form; its commit is the project's, none outside a checkout.
+
+    The facts of the machine that was measured take the place of this one's.
+    """
     # Not at the top: while the program runs, they would weigh on it.
     import pytest_benchmark.plugin
 
@@ -37,10 +38,7 @@ def run_document(project: Path) -> dict[str, Any]:
     with _inside(project):
         commit = plugin.get_commit_info()
     return {
-        "machine_info": {
-            **plugin.pytest_benchmark_generate_machine_info(),
-            "reusebench": environment(board_name()),
-        },
+        "machine_info": {**plugin.pytest_benchmark_generate_machine_info(), **facts},
         "commit_info": {} if commit["id"] in _NO_COMMITS else commit,
         "benchmarks": [],
         "datetime": datetime.datetime.now(datetime.timezone.utc).isoformat(),
@@ -48,11 +46,11 @@ def run_document(project: Path) -> dict[str, Any]:
     }
 
 
-def outcome_of(recording: Recording, killed_for_memory: bool) -> str:
+def outcome_of(recording: Recording) -> str:
     """Return what became of the program; that the user ended it is no failure."""
     ending = recording.ending
     was_killed = signal.SIGKILL in (ending.signal_number, ending.shell_code - 128)
-    if was_killed and killed_for_memory:
+    if was_killed and ending.memory_ran_out:
         return "out_of_memory"
     if ending.signal_number:
         return "ok" if ending.signal_number == recording.ended_by else "crashed"

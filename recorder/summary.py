@@ -54,6 +54,8 @@ def _title(program: Program) -> str:
     last = program.repeats[-1]
     if program.outcome == "out_of_memory":
         ending = "killed by the kernel for memory"
+    elif program.outcome == "connection_lost":
+        ending = "the connection was lost"
     elif last.signal:
         ending = f"ended by {last.signal}"
     else:

@@ -12,27 +12,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recorder.errors import RecordError
-from recorder.phases import FileMarks, Marks, PipeMarks, phase_name
-from recorder.program import RecordedProgram, RunningProgram, StartedProgram, command_of
+from recorder.machine import Machine
+from recorder.phases import Marks, phase_name
+from recorder.program import RecordedProgram, command_of
 from recorder.recording import SAMPLE_HZ, Recording, record
 from recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
 from recorder.summary import print_notice, print_summary
 from samplers.npu import has_npu
-from samplers.system import oom_kills
 from storage.program import PROGRAM_SCHEMA, Program
 from storage.run_file import PROGRAMS, save_run
 from storage.trace import write_trace
+from targets.errors import ConnectionLost
 
 __all__ = ["Task", "record_program"]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NOT_STORED = 2
+#: As ssh has it: how the program ended is not known.
+_LOST = 255
 
 
 @dataclass(frozen=True)
 class Task:
     """What to record, and how."""
 
+    machine: Machine
     #: None: the base name of the command.
     name: str | None
     #: Empty: a running process is recorded.
@@ -54,12 +58,12 @@ def record_program(task: Task) -> int:
     """
     _check(task)
     # An argument may be any bytes; what is stored is text.
-    command = [os.fsencode(word).decode(errors="replace") for word in task.command] or command_of(task.pid or 0)
+    words = task.command or command_of(task.machine.host, task.pid or 0)
+    command = [os.fsencode(word).decode(errors="replace") for word in words]
     started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
-    recordings, outcome = _record_all(task)
+    recordings, outcome, code = _record_all(task)
     if not recordings:
-        return 128 + signal.SIGINT
-    code = recordings[-1].ending.shell_code
+        return code
     # A Ctrl-C does not keep from storing what was measured.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -92,41 +96,47 @@ def _cannot_store(storage: Path, error: OSError) -> RecordError:
     return RecordError(f"cannot store in {storage} ({error.strerror}). Name another folder with --storage DIR")
 
 
-def _record_all(task: Task) -> tuple[list[Recording], str]:
-    """Return the repeats, up to the first that fails or that the user ends, and what became of the last."""
+def _record_all(task: Task) -> tuple[list[Recording], str, int]:
+    """Return the repeats, up to the first that fails or that the user ends, what became of the last, and its code."""
     recordings: list[Recording] = []
-    outcome = "ok"
+    outcome, code = "ok", 128 + signal.SIGINT
     while len(recordings) < task.repeats and outcome == "ok" and not (recordings and recordings[-1].ended_by):
-        killed = oom_kills()
         try:
             recordings.append(_record_one(task))
         except KeyboardInterrupt:  # before the program has started
             break
-        outcome = outcome_of(recordings[-1], oom_kills() > killed)
-    return recordings, outcome
+        except ConnectionLost as error:  # so, too
+            if not recordings:
+                raise
+            lost: str | None = str(error)
+        else:
+            outcome, code, lost = outcome_of(recordings[-1]), recordings[-1].ending.shell_code, recordings[-1].lost
+        if lost:
+            print_notice(lost)
+            print_notice("what was read until then is stored")
+            outcome, code = "connection_lost", _LOST
+    return recordings, outcome, code
 
 
 def _record_one(task: Task) -> Recording:
-    marks = _marks(task)
+    machine, marks = task.machine, _marks(task)
 
     def start() -> RecordedProgram:
-        if task.pid:
-            return RunningProgram(task.pid)
-        return StartedProgram(task.command, marks.environment, marks.actions)
+        return machine.attach(task.pid) if task.pid else machine.start(task.command, marks)
 
     try:
-        return record(start, marks, has_npu(), print_notice)
+        return record(machine, start, marks, has_npu(machine.host), print_notice)
     finally:
         marks.close()
 
 
 def _marks(task: Task) -> Marks:
     if task.marker is not None:
-        return PipeMarks(task.marker)
+        return task.machine.pipe_marks(task.marker)
     if task.phases is None:
         return Marks()
     try:
-        return FileMarks(task.phases)
+        return task.machine.file_marks(task.phases)
     except OSError as error:
         raise RecordError(
             f"the file of phases {task.phases} cannot be written ({error.strerror}). Name another with --phases FILE"
@@ -155,4 +165,5 @@ def _store(
         repeats=tuple(repeats),
         phases=stored_phases(recordings),
     )
-    return program, save_run(task.storage, {**run_document(task.project), PROGRAMS: [program]}, started)
+    document = run_document(task.project, task.machine.facts())
+    return program, save_run(task.storage, {**document, PROGRAMS: [program]}, started)

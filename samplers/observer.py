@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from array import array
 from collections import deque
 
 import msgspec
 
+from samplers.host import Host, Sampler
 from samplers.npu import NpuSources
-from samplers.process import ResidentCounter, read_process, reset_peak
+from samplers.process import read_process, reset_peak
 from samplers.readings import Reading
-from samplers.system import read_system, used_bytes
+from samplers.system import read_system
 
 __all__ = ["Observer", "SampledTimeline"]
 
-#: /proc/meminfo costs 14 us and moves slowly: the timeline reads it this much less often than statm.
-_SYSTEM_EVERY = 10
 #: A timeline with so many readings loses every second one, and takes half as many from then on: four minutes at 200 Hz.
 _MOST_READINGS = 50_000
 #: Readings that are kept until take_recent.
@@ -54,42 +53,47 @@ class SampledTimeline:
 
 
 class Observer:
-    """Reads one process, `pid`, for as long as it lives; `interval_s` is the time between cheap readings."""
+    """Reads one process, `pid`, of a host for as long as it lives."""
 
-    def __init__(self, sample_hz: float, npu: NpuSources | None = None) -> None:
+    def __init__(self, host: Host, sample_hz: float, npu: NpuSources | None = None) -> None:
         """Take the rate of cheap readings, and where NPU memory can be read on a board that has an NPU."""
-        self.interval_s = 1 / sample_hz
+        self.host = host
+        self._interval_s = 1 / sample_hz
         self._npu = npu
         self.timeline = SampledTimeline()
-        self._counter: ResidentCounter | None = None
+        self._sampler: Sampler | None = None
         self.pid = 0
         self._recent: deque[int] = deque(maxlen=_RECENT)
-        self._samples = 0
-        self._system_bytes = 0
         self._peak_is_of_phase = True
 
+    @property
+    def interval_s(self) -> float:
+        """The time between cheap readings."""
+        return self._interval_s
+
+    @interval_s.setter
+    def interval_s(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        if self._sampler is not None:
+            self._sampler.set_interval(interval_s)
+
     def attach(self, pid: int) -> None:
-        """Begin with this process."""
+        """Begin with this process; one that has gone already gives no samples, and no snapshot."""
         self.pid = pid
-        self._counter = ResidentCounter(pid)
+        with contextlib.suppress(ProcessLookupError):
+            self._sampler = self.host.sampler(pid, self._interval_s)
 
     def detach(self) -> None:
         """End; what was read stays."""
-        if self._counter is not None:
-            self._counter.close()
-            self._counter = None
+        if self._sampler is not None:
+            self._sampler.close()
+            self._sampler = None
 
     def sample(self) -> None:
-        """Take one cheap reading for the timeline."""
-        assert self._counter is not None
-        rss_bytes = self._counter.read_bytes()
-        if rss_bytes is None:
-            return
-        if self._samples % _SYSTEM_EVERY == 0:
-            self._system_bytes = used_bytes()
-        self._samples += 1
-        self._recent.append(rss_bytes)
-        self.timeline.add(time.monotonic_ns(), rss_bytes, self._system_bytes)
+        """Add a cheap reading to the timeline, or those that have come from a far host."""
+        for sample in self._sampler.take() if self._sampler else ():
+            self._recent.append(sample.rss_bytes)
+            self.timeline.add(*sample)
 
     def take_recent(self) -> list[int]:
         """Return the RSS of the cheap readings since the last call, in bytes."""
@@ -103,8 +107,8 @@ class Observer:
 
     def snapshot(self) -> Reading:
         """Take one full reading of the process, which stands at a barrier, and start a new phase for its peak."""
-        process = read_process(self.pid)
+        process = read_process(self.host, self.pid)
         if not self._peak_is_of_phase:
             process = msgspec.structs.replace(process, peak_rss_bytes=None)
-        self._peak_is_of_phase = reset_peak(self.pid)
-        return Reading(process, read_system(), self._npu.read(self.pid) if self._npu else None)
+        self._peak_is_of_phase = reset_peak(self.host, self.pid)
+        return Reading(process, read_system(self.host), self._npu.read(self.pid) if self._npu else None)

@@ -185,3 +185,5 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     #: Of the environment: those that change what an allocator or a thread pool does.
     variables: dict[str, str]
     memory_sources: tuple[MemorySource, ...] = ()
+    #: On a board far away: what the reader beside the measured process takes (RSS); None: there is none.
+    reader_bytes: Optional[int] = None

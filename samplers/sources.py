@@ -3,54 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from messages import Message, Value
+from samplers.host import Host, read_text, read_texts
 from samplers.machine.gauges import Gauge, core_frequencies, device_frequencies, temperatures
 from samplers.machine.throttling import Throttling
 from samplers.npu.file_source import FileSource, first_readable
 from samplers.npu.process_dmabuf import process_dmabufs
 from samplers.npu.rknpu import NPU_LOAD, SRAM, has_npu
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
-from samplers.process import ResidentCounter, pss_readable, read_process, reset_peak, rollup_readable
+from samplers.process import pss_readable, read_process, reset_peak, rollup_readable
 from samplers.readings import MemorySource
 from samplers.system import read_system
 
 __all__ = ["machine_sources", "memory_sources"]
 
 
-def memory_sources(pid: int, root: Path = Path("/")) -> Iterator[MemorySource]:
+def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
     """Yield every source, tried on the given process, which must be one of the user's own.
 
-    Those of the NPU come only where there is one; they are looked for below `root`.
+    Those of the NPU come only where there is one.
     """
-    if not pss_readable(pid):
+    if not pss_readable(host, pid):
         yield MemorySource("PSS", False, Message("pss_unreadable"))
         return
-    counter = ResidentCounter(pid)
-    yield MemorySource("/proc/PID/statm", counter.read_bytes() is not None, Message("resident_counter"))
-    counter.close()
-    yield _source("/proc/PID/smaps_rollup", rollup_readable(pid), "smaps_rollup")
-    yield _source("Pss_Anon, Pss_File, Pss_Shmem", read_process(pid).pss_anon_bytes is not None, "pss_by_kind")
-    yield _source("/proc/PID/clear_refs", reset_peak(pid), "peak_reset")
+    yield MemorySource("/proc/PID/statm", bool(read_text(host, f"/proc/{pid}/statm")), Message("resident_counter"))
+    yield _source("/proc/PID/smaps_rollup", rollup_readable(host, pid), "smaps_rollup")
+    yield _source("Pss_Anon, Pss_File, Pss_Shmem", read_process(host, pid).pss_anon_bytes is not None, "pss_by_kind")
+    yield _source("/proc/PID/clear_refs", reset_peak(host, pid), "peak_reset")
     yield MemorySource("/proc/meminfo", True, Message("system_memory"))
-    yield _source("CmaTotal, CmaFree", read_system().cma_total_bytes is not None, "cma")
-    if has_npu(root):
-        yield _source("/proc/PID/fdinfo", process_dmabufs(pid, root) is not None, "process_dmabufs")
-        yield _best(SYSTEM_DMABUF, "system_dmabufs", root)
-        yield _best(RK_DMA_HEAP, "rk_dma_heaps", root)
-        yield _best(SRAM, "npu_sram", root)
+    yield _source("CmaTotal, CmaFree", read_system(host).cma_total_bytes is not None, "cma")
+    if has_npu(host):
+        yield _source("/proc/PID/fdinfo", process_dmabufs(host, pid) is not None, "process_dmabufs")
+        yield _best(SYSTEM_DMABUF, "system_dmabufs", host)
+        yield _best(RK_DMA_HEAP, "rk_dma_heaps", host)
+        yield _best(SRAM, "npu_sram", host)
 
 
-def machine_sources(root: Path = Path("/")) -> Iterator[MemorySource]:
+def machine_sources(host: Host) -> Iterator[MemorySource]:
     """Yield what MachineWatch reads besides CPU use, which every Linux has; NPU load only where there is an NPU."""
-    yield _gauges("/sys/class/thermal/thermal_zone*", temperatures(root), "temperatures")
-    yield _gauges("/sys/devices/system/cpu/cpufreq", core_frequencies(root), "core_frequencies")
-    yield _gauges("/sys/class/devfreq", device_frequencies(root), "device_frequencies")
-    yield _source("throttling", Throttling(root).readable, "throttling")
-    if has_npu(root):
-        yield _best(NPU_LOAD, "npu_load", root)
+    yield _gauges("/sys/class/thermal/thermal_zone*", temperatures(host), "temperatures", host)
+    yield _gauges("/sys/devices/system/cpu/cpufreq", core_frequencies(host), "core_frequencies", host)
+    yield _gauges("/sys/class/devfreq", device_frequencies(host), "device_frequencies", host)
+    yield _source("throttling", Throttling(host).readable, "throttling")
+    if has_npu(host):
+        yield _best(NPU_LOAD, "npu_load", host)
 
 
 def _source(name: str, readable: bool, code: str, **missing: Value) -> MemorySource:
@@ -58,17 +56,18 @@ def _source(name: str, readable: bool, code: str, **missing: Value) -> MemorySou
     return MemorySource(name, readable, Message(code) if readable else Message(f"{code}_missing", missing))
 
 
-def _gauges(path: str, gauges: Sequence[Gauge], code: str) -> MemorySource:
+def _gauges(path: str, gauges: Sequence[Gauge], code: str, host: Host) -> MemorySource:
+    texts = read_texts(host, [gauge.path for gauge in gauges])
     for gauge in gauges:
-        gauge.read()
+        gauge.take(texts)
     return _source(path, any(gauge.figures.count for gauge in gauges), code)
 
 
-def _best(sources: Sequence[FileSource[Any]], code: str, root: Path) -> MemorySource:
+def _best(sources: Sequence[FileSource[Any]], code: str, host: Host) -> MemorySource:
     """Return the source that is used, of several with the same figure; where there is none, why it cannot be read."""
-    used = first_readable(sources, root)
+    used = first_readable(sources, host)
     if used:
         return _source(used.path, True, code)
-    refused = next((source for source in sources if source.refusal(root)), None)
+    refused = next((source for source in sources if source.refusal(host)), None)
     nearest = refused or sources[0]
-    return _source(nearest.path, False, code, reason=nearest.refusal(root) or nearest.absent)
+    return _source(nearest.path, False, code, reason=nearest.refusal(host) or nearest.absent)

@@ -4,45 +4,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import psutil
-
-from samplers.files import parse_sizes
+from samplers.cpu_time import CPU_TIME, CpuTime, core_times, times_between
+from samplers.files import parse_meminfo
+from samplers.host import Host, read_text
 from samplers.readings import SystemMemory
 
-__all__ = ["Idle", "observe_idle", "oom_kills", "read_system", "used_bytes"]
+__all__ = ["Idle", "observe_idle", "oom_kills", "read_system"]
 
-_MEMINFO = Path("/proc/meminfo")
-_VMSTAT = Path("/proc/vmstat")
 _NOISE_INTERVAL_S = 0.02
 
 
-def read_system(meminfo: Path = _MEMINFO) -> SystemMemory:
-    """Return one reading (14 us)."""
-    sizes = parse_sizes(meminfo.read_text())
-    return SystemMemory(
-        total_bytes=sizes["MemTotal"],
-        free_bytes=sizes["MemFree"],
-        available_bytes=sizes["MemAvailable"],
-        cached_bytes=sizes["Cached"],
-        slab_bytes=sizes["Slab"],
-        shmem_bytes=sizes["Shmem"],
-        swap_free_bytes=sizes["SwapFree"],
-        cma_total_bytes=sizes.get("CmaTotal"),
-        cma_free_bytes=sizes.get("CmaFree"),
-    )
+def read_system(host: Host) -> SystemMemory:
+    """Return one reading (14 us); raise OSError where there is no /proc/meminfo."""
+    return parse_meminfo(host.read("/proc/meminfo").decode())
 
 
-def used_bytes() -> int:
-    """Return the system memory in use now."""
-    return read_system().used_bytes
-
-
-def oom_kills(vmstat: Path = _VMSTAT) -> int:
+def oom_kills(host: Host) -> int:
     """Return how many processes the kernel has killed for memory since boot (Linux 4.13; 0 where not counted)."""
-    counts = dict(line.split() for line in vmstat.read_text().splitlines())
+    counts = dict(line.split() for line in (read_text(host, "/proc/vmstat") or "").splitlines())
     return int(counts.get("oom_kill", 0))
 
 
@@ -56,21 +36,18 @@ class Idle:
     cpu_percent: float
 
 
-def observe_idle(seconds: float) -> Idle:
+def observe_idle(host: Host, seconds: float) -> Idle:
     """Watch the machine for that time; the scheduler's clock ticks make cpu_percent exact to some percent."""
-    readings, before = [used_bytes()], psutil.cpu_times()
+    used_bytes, before = [read_system(host).used_bytes], _core_times(host)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(_NOISE_INTERVAL_S)
-        readings.append(used_bytes())
-    return Idle((max(readings) - min(readings)) // 2, _busy_percent(before, psutil.cpu_times()))
+        used_bytes.append(read_system(host).used_bytes)
+    cpu = CpuTime()
+    for core in times_between(before, _core_times(host)).values():
+        cpu = cpu.plus(core)
+    return Idle((max(used_bytes) - min(used_bytes)) // 2, cpu.percent)
 
 
-def _busy_percent(before: Any, after: Any) -> float:
-    """Return the share of time that was neither idle nor waiting for a disk between two psutil.cpu_times()."""
-    spent = {
-        name: getattr(after, name) - getattr(before, name) for name in ("user", "nice", "system", "irq", "softirq")
-    }
-    resting = sum(getattr(after, name) - getattr(before, name) for name in ("idle", "iowait"))
-    busy = sum(spent.values())
-    return 100 * busy / (busy + resting) if busy + resting > 0 else 0.0
+def _core_times(host: Host) -> dict[int, CpuTime]:
+    return core_times(read_text(host, CPU_TIME) or "")

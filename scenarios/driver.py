@@ -22,9 +22,9 @@ from array import array
 from dataclasses import asdict
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, TextIO, Tuple
 
-from messages import Message, Value
 from runtimes import open_runtime
-from runtimes.base import AdapterError, Context, Memory, NotSupported, OutOfMemory, Runtime
+from runtimes.base import Context, Memory, NotSupported, Runtime
+from scenarios.failures import kind_of, message_of
 from scenarios.plan import (
     DUP,
     INFERENCES,
@@ -42,8 +42,6 @@ from scenarios.schedule import Gate, Worker, run_on_all
 
 __all__ = ["main"]
 
-#: A text in a message is cut here: some runtimes print whole graphs.
-_TEXT_CHARACTERS = 2000
 #: Of the thread of each context, where there may be hundreds: of the usual 8 MiB, 300 use up a 32-bit process.
 _SMALL_STACK_BYTES = 1 << 20
 
@@ -132,7 +130,7 @@ class Walk:
         except Exception as error:
             if isinstance(error, NotSupported) or not self._plan.may_be_full_at(step):
                 raise
-            data = {"failure": {"phase": step.phase, "kind": _kind(error), "message": asdict(_message(error))}}
+            data = {"failure": {"phase": step.phase, "kind": kind_of(error), "message": asdict(message_of(error))}}
             step, self._is_full = Step("full", step.context), True
         if self._plan.cycles is not None:
             from scenarios.usage import usage  # weighs nothing in plans without cycles
@@ -292,8 +290,8 @@ def main() -> int:
         for step in walk.steps():
             walk.take(step)
     except Exception as error:  # every failure of the runtime is a result
-        message = asdict(_message(error))
-        channel.send("failure", phase=step.phase, context=step.context, kind=_kind(error), message=message)
+        message = asdict(message_of(error))
+        channel.send("failure", phase=step.phase, context=step.context, kind=kind_of(error), message=message)
         return 1
     return 0
 
@@ -371,27 +369,6 @@ def _trim_heap() -> bool:
         return False
     trim(0)
     return True
-
-
-def _kind(error: Exception) -> str:
-    if isinstance(error, NotSupported):
-        return "not_supported"
-    words = str(error.args)  # str(error) of an AdapterError would read the texts
-    if isinstance(error, (MemoryError, OutOfMemory)) or "bad_alloc" in words or "Failed to allocate memory" in words:
-        return "out_of_memory"
-    return "failed"
-
-
-def _message(error: Exception) -> Message:
-    """Return the error's message; of one that is no AdapterError its type and text."""
-    if isinstance(error, AdapterError):
-        message = error.message
-    else:
-        message = Message("exception", {"type": type(error).__name__, "text": str(error)})
-    values: Dict[str, Value] = {}
-    for name, value in message.values.items():
-        values[name] = value[:_TEXT_CHARACTERS] if isinstance(value, str) else value
-    return Message(message.code, values)
 
 
 if __name__ == "__main__":

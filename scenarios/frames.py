@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from video.decoder import Decoder
     from video.letterbox import Letterbox
 
-__all__ = ["STAGES", "ChainThread", "Checksums", "Clock", "Link", "StreamThread", "Tally"]
+__all__ = ["BEGIN_WITHIN_S", "STAGES", "ChainThread", "Checksums", "Clock", "Link", "StreamThread", "Tally"]
 
 #: Of a frame, in order. A row of figures is when it was due and then the time of each stage, in ns; the stages add up
 #: to its latency.
@@ -30,7 +30,7 @@ STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
 
 #: Streams begin one after the other within this time, of the warm-up: cameras send a key frame a second or so, and not
 #: all at the same moment. All at once would keep every core for as long as it takes to decode one.
-_BEGIN_WITHIN_S = 1.0
+BEGIN_WITHIN_S = 1.0
 #: A stream that is later than this begins again with the newest frame, as a player of a camera's stream does.
 _MOST_BEHIND_NS = 1_000_000_000
 #: How often a thread that waits for a frame checks whether the run is to end.
@@ -46,7 +46,7 @@ class Clock:
         """Begin now."""
         self._streams = schedule.count
         self._interval_ns = 1e9 / schedule.fps if schedule.fps else 0.0
-        self._apart_ns = min(_BEGIN_WITHIN_S, schedule.warm_up_s) / schedule.count * 1e9
+        self._apart_ns = min(BEGIN_WITHIN_S, schedule.warm_up_s) / schedule.count * 1e9
         self.start_ns = time.monotonic_ns()
         self.begin_ns = self.start_ns + round(schedule.warm_up_s * 1e9)
         self.end_ns = self.begin_ns + round(schedule.duration_s * 1e9)

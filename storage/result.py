@@ -224,6 +224,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     runtime: str
     runtime_version: Optional[str]
     target: str
+    #: What the measured process is written in: "python" or, of Rockchip's runtime alone, "c".
+    driver: str = "python"
+    #: None where it is no Python.
     python_version: Optional[str]
     #: Of the kernel driver under the runtime.
     driver_version: Optional[str] = None
@@ -235,6 +238,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     npu_memory_limit_bytes: Optional[int] = None
     #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
+    #: Whether an emulator of its processor is in the measured process; None in runs before this was stored.
+    emulated: Optional[bool] = None
     scenario: str
     baseline: Optional[str]
     #: The scenario of the session that has an equal plan, and whose processes these figures are of; None: its own.

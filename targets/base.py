@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["CHECKOUT", "LEDGER_VARIABLE", "THIS_INTERPRETER", "Target"]
+from targets.machine import LOCAL, Machine
+from targets.process import Process
+from targets.talks import JSON_TALK, Talk
+
+__all__ = ["CHECKOUT", "THIS_INTERPRETER", "Target"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-
-#: Names the file to which the preload library of targets/preload writes its ledger of NPU buffers.
-LEDGER_VARIABLE = "REUSEBENCH_LEDGER"
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,24 @@ class Target:
     chip: str | None = None
     #: "aarch64", "armhf" or "x86_64", of the process; None where that is not known.
     architecture: str | None = None
-    #: Whether the process writes a ledger of its NPU buffers to the file that LEDGER_VARIABLE names.
+    #: Whether the process writes a ledger of its NPU buffers.
     keeps_ledger: bool = False
     #: False where the NPU's arithmetic is missing: neither latencies nor outputs mean anything there.
     computes: bool = True
+    #: Whether the process can decode video; else streams run with what is in memory.
+    decodes: bool = True
+    #: Whether the process runs under an emulator of its processor, whose memory is then weighed with it.
+    emulated: bool = False
     #: What all NPU buffers of the process may take at once on a virtual board; None: there is no such limit.
     npu_memory_limit_bytes: int | None = None
+    #: The machine that it is on.
+    machine: Machine = LOCAL
+    #: How its driver is spoken to.
+    talk: Talk = JSON_TALK
+
+    def start(self) -> Process:
+        """Start the driver."""
+        return self.machine.start(self.command, self.folder, self.environment, self.keeps_ledger)
 
 
 THIS_INTERPRETER = Target("python", (sys.executable, "-m", "scenarios.driver"))

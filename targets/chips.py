@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-__all__ = ["CHIPS", "MINI_RUNTIME", "RUNTIME", "Chip", "chip_of_this_machine", "runs_models_for"]
+from samplers.host import Host
+
+__all__ = ["CHIPS", "MINI_RUNTIME", "RUNTIME", "Chip", "chip_of", "runs_models_for"]
 
 RUNTIME = "librknnrt"
 MINI_RUNTIME = "librknnmrt"
@@ -51,7 +52,7 @@ CHIPS: dict[str, Chip] = {
     )
 }
 
-_COMPATIBLE = Path("/proc/device-tree/compatible")
+_COMPATIBLE = "/proc/device-tree/compatible"
 
 
 def runs_models_for(chip: str, platform: str) -> bool:
@@ -61,10 +62,10 @@ def runs_models_for(chip: str, platform: str) -> bool:
     return CHIPS[chip].hardware_version == CHIPS[platform].hardware_version
 
 
-def chip_of_this_machine(compatible: Path = _COMPATIBLE) -> str | None:
-    """Return the name of the chip that Linux reports, or None where it is none of these."""
+def chip_of(host: Host) -> str | None:
+    """Return the name of the chip that the host's Linux reports, or None where it is none of these."""
     try:
-        names = compatible.read_bytes().split(b"\0")
+        names = host.read(_COMPATIBLE).split(b"\0")
     except OSError:
         return None
     # RK3588S and the like have the NPU of the chip without the letter, and are named after it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RuntimeMissing", "TargetError"]
+__all__ = ["ConnectionLost", "NotStarted", "RuntimeMissing", "TargetError"]
 
 
 class TargetError(Exception):
@@ -11,3 +11,16 @@ class TargetError(Exception):
 
 class RuntimeMissing(TargetError):
     """The target can be used, and does not have the runtime."""
+
+
+class ConnectionLost(TargetError):
+    """The board could be used, and cannot be reached any more."""
+
+
+class NotStarted(TargetError):
+    """A program cannot be started on the board."""
+
+    def __init__(self, sentence: str, is_missing: bool) -> None:
+        """Take whether it is not there; else it cannot be executed."""
+        super().__init__(sentence)
+        self.is_missing = is_missing

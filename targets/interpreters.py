@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from models.conversion.environments import Environment
 from runtimes import RuntimeEntry, available
 from targets.base import CHECKOUT
 
-__all__ = ["finds_runtime", "python_with", "refusal"]
+__all__ = ["finds_runtime", "python_with", "refusal", "remedy"]
 
 #: Print nothing, and end with 0 for yes.
 _RUNS_THE_DRIVER = "import sys; sys.exit(sys.version_info < (3, 8))"
@@ -27,6 +28,14 @@ def python_with(entry: RuntimeEntry) -> str | None:
         return sys.executable
     own = _own_environment(entry)
     return str(own.python()) if own and own.installed() else None
+
+
+def remedy(entry: RuntimeEntry) -> str:
+    """Return what brings a runtime that python_with() does not find; which machines it is for, where this is none."""
+    own = _own_environment(entry)
+    if own and platform.machine() not in own.machines:
+        return f"it is made for {own.machines_in_words} alone"
+    return entry.install
 
 
 def _own_environment(entry: RuntimeEntry) -> Environment | None:

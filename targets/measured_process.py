@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import re
-import select
-import signal
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol
-
-import msgspec
 
 from messages import Message
 from runtimes.base import Interface
@@ -35,21 +26,19 @@ from targets.barriers import (
     Preparing,
 )
 from targets.base import Target
+from targets.errors import ConnectionLost, TargetError
 from targets.interrupt import first_interrupt_calls
-from targets.outcome import Failure, classify_exit, oom_kills
+from targets.outcome import Failure, classify_exit
+from targets.process import Process
+from targets.talks import JSON_TALK, BrokenLine
 
 __all__ = ["Listener", "Observer", "Run", "interface_of", "prepare_models", "run_plan", "try_plan"]
 
-_LAST_WORDS_BYTES = 4000
-_READ_BYTES = 1 << 16
-#: Escape sequences with which runtimes colour their messages.
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-#: How long a process that closed its pipe may take to leave.
-_LEAVE_S = 10.0
 #: A plan that fills makes no further context where less of the system's memory is available: it would not fail, the
 #: kernel would end processes.
 _LEAST_AVAILABLE = 0.1
-_MESSAGES = msgspec.json.Decoder(DriverMessage)
+#: Before any other step there is nothing that could fail.
+_FIRST = Step("imported")
 
 
 class Observer(Protocol):
@@ -76,7 +65,7 @@ class Run:
 
     barriers: list[BarrierReading] = field(default_factory=list)
     failure: Failure | None = None
-    #: When the process was started; monotonic clock.
+    #: When the process was started; monotonic clock of its machine, as all times of barriers.
     start_ns: int = 0
     #: From the start of the process to its end.
     elapsed_s: float = 0.0
@@ -84,6 +73,8 @@ class Run:
     interrupted: bool = False
     #: Of a plan that fills: why a further context did not fit, where the process survived that.
     full: Failure | None = None
+    #: The ledger of its NPU buffers, as the preload library wrote it; None where none is kept.
+    ledger: bytes | None = None
 
 
 class Listener(Protocol):
@@ -104,34 +95,16 @@ class _Stopped(Exception):
         self.failure = failure
 
 
-class _Process:
-    """A running driver and its pipes. Every method that waits raises _Stopped."""
+class _Conversation:
+    """The messages of a running driver. Every method that waits raises _Stopped."""
 
-    def __init__(self, target: Target) -> None:
-        self._oom_kills = oom_kills()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by kill()
-        # A session of its own: Ctrl-C reaches the harness alone, which then ends the process in order.
-        self._popen = subprocess.Popen(
-            target.command,
-            cwd=target.folder,
-            env={**os.environ, **target.environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            bufsize=0,
-            start_new_session=True,
-        )
-        assert self._popen.stdin is not None
-        assert self._popen.stdout is not None
-        self._commands = self._popen.stdin
-        self._messages = self._popen.stdout
+    def __init__(self, target: Target, process: Process) -> None:
+        self._talk, self._process = target.talk, process
         self._buffer = b""
-        self.pid = self._popen.pid
 
-    def write(self, line: str) -> None:
-        """Send one line; where the process has gone, the next read fails."""
-        with contextlib.suppress(BrokenPipeError):
-            self._commands.write(line.encode() + b"\n")
+    def write(self, data: bytes) -> int:
+        """Send it and return when, by the target's clock; where the process has gone, the next read fails."""
+        return self._process.send(data)
 
     def read(self, step: Step, time_limit_s: float, observer: Observer | None = None) -> DriverMessage:
         """Return the next message; take the observer's cheap readings while waiting for it."""
@@ -149,54 +122,33 @@ class _Process:
             self._receive(min(next_sample, deadline) - time.monotonic(), step)
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
-            message: DriverMessage = _MESSAGES.decode(line)
-        except msgspec.DecodeError:
-            self._fail("failed", step, Message("protocol_broken", {"line": repr(line[:200])}))
+            message = self._talk.decode(line)
+        except BrokenLine as error:
+            self._fail("failed", step, Message("protocol_broken", {"line": str(error)}))
         if isinstance(message, DriverFailure):
             self._fail(message.kind, Step(message.phase, message.context), message.message)
         return message
 
     def fail_ended(self, step: Step) -> NoReturn:
         """Raise _Stopped for a process that has ended by itself."""
-        kind, message = classify_exit(self._exit_code(), oom_kills() > self._oom_kills)
+        kind, message = classify_exit(self._process.ending())
         cause = cause_of_crash(self.last_words())
         if cause:
             message = Message("process_end_explained", {"cause": cause, "end": message})
         self._fail(kind, step, message)
 
-    def kill(self) -> None:
-        """End the process, if it has not left, and its children, and release all that belongs to it."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._commands.close()
-        self._messages.close()
-        self._popen.wait()
-        self._errors.close()
+    def last_words(self) -> str:
+        """Return the end of standard error."""
+        return self._process.last_words()
 
     def _receive(self, timeout_s: float, step: Step) -> None:
-        readable, _, _ = select.select([self._messages], [], [], max(0.0, timeout_s))
-        if not readable:
-            return
-        chunk = self._messages.read(_READ_BYTES)
-        if not chunk:
+        chunk = self._process.receive(max(0.0, timeout_s))
+        if chunk == b"":
             self.fail_ended(step)
-        self._buffer += chunk
-
-    def _exit_code(self) -> int:
-        try:
-            return self._popen.wait(_LEAVE_S)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            return self._popen.wait()
+        self._buffer += chunk or b""
 
     def _fail(self, kind: str, step: Step, message: Message) -> NoReturn:
         raise _Stopped(Failure(kind, step.phase, step.context, message, self.last_words()))
-
-    def last_words(self) -> str:
-        """Return the end of standard error."""
-        size = self._errors.seek(0, 2)
-        self._errors.seek(max(0, size - _LAST_WORDS_BYTES))
-        return _COLOURS.sub("", self._errors.read().decode(errors="replace")).strip()
 
 
 def run_plan(target: Target, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener) -> Run:
@@ -205,39 +157,52 @@ def run_plan(target: Target, plan: Plan, observer: Observer, time_limit_s: float
     Ctrl-C ends streams as if their time was over, and is then part of the Run; in other phases, and the second time, it
     is raised.
     """
-    start_ns = time.monotonic_ns()
-    with _started(target) as process:
-        lead = _Lead(process, plan, observer, time_limit_s, listener)
-        lead.run.start_ns = start_ns
-        observer.attach(process.pid)
-        try:
-            lead.walk()
-        except _Stopped as stopped:
-            lead.run.failure = stopped.failure
-        finally:
-            observer.detach()
-    lead.run.elapsed_s = (time.monotonic_ns() - start_ns) / 1e9
+    begun = time.monotonic()
+    lead = _Lead(target, plan, observer, time_limit_s, listener)
+    try:
+        lead.walk()
+    except _Stopped as stopped:
+        lead.run.failure = stopped.failure
+    except TargetError as error:
+        lead.run.failure = failure_of_target(error, lead.step)
+    lead.run.elapsed_s = time.monotonic() - begun
     return lead.run
 
 
 class _Lead:
     """Leads one process through its plan."""
 
-    def __init__(
-        self, process: _Process, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener
-    ) -> None:
-        self._process, self._plan, self._observer = process, plan, observer
+    _process: _Conversation
+
+    def __init__(self, target: Target, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener) -> None:
+        self._target, self._plan, self._observer = target, plan, observer
         self._time_limit_s, self._listener = time_limit_s, listener
         #: Of a plan that fills: whether no further context is made.
         self._is_full = False
+        #: The step that is under way.
+        self.step = _FIRST
         self.run = Run()
 
     def walk(self) -> None:
         """Go from barrier to barrier until the end."""
-        command = {"command": "run", "runtime": self._plan.runtime, "plan": self._plan.to_json()}
-        self._process.write(json.dumps(command))
+        plan = self._target.machine.plan_there(self._plan)
+        with _started(self._target) as process:
+            self._process = _Conversation(self._target, process)
+            self.run.start_ns = process.started_ns
+            self._observer.attach(process.pid)
+            try:
+                self._walk(plan)
+            finally:
+                self.run.ledger = process.ledger()
+                self._observer.detach()
+
+    def _walk(self, plan: Plan) -> None:
+        talk = self._target.talk
+        self._process.write(talk.begin(plan))
         for step in self._steps():
+            self.step = step
             self._listener.step(step)
+            self._process.write(talk.step(plan, step))
             is_streams = step.phase == "steady" and self._plan.schedule is not None
             with first_interrupt_calls(self._end_streams) if is_streams else contextlib.nullcontext():
                 barrier = self._await_barrier(step)
@@ -257,7 +222,7 @@ class _Lead:
 
     def _end_streams(self) -> None:
         self.run.interrupted = True
-        self._process.write("stop")
+        self._process.write(_word("stop"))
 
     def _await_barrier(self, step: Step) -> Barrier:
         """Return the barrier that ends the step; pass frames before it to the listener."""
@@ -296,8 +261,7 @@ class _Lead:
 
     def _let_go(self, word: str) -> None:
         """Let the process go on from the barrier that was read last."""
-        self.run.barriers[-1].left_ns = time.monotonic_ns()
-        self._process.write(word)
+        self.run.barriers[-1].left_ns = self._process.write(_word(word))
 
     def _notes_full(self, barrier: BarrierReading) -> bool:
         """Take note of whether a plan that fills goes on; return whether the process has to be told otherwise."""
@@ -318,51 +282,76 @@ def prepare_models(
 
     In a process of its own, so that making it is not part of what is measured.
     """
-    files = [
-        {"path": model.path, "digest": model.digest, "inputs": list(map(asdict, model.inputs))} for model in models
-    ]
-    command = {"command": "prepare", "runtime": runtime, "models": files, "folder": str(folder)}
-    with _started(target) as process:
-        process.write(json.dumps(command))
-        try:
-            message: DriverMessage = Preparing()
-            while isinstance(message, Preparing):
-                message = process.read(Step("prepare"), time_limit_s)
-        except _Stopped as stopped:
-            return stopped.failure
-    assert isinstance(message, Prepared)
-    return message.models
+    step = Step("prepare")
+    with _failing(step) as attempt, _started(target) as process:
+        there = [target.machine.model_there(model) for model in models]
+        conversation = _Conversation(target, process)
+        conversation.write(JSON_TALK.prepare(runtime, there, target.machine.folder_there(folder)))
+        message: DriverMessage = Preparing()
+        while isinstance(message, Preparing):
+            message = conversation.read(step, time_limit_s)
+        assert isinstance(message, Prepared)
+        return message.models
+    return attempt.failure
 
 
 def interface_of(target: Target, runtime: str, model: str, time_limit_s: float) -> Interface | Failure:
     """Return what the model file declares, as the runtime reads it in a process of its own."""
-    with _started(target) as process:
-        process.write(json.dumps({"command": "inspect", "runtime": runtime, "model": model}))
-        try:
-            message = process.read(Step("inspect"), time_limit_s)
-        except _Stopped as stopped:
-            return stopped.failure
-    assert isinstance(message, Described)
-    return message.interface
+    step = Step("inspect")
+    with _failing(step) as attempt, _started(target) as process:
+        conversation = _Conversation(target, process)
+        conversation.write(target.talk.inspect(runtime, target.machine.path_there(model)))
+        message = conversation.read(step, time_limit_s)
+        assert isinstance(message, Described)
+        return message.interface
+    return attempt.failure
 
 
 def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
     """Walk the plan in a fresh process, and measure nothing; return why it failed, None where it ran."""
-    with _started(target) as process:
-        process.write(json.dumps({"command": "run", "runtime": plan.runtime, "plan": plan.to_json()}))
-        try:
-            for step in plan.steps():
-                process.read(step, time_limit_s)
-                process.write("go")
-        except _Stopped as stopped:
-            return stopped.failure
-    return None
+    with _failing(_FIRST) as attempt, _started(target) as process:
+        conversation, there = _Conversation(target, process), target.machine.plan_there(plan)
+        conversation.write(target.talk.begin(there))
+        for step in plan.steps():
+            conversation.write(target.talk.step(there, step))
+            conversation.read(step, time_limit_s)
+            conversation.write(_word("go"))
+        return None
+    return attempt.failure
 
 
 @contextlib.contextmanager
-def _started(target: Target) -> Iterator[_Process]:
-    process = _Process(target)
+def _started(target: Target) -> Iterator[Process]:
+    process = target.start()
     try:
         yield process
     finally:
-        process.kill()
+        process.close()
+
+
+class _Attempt:
+    """What came of a conversation that is not measured."""
+
+    failure: Failure
+
+
+@contextlib.contextmanager
+def _failing(step: Step) -> Iterator[_Attempt]:
+    """Keep why the conversation stopped."""
+    attempt = _Attempt()
+    try:
+        yield attempt
+    except _Stopped as stopped:
+        attempt.failure = stopped.failure
+    except TargetError as error:
+        attempt.failure = failure_of_target(error, step)
+
+
+def failure_of_target(error: TargetError, step: Step = _FIRST) -> Failure:
+    """Return the failure of a target that could not be used, or no longer."""
+    kind = "connection_lost" if isinstance(error, ConnectionLost) else "failed"
+    return Failure(kind, step.phase, step.context, Message("text", {"text": str(error)}))
+
+
+def _word(word: str) -> bytes:
+    return word.encode() + b"\n"

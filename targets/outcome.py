@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import Optional, Union
+from typing import NamedTuple, Optional, Union
 
 import msgspec
 
 from messages import ENGLISH, Message, read_sentence, words
 
-__all__ = ["OUTCOMES", "Failure", "classify_exit", "oom_kills"]
+__all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "oom_kills", "oom_kills_in"]
 
 #: Every outcome a result may have, and what it means.
 OUTCOMES = {
@@ -21,9 +21,19 @@ OUTCOMES = {
     "crashed": "the process ended by a signal or left without finishing",
     "cut_off": "the session ended before the run did, as by a power cut; what was measured until then is kept",
     "hung": "a step took longer than the time limit",
+    "connection_lost": "the board could no longer be reached; what was measured until then is kept",
     "outputs_differ": "the outputs are not equal to those without reuse",
     "wrong_memory": "a run read freed memory, or memory of a context that the plan shares none with",
 }
+
+
+class Ending(NamedTuple):
+    """How a process ended."""
+
+    #: As subprocess gives it: below 0 it is the signal.
+    exit_code: int
+    #: Whether the kernel has killed a process for memory since this one was started.
+    memory_ran_out: bool
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -59,19 +69,25 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
-    """Return how many processes the kernel has killed for memory since boot (Linux 4.13; 0 where not counted)."""
-    for line in vmstat.read_text().splitlines():
+    """Return how many processes the kernel of this machine has killed for memory since boot; 0 where not counted."""
+    return oom_kills_in(vmstat.read_text()) or 0
+
+
+def oom_kills_in(vmstat: str) -> int | None:
+    """Return how many processes a kernel has killed for memory since boot; None where it does not count them."""
+    for line in vmstat.splitlines():
         key, _, value = line.partition(" ")
         if key == "oom_kill":
             return int(value)
-    return 0
+    return None
 
 
-def classify_exit(code: int, killed_for_memory: bool) -> tuple[str, Message]:
-    """Return (kind, message) for a process that ended between two barriers; code as subprocess gives it."""
+def classify_exit(ending: Ending) -> tuple[str, Message]:
+    """Return (kind, message) for a process that ended between two barriers."""
+    code = ending.exit_code
     if code >= 0:
         return "crashed", Message("process_exited", {"code": code})
-    if code == -signal.SIGKILL and killed_for_memory:
+    if code == -signal.SIGKILL and ending.memory_ran_out:
         return "out_of_memory", Message("process_killed_for_memory")
     try:
         return "crashed", Message("process_ended_by_signal", {"signal": signal.Signals(-code).name})

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ from models import ensure_all
 from models.built_files import ensure
 from models.mnn.environment import PACKAGE
 from models.recipe import Recipe
+from targets.compilers import find_compiler
+from targets.native.build import compile_native
+from targets.rknn_library import architecture_of_this_python
 from tests.support import Ended, Reusebench, made_once
 
 _HERE = Path(__file__).resolve().parent
@@ -131,6 +135,22 @@ def rknn_double(shared_folder: Path) -> Callable[..., Path]:
         )
 
     return compile_double
+
+
+@pytest.fixture(scope="session")
+def native_driver(shared_folder: Path) -> Path:
+    """Return the driver in C for this machine."""
+    form = architecture_of_this_python() or ""
+    compiler = find_compiler(form)
+    if compiler is None:
+        pytest.skip("no C compiler (Debian: apt install gcc) for the driver in C")
+    strict = replace(compiler, command=(*compiler.command, "-Werror"))
+
+    def compile_into(folder: Path) -> None:
+        folder.mkdir()
+        compile_native(strict, form, folder)
+
+    return made_once(shared_folder / "native", compile_into) / "reusebench-driver"
 
 
 @pytest.fixture(scope="session")

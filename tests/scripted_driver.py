@@ -138,8 +138,9 @@ class Script:
             print("printed by the runtime")
             sys.stdout.flush()
             os.write(1, b"written by the runtime\n")
-        if word == "spawn":
-            self._write("log", f"child {subprocess.Popen(['sleep', '600']).pid}")
+        if word in ("spawn", "leave"):  # a child in the session, or one of its own
+            child = subprocess.Popen(["sleep", "600"], start_new_session=word == "leave")
+            self._write("log", f"child {child.pid}")
         if word == "hang":
             time.sleep(600)
         if word == "abort":

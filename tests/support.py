@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.scripted_driver"))
 
 #: Far longer than anything takes; a test fails, and does not hang.
-TIME_LIMIT_S = 60.0
+TIME_LIMIT_S = 8.0
 
 #: A reading in which every figure is 0; on an NPU none is known.
 _PROCESS = ProcessMemory(**dict.fromkeys(ProcessMemory.__struct_fields__, 0))
@@ -66,16 +67,21 @@ def known(value: Optional[_Value]) -> _Value:
 
 def own_environment(runtime: str, python: Path, is_installed: bool = True) -> Callable[[RuntimeEntry], Any]:
     """Return what stands for targets.interpreters._own_environment where one runtime has an environment of its own."""
-    environment = SimpleNamespace(installed=lambda: is_installed, python=lambda: python)
+    machines = (platform.machine(),)
+    environment = SimpleNamespace(installed=lambda: is_installed, python=lambda: python, machines=machines)
     return lambda entry: environment if entry.name == runtime else None
 
 
 def made_once(path: Path, make: Callable[[Path], object]) -> Path:
-    """Return the file, which is made if it is not there; two workers that do so at once make the same one."""
+    """Return the file or folder, which is made if it is not there; two workers that do so at once make the same one."""
     if not path.exists():
         unfinished = path.with_name(f"{os.getpid()}-{path.name}")
         make(unfinished)
-        unfinished.rename(path)
+        try:
+            unfinished.rename(path)
+        except OSError:  # a folder that another worker has made meanwhile
+            if not path.exists():
+                raise
     return path
 
 

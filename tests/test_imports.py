@@ -17,7 +17,7 @@ _PACKAGES: dict[str, set[str]] = {
     "cache": set(),
     "models": {"cache", "runtimes"},
     "samplers": {"messages"},
-    "recorder": {"samplers", "storage"},
+    "recorder": {"samplers", "storage", "targets"},
     "runtimes": {"messages"},
     "video": {"cache", "runtimes"},
     "scenarios": {"messages", "runtimes", "video"},
@@ -65,10 +65,11 @@ _ONLY = {
     ("snippets", "scenarios"): {"scenarios.plan"},
     ("snippets", "targets"): {"targets.chips"},
     ("accounting", "scenarios"): {"scenarios.plan"},
+    ("recorder", "targets"): {"targets.errors"},
     ("accounting", "targets"): {"targets.barriers"},
     ("commands", "scenarios"): {"scenarios.catalogue", "scenarios.plan"},
     ("storage", "accounting"): {"accounting.account", "accounting.domains", "accounting.ledger"},
-    ("storage", "samplers"): {"samplers.readings"},
+    ("storage", "samplers"): {"samplers.host", "samplers.readings"},
     ("storage", "scenarios"): {"scenarios.plan"},
     ("storage", "targets"): {"targets.barriers", "targets.outcome"},
     ("reports", "accounting"): {
@@ -86,12 +87,16 @@ _ONLY = {
     ("reports", "runtimes"): {"runtimes.RUNTIMES", "runtimes.base", "runtimes.version_order"},
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},
-    ("targets", "samplers"): {"samplers.readings"},
-    ("targets", "models"): {"models.conversion", "models.converter_of"},
+    ("targets", "samplers"): {"samplers.host", "samplers.readings"},
+    ("targets", "models"): {"models.conversion", "models.converter_of", "models.weight_files"},
     ("targets", "runtimes"): {
         "runtimes.RuntimeEntry",
         "runtimes.available",
         "runtimes.base",
+        "runtimes.rknn.abi",
+        "runtimes.rknn.attributes",
+        "runtimes.rknn.binding",
+        "runtimes.rknn.device",
         "runtimes.rknn.diagnosis",
         "runtimes.rknn.library",
         "runtimes.version_order",
@@ -107,14 +112,15 @@ _ONLY = {
 _LAYERS = {
     "fit": "layouts prediction study npu process search answering",
     "reports": "errors base results sections explanation claims streams compare versions history page",
-    "harness": "errors extras mechanisms selection gate settings plans clock progress measuring result_text options"
-    " session",
-    "samplers": "files readings process system npu machine sources observer environment",
-    "models": "errors inputs networks platforms recipe built_files conversion onnx rknn megengine ncnn mnn litert"
-    " inspection __init__",
-    "recorder": "errors signals pace phases process_tree program recording phase_figures stored_form summary task",
-    "targets": "base chips errors outcome interrupt interpreters folders rknn_library preload vboard resolve"
-    " barriers measured_process",
+    "harness": "errors extras mechanisms selection machine_info gate settings plans clock progress measuring"
+    " result_text options session",
+    "samplers": "readings files host process cpu_time system npu machine sources observer environment",
+    "models": "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn megengine ncnn"
+    " mnn litert inspection __init__",
+    "recorder": "errors signals pace phases process_tree program machine far recording phase_figures stored_form"
+    " summary task",
+    "targets": "errors chips boards outcome interrupt barriers process talks machine base interpreters folders"
+    " rknn_library compilers preload vboard reader native far resolve measured_process",
 }
 
 #: Libraries that only these packages may import: they would weigh in on the scale, or draw a table where none belongs.
@@ -129,7 +135,7 @@ _LIBRARIES = {
     "tabulate": {"commands", "recorder", "reports"},
     "click": {"commands"},
     "av": {"video"},
-    "psutil": {"samplers", "recorder"},
+    "psutil": {"targets"},
     "msgspec": {"accounting", "conftest", "fit", "harness", "reports", "samplers", "storage", "targets"},
     "pytest": {"bench", "harness", "conftest"},
 }

@@ -60,7 +60,7 @@ class FramesWatch:
             return False
         if self._machine is None:
             # Its first reading, and from here on those of memory: what came before was in part of the warm-up.
-            self._machine = MachineWatch(self._observer.pid)
+            self._machine = MachineWatch(self._observer.host, self._observer.pid)
             rss_bytes = []
         self._machine.read()
         self.seconds = message.seconds

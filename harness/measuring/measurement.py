@@ -98,7 +98,7 @@ class Bench:
         except TooFewModels as error:
             raise NoModels(str(error)) from None
         if schedule and not (schedule.video or plans[0].contexts):
-            raise NoModels("a virtual board decodes no video, so there is no decoder memory to measure")
+            raise NoModels("video is not decoded there, so there is no decoder memory to measure")
         return plans
 
     def waits_for_clip(self, scenario: str) -> bool:
@@ -215,6 +215,7 @@ class Bench:
         return Configuration(
             plan=plan,
             target=target.name,
+            driver=target.talk.driver,
             streams=streams,
             contexts=contexts,
             model_files=model_files,
@@ -226,6 +227,7 @@ class Bench:
             architecture=target.architecture,
             npu_memory_limit_bytes=target.npu_memory_limit_bytes,
             computes=target.computes,
+            emulated=target.emulated,
             node_orders=self._preparations.node_orders(plan),
         )
 

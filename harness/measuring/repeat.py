@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from accounting.account import account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
@@ -22,8 +20,9 @@ from samplers.system import Idle, observe_idle
 from scenarios.plan import Plan, Step
 from storage.trace import NpuTimeline, Timeline, Trace
 from targets.barriers import Frames
-from targets.base import LEDGER_VARIABLE, Target
-from targets.measured_process import Run, run_plan
+from targets.base import Target
+from targets.errors import TargetError
+from targets.measured_process import Run, failure_of_target, run_plan
 from targets.outcome import Failure
 
 __all__ = ["RepeatMeasurement"]
@@ -52,10 +51,10 @@ class RepeatMeasurement:
         keep: Keep,
     ) -> None:
         """`npu` is None where NPU memory cannot be read."""
-        self._plan, self._target, self._settings = plan, target, settings
+        self._plan, self._target, self._settings, self._host = plan, target, settings, target.machine.host
         self._show_step, self._keep = show_step, keep
         self._on_npu = find_runtime(plan.runtime).device == "npu"
-        self._observer = Observer(settings.sample_hz, npu if self._on_npu else None)
+        self._observer = Observer(self._host, settings.sample_hz, npu if self._on_npu else None)
         self._steps = len(list(plan.steps()))
         self._begun = 0
         self._frames: FramesWatch | None = None
@@ -66,8 +65,11 @@ class RepeatMeasurement:
 
     def measure(self, write_trace: Callable[[Trace], str]) -> Repeat:
         """Walk the plan in a fresh process; write_trace keeps the trace and returns its path."""
-        self._idle = observe_idle(self._settings.idle_s)
-        run, ledger = self._walk()
+        try:
+            self._idle = observe_idle(self._host, self._settings.idle_s)
+            run, ledger = self._walk()
+        except TargetError as error:  # a board far away that cannot be reached any more
+            run, ledger = Run(failure=failure_of_target(error)), None
         self.interrupted = run.interrupted
         npu, limit = None, limit_of(self._plan, run, ledger)
         if self._on_npu:  # by the most exact source there is
@@ -122,14 +124,10 @@ class RepeatMeasurement:
 
     def _walk(self) -> tuple[Run, Ledger | None]:
         """Walk the plan in one process; with the ledger that it wrote, where the target keeps one."""
-        limit_s = self._settings.time_limit_s
-        if not (self._target.keeps_ledger and self._on_npu):
-            return run_plan(self._target, self._plan, self._observer, limit_s, self), None
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "ledger.jsonl"
-            target = replace(self._target, environment={**self._target.environment, LEDGER_VARIABLE: str(path)})
-            run = run_plan(target, self._plan, self._observer, limit_s, self)
-            ledger = read_ledger(path)
+        run = run_plan(self._target, self._plan, self._observer, self._settings.time_limit_s, self)
+        if run.ledger is None:
+            return run, None
+        ledger = read_ledger(run.ledger)
         for barrier in run.barriers:
             barrier.npu_live_bytes = ledger.live_bytes(barrier.at_ns)
         return run, ledger

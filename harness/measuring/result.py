@@ -55,6 +55,10 @@ class Configuration:
     npu_memory_limit_bytes: int | None = None
     #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
+    #: Whether an emulator of its processor is in the measured process.
+    emulated: bool = False
+    #: What the measured process is written in (targets.talks).
+    driver: str = "python"
     #: Of prepared models, by digest.
     node_orders: dict[str, NodeOrder] = field(default_factory=dict)
 
@@ -120,12 +124,14 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
         runtime=plan.runtime,
         runtime_version=configuration.runtime_version,
         target=configuration.target,
+        driver=configuration.driver,
         python_version=configuration.python_version,
         driver_version=configuration.driver_version,
         chip=configuration.chip,
         architecture=configuration.architecture,
         npu_memory_limit_bytes=configuration.npu_memory_limit_bytes,
         computes=configuration.computes,
+        emulated=configuration.emulated,
         scenario=plan.scenario,
         baseline=plan.baseline,
         streams=configuration.streams,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from models.inputs.assumed import Given, candidates, shape_text
 from models.inputs.given import as_declared, given_arrays
 from models.inspection import rknn_file
 from models.recipe import ConvertedRecipe, NativeRecipe
+from models.weight_files import mapped, weight_files
 from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import Input, Interface
 from scenarios.plan import Context, Conversion, Model, Plan
@@ -43,8 +43,6 @@ __all__ = [
 _ONNX = ".onnx"
 #: What Rockchip's library puts before its words.
 _TIME = re.compile(r"\[\d\d:\d\d:\d\d\.\d+\] ")
-#: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
-_NAMES_A_FILE = b"location"
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ class UserModels:
             origin = _checked_origin(file, target) if runtime.suffix == ".rknn" else ""
             interface = interface_of(target, runtime.name, str(key[1]), self.time_limit_s)
             if isinstance(interface, Failure):
-                raise UnusableModel(f"{file.option} {file.path.name}{origin} cannot be read: {interface.reason}")
+                raise UnusableModel(f"{file.option} {file.path.name}{origin} cannot be loaded: {interface.reason}")
             self._interfaces[key] = interface
         return self._interfaces[key]
 
@@ -465,31 +463,9 @@ def _check_file(path: Path, option: str) -> None:
 
 
 def _digest(path: Path) -> str:
-    """Return the SHA-256 of the file and of those beside it that have its weights: ONNX names them in the file."""
+    """Return the SHA-256 of the file and of those beside it that have its weights."""
     digest = hashlib.sha256()
-    with _mapped(path) as content:
-        digest.update(content)
-        weights = _weights_beside(path)
-        # Looked for first: a search for the name of each of a hundred files takes seconds.
-        siblings = sorted(path.parent.iterdir()) if content.find(_NAMES_A_FILE) >= 0 else []
-        for sibling in siblings:
-            if sibling != path and len(sibling.name) > 3 and content.find(sibling.name.encode()) >= 0:
-                weights.append(sibling)
-    for file in weights:
-        if file.is_file() and file.stat().st_size > 0:
-            with _mapped(file) as content:
-                digest.update(content)
+    for file in (path, *weight_files(path)):
+        with mapped(file) as content:
+            digest.update(content)
     return digest.hexdigest()
-
-
-def _weights_beside(path: Path) -> list[Path]:
-    """Return the file with the weights of a runtime's own kind of file, if there are such files."""
-    suffixes = [entry.weights_suffix for entry in RUNTIMES if entry.suffix == path.suffix]
-    return [path.with_suffix(suffix) for suffix in suffixes if suffix]
-
-
-@contextmanager
-def _mapped(path: Path) -> Iterator[mmap.mmap]:
-    """Yield the file's bytes, which may be gigabytes."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        yield content

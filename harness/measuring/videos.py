@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from harness.errors import NoModels, UserError
 from scenarios.plan import Video
 from targets.base import Target
+from targets.machine import LOCAL
 from video import VideoError
 from video.clip import clip_path, ensure_clip
 from video.describe import describe_with
@@ -31,20 +33,19 @@ class Videos:
     def are_ready(self) -> bool:
         """Whether no clip has to be made first."""
         return (
-            self.file is not None
-            or clip_path().exists()
-            or not any(target.computes for target in self.targets.values())
+            self.file is not None or clip_path().exists() or not any(target.decodes for target in self.targets.values())
         )
 
     def of(self, runtime: str) -> Video | None:
-        """Return the video for a runtime; None where nothing computes, so that nothing is decoded either.
+        """Return the video for a runtime; None where nothing is decoded.
 
         Raises UserError where the user's video cannot be read, NoModels where the default clip cannot be made.
         """
         target = self.targets[runtime]
-        if not target.computes:
+        if not target.decodes:
             return None
-        interpreter = target.command[0]
+        # What a board far away decodes is described here, where the file is.
+        interpreter = target.command[0] if target.machine is LOCAL else sys.executable
         if interpreter not in self._videos:
             self._videos[interpreter] = self._describe(interpreter)
         video = self._videos[interpreter]

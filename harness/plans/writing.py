@@ -14,9 +14,10 @@ from harness.plans.plan_file import PlanFile, PlanModel
 from harness.settings import Pace
 from models import Recipe
 from runtimes import find_runtime
+from samplers.host import LOCAL_HOST
 from scenarios.catalogue import SCENARIOS, Parameters, build_plans, find_scenario
 from scenarios.plan import CREATE_MEM, SHARED_WEIGHTS, Context, Model, Plan, Streams
-from targets.chips import CHIPS, chip_of_this_machine
+from targets.chips import CHIPS, chip_of
 
 __all__ = ["check_scenario", "file_plan", "machine_cores", "plan_text", "scenario_plans", "scenario_text"]
 
@@ -44,7 +45,7 @@ def machine_cores(runtime: str) -> int:
     """Return how many contexts infer at once on this machine; on an NPU that is not known, 1."""
     if find_runtime(runtime).device == "cpu":
         return len(os.sched_getaffinity(0))
-    chip = chip_of_this_machine()
+    chip = chip_of(LOCAL_HOST)
     return CHIPS[chip].npu_cores if chip else 1
 
 

@@ -105,7 +105,7 @@ class RknnConverter(Converter[RknnRecipe]):
         """Return what makes a .rknn file of the source; raise ModelError where there can be none for the chip."""
         if chip is None:
             raise ModelError(
-                "a .rknn file is made for one chip, and this machine's is not known; name one with --target vboard:CHIP"
+                "a .rknn file is made for one chip, and the target's is not known; name one with --target vboard:CHIP"
             )
         return RknnRecipe(source, chip, weightless, quantised)
 

@@ -233,15 +233,18 @@ def shortened(text: str, width_px: float) -> str:
 
 
 def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
-    """Have the machine's CPUs draw, and return what will be each figure."""
+    """Have the machine's CPUs draw, and return what will be each figure; without /dev/shm this process draws."""
     if not jobs:
         return {}
     _jobs.clear()
     _jobs.update(jobs)
+    workers = min(len(_jobs), os.cpu_count() or 1)
+    try:
+        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
+    except OSError:  # the locks between processes are files in /dev/shm, which small systems and containers lack
+        return {key: _drawn_here(key) for key in _jobs}
     # A collection would write into every object that the processes share, and takes a quarter of the time of drawing.
     gc.disable()
-    workers = min(len(_jobs), os.cpu_count() or 1)
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
     figures = {key: pool.submit(_draw, key) for key in _jobs}
     pool.shutdown(wait=False)
     return figures
@@ -260,6 +263,12 @@ def write_figures(figures: Mapping[str, str], folder: Path) -> Path:
         file_name = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")
         (folder / f"{file_name}.svg").write_text(_as_file(svg), encoding="utf-8")
     return folder
+
+
+def _drawn_here(key: FigureKey) -> Future[Optional[str]]:
+    figure: Future[Optional[str]] = Future()
+    figure.set_result(_draw(key))
+    return figure
 
 
 def _draw(key: FigureKey) -> str | None:

@@ -87,7 +87,7 @@ def share_saved(group: Group, scenario: str, claimed_percent: float, memory: str
         noise = Figure(0, sum(one.system_noise_bytes or 0 for one in (row, baseline))).percent_of(saving.whole)
         percent_saved += noise or Figure(0, 0)
     if not group.computes:
-        verdict, reason = OPEN, _reason("emulator")
+        verdict, reason = OPEN, _reason_of_virtual(group)
     else:
         between = "within_noise" if saving.memory == SYSTEM else "within_spread"
         verdict, reason = _at_least(percent_saved, claimed_percent, between)
@@ -197,7 +197,9 @@ def memory_saved(group: Group, scenario: str) -> Judgement:
     if saving is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
     values = {"saved": mib(saving.saved, npu=True), "memory": "npu" if saving.is_npu else "over_import"}
-    verdict, reason = _above_zero(saving.saved) if saving.is_npu or group.computes else (OPEN, _reason("emulator"))
+    verdict, reason = (
+        _above_zero(saving.saved) if saving.is_npu or group.computes else (OPEN, _reason_of_virtual(group))
+    )
     return Judgement(verdict, reason, saving.saved, "bytes", Phrase("claims_saved", values))
 
 
@@ -349,6 +351,11 @@ def _yes_or_no(holds: bool, yes: str, no: str, figure: Figure, unit: str, shown:
 
 def _reason(name: str, **values: object) -> Phrase:
     return Phrase(f"claims_reason_{name}", values)
+
+
+def _reason_of_virtual(group: Group) -> Phrase:
+    """Return why application memory of a virtual board is not judged."""
+    return _reason("emulator" if group.emulated else "untouched")
 
 
 def _parts(sizes: Mapping[str, Figure]) -> Phrase:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.base.drawing import FigureKey, Figures, finished, start_drawing
-from reports.base.formatting import EMPTY, counted_mib, to_the_minute, whole_mib
+from reports.base.formatting import counted_mib, to_the_minute, whole_mib
 from reports.base.pages import page_name, write_page
 from reports.base.table import Table
 from reports.base.texts import LANGUAGES, Texts, texts_of
@@ -17,11 +17,11 @@ from reports.explanation.figure import explanation_figure
 from reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
 from reports.page.material import Material
 from reports.page.opening import opening
-from reports.results.labels import group_id, labels_of
+from reports.results.labels import driver_label, group_id, labels_of
 from reports.results.memory import npu_source
 from reports.results.published import published_breakdown, published_throughput
 from reports.results.rows import Group, Row
-from reports.sections.answers import answers, group_warnings, not_supported
+from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
 from reports.sections.code import code_blocks, code_of
 from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
 from reports.sections.copies import by_size, copies_figure, copies_table
@@ -261,15 +261,19 @@ def _contents(material: Material) -> list[str]:
 
 def _group(group: Group, label: str, number: int, texts: Texts) -> dict[str, Any]:
     """Return what stands in the list that groups are chosen from."""
-    sources = [] if group.computes else ["note_virtual"]
-    sources += [f"npu_source_{source}" for source in _npu_sources(group)]
-    order = node_order_note(group, texts)
+    virtual, order = virtual_note(group, texts), node_order_note(group, texts)
+    sources = [texts(f"npu_source_{source}") for source in _npu_sources(group)]
     return {
         "id": group_id(number),
         "label": label,
         "conditions": _conditions(group, texts),
         # What must be known before the figures are read.
-        "notes": [*(texts(source) for source in sources), *_assumptions(group, texts), *([order] if order else [])],
+        "notes": [
+            *([virtual] if virtual else []),
+            *sources,
+            *_assumptions(group, texts),
+            *([order] if order else []),
+        ],
         "warnings": group_warnings(group, texts),
     }
 
@@ -299,7 +303,7 @@ def _assumptions(group: Group, texts: Texts) -> list[str]:
 def _conditions(group: Group, texts: Texts) -> str:
     """Return under what the group was measured, and with which models."""
     info = group.info
-    values = {"python": info.python_version or EMPTY, "streams": info.streams, "contexts": info.contexts}
+    values = {"driver": driver_label(group, texts), "streams": info.streams, "contexts": info.contexts}
     # Contexts of streams of video do not wait for each other.
     inferring = "conditions" if any(row.schedule is None for row in group.rows) else "conditions_streams"
     key = "conditions_plans" if group.is_of_plans else inferring

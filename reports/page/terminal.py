@@ -14,7 +14,7 @@ from reports.base.texts import Texts
 from reports.page.opening import Opening
 from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, NPU
-from reports.sections.answers import answers, group_warnings, not_supported
+from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
 from reports.sections.leaks import leak_sentences, level_sentences
 from reports.sections.limit import limit_sentences
 from reports.sections.programs import RecordedProgram, phase_figure
@@ -89,8 +89,8 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
         console.print(_table((row for row in rows if row.measured), columns, texts, title))
     else:
         console.print(title, style="italic")
-    if not group.computes:
-        console.print(texts("note_virtual"), highlight=False)
+    if note := virtual_note(group, texts):
+        console.print(note, highlight=False)
     _print_list([*answers(rows, texts), not_supported(rows, texts)], console)
     of_cycles = [row for row in group.rows if row.info.plan.cycles]
     _print_list([*level_sentences(of_cycles, texts), not_supported(of_cycles, texts)], console)

@@ -8,10 +8,12 @@ from reports.base.formatting import EMPTY, to_the_minute
 from reports.base.texts import Texts
 from reports.results.rows import Group
 
+__all__ = ["driver_label", "group_id", "labels_of"]
+
 #: What a label says beyond runtime, version and target, in this order, where groups that it must tell apart differ.
 _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     lambda group, _: group.board,
-    lambda group, texts: texts("label_python", python=group.info.python_version or EMPTY),
+    lambda group, texts: driver_label(group, texts),
     lambda group, texts: texts(
         "label_plans" if group.is_of_plans else "label_streams",
         streams=group.info.streams,
@@ -22,6 +24,13 @@ _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     lambda group, texts: texts("label_run", run=group.newest.path.name.partition("_")[0]),
     lambda group, _: to_the_minute(group.newest.recorded_at),
 )
+
+
+def driver_label(group: Group, texts: Texts) -> str:
+    """Return what the measured process is written in."""
+    if group.info.driver == "c":
+        return texts("label_driver_c")
+    return texts("label_python", python=group.info.python_version or EMPTY)
 
 
 def group_id(number: int) -> str:

@@ -51,13 +51,13 @@ class Drift:
 def drifts(row: Row) -> dict[str, Drift]:
     """Return the drift of each quantity that was read, whatever the outcome; empty without cycles.
 
-    Memory on a virtual board is mostly the emulator's, which keeps some for each mapping and each thread that has gone.
+    Memory under an emulator is mostly the emulator's, which keeps some for each mapping and each thread that has gone.
     """
     series = row.info.cycles
     if series is None:
         return {}
     of_quantities: dict[str, Sequence[float] | None] = {
-        "memory": (series.pss_without_files_bytes or series.pss_bytes) if row.computes else None,
+        "memory": (series.pss_without_files_bytes or series.pss_bytes) if not row.emulated else None,
         "heap": series.heap_bytes,
         "npu": series.npu_memory_bytes,
         "fds": series.fds,

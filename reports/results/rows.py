@@ -115,6 +115,11 @@ class Row:
         """Whether the NPU's arithmetic was there, so that speed and outputs mean something."""
         return self.info.computes
 
+    @property
+    def emulated(self) -> bool:
+        """Whether an emulator is in its memory; where that was not stored, virtual boards are taken for emulated."""
+        return not self.computes if self.info.emulated is None else self.info.emulated
+
     @cached_property
     def outcome(self) -> str:
         """The stored outcome; outputs that differ from the stored baseline's count as such too.
@@ -257,6 +262,11 @@ class Group:
     def computes(self) -> bool:
         """Whether speed and outputs mean something; all rows are of one target."""
         return all(row.computes for row in self.rows)
+
+    @property
+    def emulated(self) -> bool:
+        """Whether an emulator is in application memory."""
+        return any(row.emulated for row in self.rows)
 
     @property
     def short_version(self) -> str | None:

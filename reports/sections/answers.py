@@ -56,6 +56,13 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
     return sentences + [_finding(row, finding, texts) for row in group.rows for finding in findings_of(row)]
 
 
+def virtual_note(group: Group, texts: Texts) -> str | None:
+    """Return what figures of a virtual board are, and are not; None of any other target."""
+    if group.computes:
+        return None
+    return texts.sentences([texts("note_virtual"), texts("note_emulated" if group.emulated else "note_not_emulated")])
+
+
 def _answer(row: Row, texts: Texts) -> str:
     scenario = texts.scenario(row.scenario)
     if not row.measured:

@@ -87,7 +87,7 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
     for program, phase in phases:
         outcome, last = program.info.outcome, program.info.repeats[-1]
         result = texts(f"outcome_{outcome}")
-        if outcome != "ok":
+        if outcome not in ("ok", "connection_lost"):  # where its board was lost, nobody knows how it ended
             why = last.signal or texts("program_exit_code", code=last.exit_code)
             result = texts("program_outcome", outcome=result, why=why)
         names = [program.name, *([program.file.board] if several_boards else []), phase.name]

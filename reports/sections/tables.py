@@ -13,6 +13,7 @@ from reports.base.formatting import (
     per_second,
     percent,
     ranges,
+    sized,
     to_the_minute,
     whole_mib,
 )
@@ -67,7 +68,7 @@ _COMPARISON = (
     "column_system",
 )
 _NPU_COMPARISON = ("column_npu", "column_npu_saved", "column_npu_saved_percent", "column_application")
-#: Of an NPU whose arithmetic is missing: most of application memory is the emulator's.
+#: Of an NPU whose arithmetic is missing: most of application memory is the emulator's, or it lacks what the NPU writes.
 _VIRTUAL_COMPARISON = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
 _DETAILS = (
     "column_repeats",
@@ -207,6 +208,7 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
         "kernel": f"{machine.system} {machine.release} {machine.machine}",
         "npu_driver": own.npu_driver_version,
         "python": machine.python_version,
+        **({"reader": sized(own.reader_bytes)} if own.reader_bytes else {}),
         "variables": " ".join(f"{name}={value}" for name, value in own.variables.items()),
     }
     lines = []

@@ -79,7 +79,7 @@ STREAM_COLUMNS = (
     ),
 )
 _NPU = ("column_npu", "column_npu_saved", "column_npu_saved_percent")
-#: On a virtual board most of application memory is the emulator's.
+#: On a virtual board most of application memory is the emulator's, or it lacks what the NPU writes.
 _VIRTUAL_SAVED = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
 #: By the column that shows it: what is read when a repeat has come to the end of its steady state.
 _READ_AT_THE_END = {"column_application": "application_memory_bytes", "column_system": "system_memory_bytes"}

@@ -79,7 +79,7 @@ def memory_sentences(workload: Workload, texts: Texts) -> list[str]:
     sentences, parts = answers(workload.rows, texts), []
     for row in workload.modes:
         saving = inference_saving(row, workload.decode_only)
-        # Of an emulator's memory it says nothing.
+        # Of a virtual board's application memory it says nothing.
         if row.computes and saving and saving.percent and saving.change == LESS:
             value = f"{percent(saving.percent)} %"
             parts.append(texts("streams_part", scenario=texts.scenario(row.scenario), value=value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import List, Sequence, Tuple
 
 from runtimes.base import AdapterError, DeclaredTensor, Inputs, Interface
 from runtimes.rknn.abi import (
@@ -30,6 +30,7 @@ __all__ = [
     "Attributes",
     "Shapes",
     "allowed_shapes",
+    "declared_interface",
     "interface_of",
     "is_picture",
     "is_quantised",
@@ -71,12 +72,18 @@ def interface_of(binding: Binding, context: int) -> Interface:
     """Return the inputs as the application feeds them, and the outputs."""
     attributes = Attributes(binding, context, is_dynamic=False)
     shapes = allowed_shapes(binding, context)
-    inputs = []
-    for number, attribute in enumerate(attributes.inputs()):
+    return declared_interface(attributes.inputs(), attributes.outputs(), shapes)
+
+
+def declared_interface(
+    inputs: Sequence[TensorAttr], outputs: Sequence[TensorAttr], shapes: Tuple[Shapes, ...]
+) -> Interface:
+    """Return the same of these attributes, and of the shapes that the model allows."""
+    declared = []
+    for number, attribute in enumerate(inputs):
         variants = [combination[number] for combination in shapes] or [_dimensions(attribute)]
-        inputs.append(_declared_input(attribute, variants))
-    outputs = [_declared(attribute) for attribute in attributes.outputs()]
-    return Interface(tuple(inputs), tuple(outputs), {}, shapes)
+        declared.append(_declared_input(attribute, variants))
+    return Interface(tuple(declared), tuple(_declared(attribute) for attribute in outputs), {}, shapes)
 
 
 def allowed_shapes(binding: Binding, context: int) -> Tuple[Shapes, ...]:

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_uint32, c_uint64, c_void_p
-from typing import Any, List, Optional, TypeVar, Union
+from typing import Any, Callable, List, Optional, TypeVar, Union
 
 from messages import Message
 from runtimes.base import AdapterError, NotSupported, OutOfMemory
@@ -34,7 +34,7 @@ from runtimes.rknn.abi import (
     TensorMem,
 )
 
-__all__ = ["Binding", "Memory"]
+__all__ = ["Binding", "Memory", "call_failed", "error_lines"]
 
 #: A pointer to rknn_tensor_mem, owned by the library.
 Memory = Any
@@ -209,7 +209,7 @@ class Binding:
         memory = self._function(name)(*arguments)
         lines = _error_lines(written)
         if not memory or lines:
-            raise _call_failed(name, -1 if not memory else 0, lines)
+            raise call_failed(name, -1 if not memory else 0, lines)
         return memory
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -217,7 +217,7 @@ class Binding:
         code = self._function(name)(*arguments)
         lines = _error_lines(written)
         if code or lines:
-            raise _call_failed(name, code, lines)
+            raise call_failed(name, code, lines)
 
     def _function(self, name: str) -> Any:
         try:
@@ -229,22 +229,6 @@ class Binding:
         return function
 
 
-def _call_failed(call: str, code: int, lines: List[str]) -> AdapterError:
-    """Return the error of a call: what it means, where that is known, with the library's own lines if it wrote any."""
-    success = Message("rknn_success_with_error")
-    name: Union[Message, str] = ERRORS.get(code, Message("rknn_unknown_code")) if code else success
-    if not lines:
-        return AdapterError(_FAILED_WITHOUT_LINES, call=call, code=code, name=name)
-    # Where several threads run the same job fails in each: each line once.
-    words = " | ".join(dict.fromkeys(_TIME.sub("", line) for line in lines))
-    # Queries also ask whether a model has something; where it has not there is nothing to explain.
-    cause = None if call == "rknn_query" else _cause(words)
-    if cause:
-        error = OutOfMemory if cause.code in _LACK_OF_MEMORY else AdapterError
-        return error("rknn_call_explained", cause=cause, call=call, code=code, name=name, lines=words)
-    return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=words)
-
-
 def _cause(words: str) -> Optional[Message]:
     try:
         from runtimes.rknn.diagnosis import cause_of  # only now: it would be weighed
@@ -253,6 +237,24 @@ def _cause(words: str) -> Optional[Message]:
             raise
         return Message("rknn_descriptors_used_up")
     return cause_of(words)
+
+
+def call_failed(
+    call: str, code: int, lines: List[str], cause_of: Callable[[str], Optional[Message]] = _cause
+) -> AdapterError:
+    """Return the error of a call: what it means, where that is known, with the library's own lines if it wrote any."""
+    success = Message("rknn_success_with_error")
+    name: Union[Message, str] = ERRORS.get(code, Message("rknn_unknown_code")) if code else success
+    if not lines:
+        return AdapterError(_FAILED_WITHOUT_LINES, call=call, code=code, name=name)
+    # Where several threads run the same job fails in each: each line once.
+    words = " | ".join(dict.fromkeys(_TIME.sub("", line) for line in lines))
+    # Queries also ask whether a model has something; where it has not there is nothing to explain.
+    cause = None if call == "rknn_query" else cause_of(words)
+    if cause:
+        error = OutOfMemory if cause.code in _LACK_OF_MEMORY else AdapterError
+        return error("rknn_call_explained", cause=cause, call=call, code=code, name=name, lines=words)
+    return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=words)
 
 
 def _flush_lines_as_they_come() -> None:
@@ -268,11 +270,15 @@ def _written_bytes() -> Optional[int]:
 
 
 def _error_lines(written: Optional[int]) -> List[str]:
-    """Return the library's error lines after the first `written` bytes, without colours."""
+    """Return the library's error lines after the first `written` bytes."""
     if written is None:
         return []
     size = os.fstat(2).st_size
     if size == written:
         return []
-    text = os.pread(2, size - written, written).decode(errors="replace")
+    return error_lines(os.pread(2, size - written, written).decode(errors="replace"))
+
+
+def error_lines(text: str) -> List[str]:
+    """Return the lines by which the library reports an error, without colours."""
     return [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in _ERROR_LINE.findall(text)]

@@ -9,12 +9,12 @@ import errno
 import os
 import re
 import stat
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from messages import Message
 from runtimes.rknn.library import LibraryFile
 
-__all__ = ["Node", "device_nodes", "driver_state", "heap_not_opened", "not_opened"]
+__all__ = ["Node", "device_nodes", "driver_state", "has_driver", "heap_not_opened", "node_of", "not_opened"]
 
 #: Of drivers/rknpu/rknpu_drv.c, built in or a module; its devices are links in it.
 _DRIVER_FOLDER = "/sys/bus/platform/drivers/RKNPU"
@@ -37,29 +37,46 @@ class Node(NamedTuple):
 
     path: str
     #: Of opening it for reading and writing, as in `errno`; 0: it opens.
-    error: int
+    error: int = 0
+    #: Of one that is denied: whether its rights alone would allow it, and the group that may; "" where none may.
+    is_allowed: bool = False
+    group: str = ""
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether it is there for others."""
+        return self.error in _DENIED
 
 
 def device_nodes() -> List[Node]:
     """Return the nodes of the NPU, which are opened and closed: in a container rights alone do not tell."""
-    nodes = [_node(path) for path in (_CHARACTER_DEVICE, *_drm_nodes())]
+    nodes = [node_of(path) for path in (_CHARACTER_DEVICE, *_drm_nodes())]
     return [node for node in nodes if node.error != errno.ENOENT]
 
 
-def not_opened(nodes: Sequence[Node]) -> Message:
-    """Return why the library cannot open the NPU, whose nodes these are, and what to do."""
-    denied = [node.path for node in nodes if node.error in _DENIED]
+def has_driver() -> bool:
+    """Whether the NPU's driver is in this kernel."""
+    return os.path.isdir(_DRIVER_FOLDER)
+
+
+def not_opened(nodes: Sequence[Node], is_driver_there: Optional[bool] = None) -> Message:
+    """Return why the library cannot open the NPU, whose nodes these are, and what to do.
+
+    Where there is no node and the driver is not told of, it is looked for here.
+    """
+    denied = [node for node in nodes if node.is_denied]
     if denied:
-        return Message("rknn_no_permission", {"nodes": ", ".join(denied), "remedy": _remedy(denied)})
+        paths = ", ".join(node.path for node in denied)
+        return Message("rknn_no_permission", {"nodes": paths, "remedy": _remedy(denied)})
     if nodes:
         return Message("rknn_device_refused", {"nodes": ", ".join(node.path for node in nodes)})
-    return Message("rknn_no_node" if os.path.isdir(_DRIVER_FOLDER) else "rknn_no_driver")
+    is_driver_there = has_driver() if is_driver_there is None else is_driver_there
+    return Message("rknn_no_node" if is_driver_there else "rknn_no_driver")
 
 
-def heap_not_opened(path: str) -> Message:
+def heap_not_opened(node: Node) -> Message:
     """Return why the library cannot open a heap that it allocates from, and what to do."""
-    node = _node(path)
-    return not_opened([node]) if node.error in _DENIED else Message("rknn_no_heap", {"node": path})
+    return not_opened([node]) if node.is_denied else Message("rknn_no_heap", {"node": node.path})
 
 
 def driver_state(driver: str, library: LibraryFile) -> Message:
@@ -80,12 +97,29 @@ def _numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
-def _node(path: str) -> Node:
+def node_of(path: str) -> Node:
+    """Return the node of this path, which is opened and closed."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        return Node(path, error.errno or errno.EIO)
-    return Node(path, 0)
+        code = error.errno or errno.EIO
+        if code in _DENIED:
+            return Node(path, code, os.access(path, os.R_OK | os.W_OK), _group_of(path))
+        return Node(path, code)
+    return Node(path)
+
+
+def _group_of(path: str) -> str:
+    """Return the group that may read and write it; "" where none may, or it has no name."""
+    import grp  # only now: nothing more is loaded into the measured process
+
+    try:
+        status = os.stat(path)
+        if status.st_gid and status.st_mode & stat.S_IRGRP and status.st_mode & stat.S_IWGRP:
+            return grp.getgrgid(status.st_gid).gr_name
+    except (OSError, KeyError):  # gone, or of a group without a name
+        return ""
+    return ""
 
 
 def _drm_nodes() -> List[str]:
@@ -105,21 +139,13 @@ def _entries(folder: str) -> List[str]:
         return []
 
 
-def _remedy(denied: Sequence[str]) -> Message:
+def _remedy(denied: Sequence[Node]) -> Message:
     """Return how this user gets to open the nodes."""
-    import grp  # only now: nothing more is loaded into the measured process
-
-    groups = set()
-    for path in denied:
-        if os.access(path, os.R_OK | os.W_OK):
-            return Message("rknn_pass_device", {"node": path})
-        try:
-            status = os.stat(path)
-            if status.st_gid and status.st_mode & stat.S_IRGRP and status.st_mode & stat.S_IWGRP:
-                groups.add(grp.getgrgid(status.st_gid).gr_name)
-        except (OSError, KeyError):  # gone, or of a group without a name
-            continue
+    for node in denied:
+        if node.is_allowed:
+            return Message("rknn_pass_device", {"node": node.path})
+    groups = {node.group for node in denied if node.group}
     if groups:
         return Message("rknn_join_group", {"groups": ",".join(sorted(groups))})
-    names = "|".join(os.path.basename(path) for path in denied)
+    names = "|".join(os.path.basename(node.path) for node in denied)
     return Message("rknn_udev_rule", {"rule": _RULE.format(names=names)})

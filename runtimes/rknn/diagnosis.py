@@ -11,9 +11,9 @@ import re
 from typing import Callable, Dict, List, Match, Optional, Pattern, Tuple, Union
 
 from messages import Message
-from runtimes.rknn.device import device_nodes, heap_not_opened, not_opened
+from runtimes.rknn.device import device_nodes, heap_not_opened, node_of, not_opened
 
-__all__ = ["cause_of", "cause_of_crash"]
+__all__ = ["THIS_MACHINE", "Machine", "cause_of", "cause_of_crash", "memory_mib_of", "names_rk356x"]
 
 #: librknnrt does not catch what its parser of the description at the end of a model file throws.
 _JSON_PARSER = "jsonxx::json_parse_error"
@@ -23,7 +23,34 @@ _MEMINFO_LINE = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 _COMPATIBLE = "/proc/device-tree/compatible"
 
 
-def cause_of(words: str) -> Optional[Message]:
+class Machine:
+    """What a cause depends on beside the words, read of this machine when it is asked for."""
+
+    def memory_mib(self) -> Dict[str, int]:
+        """Return the figures of /proc/meminfo."""
+        return _meminfo_mib()
+
+    def is_rk356x(self) -> bool:
+        """Whether it is an RK3566 or RK3568."""
+        try:
+            with open(_COMPATIBLE, "rb") as file:
+                return names_rk356x(file.read())
+        except OSError:
+            return False
+
+    def device_not_opened(self) -> Message:
+        """Return why the library cannot open the NPU."""
+        return not_opened(device_nodes())
+
+    def heap_not_opened(self, path: str) -> Message:
+        """Return why the library cannot open a heap that it allocates from."""
+        return heap_not_opened(node_of(path))
+
+
+THIS_MACHINE = Machine()
+
+
+def cause_of(words: str, machine: Machine = THIS_MACHINE) -> Optional[Message]:
     """Return what was wrong and what to do, for what the library wrote; None where that is not known.
 
     Where it depends on the machine (rights, free memory) it is looked up now.
@@ -31,7 +58,7 @@ def cause_of(words: str) -> Optional[Message]:
     for pattern, cause in _SIGNS:
         match = pattern.search(words)
         if match:
-            return Message(cause, match.groupdict()) if isinstance(cause, str) else cause(match)
+            return Message(cause, match.groupdict()) if isinstance(cause, str) else cause(match, machine)
     return None
 
 
@@ -40,15 +67,15 @@ def cause_of_crash(last_words: str) -> Optional[Message]:
     return cause_of("\n".join(line for line in last_words.splitlines() if "RKNN" in line or _JSON_PARSER in line))
 
 
-def _device_not_opened(_match: Match[str]) -> Message:
-    return not_opened(device_nodes())
+def _device_not_opened(_match: Match[str], machine: Machine) -> Message:
+    return machine.device_not_opened()
 
 
-def _heap_not_opened(match: Match[str]) -> Message:
-    return heap_not_opened(match["path"])
+def _heap_not_opened(match: Match[str], machine: Machine) -> Message:
+    return machine.heap_not_opened(match["path"])
 
 
-def _no_buffer(match: Match[str]) -> Message:
+def _no_buffer(match: Match[str], machine: Machine) -> Message:
     """Return why there is no further buffer: the driver's error tells, where the library passes it on.
 
     Errors as in rknpu_gem_alloc_buf and rknpu_gem_get_pages of drivers/rknpu/rknpu_gem.c: EFAULT where pages were
@@ -62,35 +89,37 @@ def _no_buffer(match: Match[str]) -> Message:
     size = requested[1] if requested else Message("rknn_unknown_size")
     if code == errno.EFAULT:
         return Message("rknn_iommu_domain_full", {"size": size})
-    memory = _meminfo_mib()
+    memory = machine.memory_mib()
     cma = memory.get("CmaFree", 0)
     if code == errno.EINVAL:
         return Message("rknn_no_contiguous_memory", {"size": size, "cma": cma})
     return Message("rknn_out_of_memory", {"size": size, "cma": cma, "available": memory.get("MemAvailable", 0)})
 
 
-def _job_failed(_match: Match[str]) -> Message:
+def _job_failed(_match: Match[str], machine: Machine) -> Message:
     """Return why a job failed; of these chips some kernels put the IOMMU's tables where the NPU does not reach."""
-    is_beyond = _meminfo_mib().get("MemTotal", 0) > 4096 and _is_rk356x()
+    is_beyond = machine.memory_mib().get("MemTotal", 0) > 4096 and machine.is_rk356x()
     return Message("rknn_beyond_4_gib" if is_beyond else "rknn_job_failed")
 
 
-def _is_rk356x() -> bool:
-    try:
-        with open(_COMPATIBLE, "rb") as file:
-            return re.search(rb"rockchip,rk356[68]\b", file.read()) is not None
-    except OSError:
-        return False
+def names_rk356x(compatible: bytes) -> bool:
+    """Whether this text of a device tree names an RK3566 or RK3568."""
+    return re.search(rb"rockchip,rk356[68]\b", compatible) is not None
+
+
+def memory_mib_of(meminfo: str) -> Dict[str, int]:
+    """Return the figures of a /proc/meminfo by their names."""
+    return {name: int(kib) >> 10 for name, kib in _MEMINFO_LINE.findall(meminfo)}
 
 
 def _meminfo_mib() -> Dict[str, int]:
     with open("/proc/meminfo", encoding="ascii") as file:
-        return {name: int(kib) >> 10 for name, kib in _MEMINFO_LINE.findall(file.read())}
+        return memory_mib_of(file.read())
 
 
 #: A cause is a code of `messages`, whose fields the pattern's groups fill, or a function that returns the message. The
 #: first that fits counts: words that name a cause stand before words that only follow from it.
-_Sign = Tuple[Pattern[str], Union[str, Callable[[Match[str]], Message]]]
+_Sign = Tuple[Pattern[str], Union[str, Callable[[Match[str], Machine], Message]]]
 _SIGNS: List[_Sign] = [
     (re.compile(pattern), cause)
     for pattern, cause in (

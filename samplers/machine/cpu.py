@@ -1,49 +1,21 @@
-"""CPU use of the cores, of the measured process and of this one, over the whole time.
-
-A core is busy while it runs user or kernel code or serves interrupts (user, nice, system, irq and softirq of proc(5);
-guest time is part of user), and rests in idle and iowait. Time that a hypervisor gave to others (steal) counts as not
-there: 100 % is all of the time that this machine had. All of it is counted in clock ticks, mostly of 10 ms: over a
-second a figure is exact to some percent.
-"""
+"""CPU use of the cores, of the measured process and of the process that reads it, over the whole time."""
 
 from __future__ import annotations
 
 import os
-import time
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from samplers.files import read_text
+from samplers.cpu_time import CPU_TIME, CpuTime, core_times, times_between
 from samplers.readings import CpuUse
 
 __all__ = ["CpuMeter"]
 
+#: Of this machine; on all that Rockchip makes, and on x86, it is 100 (USER_HZ).
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 #: utime and stime, counted from the state, the first field after the command's name (proc(5): 14 and 15, from 3).
 _UTIME, _STIME = 11, 12
-
-
-@dataclass(frozen=True)
-class _Ticks:
-    """Time of one core."""
-
-    busy: int = 0
-    resting: int = 0
-
-    def since(self, before: _Ticks) -> _Ticks:
-        """Return the time since that reading; what has decreased, as iowait may (proc(5)), counts as none."""
-        return _Ticks(max(0, self.busy - before.busy), max(0, self.resting - before.resting))
-
-    def plus(self, other: _Ticks) -> _Ticks:
-        return _Ticks(self.busy + other.busy, self.resting + other.resting)
-
-    @property
-    def percent(self) -> float:
-        """The share that was busy; 0 where the core had no time."""
-        had = self.busy + self.resting
-        return 100 * self.busy / had if had else 0.0
 
 
 class _Reading(NamedTuple):
@@ -54,16 +26,16 @@ class _Reading(NamedTuple):
 class _ProcessTime:
     """CPU time of one process with all its threads, also those that have ended; without its child processes."""
 
-    def __init__(self, pid: int, root: Path) -> None:
-        self._path = root / "proc" / str(pid) / "stat"
+    def __init__(self, path: str) -> None:
+        self.path = path
         self._first: _Reading | None = None
         self._last: _Reading | None = None
 
-    def read(self) -> None:
+    def take(self, stat: str, time_ns: int) -> None:
         # The name in brackets may hold blanks and brackets itself; of a process that has gone there are no fields.
-        fields = (read_text(self._path) or "").rpartition(")")[2].split()
+        fields = stat.rpartition(")")[2].split()
         if fields:
-            self._last = _Reading(time.monotonic_ns(), int(fields[_UTIME]) + int(fields[_STIME]))
+            self._last = _Reading(time_ns, int(fields[_UTIME]) + int(fields[_STIME]))
             self._first = self._first or self._last
 
     def mean_percent(self) -> float:
@@ -75,43 +47,31 @@ class _ProcessTime:
 
 
 class CpuMeter:
-    """CPU use in percent; 100 is one core."""
+    """CPU use in percent; 100 is one core. It takes what was read of its `paths`."""
 
-    def __init__(self, pid: int, root: Path) -> None:
-        """Take the measured process, and the tree that has proc/."""
-        self._stat = root / "proc/stat"
-        self._process = _ProcessTime(pid, root)
-        self._harness = _ProcessTime(os.getpid(), root)
-        self._before: dict[int, _Ticks] = {}
-        self._sums: dict[int, _Ticks] = {}
+    def __init__(self, pid: int) -> None:
+        """Take the measured process."""
+        self._process = _ProcessTime(f"/proc/{pid}/stat")
+        # Whoever reads weighs on the machine: the harness, or the reader on a far board.
+        self._harness = _ProcessTime("/proc/self/stat")
+        self._before: dict[int, CpuTime] = {}
+        self._sums: dict[int, CpuTime] = {}
+        self.paths = [CPU_TIME, self._process.path, self._harness.path]
 
-    def read(self) -> None:
-        """Take one reading."""
-        now = _core_ticks(read_text(self._stat) or "")
-        for core in now.keys() & self._before.keys():
-            self._sums[core] = self._sums.get(core, _Ticks()).plus(now[core].since(self._before[core]))
+    def take(self, texts: Mapping[str, str], time_ns: int) -> None:
+        """Take one reading, of that time of the machine's monotonic clock."""
+        now = core_times(texts.get(CPU_TIME, ""))
+        for core, spent in times_between(self._before, now).items():
+            self._sums[core] = self._sums.get(core, CpuTime()).plus(spent)
         self._before = now
-        self._process.read()
-        self._harness.read()
+        for process in (self._process, self._harness):
+            process.take(texts.get(process.path, ""), time_ns)
 
     def use(self) -> CpuUse:
         """Return the means: of cores by their number, over the time that they were online; 0 for one that never was."""
         cores = range(max(self._sums, default=-1) + 1)
         return CpuUse(
-            tuple(self._sums.get(core, _Ticks()).percent for core in cores),
+            tuple(self._sums.get(core, CpuTime()).percent for core in cores),
             self._process.mean_percent(),
             self._harness.mean_percent(),
         )
-
-
-def _core_ticks(stat: str) -> dict[int, _Ticks]:
-    """Return the cores that are online, from lines `cpu3 10132153 290696 ...` of /proc/stat."""
-    cores = {}
-    for line in stat.splitlines():
-        name, *fields = line.split()
-        if not name.startswith("cpu"):
-            break  # the cores come first; some hundred interrupts follow
-        if name != "cpu":
-            user, nice, system, idle, iowait, irq, softirq = map(int, fields[:7])
-            cores[int(name[3:])] = _Ticks(user + nice + system + irq + softirq, idle + iowait)
-    return cores

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from samplers.host import Host, read_texts
 from samplers.machine.cpu import CpuMeter
 from samplers.machine.gauges import Running, core_frequencies, device_frequencies, temperatures
 from samplers.machine.throttling import Throttling
@@ -17,26 +16,31 @@ __all__ = ["MachineWatch"]
 class MachineWatch:
     """Reads the machine about once a second; its memory does not grow with the readings."""
 
-    def __init__(self, pid: int, root: Path = Path("/")) -> None:
-        """Take the measured process, and the tree that has proc/ and sys/; look for what can be read here."""
-        self._root = root
-        self._cpu = CpuMeter(pid, root)
-        self._temperatures = temperatures(root)
-        self._frequencies = [*core_frequencies(root), *device_frequencies(root)]
-        self._throttling = Throttling(root)
-        self._npu_load = first_readable(NPU_LOAD, root)
+    def __init__(self, host: Host, pid: int) -> None:
+        """Take the machine and the measured process; look for what can be read there."""
+        self._host = host
+        self._cpu = CpuMeter(pid)
+        self._temperatures = temperatures(host)
+        self._frequencies = [*core_frequencies(host), *device_frequencies(host)]
+        self._throttling = Throttling(host)
+        self._npu_load = first_readable(NPU_LOAD, host)
         self._npu_percents: list[Running] = []
+        gauges = (*self._temperatures, *self._frequencies)
+        self._paths = [*self._cpu.paths, *(gauge.path for gauge in gauges), *self._throttling.paths]
+        if self._npu_load:
+            self._paths.append(self._npu_load.path)
 
     def read(self) -> None:
-        """Take one reading; what cannot be read this time is left out.
+        """Take one reading, in two round trips; what cannot be read this time is left out.
 
         On a PC it costs 0.07 ms with CPU use alone, and 0.3 ms with as many files as an RK3588 board has (some 25).
         """
-        self._cpu.read()
+        texts = read_texts(self._host, self._paths)
+        self._cpu.take(texts, self._host.now_ns())
         for gauge in (*self._temperatures, *self._frequencies):
-            gauge.read()
-        self._throttling.read()
-        loads = self._npu_load.read(self._root) if self._npu_load else None
+            gauge.take(texts)
+        self._throttling.take(texts)
+        loads = self._npu_load.parse(texts.get(self._npu_load.path, "")) if self._npu_load else None
         for core, percent in enumerate(loads or ()):
             if core == len(self._npu_percents):
                 self._npu_percents.append(Running())

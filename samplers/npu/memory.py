@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from samplers.host import Host
 from samplers.npu.file_source import FileSource, first_readable
 from samplers.npu.process_dmabuf import process_dmabufs
 from samplers.npu.rknpu import SRAM, Sram
@@ -18,33 +18,33 @@ __all__ = ["NpuSources", "find_npu_sources"]
 class NpuSources:
     """The files to read, looked for once in a session; None: there is none."""
 
-    root: Path
+    host: Host
     system_dmabuf: FileSource[int] | None
     rk_dma_heap: FileSource[int] | None
     sram: FileSource[Sram] | None
 
     def read(self, pid: int) -> NpuMemory:
         """Return one reading of the process and the system; raise ProcessLookupError where the process has gone."""
-        buffers = process_dmabufs(pid, self.root)
+        buffers = process_dmabufs(self.host, pid)
         by_exporter: dict[str, int] = {}
         for buffer in buffers or ():
             by_exporter[buffer.exporter] = by_exporter.get(buffer.exporter, 0) + buffer.size_bytes
-        system_bytes = self.system_dmabuf.read(self.root) if self.system_dmabuf else None
-        sram = self.sram.read(self.root) if self.sram else None
+        system_bytes = self.system_dmabuf.read(self.host) if self.system_dmabuf else None
+        sram = self.sram.read(self.host) if self.sram else None
         return NpuMemory(
             process_dmabuf_bytes=None if buffers is None else sum(by_exporter.values()),
             process_dmabuf_count=None if buffers is None else len(buffers),
             process_dmabuf_bytes_by_exporter=None if buffers is None else by_exporter,
             system_dmabuf_bytes=system_bytes,
             system_dmabuf_source=self.system_dmabuf.path if self.system_dmabuf and system_bytes is not None else None,
-            rk_dma_heap_bytes=self.rk_dma_heap.read(self.root) if self.rk_dma_heap else None,
+            rk_dma_heap_bytes=self.rk_dma_heap.read(self.host) if self.rk_dma_heap else None,
             sram_used_bytes=sram.used_bytes if sram else None,
             sram_total_bytes=sram.total_bytes if sram else None,
         )
 
 
-def find_npu_sources(root: Path = Path("/")) -> NpuSources:
+def find_npu_sources(host: Host) -> NpuSources:
     """Try every source once, and keep the cheapest of those that have the same figure."""
     return NpuSources(
-        root, first_readable(SYSTEM_DMABUF, root), first_readable(RK_DMA_HEAP, root), first_readable(SRAM, root)
+        host, first_readable(SYSTEM_DMABUF, host), first_readable(RK_DMA_HEAP, host), first_readable(SRAM, host)
     )

@@ -7,14 +7,15 @@ Rockchip's 4.19 has them too), fs/proc/fd.c and fs/proc/task_mmu.c. On a PC 100 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TypeVar
 
-from samplers.files import directory, read_at
+from samplers.host import Host
 
 __all__ = ["UNKNOWN_EXPORTER", "DmaBuf", "process_dmabufs"]
+
+T = TypeVar("T")
 
 #: A mapping shows the buffer, but not who made it.
 UNKNOWN_EXPORTER = "unknown"
@@ -33,16 +34,16 @@ class DmaBuf:
     exporter: str
 
 
-def process_dmabufs(pid: int, root: Path = Path("/")) -> list[DmaBuf] | None:
-    """Return the dma-bufs of the process, one with several descriptors or mappings once.
+def process_dmabufs(host: Host, pid: int) -> list[DmaBuf] | None:
+    """Return the dma-bufs of the process, one with several descriptors or mappings once, in five round trips at most.
 
     None where this user may not see them, or the kernel does not show their sizes. Raise ProcessLookupError where the
     process has gone, also where it was not waited for yet.
     """
-    folder = root / "proc" / str(pid)
+    folder = f"/proc/{pid}"
     try:
-        buffers = {buffer.inode: buffer for buffer in _mapped(folder)}
-        buffers.update((buffer.inode, buffer) for buffer in _held(folder))
+        buffers = {buffer.inode: buffer for buffer in _mapped(host.read(f"{folder}/maps"))}
+        buffers.update((buffer.inode, buffer) for buffer in _held(host, folder))
     except (FileNotFoundError, ProcessLookupError):
         raise ProcessLookupError(f"process {pid} has gone") from None
     except (OSError, ValueError):
@@ -50,41 +51,44 @@ def process_dmabufs(pid: int, root: Path = Path("/")) -> list[DmaBuf] | None:
     return list(buffers.values())
 
 
-def _held(folder: Path) -> Iterator[DmaBuf]:
+def _held(host: Host, folder: str) -> Iterator[DmaBuf]:
     """Yield the dma-bufs behind descriptors; a buffer with two descriptors comes twice."""
-    with directory(folder / "fd") as links, directory(folder / "fdinfo") as infos, os.scandir(links) as entries:
-        for entry in entries:
-            try:
-                if os.readlink(entry.name, dir_fd=links).startswith(_LINKS):
-                    yield _dmabuf(entry.name, links, _fdinfo(entry.name, infos))
-            except FileNotFoundError:
-                continue  # closed since it was listed
-
-
-def _dmabuf(name: str, links: int, info: dict[str, str]) -> DmaBuf:
-    """Return the dma-buf of one descriptor; raise ValueError where the kernel does not show its size."""
-    if "size" not in info:
-        raise ValueError("fdinfo without a size: the kernel is older than 5.3")
-    size_bytes = int(info["size"])
+    links = _those_open(f"{folder}/fd", host.names(f"{folder}/fd"), host.links)
+    descriptors = [name for name, link in links.items() if link.startswith(_LINKS)]
+    contents = _those_open(f"{folder}/fdinfo", descriptors, host.read_all)
+    infos = {name: _fdinfo(content) for name, content in contents.items()}
     # fdinfo has the inode since 5.14.
-    inode = int(info["ino"]) if "ino" in info else _inode(name, links)
-    return DmaBuf(inode, size_bytes, info.get("exp_name", UNKNOWN_EXPORTER))
+    without_inode = [name for name, info in infos.items() if "ino" not in info]
+    inodes = _those_open(f"{folder}/fd", without_inode, host.inodes)
+    for name, info in infos.items():
+        if "size" not in info:
+            raise ValueError("fdinfo without a size: the kernel is older than 5.3")
+        size_bytes = int(info["size"])
+        if "ino" in info or name in inodes:
+            inode = int(info["ino"]) if "ino" in info else inodes[name]
+            yield DmaBuf(inode, size_bytes, info.get("exp_name", UNKNOWN_EXPORTER))
 
 
-def _inode(name: str, links: int) -> int:
-    return os.stat(name, dir_fd=links).st_ino
+def _those_open(folder: str, names: Sequence[str], read: Callable[[Sequence[str]], list[T | OSError]]) -> dict[str, T]:
+    """Return what is read of each name, without descriptors that were closed since they were listed; raise OSError."""
+    results: dict[str, T] = {}
+    for name, result in zip(names, read([f"{folder}/{name}" for name in names]) if names else ()):
+        if not isinstance(result, OSError):
+            results[name] = result
+        elif not isinstance(result, FileNotFoundError):
+            raise result
+    return results
 
 
-def _fdinfo(name: str, infos: int) -> dict[str, str]:
+def _fdinfo(content: bytes) -> dict[str, str]:
     """Return the lines `key:<tab>value` but the buffer's name, which comes last and may hold anything."""
-    text = read_at(name, infos).decode(errors="replace").partition("\nname:")[0]
+    text = content.decode(errors="replace").partition("\nname:")[0]
     lines = (line.partition(":") for line in text.splitlines())
     return {key: value.strip() for key, _, value in lines}
 
 
-def _mapped(folder: Path) -> Iterator[DmaBuf]:
+def _mapped(maps: bytes) -> Iterator[DmaBuf]:
     """Yield the mapped dma-bufs with the size that is mapped; raise ProcessLookupError where the process has ended."""
-    maps = (folder / "maps").read_bytes()
     if not maps:
         raise ProcessLookupError
     if b" /dmabuf:" not in maps:

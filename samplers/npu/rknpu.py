@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from messages import Message
-from samplers.files import read_text, under
+from samplers.host import Host, read_texts
 from samplers.npu.file_source import FileSource
 
 __all__ = ["NPU_LOAD", "SRAM", "Sram", "has_npu", "rknpu_driver_version"]
@@ -44,9 +43,9 @@ class Sram:
     used_bytes: int
 
 
-def _sram(path: Path) -> Sram | None:
+def _sram(text: str) -> Sram | None:
     """Return the last line's figures; the file is empty where the NPU was given no SRAM."""
-    total = _SRAM_TOTAL.search(read_text(path) or "")
+    total = _SRAM_TOTAL.search(text)
     return Sram(int(total[1]), int(total[2])) if total else None
 
 
@@ -57,8 +56,7 @@ SRAM = (
 )
 
 
-def _cores_percent(path: Path) -> list[float] | None:
-    text = read_text(path) or ""
+def _cores_percent(text: str) -> list[float] | None:
     return [float(percent) for percent in _PERCENT.findall(text)] if _LOAD.fullmatch(text) else None
 
 
@@ -71,21 +69,15 @@ NPU_LOAD = (
 )
 
 
-def has_npu(root: Path = Path("/")) -> bool:
+def has_npu(host: Host) -> bool:
     """Whether this kernel has Rockchip's NPU driver, or is Rockchip's."""
-    for sign in _SIGNS:
-        try:
-            under(root, sign).stat()
-        except OSError:
-            continue
-        return True
-    return False
+    return any(isinstance(inode, int) for inode in host.inodes(_SIGNS))
 
 
-def rknpu_driver_version(root: Path = Path("/")) -> str | None:
+def rknpu_driver_version(host: Host) -> str | None:
     """Return the version of the NPU driver as `0.9.8`; None where no node of it can be read."""
-    for node in _VERSION_NODES:
-        version = _VERSION.fullmatch(read_text(under(root, node)) or "")
+    for text in read_texts(host, _VERSION_NODES).values():
+        version = _VERSION.fullmatch(text)
         if version:
             return version[1]
     return None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
-from pathlib import Path
 
 from messages import Message
-from samplers.files import directory, read_at, read_text
+from samplers.host import Host
 from samplers.npu.file_source import FileSource
 
 __all__ = ["RK_DMA_HEAP", "SYSTEM_DMABUF"]
@@ -19,42 +17,47 @@ _RK_DMABUF_TOTAL = re.compile(r"Total: (\d{1,16}) KiB\s*")
 _BUFINFO_TOTAL = re.compile(r"^Total \d+ objects, (\d{1,19}) bytes\s*\Z", re.MULTILINE)
 #: `Total : 0x200000 (2048 KiB)`, the last line (rk_dma_heap_proc_show in drivers/dma-buf/rk_heaps/rk-dma-heap.c).
 _HEAP_TOTAL = re.compile(r"^Total : 0x([0-9a-f]{1,16}) \(\d+ KiB\)\s*\Z", re.MULTILINE)
+#: What reading the size of a buffer gives once it is freed.
+_FREED = (errno.ENOENT, errno.ENODEV, errno.EIO)
 
 
-def _rk_dmabuf_bytes(path: Path) -> int | None:
+def _rk_dmabuf_bytes(text: str) -> int | None:
     """Return the counter that Rockchip's kernel keeps; no buffer is visited."""
-    total = _RK_DMABUF_TOTAL.fullmatch(read_text(path) or "")
+    total = _RK_DMABUF_TOTAL.fullmatch(text)
     return int(total[1]) * 1024 if total else None
 
 
-def _buffers_bytes(path: Path) -> int | None:
-    """Return the sum of /sys/kernel/dmabuf/buffers/INODE/size (drivers/dma-buf/dma-buf-sysfs-stats.c)."""
-    try:
-        with directory(path) as folder, os.scandir(folder) as buffers:
-            return sum(_buffer_bytes(buffer.name, folder) for buffer in buffers)
-    except (OSError, ValueError):
-        return None
+class _Buffers(FileSource[int]):
+    """A folder with a file for each buffer: the sum of INODE/size (drivers/dma-buf/dma-buf-sysfs-stats.c)."""
+
+    def read(self, host: Host) -> int | None:
+        try:
+            sizes = host.read_all([f"{self.path}/{inode}/size" for inode in host.names(self.path)])
+        except OSError:
+            return None
+        parsed = [self._size_bytes(size) for size in sizes]
+        return None if None in parsed else sum(size or 0 for size in parsed)
+
+    def _size_bytes(self, size: bytes | OSError) -> int | None:
+        """Return the size of one buffer, 0 where it was freed since it was listed, None where it is not known."""
+        if isinstance(size, OSError):
+            return 0 if size.errno in _FREED else None
+        return self.parse(size.decode(errors="replace"))
 
 
-def _buffer_bytes(inode: str, folder: int) -> int:
-    """Return the size of one buffer, 0 where it was freed since it was listed."""
-    try:
-        return int(read_at(f"{inode}/size", folder))
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ENODEV, errno.EIO):
-            raise
-        return 0
+def _buffer_bytes(text: str) -> int | None:
+    return int(text) if text.strip().isdecimal() else None
 
 
-def _bufinfo_bytes(path: Path) -> int | None:
+def _bufinfo_bytes(text: str) -> int | None:
     """Return the total that the kernel sums up while it locks and describes each buffer."""
-    total = _BUFINFO_TOTAL.search(read_text(path) or "")
+    total = _BUFINFO_TOTAL.search(text)
     return int(total[1]) if total else None
 
 
-def _heap_bytes(path: Path) -> int | None:
+def _heap_bytes(text: str) -> int | None:
     """Return what all heaps have given out, as dma-bufs and to drivers."""
-    total = _HEAP_TOTAL.search(read_text(path) or "")
+    total = _HEAP_TOTAL.search(text)
     return int(total[1], 16) if total else None
 
 
@@ -63,8 +66,8 @@ SYSTEM_DMABUF = (
     FileSource(
         "/proc/rk_dmabuf/size", _rk_dmabuf_bytes, Message("kernel_lacks", {"option": "CONFIG_RK_DMABUF_PROCFS"})
     ),
-    FileSource(
-        "/sys/kernel/dmabuf/buffers", _buffers_bytes, Message("kernel_lacks", {"option": "CONFIG_DMABUF_SYSFS_STATS"})
+    _Buffers(
+        "/sys/kernel/dmabuf/buffers", _buffer_bytes, Message("kernel_lacks", {"option": "CONFIG_DMABUF_SYSFS_STATS"})
     ),
     FileSource("/sys/kernel/debug/dma_buf/bufinfo", _bufinfo_bytes, Message("debugfs_missing")),
 )

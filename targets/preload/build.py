@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cache import locked
+from targets.compilers import Compiler, compiler_for
 from targets.folders import root
-from targets.preload.compilers import ARCHITECTURES, Compiler, fetch_compiler, find_compiler
 
-__all__ = ["compile_preload", "ensure_preload", "is_built", "preload_library", "uclibc_folder"]
+__all__ = ["compile_preload", "ensure_preload", "is_built", "preload_library", "preload_sources", "uclibc_folder"]
 
 _SOURCES = Path(__file__).resolve().parent
 #: Not part of the library: the stand-in for uClibc that librknnmrt needs beside it.
@@ -40,27 +40,23 @@ def is_built(architecture: str) -> bool:
 
 
 def ensure_preload(architecture: str, show_step: Callable[[str], None]) -> None:
-    """Compile the library for the architecture where it is missing.
-
-    A compiler that had to be fetched compiles for all architectures, so that it is fetched once.
-    """
+    """Compile the library for the architecture where it is missing."""
     with locked(root() / "preload"), tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space:
         if is_built(architecture):
             return
-        own = find_compiler(architecture)
-        if own is not None:
-            _install(architecture, own, Path(space), show_step)
-            return
-        fetched = fetch_compiler(Path(space), show_step)
-        for name in ARCHITECTURES:
-            if not is_built(name):
-                _install(name, fetched(name), Path(space), show_step)
+        compiler = compiler_for(architecture, show_step)
+        _install(architecture, compiler, Path(space), show_step)
 
 
 def compile_preload(compiler: Compiler, library: Path, *definitions: str) -> None:
     """Compile the library to that path; `definitions` are further arguments, such as -DVARIABLES='"OTHER"'."""
-    sources = [str(path) for path in sorted(_SOURCES.glob("*.c")) if path.name != _UCLIBC]
+    sources = map(str, preload_sources())
     compiler.compile([*_FLAGS, _HIDDEN, *definitions, "-o", str(library), *sources, "-ldl", "-lpthread"])
+
+
+def preload_sources() -> list[Path]:
+    """Return the C files of the library."""
+    return [path for path in sorted(_SOURCES.glob("*.c")) if path.name != _UCLIBC]
 
 
 def _install(architecture: str, compiler: Compiler, space: Path, show_step: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""How a Python program is started on the virtual board."""
+"""How a program, a Python above all, is started on the virtual board."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtimes.rknn.library import LIBRARY_VARIABLE
-from targets.folders import pycache
+from targets.folders import pycache, sysroot
 from targets.preload.build import is_built, preload_library, uclibc_folder
 from targets.rknn_library import Library
 from targets.vboard.emulator import find_emulator, is_needed
 from targets.vboard.system import is_installed, library_folders, python_of
 
-__all__ = ["Guest", "guest", "missing_parts"]
+__all__ = ["Guest", "guest", "guest_program", "missing_parts"]
 
 #: Tell the preload library the chip that it plays, and how many bytes its buffers may take.
 _BOARD_VARIABLE, _MEMORY_VARIABLE = "REUSEBENCH_BOARD", "REUSEBENCH_NPU_MEMORY"
@@ -24,7 +24,7 @@ _PYTHON_OPTIONS = ("-S", "-s", "-E")
 
 @dataclass(frozen=True)
 class Guest:
-    """A Python on the virtual board: its command without arguments, and what is added to its environment."""
+    """A program on the virtual board: its command without arguments, and what is added to its environment."""
 
     command: tuple[str, ...]
     environment: dict[str, str]
@@ -42,17 +42,24 @@ def missing_parts(library: Library) -> list[str]:
 
 def guest(chip: str, library: Library, npu_memory_bytes: int | None = None) -> Guest:
     """Return the Python that runs the library on that chip, with so much memory for it; nothing may be missing."""
+    if not is_needed(library.architecture):
+        return guest_program(Path(sys.executable), chip, library, npu_memory_bytes)
+    program = guest_program(python_of(library.architecture), chip, library, npu_memory_bytes)
+    cache = f"pycache_prefix={pycache(library.architecture)}"
+    return Guest((*program.command, *_PYTHON_OPTIONS, "-X", cache), program.environment)
+
+
+def guest_program(program: Path, chip: str, library: Library, npu_memory_bytes: int | None = None) -> Guest:
+    """Return how a program of the library's architecture is started there in the same way."""
     environment = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
     if npu_memory_bytes is not None:
         environment[_MEMORY_VARIABLE] = str(npu_memory_bytes)
     loader = _loader_variables(library)
     if not is_needed(library.architecture):
-        return Guest((sys.executable,), {**environment, **loader})
-    python = python_of(library.architecture)
-    emulator = find_emulator(library.architecture)
+        return Guest((str(program),), {**environment, **loader})
+    emulator, system = find_emulator(library.architecture), sysroot(library.architecture)
     options = [option for name, value in loader.items() for option in ("-E", f"{name}={value}")]
-    command = [str(emulator), "-L", str(python.parent.parent.parent), *options, str(python), *_PYTHON_OPTIONS]
-    return Guest((*command, "-X", f"pycache_prefix={pycache(library.architecture)}"), environment)
+    return Guest((str(emulator), "-L", str(system), *options, str(program)), environment)
 
 
 def _loader_variables(library: Library) -> dict[str, str]:

@@ -355,11 +355,11 @@ def test_a_model_that_cannot_be_read(bench: Bench, tiny_model: Path) -> None:
     damaged.write_bytes(tiny_model.read_bytes()[:-2000])
     alone = bench.run("--model", damaged, "-k", _FULL_DUP)
     assert alone.code == 4
-    assert alone.words.count("--model damaged.onnx cannot be read") == 1
+    assert alone.words.count("--model damaged.onnx cannot be loaded") == 1
     beside = bench.run("--model", tiny_model, *["--resolution", damaged] * 3, "-k", f"{_FULL_DUP} or resolutions_2")
     assert beside.code == 1
     assert beside.outcomes() == {"full_dup": "ok"}
-    assert "Not all was measured. --resolution damaged.onnx cannot be read" in beside.words
+    assert "Not all was measured. --resolution damaged.onnx cannot be loaded" in beside.words
 
 
 def test_a_session_that_measures_nothing_fails(bench: Bench, tiny_model: Path) -> None:

@@ -30,7 +30,9 @@ from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED
 
 runtimes.RUNTIMES = harness.selection.RUNTIMES = (ENTRY,)
-harness.selection.parse_target = lambda *_: replace(SCRIPTED, name="virtual", keeps_ledger=True, computes=False)
+harness.selection.parse_target = lambda *_: replace(
+    SCRIPTED, name="virtual", keeps_ledger=True, computes=False, decodes=False
+)
 """
 
 

@@ -6,7 +6,6 @@ As in test_rknn_on_virtual_board.py: they run where the libraries, the virtual b
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from accounting.ledger import read_ledger
 from harness.measuring.limit import limit_of
 from scenarios.catalogue import Parameters, build_plans
 from storage.result import Limit
-from targets.base import LEDGER_VARIABLE
 from tests.bench.test_rknn_on_virtual_board import Board, board
 from tests.support import known, walk
 
@@ -23,27 +21,26 @@ __all__ = ["board"]
 _MOST = 12
 
 
-def _limit(board: Board, scenario: str, folder: Path, memory_bytes: int | None = None) -> Limit:
+def _limit(board: Board, scenario: str, memory_bytes: int | None = None) -> Limit:
     """Return how many contexts of a tiny model fit into so much NPU memory, of 12."""
     plan = build_plans(scenario, Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST))[-1]
-    ledger = folder / f"{scenario}-{memory_bytes}"
-    variables = {**board.target.environment, LEDGER_VARIABLE: str(ledger)}
+    variables = dict(board.target.environment)
     if memory_bytes is not None:
         variables["REUSEBENCH_NPU_MEMORY"] = str(memory_bytes)
     run = walk(plan, replace(board.target, environment=variables))
-    account = read_ledger(ledger)
+    account = read_ledger(known(run.ledger))
     for barrier in run.barriers:
         barrier.npu_live_bytes = account.live_bytes(barrier.at_ns)
     return known(limit_of(plan, run, account))
 
 
-def test_memory_ends(board: Board, tmp_path: Path) -> None:
+def test_memory_ends(board: Board) -> None:
     """As many contexts fit as the ledger of endless memory says; the next one fails, which is told."""
-    endless = _limit(board, "limit_no_reuse", tmp_path)
+    endless = _limit(board, "limit_no_reuse")
     assert (endless.contexts, endless.failure) == (_MOST, None)
     first = known(endless.npu_memory_bytes) - (_MOST - 1) * known(endless.further_npu_bytes)
     memory_bytes = round(first + 2.5 * known(endless.further_npu_bytes))
-    limit = _limit(board, "limit_no_reuse", tmp_path, memory_bytes)
+    limit = _limit(board, "limit_no_reuse", memory_bytes)
     assert limit.contexts == 3
     assert known(limit.failure).context == 3
     assert known(limit.npu_memory_bytes) <= memory_bytes
@@ -51,13 +48,13 @@ def test_memory_ends(board: Board, tmp_path: Path) -> None:
         assert limit.afterwards is None
 
 
-def test_dup_moves_the_limit(board: Board, tmp_path: Path) -> None:
+def test_dup_moves_the_limit(board: Board) -> None:
     """More contexts fit into the same memory where they share weights, where the runtime has that."""
     if board.is_mini or board.is_old:
         pytest.skip("no dup here")
-    memory_bytes = known(_limit(board, "limit_no_reuse", tmp_path).npu_memory_bytes) // 2
+    memory_bytes = known(_limit(board, "limit_no_reuse").npu_memory_bytes) // 2
     counts = [
-        _limit(board, name, tmp_path, memory_bytes).contexts
+        _limit(board, name, memory_bytes).contexts
         for name in ("limit_no_reuse", "limit_full_dup", "limit_full_dup_internal_reuse")
     ]
     assert counts == sorted(counts)

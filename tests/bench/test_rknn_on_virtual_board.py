@@ -28,7 +28,7 @@ from runtimes import find_runtime
 from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan
 from targets.barriers import BarrierReading
-from targets.base import LEDGER_VARIABLE, THIS_INTERPRETER, Target
+from targets.base import THIS_INTERPRETER, Target
 from targets.chips import CHIPS, MINI_RUNTIME
 from targets.errors import TargetError
 from targets.measured_process import Run
@@ -36,7 +36,7 @@ from targets.resolve import parse_target
 from targets.rknn_library import Library, read_library
 from targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
-from tests.support import Reusebench, walk
+from tests.support import Reusebench, known, walk
 
 #: The user's own, read before any test has a cache of its own.
 _CACHE = cache_root()
@@ -168,13 +168,14 @@ def _walk(board: Board, scenario: str) -> Walked:
     chip = CHIPS[board.target.chip or ""]
     plan, *_ = build_plans(scenario, Parameters("rknn", board.models, 1, 2, chip.npu_cores, rounds=2))
     with tempfile.TemporaryDirectory() as folder:
-        path, log = Path(folder) / "ledger.jsonl", Path(folder) / "log"
-        environment = {**board.target.environment, LEDGER_VARIABLE: str(path), **_LOGGING, "LOG": str(log)}
+        log = Path(folder) / "log"
+        environment = {**board.target.environment, **_LOGGING, "LOG": str(log)}
         # Open for reading too: the adapter looks there for the library's errors.
         command = ("sh", "-c", 'exec "$@" 2<>"$LOG"', "sh", *board.target.command)
         run = walk(plan, replace(board.target, command=command, environment=environment))
-        events = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
-        return Walked(plan, run, read_ledger(path), tuple(events), log.read_text(encoding="utf-8", errors="replace"))
+        ledger = known(run.ledger)
+        events = [json.loads(line) for line in ledger.splitlines()]
+        return Walked(plan, run, read_ledger(ledger), tuple(events), log.read_text(encoding="utf-8", errors="replace"))
 
 
 def _whole_pages(size: int) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from commands import board
 from targets.rknn_library import architecture_of_this_python
+from tests.far_shell import shell_at
 from tests.support import Ended, Reusebench
 from tests.targets.library_files import write_library
 
@@ -38,6 +40,25 @@ def test_the_ledger_is_compiled(monkeypatch: pytest.MonkeyPatch, reusebench: Reu
     assert done.err.startswith("Error: the library that keeps the ledger is not made for this Python's processor")
 
 
+def test_a_board_far_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
+    """It is reached before it has a name; what was put there is removed again."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
+    (tmp_path / "home").mkdir()
+    address = shell_at(tmp_path / "home")
+    done = reusebench("board", "add", "here", address, "--python", sys.executable)
+    assert (done.exit_code, done.err) == (0, "")
+    assert "ONNX Runtime: measured by the driver in Python" in done.out
+    assert "--target here is ready" in done.out
+    name, listed = reusebench("board", "list").out.splitlines()[-1].split(maxsplit=1)
+    assert (name, listed.endswith(sys.executable)) == ("here", True)
+    pushed = tmp_path / "home" / ".cache" / "reusebench-board"
+    assert (pushed / "files").is_dir()
+    done = reusebench("board", "clean", "here")
+    assert (done.exit_code, f"{pushed} is removed" in done.out, pushed.exists()) == (0, True, False)
+    assert reusebench("board", "remove", "here").exit_code == 0
+    assert "no board has a name yet" in reusebench("board", "list").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -47,12 +68,21 @@ def test_the_ledger_is_compiled(monkeypatch: pytest.MonkeyPatch, reusebench: Reu
             "this is librknnrt, and rv1106 needs librknnm",
         ),
         (["install", "--rknn-library", "{library}", "--chip", "moon"], "'moon' is not one of 'rk3562'"),
-        (["install"], "Missing option '--rknn-library'"),
+        (["install"], "give a board (its name, or ssh:HOST, adb, adb:SERIAL, "),
+        (["install", "moon"], "Error: moon is no board far away; valid: ssh:HOST, "),
+        (["clean", "moon"], "Error: moon is no board far away"),
+        (["remove", "moon"], "Error: there is no board 'moon'; known: none"),
+        (["add", "ssh", "pipe:sh"], "Error: 'ssh' cannot be a board's name"),
+        (["add", "moon", "pipe:false"], "`false` ended (exit code 1)"),
+        (["add", "moon", "tcp:1"], "Error: 'tcp:1' is no far target; valid are ssh:HOST, "),
         (["fly"], "No such command 'fly'"),
     ],
 )
-def test_mistakes(tmp_path: Path, arguments: list[str], sentence: str, reusebench: Reusebench) -> None:
+def test_mistakes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], sentence: str, reusebench: Reusebench
+) -> None:
     """They end with exit code 2, and what is valid; nothing is installed."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     library = write_library(tmp_path / "library.so")
     done = reusebench("board", *(argument.format(library=library) for argument in arguments))
     assert (done.exit_code, done.out) == (2, "")

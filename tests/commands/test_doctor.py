@@ -80,10 +80,13 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuseb
     assert all(line.endswith(": reusebench board install --rknn-library FILE") for line in boards)
 
 
-def test_a_converter_that_is_not_made_for_this_machine(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+def test_what_is_not_made_for_this_machine(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
     """The remark names the machines; nothing that would fail is advised."""
     monkeypatch.setattr("platform.machine", lambda: "armv7l")
-    assert row(reusebench("doctor"), "MegEngine 1.13.0") == ("no", "makes .mge files, on x86-64 alone")
+    monkeypatch.setattr("targets.interpreters.available", lambda entry: entry.name != "megengine_lite")
+    done = reusebench("doctor")
+    assert row(done, "MegEngine 1.13.0") == ("no", "makes .mge files, on x86-64 alone")
+    assert row(done, "megengine_lite") == ("no", "it is made for x86-64 alone")
 
 
 def test_a_runtime_that_does_not_work(doctor_of: Callable[..., Ended]) -> None:
@@ -118,14 +121,37 @@ def test_rockchips_runtime_is_here_where_its_library_is(
     assert remark.startswith(f"{text}: it is no shared library")
 
 
+def test_rockchips_library_without_an_npu(
+    doctor_of: Callable[..., Ended],
+    rknn_double: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its library loads, and runs nothing without the NPU's driver: how to get it; with a node that opens it runs."""
+    monkeypatch.setenv(LIBRARY_VARIABLE, str(rknn_double("librknnrt version: 2.3.2 (429f97ae6b@2025-04-09T09:09:27)")))
+    monkeypatch.setattr(doctor, "device_nodes", list)
+    done = doctor_of(find_runtime("rknn"))
+    is_here, remark = row(done, "rknn")
+    assert (done.exit_code, is_here) == (1, "no")
+    version = "version 2.3.2 (429f97ae6b@2025-04-09T09:09:27)"
+    assert remark.startswith(f"{version} is here, and runs nothing: this kernel has no driver of Rockchip's NPU: ")
+    assert remark.endswith("The virtual board needs no NPU: --target vboard:CHIP")
+    monkeypatch.setattr(doctor, "device_nodes", lambda: [Node("/dev/rknpu", errno.EACCES)])
+    assert (
+        "is here, and runs nothing: this user may not open /dev/rknpu"
+        in row(doctor_of(find_runtime("rknn")), "rknn")[1]
+    )
+    monkeypatch.setattr(doctor, "device_nodes", lambda: [Node("/dev/dri/card1", errno.EACCES), Node("/dev/rknpu", 0)])
+    assert row(doctor_of(find_runtime("rknn")), "rknn") == ("yes", version)
+
+
 @pytest.fixture
 def on_rk3588(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return on_rk3588(nodes, driver version): the machine is a board whose NPU has these."""
 
     def play(nodes: Sequence[Node], driver: str | None) -> None:
-        monkeypatch.setattr(doctor, "chip_of_this_machine", lambda: "rk3588")
+        monkeypatch.setattr(doctor, "chip_of", lambda _: "rk3588")
         monkeypatch.setattr(doctor, "device_nodes", lambda: list(nodes))
-        monkeypatch.setattr(doctor, "rknpu_driver_version", lambda: driver)
+        monkeypatch.setattr(doctor, "rknpu_driver_version", lambda _: driver)
 
     return play
 
@@ -165,8 +191,8 @@ def test_the_npu_of_a_board_that_shows_little(
 
 def test_a_machine_without_an_npu(doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is said of one."""
-    monkeypatch.setattr(doctor, "chip_of_this_machine", lambda: None)
-    monkeypatch.setattr(doctor, "has_npu", lambda: False)
+    monkeypatch.setattr(doctor, "chip_of", lambda _: None)
+    monkeypatch.setattr(doctor, "has_npu", lambda _: False)
     assert "\nNPU " not in doctor_of(_HERE).out
 
 
@@ -178,7 +204,7 @@ _REINSTALL = "Install it again: pip install missing==1"
     [
         # What the import prints does not matter.
         (
-            'echo "loaded plugins"; echo "reusebench-versions 1.13.0 3.10.13"; echo "said at the end"',
+            'echo "loaded plugins"; echo "reusebench-versions 3.10.13 1.13.0"; echo "said at the end"',
             "yes",
             "version 1.13.0, in an environment of its own: Python 3.10.13 ({python})",
         ),

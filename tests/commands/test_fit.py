@@ -88,8 +88,8 @@ def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
     answer = on_cpu.answer("--verify", "--limit", "1GiB")
     assert (answer["limit_of"], answer["limit_bytes"], answer["fits"]) == ("application_memory", 2**30, True)
     predicted, measured = (answer[f"{kind}_application_memory_bytes"] for kind in ("predicted", "measured"))
-    assert measured == pytest.approx(predicted, rel=0.05)
     # 4 MiB: a tiny network takes little more than what a heap has left over, which differs from process to process.
+    assert measured == pytest.approx(predicted, rel=0.05, abs=4 * 2**20)
     predicted, measured = (
         answer[f"{kind}_application_memory_over_baseline_bytes"] for kind in ("predicted", "measured")
     )

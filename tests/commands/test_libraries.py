@@ -10,9 +10,12 @@ import pytest
 from cache import cache_root
 from commands import libraries
 from storage.result import Result
+from targets import resolve
 from targets.errors import TargetError
-from targets.rknn_library import Library, find_libraries
+from targets.far.files import FarFiles
+from targets.rknn_library import Library, architecture_of_this_python, find_libraries
 from targets.vboard.guest import missing_parts
+from tests.far_shell import connected, shell_at
 from tests.reports.versions.stored_versions import NEW, OLD, heavier_dups, of_version, store_versions
 from tests.support import Ended, Reusebench
 from tests.targets.library_files import write_library
@@ -124,6 +127,47 @@ def test_no_library_for_the_target(target: str, sentence: str, folder: Path, reu
     done = run(reusebench, folder, "--target", target)
     assert done.exit_code == 2
     assert sentence in done.err
+
+
+def test_a_board_measures_the_libraries_of_its_chip(
+    folder: Path, stores: list[list[str]], monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
+) -> None:
+    """The mini runtime is no library for an RK3588, and is left out with the reason."""
+    architecture = architecture_of_this_python() or ""
+    for name, kind in (("old.so", "librknnrt"), ("mini.so", "librknnmrt")):
+        write_library(folder / name, kind, architecture=architecture)
+    (folder / "new.so").unlink()
+    monkeypatch.setattr(resolve, "is_built", lambda _: True)
+    monkeypatch.setattr(resolve, "chip_of", lambda _: "rk3588")
+    done = run(reusebench, folder, "--target", "board")
+    assert f"left out: --rknn-library {folder / 'mini.so'}: this is librknnmrt, and rk3588 needs librknnrt" in done.out
+    assert [Path(command[command.index("--rknn-library") + 1]).name for command in stores] == ["old.so"]
+
+
+def test_a_board_far_away_is_left_to_the_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
+) -> None:
+    """Where a library is left out, too, whose refusal comes from the board."""
+    (tmp_path / "home").mkdir()
+    target = shell_at(tmp_path / "home")
+    own = architecture_of_this_python() or ""
+    foreign = "aarch64" if own == "x86_64" else "x86_64"
+    named: list[object] = []
+    for architecture, version in ((own, "1.6.0"), (foreign, "2.3.2")):
+        library = write_library(tmp_path / f"{architecture}.so", version=version, architecture=architecture)
+        named += ["--rknn-library", library]
+    measured = []
+
+    def bench(options: Sequence[str], _storage: Path) -> tuple[int, list[Path]]:
+        with connected(tmp_path / "home") as connection:
+            FarFiles(connection).lock()
+        measured.append(Path(options[-1]))
+        return 0, []
+
+    monkeypatch.setattr(libraries, "run_bench", bench)
+    done = reusebench("libraries", "run", "--target", target, "--storage", tmp_path / "storage", *named)
+    assert f"is for {foreign}, and the programs of {target} are for {own}" in done.out
+    assert (done.exit_code, measured) == (0, [tmp_path / f"{own}.so"]), done.err
 
 
 def _installed() -> list[Library]:

@@ -132,7 +132,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "npu": ("--", "sh", "-c", 'sleep 0.5; exit "$2"', "sh", "--", "4"),
 }
 #: Records on a machine with an NPU.
-_NPU = "import recorder.task, commands; recorder.task.has_npu = lambda: True; commands.main()"
+_NPU = "import recorder.task, commands; recorder.task.has_npu = lambda _: True; commands.main()"
 _ON_NPU = (sys.executable, "-c", _NPU, "record")
 
 

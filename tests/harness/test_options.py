@@ -16,7 +16,7 @@ from harness.measuring.user_models import ModelFile
 from harness.options import add_options, resolve_model_sets, resolve_plan_files, resolve_settings
 from harness.session import choose_board_storage, hide_latency_table
 from harness.settings import Settings, check_kernel
-from samplers import process as process_module
+from samplers.host import LOCAL_HOST, LocalHost
 from storage.board import board_storage
 from storage.run_file import python_folder
 from targets.base import THIS_INTERPRETER
@@ -35,7 +35,7 @@ _BOARD = {"rknn": replace(THIS_INTERPRETER, chip="rk3588")}
 
 
 def _settings(*arguments: object, chip: str | None = None) -> Settings:
-    return resolve_settings(_option(*arguments), chip)
+    return resolve_settings(_option(*arguments), {"rknn": replace(THIS_INTERPRETER, chip=chip)})
 
 
 def test_defaults() -> None:
@@ -144,12 +144,13 @@ def test_as_many_infer_at_once_as_there_are_cores_of_what_infers() -> None:
     assert elsewhere.parameters("rknn", ()).cores == 1
 
 
-def test_a_kernel_without_pss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_pss(tmp_path: Path) -> None:
     """Where neither smaps_rollup nor smaps can be read nothing is measured, and the kernel's option is named."""
-    check_kernel()
-    monkeypatch.setattr(process_module, "_read_sizes", lambda *_: {})
+    check_kernel(LOCAL_HOST)
+    (tmp_path / "proc/77").mkdir(parents=True)
+    (tmp_path / "proc/self").symlink_to("77")
     with pytest.raises(UserError, match="CONFIG_PROC_PAGE_MONITOR=y"):
-        check_kernel()
+        check_kernel(LocalHost(tmp_path))
 
 
 def test_models_of_the_options(tmp_path: Path) -> None:
@@ -180,9 +181,10 @@ def test_files_with_floating_point() -> None:
 # The storage and pytest-benchmark's options
 
 
-def _chosen(storage: object, compare: object = None) -> argparse.Namespace:
+def _chosen(storage: object, compare: object = None, target: str = "python") -> argparse.Namespace:
     """Return pytest-benchmark's options after the storage was chosen."""
-    config: Any = SimpleNamespace(option=argparse.Namespace(benchmark_storage=str(storage), benchmark_compare=compare))
+    given = argparse.Namespace(benchmark_storage=str(storage), benchmark_compare=compare, target=target)
+    config: Any = SimpleNamespace(option=given)
     choose_board_storage(config)
     option: argparse.Namespace = config.option
     return option
@@ -190,7 +192,9 @@ def _chosen(storage: object, compare: object = None) -> argparse.Namespace:
 
 def test_the_common_storage_becomes_the_boards() -> None:
     """pytest-benchmark's default is one for all boards; what the user names stays."""
-    assert _chosen("file://./.benchmarks").benchmark_storage == f"file://{board_storage()}"
+    common = "file://./.benchmarks"
+    assert _chosen(common).benchmark_storage == f"file://{board_storage()}"
+    assert _chosen(common, target="ssh:root@10.0.0.2").benchmark_storage == "file://.benchmarks/ssh-root-10.0.0.2"
     for uri in ("file:///data/store", "/data/store"):
         assert _chosen(uri).benchmark_storage == uri
 

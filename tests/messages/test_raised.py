@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from messages import ENGLISH, LANGUAGES, Message, read_sentence
+from samplers.host import LOCAL_HOST, LocalHost
 from samplers.sources import machine_sources, memory_sources
 from scenarios.plan import Streams, Video
 from storage.result import SCHEMA
@@ -18,6 +20,7 @@ from storage.runs import read_run
 from targets.outcome import OUTCOMES, Failure
 from tests.messages.test_messages import TEXTS, fields
 from tests.reports.stored import even, result, write_run
+from tests.samplers.hosts import link_process
 from tests.support import CHECKOUT, make_plan
 
 #: What takes a code and the values of its text.
@@ -26,6 +29,12 @@ _TREES = {
     file: ast.parse(file.read_text(encoding="utf-8"))
     for package in CHECKOUT.glob("*/__init__.py")
     for file in package.parent.rglob("*.py")
+}
+#: In the driver in C, whose messages tests/targets/native holds equal to those of the driver in Python.
+_CODES_IN_C = {
+    code
+    for file in sorted((CHECKOUT / "targets" / "native").glob("*.c"))
+    for code in re.findall(r'\b(?:fail|not_supported)\(failure, "(\w+)"\)', file.read_text(encoding="utf-8"))
 }
 
 
@@ -56,13 +65,15 @@ def test_every_message_that_is_made_has_its_text() -> None:
     assert len(made) > 60
     texts = TEXTS[ENGLISH]
     assert [(line, code) for line, code, names in made if code not in texts or names != fields(texts[code])] == []
+    assert len(_CODES_IN_C) > 20
+    assert texts.keys() >= _CODES_IN_C
 
 
 def test_no_text_is_unused() -> None:
     """Each code stands in the source, or is held by one of the tests below."""
     in_source = {text for tree in _TREES.values() for node in ast.walk(tree) if (text := _text(node))}
     elsewhere = {f"kind_{kind}" for kind in OUTCOMES} | {f"phase_{phase}" for phase in _phases()}
-    elsewhere |= {f"{code}_missing" for code in in_source}
+    elsewhere |= {f"{code}_missing" for code in in_source} | _CODES_IN_C
     unused = TEXTS[ENGLISH].keys() - in_source - elsewhere
     assert {code for code in unused if not code.endswith("_0_1")} == set()
 
@@ -95,14 +106,15 @@ def test_every_kind_of_failure_in_every_phase_has_words(language: str, context: 
 def test_every_source_of_figures_has_words(language: str, tmp_path: Path) -> None:
     """Those of this machine, and those that a kernel with an NPU and nothing else lacks."""
     here = tmp_path / "proc" / str(os.getpid())
-    for folder in (here / "fd", here / "fdinfo", tmp_path / "proc" / "rknpu"):
-        folder.mkdir(parents=True)
+    here.mkdir(parents=True)
+    (tmp_path / "proc/rknpu").mkdir()
     (here / "maps").write_text("x-y rw-s 0 0 0 /dmabuf:\n")
-    bare = (*memory_sources(os.getpid(), tmp_path), *machine_sources(tmp_path))
-    remarks = [source.remark for source in (*bare, *memory_sources(os.getpid()), *machine_sources())]
-    for remark in remarks:
-        assert isinstance(remark, Message)
-        assert remark.values.keys() == fields(TEXTS[language][remark.code])
+    link_process(tmp_path, os.getpid())
+    for host in (LocalHost(tmp_path), LOCAL_HOST):
+        for source in (*memory_sources(host, os.getpid()), *machine_sources(host)):
+            remark = source.remark
+            assert isinstance(remark, Message)
+            assert remark.values.keys() == fields(TEXTS[language][remark.code])
 
 
 #: What may be wrong with a stored file: by the code of its words, what is replaced in a run's file, and by what.

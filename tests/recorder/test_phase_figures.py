@@ -100,25 +100,25 @@ def test_system_memory_over_idle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "ended_by", "killed", "outcome"),
+    ("ending", "ended_by", "outcome"),
     [
-        (Ending(exit_code=0), None, False, "ok"),
-        (Ending(exit_code=3), None, False, "failed"),
-        (Ending(signal_number=signal.SIGSEGV), None, False, "crashed"),
-        (Ending(signal_number=signal.SIGKILL), None, False, "crashed"),
-        (Ending(signal_number=signal.SIGKILL), None, True, "out_of_memory"),
-        (Ending(exit_code=137), None, True, "out_of_memory"),
-        (Ending(exit_code=1), None, True, "failed"),
-        (Ending(signal_number=signal.SIGINT), signal.SIGINT, False, "ok"),
-        (Ending(exit_code=255), signal.SIGINT, False, "ok"),
-        (Ending(signal_number=signal.SIGSEGV), signal.SIGINT, False, "crashed"),
-        (Ending(signal_number=signal.SIGKILL), signal.SIGINT, False, "crashed"),
-        (Ending(), None, False, "ok"),
+        (Ending(exit_code=0), None, "ok"),
+        (Ending(exit_code=3), None, "failed"),
+        (Ending(signal_number=signal.SIGSEGV), None, "crashed"),
+        (Ending(signal_number=signal.SIGKILL), None, "crashed"),
+        (Ending(signal_number=signal.SIGKILL, memory_ran_out=True), None, "out_of_memory"),
+        (Ending(exit_code=137, memory_ran_out=True), None, "out_of_memory"),
+        (Ending(exit_code=1, memory_ran_out=True), None, "failed"),
+        (Ending(signal_number=signal.SIGINT), signal.SIGINT, "ok"),
+        (Ending(exit_code=255), signal.SIGINT, "ok"),
+        (Ending(signal_number=signal.SIGSEGV), signal.SIGINT, "crashed"),
+        (Ending(signal_number=signal.SIGKILL), signal.SIGINT, "crashed"),
+        (Ending(), None, "ok"),
     ],
 )
-def test_what_became_of_a_program(ending: Ending, ended_by: int | None, killed: bool, outcome: str) -> None:
+def test_what_became_of_a_program(ending: Ending, ended_by: int | None, outcome: str) -> None:
     """Exit codes and signals are failures, unless the user ended the program; a shell passes its child's on."""
-    assert outcome_of(recording(ending=ending, ended_by=ended_by), killed) == outcome
+    assert outcome_of(recording(ending=ending, ended_by=ended_by)) == outcome
 
 
 def test_a_result_names_the_largest_processes_and_the_trace_all() -> None:
@@ -153,12 +153,14 @@ def test_a_program_has_a_value_for_each_repeat() -> None:
 def test_the_commit_is_that_of_the_project(tmp_path: Path) -> None:
     """Outside a checkout there is none; the working folder is as it was."""
     before = Path.cwd()
-    assert run_document(tmp_path)["commit_info"] == {}
+    assert run_document(tmp_path, {})["commit_info"] == {}
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.com"]
     for arguments in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "first"]):
         subprocess.run([*git, *arguments], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    assert run_document(tmp_path)["commit_info"]["id"] == head
+    document = run_document(tmp_path, {"machine": "a board"})
+    assert document["commit_info"]["id"] == head
+    assert document["machine_info"]["machine"] == "a board"
     assert Path.cwd() == before
 
 

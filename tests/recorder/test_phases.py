@@ -15,6 +15,8 @@ from recorder.phases import (
     MOST_PHASES,
     START,
     WHOLE,
+    FarFileMarks,
+    FarPipeMarks,
     FileMarks,
     Lines,
     Marks,
@@ -135,3 +137,29 @@ def test_no_marks_are_none() -> None:
     """Without one of the options there is nothing to read, and nothing for the program."""
     marks = Marks()
     assert (marks.read(), marks.environment, marks.actions, marks.descriptor) == ([], {}, [], None)
+
+
+class _Appended:
+    """A file of a board whose contents, when it has changed, come one after another."""
+
+    def __init__(self, *contents: bytes | None) -> None:
+        self._contents = list(contents)
+
+    def changed(self) -> bytes | None:
+        return self._contents.pop(0)
+
+
+def test_a_file_of_a_board_is_read_as_it_grows() -> None:
+    """Each line counts once, when it is whole; one that is shorter than before is read from its beginning."""
+    marks = FarFileMarks("/there", _Appended(b"load\nst", None, b"load\nsteady\n", b"end\n"))
+    assert marks.environment == {"REUSEBENCH_PHASES": "/there"}
+    assert [marks.read() for _ in range(4)] == [["load"], [], ["steady"], ["end"]]
+
+
+def test_what_a_program_of_a_board_writes_to_its_descriptor() -> None:
+    """Marks come in any pieces, and are given once."""
+    marks = FarPipeMarks(3)
+    assert marks.environment == {"REUSEBENCH_MARKER": "3"}
+    marks.feed(b"load\nst")
+    marks.feed(b"eady\n")
+    assert (marks.read(), marks.read()) == (["load", "steady"], [])

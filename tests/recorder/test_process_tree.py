@@ -13,6 +13,7 @@ import pytest
 
 from recorder import process_tree
 from recorder.process_tree import ProcessTree
+from samplers.host import LOCAL_HOST, Host
 from samplers.npu.process_dmabuf import DmaBuf
 from samplers.process import read_process, read_shares
 
@@ -49,20 +50,19 @@ def workers() -> Iterator[subprocess.Popen[bytes]]:
 def test_all_processes_are_there(way: str, workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Children of any thread are of the program, also on kernels that do not list children."""
     if way == "each process's parent":
-        monkeypatch.setattr(process_tree, "_listed_children", lambda _: pytest.fail("not listed here"))
-        monkeypatch.setattr(process_tree, "_lists_children", lambda: False)
-    tree = ProcessTree(workers.pid, 0, with_root=True)
+        monkeypatch.setattr(process_tree, "_listed_children", lambda *_: pytest.fail("not listed here"))
+        monkeypatch.setattr(process_tree, "_lists_children", lambda _: False)
+    tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     assert len(tree.live) == 4
     assert workers.pid in [seen.pid for seen in tree.live]
-    assert len(ProcessTree(workers.pid, 0, with_root=False).live) == 3
-    tree.close()
+    assert len(ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=False).live) == 3
 
 
 def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> None:
     """RSS counts shared pages in each process, PSS once; each worker's own memory is in all of them."""
-    tree = ProcessTree(workers.pid, 0, with_root=True)
+    tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     whole, largest = tree.sample(1)
-    single = [read_process(seen.pid) for seen in tree.live]
+    single = [read_process(LOCAL_HOST, seen.pid) for seen in tree.live]
     assert whole == pytest.approx(sum(memory.rss_bytes for memory in single), rel=0.05)
     assert largest == pytest.approx(max(memory.rss_bytes for memory in single), rel=0.05)
     shares = tree.read_shares()
@@ -70,26 +70,23 @@ def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> No
     assert shares.pss_bytes == pytest.approx(sum(memory.pss_bytes for memory in single), rel=0.05)
     assert 3 * 8 * _MIB <= shares.uss_bytes <= shares.pss_bytes <= whole
     assert {seen.name for seen in tree.live} == {Path(f"/proc/{workers.pid}/comm").read_text().strip()}
-    tree.close()
 
 
 def test_high_water_marks_that_have_risen(workers: subprocess.Popen[bytes]) -> None:
     """They are of the whole life of a process; those of before the recording can be passed over."""
-    tree = ProcessTree(workers.pid, 0, with_root=True)
+    tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     peak = tree.read_peaks()
     assert peak >= 8 * _MIB
     assert peak == max(seen.peak_rss_bytes for seen in tree.live)
     assert tree.read_peaks() == 0
-    tree.close()
-    later = ProcessTree(workers.pid, 0, with_root=True)
+    later = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     later.forget_peaks()
     assert later.read_peaks() == 0
-    later.close()
 
 
 def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """A buffer that several processes hold is there once; who cannot be read, or has ended, is left out."""
-    tree = ProcessTree(workers.pid, 0, with_root=True)
+    tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     first, second, third, fourth = (seen.pid for seen in tree.live)
     of_each = {
         first: [DmaBuf(1, 100, "drm"), DmaBuf(2, 10, "drm")],
@@ -97,7 +94,7 @@ def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pyt
         third: None,
     }
 
-    def read(pid: int) -> list[DmaBuf] | None:
+    def read(_: Host, pid: int) -> list[DmaBuf] | None:
         if pid == fourth:
             raise ProcessLookupError(pid)
         return of_each[pid]
@@ -106,18 +103,17 @@ def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pyt
     assert tree.read_dmabufs() == 111
     of_each.update({first: None, second: None})
     assert tree.read_dmabufs() is None
-    tree.close()
 
 
 def test_a_process_that_is_not_ours(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PSS may not be read the process is marked, and counts in RSS alone."""
-    tree = ProcessTree(workers.pid, 0, with_root=True)
+    tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     whole = tree.read_shares()
 
-    def refuse(pid: int) -> tuple[int, int]:
+    def refuse(host: Host, pid: int) -> tuple[int, int]:
         if pid == workers.pid:
             raise PermissionError(pid)
-        return read_shares(pid)
+        return read_shares(host, pid)
 
     monkeypatch.setattr(process_tree, "read_shares", refuse)
     rest = tree.read_shares()
@@ -125,15 +121,14 @@ def test_a_process_that_is_not_ours(workers: subprocess.Popen[bytes], monkeypatc
     assert rest is not None
     assert rest.pss_bytes < whole.pss_bytes
     assert [seen.pid for seen in tree.live if not seen.pss_readable] == [workers.pid]
-    monkeypatch.setattr(process_tree, "read_shares", lambda _: refuse(workers.pid))
+    monkeypatch.setattr(process_tree, "read_shares", lambda host, _: refuse(host, workers.pid))
     assert tree.read_shares() is None
     assert tree.sample(1)[0] > 0
-    tree.close()
 
 
 def test_a_process_that_ends_is_left_out(workers: subprocess.Popen[bytes]) -> None:
     """What was seen of it stays; nobody has waited for it, and it is not added again."""
-    tree = ProcessTree(workers.pid, 0, with_root=True)
+    tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     before, _ = tree.sample(1)
     gone = max(seen.pid for seen in tree.live)
     os.kill(gone, 9)
@@ -144,4 +139,3 @@ def test_a_process_that_ends_is_left_out(workers: subprocess.Popen[bytes]) -> No
     assert len(tree.seen) == 4
     assert after <= before - 8 * _MIB
     assert gone not in [seen.pid for seen in tree.live]
-    tree.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import pytest
 
+from recorder.machine import LOCAL
 from recorder.phases import Marks
 from recorder.program import Ending
 from recorder.recording import record
@@ -14,7 +16,7 @@ from recorder.recording import record
 class _Ended:
     """A program that has ended at once; the kernel has counted the highest RSS of its processes."""
 
-    root, with_root, ending = os.getpid(), False, Ending(exit_code=0)
+    root, with_root, shares_terminal, ending = os.getpid(), False, True, Ending(exit_code=0)
 
     def has_ended(self) -> bool:
         return True
@@ -28,11 +30,17 @@ class _Ended:
     def send(self, number: int) -> None:
         pytest.fail(f"signal {number}")
 
+    def kill(self, pids: Iterable[int]) -> None:
+        pytest.fail(f"killed {pids}")
+
+    def close(self) -> None:
+        pass
+
 
 @pytest.mark.parametrize(("names", "peaks"), [([], [7]), (["load"], [])])
 def test_the_peak_of_ended_processes(monkeypatch: pytest.MonkeyPatch, names: list[str], peaks: list[int]) -> None:
     """A spike that no reading has seen is in the only phase; of several nobody knows in which it was."""
     monkeypatch.setattr(Marks, "read", lambda _: names)
-    recording = record(_Ended, Marks(), has_npu=False, notify=pytest.fail)
+    recording = record(LOCAL, _Ended, Marks(), has_npu=False, notify=pytest.fail)
     assert recording.peaks.values.tolist() == peaks
     assert len(recording.stretches) == 1 + len(names)

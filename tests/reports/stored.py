@@ -282,6 +282,7 @@ def result(
         driver_version="0.9.8" if npu else None,
         chip="rk3588" if npu else None,
         computes=computes,
+        emulated=not computes,
     )
     return build_result(configuration, repeats, failure)
 

@@ -11,6 +11,7 @@ import pytest
 
 import models
 from models.megengine.environment import MEGENGINE
+from samplers.host import LOCAL_HOST
 from samplers.process import read_process
 from targets.base import Target
 from tests.support import CHECKOUT, StubObserver, make_plan, walk
@@ -106,7 +107,7 @@ def _walked(scenario: str, *paths: Path, cores: int = 1) -> tuple[int, set[str]]
     # The first choice of the smallest plan has outputs in an order that only NPUs have.
     choice = 1 if scenario == "lean" else 0
     plan = make_plan(scenario, *paths, contexts=4, runtime="megengine_lite", cores=cores, choice=choice)
-    observer = StubObserver(lambda pid: read_process(pid).rss_anon_bytes)
+    observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_anon_bytes)
     run = walk(plan, _TARGET, observer)
     assert run.failure is None, run.failure
     anon_bytes = {reading.phase: size for reading, size in zip(run.barriers, observer.answers)}

@@ -33,6 +33,7 @@ from runtimes.base import (
     NotSupported,
     Runtime,
 )
+from samplers.host import LOCAL_HOST
 from samplers.process import read_process
 from targets.base import THIS_INTERPRETER
 from tests.support import CHECKOUT, StubObserver, make_plan, walk
@@ -370,7 +371,7 @@ def _anonymous_bytes() -> int:
 def _walked(scenario: str, path: str, choice: int = 0) -> tuple[int, set[str]]:
     """Return the anonymous memory over the import at the end of the steady phase, trimmed, and the outputs' digests."""
     plan = make_plan(scenario, path, contexts=4, runtime="mnn", choice=choice)
-    observer = StubObserver(lambda pid: read_process(pid).rss_anon_bytes)
+    observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_anon_bytes)
     run = walk(plan, THIS_INTERPRETER, observer)
     assert run.failure is None, run.failure
     anon_bytes = {reading.phase: size for reading, size in zip(run.barriers, observer.answers)}

@@ -27,6 +27,7 @@ from runtimes.base import (
     OutOfMemory,
     Runtime,
 )
+from samplers.host import LOCAL_HOST
 from samplers.process import read_process
 from targets.base import THIS_INTERPRETER
 from tests.runtimes.ncnn_models import DETECTOR, write_net
@@ -447,7 +448,7 @@ def test_contexts_over_one_net_add_next_to_nothing(tmp_path: Path) -> None:
     model = write_net(tmp_path / "wide.param", DETECTOR.layers(256), DETECTOR.weights())
     taken = {}
     for name in ("no_reuse_one_model", "full_dup", "full_dup_internal_reuse"):
-        observer = StubObserver(lambda pid: read_process(pid).rss_anon_bytes or 0)
+        observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_anon_bytes or 0)
         plan = make_plan(name, model, contexts=4, runtime="ncnn", cores=1)
         run = walk(plan, THIS_INTERPRETER, observer)
         assert run.failure is None

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
+from samplers.host import LOCAL_HOST
 from samplers.process import read_process
 from scenarios.plan import Plan
 from targets.base import THIS_INTERPRETER
@@ -31,7 +32,7 @@ class _Look(NamedTuple):
 
 def _look(pid: int) -> _Look:
     maps = [mapped for mapped in psutil.Process(pid).memory_maps() if mapped.path.endswith("weights.bin")]
-    anon_bytes = read_process(pid).rss_anon_bytes or 0
+    anon_bytes = read_process(LOCAL_HOST, pid).rss_anon_bytes or 0
     return _Look(anon_bytes + sum(mapped.pss for mapped in maps), {Path(mapped.path) for mapped in maps})
 
 

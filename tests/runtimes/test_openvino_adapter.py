@@ -31,6 +31,7 @@ from runtimes.base import (
     NotSupported,
     Runtime,
 )
+from samplers.host import LOCAL_HOST
 from samplers.process import read_process
 from scenarios.plan import Plan
 from targets.base import THIS_INTERPRETER
@@ -340,7 +341,7 @@ def _walked(scenario: str, folder: Path, *paths: Path) -> tuple[int, set[str]]:
         make_plan(scenario, *paths, contexts=4, runtime="openvino", choice=choice), THIS_INTERPRETER, folder
     )
     assert isinstance(plan, Plan), plan
-    observer = StubObserver(lambda pid: read_process(pid).rss_bytes)
+    observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_bytes)
     run = walk(plan, THIS_INTERPRETER, observer)
     assert run.failure is None, run.failure
     rss_bytes = {reading.phase: size for reading, size in zip(run.barriers, observer.answers)}
@@ -382,6 +383,6 @@ def test_models_in_turn_have_internal_tensors_one_at_a_time(
         for number, context in enumerate(contexts):
             assert _outputs(context) == alone[number]
             ctypes.CDLL(None).malloc_trim(0)
-            held.append(read_process(os.getpid()).rss_bytes)
+            held.append(read_process(LOCAL_HOST, os.getpid()).rss_bytes)
     # The first inference allocates more than internal tensors.
     assert min(held[2::2]) > max(held[3::2]) + 4 * 2**20

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from samplers.host import LOCAL_HOST, LocalHost
 from samplers.npu import find_npu_sources, has_npu, rknpu_driver_version
 from samplers.npu.file_source import FileSource
 from samplers.npu.rknpu import SRAM, Sram
 from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from samplers.readings import NpuMemory
 from samplers.sources import memory_sources
+from tests.samplers.hosts import link_process
 
 _FIXTURES = Path(__file__).with_name("npu_fixtures")
 _RK_DMABUF, _BUFFERS, _BUFINFO = SYSTEM_DMABUF
@@ -60,7 +62,7 @@ def board(tmp_path: Path) -> Board:
 )
 def test_each_source_in_bytes(name: str, source: FileSource[object], expected: object) -> None:
     """Each file gives the total that its kernel writes; a file that is not there gives None, and not 0."""
-    assert source.read(_FIXTURES / name) == expected
+    assert source.read(LocalHost(_FIXTURES / name)) == expected
 
 
 @pytest.mark.parametrize("source", [_RK_DMABUF, _BUFINFO, _HEAP, _SRAM_OF_PROC])
@@ -84,7 +86,7 @@ def test_what_the_kernel_does_not_write_is_not_read(tmp_path: Path, source: File
     path = tmp_path / source.path.lstrip("/")
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    assert source.read(tmp_path) is None
+    assert source.read(LocalHost(tmp_path)) is None
 
 
 def test_buffers_that_the_kernel_lists(board: Board) -> None:
@@ -93,18 +95,18 @@ def test_buffers_that_the_kernel_lists(board: Board) -> None:
     size = root / "sys/kernel/dmabuf/buffers/117/size"
     for text in ("", "many\n"):
         size.write_text(text)
-        assert _BUFFERS.read(root) is None
+        assert _BUFFERS.read(LocalHost(root)) is None
     size.unlink()
-    assert _BUFFERS.read(root) == 2 * 8294400
+    assert _BUFFERS.read(LocalHost(root)) == 2 * 8294400
     size.mkdir()  # unreadable, though it is there
-    assert _BUFFERS.read(root) is None
+    assert _BUFFERS.read(LocalHost(root)) is None
     shutil.rmtree(size.parents[1])
     size.parents[1].mkdir()
-    assert _BUFFERS.read(root) == 0
+    assert _BUFFERS.read(LocalHost(root)) == 0
 
 
 def _read(root: Path, pid: int = os.getpid()) -> NpuMemory:
-    return find_npu_sources(root).read(pid)
+    return find_npu_sources(LocalHost(root)).read(pid)
 
 
 def test_a_reading_of_a_board_with_an_iommu(board: Board) -> None:
@@ -166,7 +168,7 @@ def test_the_cheapest_source_is_used(board: Board) -> None:
 def test_sources_are_found_once(board: Board) -> None:
     """Later readings read the same files: new figures are seen, and one that is gone is None with its source."""
     root = board("rk3588")
-    sources = find_npu_sources(root)
+    sources = find_npu_sources(LocalHost(root))
     (root / "proc/rk_dmabuf/size").write_text("Total: 4 KiB\n")
     assert sources.read(os.getpid()).system_dmabuf_bytes == 4096
     shutil.rmtree(root / "proc/rk_dmabuf")
@@ -198,8 +200,8 @@ def test_this_machine() -> None:
 )
 def test_the_driver(name: str, version: str | None, is_rockchips: bool) -> None:
     """The version's number alone, from whichever node there is; a laptop has none of what Rockchip's kernels have."""
-    assert rknpu_driver_version(_FIXTURES / name) == version
-    assert has_npu(_FIXTURES / name) is is_rockchips
+    assert rknpu_driver_version(LocalHost(_FIXTURES / name)) == version
+    assert has_npu(LocalHost(_FIXTURES / name)) is is_rockchips
 
 
 @pytest.mark.parametrize("text", ["DRIVER_MAJOR.DRIVER_MINOR.DRIVER_PATCHLEVEL\n", "", "v1\n"])
@@ -207,9 +209,9 @@ def test_a_module_without_its_version(board: Board, text: str) -> None:
     """The driver's own node is read then; without it the version is unknown."""
     root = board("rk3588")
     (root / "sys/module/rknpu/version").write_text(text)
-    assert rknpu_driver_version(root) == "0.9.8"
+    assert rknpu_driver_version(LocalHost(root)) == "0.9.8"
     shutil.rmtree(root / "sys/kernel/debug")
-    assert rknpu_driver_version(root) is None
+    assert rknpu_driver_version(LocalHost(root)) is None
 
 
 def test_the_npu_is_not_powered_on() -> None:
@@ -219,9 +221,12 @@ def test_the_npu_is_not_powered_on() -> None:
     assert nodes == {"version", "mm", "load"}
 
 
-def _npu_rows(root: Path) -> list[tuple[str, bool, str]]:
-    rows = list(memory_sources(os.getpid(), root))
-    of_npu = rows[len(list(memory_sources(os.getpid(), root / "nowhere"))) :]
+def _npu_rows(root: Path, user_id: int = 0) -> list[tuple[str, bool, str]]:
+    pid = os.getpid()
+    link_process(root, pid)
+    host = LocalHost(root)
+    host.user_id = user_id
+    of_npu = list(memory_sources(host, pid))[len(list(memory_sources(LOCAL_HOST, pid))) :]
     return [(row.name, row.readable, str(row.remark)) for row in of_npu]
 
 
@@ -243,21 +248,19 @@ def test_the_sources_of_a_board(board: Board) -> None:
 def test_what_needs_root(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is refused is named before one that the kernel lacks: that is what the user can change."""
     root = board("rv1106")
-    opens = os.open
+    reads = LocalHost.read
 
-    def refuse(path: Path, *rest: int, **named: int) -> int:
-        if "/debug/" in str(path):
+    def refuse(host: LocalHost, path: str) -> bytes:
+        if "/debug/" in path:
             raise PermissionError
-        return opens(path, *rest, **named)
+        return reads(host, path)
 
-    monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert _npu_rows(root)[1:] == [
+    monkeypatch.setattr(LocalHost, "read", refuse)
+    assert _npu_rows(root, user_id=1000)[1:] == [
         ("/sys/kernel/debug/dma_buf/bufinfo", False, "dma-bufs of the system: needs root"),
         ("/proc/rk_dma_heap/dma_heap_info", True, "Rockchip's DMA heaps"),
         ("/sys/kernel/debug/rknpu/mm", False, "SRAM of the NPU: needs root"),
     ]
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert "refused to root too" in _npu_rows(root)[1][2]
 
 

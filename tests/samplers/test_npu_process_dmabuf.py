@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from samplers.npu import process_dmabuf
+from samplers.host import LOCAL_HOST, LocalHost
 from samplers.npu.process_dmabuf import UNKNOWN_EXPORTER, DmaBuf, process_dmabufs
 from tests.samplers.child import Child
+from tests.samplers.hosts import CountingHost
 
 _FIXTURES = Path(__file__).with_name("npu_fixtures")
 _MIB = 1 << 20
@@ -46,7 +47,7 @@ def rk3588(tmp_path: Path) -> Path:
 
 def test_each_buffer_counts_once(rk3588: Path) -> None:
     """Two descriptors, or a descriptor and a mapping, of one buffer are one; other files are none."""
-    buffers = process_dmabufs(4321, rk3588)
+    buffers = process_dmabufs(LocalHost(rk3588), 4321)
     assert buffers is not None
     assert sorted(buffers, key=lambda buffer: buffer.inode) == [
         DmaBuf(1188, 3133440, "system-uncached"),
@@ -60,7 +61,7 @@ def test_a_mapping_keeps_a_buffer(rk3588: Path) -> None:
     """A buffer whose descriptors are all closed still takes memory: as much as is mapped, in however many pieces."""
     shutil.rmtree(rk3588 / "proc/4321/fd")
     (rk3588 / "proc/4321/fd").mkdir()
-    buffers = process_dmabufs(4321, rk3588)
+    buffers = process_dmabufs(LocalHost(rk3588), 4321)
     assert buffers is not None
     assert {buffer.inode: buffer.size_bytes for buffer in buffers} == {1188: 0x2FD000, 1190: 0x140000}
 
@@ -68,11 +69,24 @@ def test_a_mapping_keeps_a_buffer(rk3588: Path) -> None:
 def test_before_linux_5_14_the_link_has_the_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where fdinfo lacks the inode, it is that of the file behind the link."""
     root = board("rv1106", tmp_path)
-    monkeypatch.setattr(process_dmabuf, "_inode", lambda name, _: {"4": 14, "5": 15, "6": 14}[name])
-    assert process_dmabufs(812, root) == [
+    inodes = {"4": 14, "5": 15, "6": 14}
+    monkeypatch.setattr(LocalHost, "inodes", lambda _, paths: [inodes[Path(path).name] for path in paths])
+    assert process_dmabufs(LocalHost(root), 812) == [
         DmaBuf(14, 2621440, "rk-dma-heap-cma"),
         DmaBuf(15, 815104, "rk-dma-heap-cma"),
     ]
+
+
+def test_round_trips_do_not_grow_with_descriptors(rk3588: Path) -> None:
+    """A far board is asked as often for a hundred buffers as for three."""
+    process = rk3588 / "proc/4321"
+    few, many = CountingHost(LocalHost(rk3588)), CountingHost(LocalHost(rk3588))
+    assert len(process_dmabufs(few, 4321) or ()) == 4
+    for number in range(100, 200):
+        (process / "fd" / str(number)).symlink_to("/dmabuf:")
+        (process / "fdinfo" / str(number)).write_text(f"size:\t4096\nino:\t{number}\nexp_name:\tdrm\n")
+    assert len(process_dmabufs(many, 4321) or ()) == 104
+    assert few.round_trips == many.round_trips == 4
 
 
 def test_a_name_cannot_pose_as_a_size(rk3588: Path) -> None:
@@ -80,7 +94,7 @@ def test_a_name_cannot_pose_as_a_size(rk3588: Path) -> None:
     info = rk3588 / "proc/4321/fdinfo/6"
     info.write_text(info.read_text().replace("camera0", "x\nsize:\t1\nino:\t1201"))
     info.with_name("4").unlink()
-    buffers = process_dmabufs(4321, rk3588)
+    buffers = process_dmabufs(LocalHost(rk3588), 4321)
     assert buffers is not None
     assert DmaBuf(1188, 3133440, "system-uncached") in buffers
     assert {buffer.inode for buffer in buffers} == {1188, 1190, 1202}
@@ -101,7 +115,7 @@ def test_a_name_cannot_pose_as_a_size(rk3588: Path) -> None:
 def test_what_the_kernel_does_not_show_is_not_guessed(rk3588: Path, name: str, text: str) -> None:
     """A part of the buffers would pass for all: there is no figure then."""
     (rk3588 / "proc/4321" / name).write_text(text)
-    assert process_dmabufs(4321, rk3588) is None
+    assert process_dmabufs(LocalHost(rk3588), 4321) is None
 
 
 def test_kernels_before_5_3(rk3588: Path) -> None:
@@ -109,7 +123,7 @@ def test_kernels_before_5_3(rk3588: Path) -> None:
     link = rk3588 / "proc/4321/fd/8"
     link.unlink()
     link.symlink_to("anon_inode:dmabuf")
-    assert process_dmabufs(4321, rk3588) is None
+    assert process_dmabufs(LocalHost(rk3588), 4321) is None
 
 
 @pytest.fixture
@@ -128,16 +142,16 @@ def nobody() -> Iterator[None]:
 @pytest.mark.usefixtures("nobody")
 def test_a_process_of_somebody_else() -> None:
     """Its descriptors are not shown: None, and no error."""
-    assert process_dmabufs(1) is None
+    assert process_dmabufs(LOCAL_HOST, 1) is None
 
 
 def test_a_process_of_this_machine(child: Child) -> None:
     """Without buffers the list is empty, and not None; when it has gone, waited for or not, the reading raises."""
-    assert process_dmabufs(child.pid) == []
+    assert process_dmabufs(LOCAL_HOST, child.pid) == []
     for end in (child.kill, child.reap):
         end()
         with pytest.raises(ProcessLookupError, match=str(child.pid)):
-            process_dmabufs(child.pid)
+            process_dmabufs(LOCAL_HOST, child.pid)
 
 
 def _from_heap(size: int) -> int:
@@ -172,18 +186,18 @@ def real(request: pytest.FixtureRequest) -> int:
 def test_a_buffer_of_this_kernel(real: int) -> None:
     """A real one is seen with its size, once with two descriptors, by its mapping alone, and not when it is gone."""
     inode = os.fstat(real).st_ino
-    held = process_dmabufs(os.getpid()) or []
+    held = process_dmabufs(LOCAL_HOST, os.getpid()) or []
     (buffer,) = (buffer for buffer in held if buffer.inode == inode)
     assert buffer.size_bytes == 3 * _MIB
     assert buffer.exporter in {"system", "udmabuf"}
     twin = os.dup(real)
-    assert process_dmabufs(os.getpid()) == held
+    assert process_dmabufs(LOCAL_HOST, os.getpid()) == held
     address = _map(real, 3 * _MIB)
     os.close(twin)
     os.close(real)
-    assert DmaBuf(inode, 3 * _MIB, UNKNOWN_EXPORTER) in (process_dmabufs(os.getpid()) or [])
+    assert DmaBuf(inode, 3 * _MIB, UNKNOWN_EXPORTER) in (process_dmabufs(LOCAL_HOST, os.getpid()) or [])
     _LIBC.munmap(address, 3 * _MIB)
-    assert inode not in {buffer.inode for buffer in process_dmabufs(os.getpid()) or []}
+    assert inode not in {buffer.inode for buffer in process_dmabufs(LOCAL_HOST, os.getpid()) or []}
 
 
 def _map(descriptor: int, size: int) -> ctypes.c_void_p:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from samplers import observer as observer_module
-from samplers import process as process_module
 from samplers import sources as sources_module
+from samplers.host import LOCAL_HOST, LocalHost, Sample
+from samplers.npu import find_npu_sources
 from samplers.observer import Observer, SampledTimeline
 from samplers.process import read_process
 from samplers.sources import memory_sources
 from tests.samplers.child import Child
+from tests.samplers.hosts import CountingHost, link_process
 
 
 @pytest.fixture
 def observer(child: Child) -> Iterator[Observer]:
     """Return an observer of a process that stands still."""
-    observer = Observer(sample_hz=50)
+    observer = Observer(LOCAL_HOST, sample_hz=50)
     observer.attach(child.pid)
     yield observer
     observer.detach()
@@ -36,17 +40,25 @@ def test_samples_are_a_timeline(observer: Observer, child: Child) -> None:
     moments = [started, *timeline.times_ns, time.monotonic_ns()]
     assert len(timeline) == 3
     assert moments == sorted(moments)
-    assert timeline.rss_bytes.tolist() == pytest.approx([read_process(child.pid).rss_bytes] * 3, rel=0.05)
+    assert timeline.rss_bytes.tolist() == pytest.approx([read_process(LOCAL_HOST, child.pid).rss_bytes] * 3, rel=0.05)
     assert min(timeline.system_bytes) > 0
 
 
 def test_the_system_is_read_more_rarely(observer: Observer, monkeypatch: pytest.MonkeyPatch) -> None:
     """It costs more and moves slowly: the last reading stands for the next samples too."""
-    readings = iter([1, 2, 3])
-    monkeypatch.setattr(observer_module, "used_bytes", lambda: next(readings))
+    paths: list[str] = []
+    reads = LocalHost.read
+
+    def read(host: LocalHost, path: str) -> bytes:
+        paths.append(path)
+        return reads(host, path)
+
+    monkeypatch.setattr(LocalHost, "read", read)
     for _ in range(21):
         observer.sample()
-    assert observer.timeline.system_bytes.tolist() == [1] * 10 + [2] * 10 + [3]
+    assert paths == ["/proc/meminfo"] * 3
+    system_bytes = observer.timeline.system_bytes.tolist()
+    assert len({*system_bytes[:10]}) == len({*system_bytes[10:20]}) == 1
 
 
 def test_a_process_that_has_gone_gives_no_samples(observer: Observer, child: Child) -> None:
@@ -61,10 +73,22 @@ def test_a_process_that_has_gone_gives_no_samples(observer: Observer, child: Chi
     assert len(observer.timeline) == 1
 
 
+def test_a_process_that_had_gone_before(child: Child) -> None:
+    """A driver that cannot start may have ended when the observer begins: there are no samples, and no snapshot."""
+    child.reap()
+    observer = Observer(LOCAL_HOST, sample_hz=50)
+    observer.attach(child.pid)
+    observer.sample()
+    assert len(observer.timeline) == 0
+    with pytest.raises(ProcessLookupError):
+        observer.snapshot()
+    observer.detach()
+
+
 def test_a_snapshot_is_a_full_reading(observer: Observer, child: Child) -> None:
     """Of the process, which stands still, and of the system."""
     snapshot = observer.snapshot()
-    process, now = snapshot.process, read_process(child.pid)
+    process, now = snapshot.process, read_process(LOCAL_HOST, child.pid)
     assert (process.rss_bytes, process.fd_count, process.thread_count) == (now.rss_bytes, now.fd_count, 1)
     assert process.uss_bytes <= process.pss_bytes <= process.rss_bytes
     assert (process.peak_rss_bytes or 0) >= 0.95 * now.rss_bytes
@@ -76,7 +100,7 @@ def test_a_snapshot_starts_a_new_phase(observer: Observer, monkeypatch: pytest.M
     """The peak is reset after each reading; where the kernel refuses, only that of the first phase is known."""
     resets: list[int] = []
 
-    def reset(pid: int) -> bool:
+    def reset(_: object, pid: int) -> bool:
         resets.append(pid)
         return is_reset
 
@@ -84,6 +108,64 @@ def test_a_snapshot_starts_a_new_phase(observer: Observer, monkeypatch: pytest.M
     peaks = [observer.snapshot().process.peak_rss_bytes for _ in range(3)]
     assert [peak is not None for peak in peaks] == [True, is_reset, is_reset]
     assert resets == [observer.pid] * 3
+
+
+def test_a_snapshot_is_a_few_round_trips(child: Child, tmp_path: Path) -> None:
+    """Ten on a board with an NPU, however many descriptors and files the process has: a few milliseconds over ssh."""
+    root = Path(shutil.copytree(Path(__file__).with_name("npu_fixtures") / "rk3588", tmp_path / "rk3588"))
+    link_process(root, child.pid)
+    host = CountingHost(LocalHost(root))
+    observer = Observer(host, 50, find_npu_sources(host))
+    observer.pid = child.pid
+    for _ in range(2):
+        before = host.round_trips
+        assert observer.snapshot().npu is not None
+        assert host.round_trips - before <= 10
+        child.run("held += [os.dup(0) for _ in range(100)]")
+
+
+def test_samples_of_a_far_host_come_together(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A far host takes them by itself, at the observer's interval, with the times of its own clock."""
+    sampler = _FarSampler()
+    monkeypatch.setattr(LocalHost, "sampler", sampler.begin)
+    observer = Observer(LocalHost(), sample_hz=50)
+    observer.attach(child.pid)
+    observer.sample()
+    observer.sample()
+    assert observer.timeline.times_ns.tolist() == [7, 8, 9]
+    assert observer.take_recent() == [70, 80, 90]
+    observer.interval_s = 0.5
+    assert sampler.intervals_s == [0.02, 0.5]
+    observer.detach()
+    assert sampler.is_closed
+
+
+class _FarSampler:
+    """Three samples that have come, and then none."""
+
+    def __init__(self) -> None:
+        self._samples = [Sample(7, 70, 1), Sample(8, 80, 1), Sample(9, 90, 1)]
+        self.intervals_s: list[float] = []
+        self.is_closed = False
+
+    def begin(self, pid: int, interval_s: float) -> _FarSampler:
+        """Be the sampler of a process."""
+        assert pid
+        self.set_interval(interval_s)
+        return self
+
+    def take(self) -> list[Sample]:
+        """Return what has come."""
+        samples, self._samples = self._samples, []
+        return samples
+
+    def set_interval(self, interval_s: float) -> None:
+        """Note it."""
+        self.intervals_s.append(interval_s)
+
+    def close(self) -> None:
+        """Note it."""
+        self.is_closed = True
 
 
 def test_a_timeline_is_bounded() -> None:
@@ -109,7 +191,7 @@ def test_recent_readings_are_taken_once(observer: Observer) -> None:
 
 def test_the_sources_of_this_machine() -> None:
     """Each is tried on a process of the user's own; statm and meminfo are on every Linux."""
-    sources = {source.name: source for source in memory_sources(os.getpid())}
+    sources = {source.name: source for source in memory_sources(LOCAL_HOST, os.getpid())}
     assert list(sources) == [
         "/proc/PID/statm",
         "/proc/PID/smaps_rollup",
@@ -123,18 +205,18 @@ def test_the_sources_of_this_machine() -> None:
     assert all(" " in str(source.remark) for source in sources.values())
 
 
-def test_a_kernel_without_pss_has_no_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_pss_has_no_other_source(tmp_path: Path) -> None:
     """Without PSS the list ends with what the kernel lacks, and nothing else is tried."""
-    monkeypatch.setattr(process_module, "_read_sizes", lambda *_: {})
-    (source,) = memory_sources(os.getpid())
+    (source,) = memory_sources(LocalHost(tmp_path), os.getpid())
     assert not source.readable
     assert "CONFIG_PROC_PAGE_MONITOR" in str(source.remark)
 
 
 def test_a_source_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of what it is for, the remark has what follows from its absence."""
-    monkeypatch.setattr(sources_module, "rollup_readable", lambda _: False)
-    monkeypatch.setattr(sources_module, "reset_peak", lambda _: False)
-    remarks = {source.name: str(source.remark) for source in memory_sources(os.getpid()) if not source.readable}
-    assert "psutil reads smaps" in remarks["/proc/PID/smaps_rollup"]
+    monkeypatch.setattr(sources_module, "rollup_readable", lambda *_: False)
+    monkeypatch.setattr(sources_module, "reset_peak", lambda *_: False)
+    sources = memory_sources(LOCAL_HOST, os.getpid())
+    remarks = {source.name: str(source.remark) for source in sources if not source.readable}
+    assert "smaps" in remarks["/proc/PID/smaps_rollup"]
     assert "no peak per phase" in remarks["/proc/PID/clear_refs"]

@@ -10,25 +10,26 @@ from pathlib import Path
 import psutil
 import pytest
 
-from samplers import process as process_module
-from samplers.process import ResidentCounter, read_process, reset_peak, rollup_readable
+from samplers.host import LOCAL_HOST, LocalHost, ResidentCounter
+from samplers.process import read_process, read_shares, reset_peak, rollup_readable
 from samplers.readings import ProcessMemory
 from tests.samplers.child import SIZE, Child
+from tests.samplers.hosts import CountingHost, link_process
 from tests.support import TIME_LIMIT_S
 
 
 @pytest.fixture
 def kernel_with_parts(child: Child) -> None:
     """Skip where the kernel does not split PSS."""
-    if read_process(child.pid).pss_anon_bytes is None:
+    if read_process(LOCAL_HOST, child.pid).pss_anon_bytes is None:
         pytest.skip("PSS by kind needs Linux 5.9 or later")
 
 
 def _growth(child: Child, line: str) -> Callable[[str], float]:
     """Run the line; return a function from a field's name to how much it has grown, as a share of the size."""
-    before = read_process(child.pid)
+    before = read_process(LOCAL_HOST, child.pid)
     child.run(line)
-    after = read_process(child.pid)
+    after = read_process(LOCAL_HOST, child.pid)
     return lambda field: (getattr(after, field) - getattr(before, field)) / SIZE
 
 
@@ -37,7 +38,9 @@ def test_a_standing_process_reads_as_psutil_reads_it(child: Child) -> None:
     process = psutil.Process(child.pid)
     end_s = time.monotonic() + TIME_LIMIT_S
     while True:  # other processes share pages, and come and go
-        before, theirs, ours = read_process(child.pid), process.memory_full_info(), read_process(child.pid)
+        before = read_process(LOCAL_HOST, child.pid)
+        theirs = process.memory_full_info()
+        ours = read_process(LOCAL_HOST, child.pid)
         if before == ours:
             break
         assert time.monotonic() < end_s, "a process that stands still was never read the same twice"
@@ -54,7 +57,7 @@ def test_a_standing_process_reads_as_psutil_reads_it(child: Child) -> None:
 @pytest.mark.usefixtures("kernel_with_parts")
 def test_the_parts_are_parts_of_the_whole(child: Child) -> None:
     """The three parts of PSS sum to PSS, and USS <= PSS <= RSS."""
-    memory = read_process(child.pid)
+    memory = read_process(LOCAL_HOST, child.pid)
     assert memory.uss_bytes <= memory.pss_bytes <= memory.rss_bytes
     parts = [memory.pss_anon_bytes, memory.pss_file_bytes, memory.pss_shmem_bytes]
     assert sum(size for size in parts if size is not None) == pytest.approx(memory.pss_bytes, abs=16 * 1024)
@@ -80,7 +83,7 @@ def test_anonymous_memory_counts_when_it_is_touched(child: Child) -> None:
     after_bytes = counter.read_bytes() or 0
     counter.close()
     assert (after_bytes - before_bytes) / SIZE == pytest.approx(1, abs=0.05)
-    assert after_bytes == pytest.approx(read_process(child.pid).rss_bytes, rel=0.05)
+    assert after_bytes == pytest.approx(read_process(LOCAL_HOST, child.pid).rss_bytes, rel=0.05)
 
 
 @pytest.mark.usefixtures("kernel_with_parts")
@@ -101,7 +104,7 @@ def test_a_mapped_file_is_shared_between_processes(child: Child, second_child: C
     path = tmp_path / "weights.bin"
     path.write_bytes(bytes(SIZE))
     line = f"held.append(touch(map_file({str(path)!r})))"
-    before = read_process(child.pid)
+    before = read_process(LOCAL_HOST, child.pid)
     alone = _growth(child, line)
     # On a memory file system a file's pages are shared memory.
     assert alone("pss_file_bytes") + alone("pss_shmem_bytes") == pytest.approx(1, abs=0.05)
@@ -113,70 +116,82 @@ def test_a_mapped_file_is_shared_between_processes(child: Child, second_child: C
     shared = _growth(second_child, line)
     assert shared("pss_bytes") == pytest.approx(0.5, abs=0.05)
     assert shared("rss_bytes") == pytest.approx(1, abs=0.05)
-    after = read_process(child.pid)
+    after = read_process(LOCAL_HOST, child.pid)
     assert (after.pss_bytes - before.pss_bytes) / SIZE == pytest.approx(0.5, abs=0.05)
     assert (after.uss_bytes - before.uss_bytes) / SIZE < 0.05
 
 
 def test_the_peak_is_of_the_phase(child: Child) -> None:
     """A spike that is over before anybody could sample it is in the peak, and is not in that of the next phase."""
-    if not reset_peak(child.pid):
+    if not reset_peak(LOCAL_HOST, child.pid):
         pytest.skip("this kernel does not let VmHWM be reset")
     spike = _growth(child, f"memory = write(mmap.mmap(-1, {SIZE}, flags=PRIVATE)); memory.close()")
     assert abs(spike("rss_bytes")) < 0.1
     assert spike("peak_rss_bytes") == pytest.approx(1, abs=0.1)
-    assert reset_peak(child.pid)
-    quiet = read_process(child.pid)
+    assert reset_peak(LOCAL_HOST, child.pid)
+    quiet = read_process(LOCAL_HOST, child.pid)
     assert quiet.peak_rss_bytes is not None
     assert quiet.peak_rss_bytes < quiet.rss_bytes + 0.1 * SIZE
 
 
-def test_without_smaps_rollup_psutil_reads(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tree(tmp_path: Path, child: Child) -> Path:
+    """Return the folder of the child in a tree that the test may change."""
+    link_process(tmp_path, child.pid)
+    return tmp_path / "proc" / str(child.pid)
+
+
+def test_without_smaps_rollup_smaps_is_summed_up(child: Child, tree: Path) -> None:
     """The totals are the same from an older kernel's smaps; only the parts of PSS are missing."""
-    whole, read = read_process(child.pid), process_module._read_sizes
-    monkeypatch.setattr(
-        process_module, "_read_sizes", lambda pid, name: {} if name == "smaps_rollup" else read(pid, name)
-    )
-    without = read_process(child.pid)
-    assert not rollup_readable(child.pid)
-    assert without.pss_bytes == pytest.approx(whole.pss_bytes, rel=0.2)
-    assert without.uss_bytes == pytest.approx(whole.uss_bytes, rel=0.2)
-    assert without.rss_bytes == pytest.approx(whole.rss_bytes, rel=0.05)
+    host = LocalHost(tree.parents[1])
+    whole = read_process(host, child.pid)
+    (tree / "smaps_rollup").unlink()
+    without = read_process(host, child.pid)
+    assert not rollup_readable(host, child.pid)
+    assert without.pss_bytes == pytest.approx(whole.pss_bytes, rel=0.02)
+    assert without.uss_bytes == pytest.approx(whole.uss_bytes, rel=0.02)
+    assert (without.rss_bytes, without.swap_bytes) == (whole.rss_bytes, whole.swap_bytes)
     assert (without.pss_anon_bytes, without.pss_file_bytes, without.pss_shmem_bytes) == (None, None, None)
     assert without.peak_rss_bytes == whole.peak_rss_bytes
+    assert read_shares(host, child.pid) == (without.pss_bytes, without.uss_bytes)
 
 
-def test_an_old_kernel_has_no_parts(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_kernel_has_no_parts(child: Child, tree: Path) -> None:
     """Lines that a kernel does not write yet are None, and never 0."""
-    texts = {
-        "smaps_rollup": "5 [rollup]\nRss: 2000 kB\nPss: 1500 kB\nPrivate_Clean: 100 kB\nPrivate_Dirty: 900 kB\n",
-        "status": "Name:\tx\nVmRSS:\t2000 kB\nThreads:\t1\n",
-    }
-    read = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda self, *a, **k: texts.get(self.name) or read(self, *a, **k))
-    memory = read_process(child.pid)
+    rollup = "5 [rollup]\nRss: 2000 kB\nPss: 1500 kB\nPrivate_Clean: 100 kB\nPrivate_Dirty: 900 kB\n"
+    for name, text in {"smaps_rollup": rollup, "status": "Name:\tx\nVmRSS:\t2000 kB\nThreads:\t3\n"}.items():
+        (tree / name).unlink()
+        (tree / name).write_text(text)
+    memory = read_process(LocalHost(tree.parents[1]), child.pid)
     known = {"rss_bytes": 2000 * 1024, "pss_bytes": 1500 * 1024, "uss_bytes": 1000 * 1024, "swap_bytes": 0}
-    counts = {"fd_count": memory.fd_count, "thread_count": 1, "fd_limit": memory.fd_limit}
+    counts = {"fd_count": memory.fd_count, "thread_count": 3, "fd_limit": memory.fd_limit}
     assert memory == ProcessMemory(**{**dict.fromkeys(ProcessMemory.__struct_fields__), **known, **counts})  # type: ignore[arg-type]
 
 
-def test_a_peak_that_cannot_be_reset(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_round_trips_of_a_reading(child: Child) -> None:
+    """Two, whatever the process has open."""
+    host = CountingHost()
+    before = read_process(host, child.pid)
+    child.run("held += [os.dup(0) for _ in range(50)]")
+    assert read_process(host, child.pid).fd_count == before.fd_count + 50
+    assert host.round_trips == 4
+
+
+def test_a_peak_that_cannot_be_reset(child: Child, tree: Path) -> None:
     """A kernel that refuses is no error."""
-
-    def refuse(self: Path, text: str) -> int:
-        assert (self.name, text) == ("clear_refs", "5")
-        raise PermissionError
-
-    monkeypatch.setattr(Path, "write_text", refuse)
-    assert reset_peak(child.pid) is False
+    (tree / "clear_refs").unlink()
+    assert reset_peak(LocalHost(tree.parents[1]), child.pid) is False
 
 
 @pytest.mark.parametrize("end", [Child.kill, Child.reap])
-def test_a_process_that_has_gone(child: Child, end: Callable[[Child], None]) -> None:
-    """Waited for or not, a full reading raises and a cheap one is None."""
+def test_a_process_that_has_gone(child: Child, tree: Path, end: Callable[[Child], None]) -> None:
+    """Waited for or not, a full reading raises, also of a kernel without smaps_rollup, and a cheap one is None."""
     counter = ResidentCounter(child.pid)
     end(child)
-    with pytest.raises(ProcessLookupError):
-        read_process(child.pid)
+    (tree / "smaps_rollup").unlink()
+    for host in (LOCAL_HOST, LocalHost(tree.parents[1])):
+        for read in (read_process, read_shares):
+            with pytest.raises(ProcessLookupError, match=str(child.pid) if end is Child.reap else None):
+                read(host, child.pid)
     assert counter.read_bytes() is None
     counter.close()

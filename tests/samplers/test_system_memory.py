@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
 
-from samplers import environment as environment_module
 from samplers import system
 from samplers.environment import environment
-from samplers.files import parse_sizes
+from samplers.files import parse_meminfo, parse_sizes
+from samplers.host import LOCAL_HOST, LocalHost
 from samplers.readings import Environment, SystemMemory
+from samplers.sources import memory_sources
 from samplers.system import observe_idle, oom_kills, read_system
+from tests.samplers.hosts import link_process
 
 #: As a board with a 5.10 kernel writes it, shortened.
 _BOARD = """MemTotal:        3936932 kB
@@ -36,11 +37,9 @@ CmaFree:           61232 kB
 """
 
 
-def test_a_board_with_cma(tmp_path: Path) -> None:
+def test_a_board_with_cma() -> None:
     """Each figure is the line of its name, in bytes; what the kernel does not have is None, and not 0."""
-    meminfo = tmp_path / "meminfo"
-    meminfo.write_text(_BOARD)
-    memory = read_system(meminfo)
+    memory = parse_meminfo(_BOARD)
     assert memory == SystemMemory(
         total_bytes=3936932 * 1024,
         free_bytes=194920 * 1024,
@@ -53,67 +52,87 @@ def test_a_board_with_cma(tmp_path: Path) -> None:
         cma_free_bytes=61232 * 1024,
     )
     assert memory.used_bytes == (3936932 - 2213456) * 1024
-    meminfo.write_text(_BOARD[: _BOARD.index("CmaTotal")])
-    memory = read_system(meminfo)
+    memory = parse_meminfo(_BOARD[: _BOARD.index("CmaTotal")])
     assert (memory.cma_total_bytes, memory.cma_free_bytes) == (None, None)
 
 
 def test_this_machine() -> None:
     """The real file holds together."""
-    memory = read_system()
+    memory = read_system(LOCAL_HOST)
     assert 0 < memory.free_bytes <= memory.total_bytes
     assert 0 < memory.used_bytes < memory.total_bytes
 
 
 def test_sizes_are_the_lines_with_a_unit() -> None:
-    """Counts, headings and flags are left out."""
+    """Counts, headings and flags are left out; those of several mappings are summed up."""
     text = "55d0-7ffe ---p 00000000 00:00 0   [rollup]\nRss:     12 kB\nThreads:\t4\nVmFlags: rd ex\nName: a: 3 kB\n\n"
-    assert parse_sizes(text) == {"Rss": 12 * 1024}
+    text += "7fff-8000 r--p 00000000 00:00 0   /weights: 5 kB\nRss:      4 kB\n"
+    assert parse_sizes(text) == {"Rss": 16 * 1024}
+
+
+class _PlayedHost(LocalHost):
+    """A machine whose used memory, in KiB, and lines of CPU time come one by one."""
+
+    def __init__(self, used_kib: list[int], cpus: list[str]) -> None:
+        super().__init__()
+        self._used_kib, self._cpus = iter(used_kib), iter(cpus)
+
+    def read(self, path: str) -> bytes:
+        """Return the next figure."""
+        if path == "/proc/stat":
+            return next(self._cpus).encode()
+        assert path == "/proc/meminfo"
+        available_kib = 3936932 - next(self._used_kib)
+        return _BOARD.replace("2213456", str(available_kib)).encode()
 
 
 @pytest.mark.parametrize(
-    ("used", "after", "noise_bytes", "cpu_percent"),
+    ("used_kib", "after", "noise_kib", "cpu_percent"),
     [
-        ([5000] * 7, (1, 0, 1, 100, 1, 0, 0), 0, 0),
-        ([5000, 5100, 4800, 5000, 5300, 5000, 9999], (1.2, 0.1, 1.1, 101, 1.5, 0.05, 0.05), 250, 25),
+        ([5000] * 7, ("1 0 1 100 1 0 0", "0 0 0 0 0 0 0"), 0, 0),
+        ([5000, 5100, 4800, 5000, 5300, 5000, 9999], ("6 5 6 110 1 5 0 99", "10 0 0 60 0 0 0"), 250, 30),
     ],
 )
 def test_noise_is_half_the_range(
-    monkeypatch: pytest.MonkeyPatch, used: list[int], after: tuple[float, ...], noise_bytes: int, cpu_percent: float
+    monkeypatch: pytest.MonkeyPatch, used_kib: list[int], after: tuple[str, str], noise_kib: int, cpu_percent: float
 ) -> None:
     """System figures are given +- this, so the range is halved; work of others is its share of all CPUs' time.
 
     Time passes only by sleeping. Constant memory and clocks that stand give zeros.
     """
     now_s = [0.0]
-    times = namedtuple("times", "user nice system idle iowait irq softirq")
-    cpu_times = iter((times(1, 0, 1, 100, 1, 0, 0), times(*after)))
     clock = SimpleNamespace(monotonic=lambda: now_s[0], sleep=lambda seconds: now_s.append(now_s.pop() + seconds))
     monkeypatch.setattr(system, "time", clock)
-    monkeypatch.setattr(system, "psutil", SimpleNamespace(cpu_times=lambda: next(cpu_times)))
-    monkeypatch.setattr(system, "used_bytes", iter(used).__next__)
-    idle = observe_idle(0.099)
-    assert idle.memory_noise_bytes == noise_bytes
+    cores = (("1 0 1 100 1 0 0", "0 0 0 0 0 0 0"), after)
+    idle = observe_idle(_PlayedHost(used_kib, [f"cpu  9 9\ncpu0 {one}\ncpu1 {other}\n" for one, other in cores]), 0.099)
+    assert idle.memory_noise_bytes == noise_kib * 1024
     assert idle.cpu_percent == pytest.approx(cpu_percent)
 
 
 def test_noise_of_this_machine() -> None:
     """The real one is a share, and a size."""
-    idle = observe_idle(0.05)
+    idle = observe_idle(LOCAL_HOST, 0.05)
     assert idle.memory_noise_bytes >= 0
     assert 0 <= idle.cpu_percent <= 100
 
 
-def test_the_environment_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_plain_data(tmp_path: Path) -> None:
     """It survives JSON, has the machine's sizes, and only the variables that bear on memory or speed."""
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
-    monkeypatch.setenv("SECRET_TOKEN", "mine")
-    facts = environment("board")
+    link_process(tmp_path, os.getpid())
+    (tmp_path / "proc/self").symlink_to(str(os.getpid()))
+    (tmp_path / "proc/self/environ").write_text("SECRET_TOKEN=mine\0OMP_NUM_THREADS=\0MALLOC_ARENA_MAX=2\0")
+    facts = environment(LocalHost(tmp_path), "board")
     assert msgspec.json.decode(msgspec.json.encode(facts), type=Environment) == facts
-    assert facts.memory_total_bytes == read_system().total_bytes
+    assert facts.memory_total_bytes == read_system(LOCAL_HOST).total_bytes
     assert facts.usable_cpus >= 1
-    assert facts.variables["MALLOC_ARENA_MAX"] == "2"
-    assert "SECRET_TOKEN" not in facts.variables
+    assert facts.variables == {"MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": ""}
+
+
+def test_the_environment_of_this_machine() -> None:
+    """The real one names its board, and has the sources of its figures."""
+    facts = environment(LOCAL_HOST, "board")
+    assert (facts.board, facts.page_size_bytes) == ("board", LOCAL_HOST.page_bytes)
+    assert facts.memory_sources == tuple(memory_sources(LOCAL_HOST, os.getpid()))
 
 
 _FACTS = {
@@ -137,31 +156,25 @@ _FACTS = {
 
 
 @pytest.mark.parametrize("is_board", [True, False])
-def test_facts_of_a_board(monkeypatch: pytest.MonkeyPatch, is_board: bool) -> None:
+def test_facts_of_a_board(tmp_path: Path, is_board: bool) -> None:
     """The device tree's words, the driver's version, the word in brackets; None on a laptop or in a container."""
-    texts = {path: text for path, text, _, _ in _FACTS.values()}
-    read = Path.read_text
-
-    def read_text(path: Path, *arguments: Any, **options: Any) -> str:
-        if str(path) not in texts:
-            return read(path, *arguments, **options)
-        if not is_board:
-            raise FileNotFoundError
-        return texts[str(path)]
-
-    monkeypatch.setattr(Path, "read_text", read_text)
-    monkeypatch.setattr(environment_module, "rknpu_driver_version", lambda: "0.9.8")
-    facts = environment("board")
+    link_process(tmp_path, os.getpid())
+    (tmp_path / "proc/self").symlink_to(str(os.getpid()))
+    driver = ("/sys/module/rknpu/version", "0.9.8\n")
+    for path, text in (*((path, text) for path, text, _, _ in _FACTS.values()), driver) if is_board else ():
+        (tmp_path / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path[1:]).write_text(text)
+    facts = environment(LocalHost(tmp_path), "board")
     expected = {name: board if is_board else other for name, (_, _, board, other) in _FACTS.items()}
     assert {name: getattr(facts, name) for name in _FACTS} == expected
-    assert facts.npu_driver_version == "0.9.8"
+    assert facts.npu_driver_version == ("0.9.8" if is_board else None)
 
 
 def test_processes_that_were_killed_for_memory_are_counted(tmp_path: Path) -> None:
     """A kernel that does not count them gives 0, and this machine's count never falls."""
-    vmstat = tmp_path / "vmstat"
-    vmstat.write_text("nr_free_pages 12\noom_kill 3\n")
-    assert oom_kills(vmstat) == 3
-    vmstat.write_text("nr_free_pages 12\n")
-    assert oom_kills(vmstat) == 0
-    assert oom_kills() <= oom_kills()
+    vmstat = tmp_path / "proc/vmstat"
+    vmstat.parent.mkdir()
+    for text, kills in (("nr_free_pages 12\noom_kill 3\n", 3), ("nr_free_pages 12\n", 0)):
+        vmstat.write_text(text)
+        assert oom_kills(LocalHost(tmp_path)) == kills
+    assert oom_kills(LOCAL_HOST) <= oom_kills(LOCAL_HOST)

@@ -44,16 +44,17 @@ from scenarios.plan import (
     Plan,
 )
 from snippets import snippet_of
-from targets.base import LEDGER_VARIABLE, THIS_INTERPRETER
+from targets.base import THIS_INTERPRETER
 from targets.chips import CHIPS
+from targets.compilers import Compiler
 from targets.errors import TargetError
-from targets.preload.compilers import Compiler
+from targets.process import LEDGER_VARIABLE
 from targets.resolve import parse_target
 from targets.rknn_library import Library, architecture_of_this_python, read_library
 from targets.vboard.emulator import is_needed
 from targets.vboard.guest import guest, missing_parts
 from targets.vboard.system import python_of
-from tests.support import TIME_LIMIT_S, walk
+from tests.support import TIME_LIMIT_S, known, walk
 
 _HEADERS = Path(__file__).parent
 _FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror")
@@ -459,7 +460,7 @@ def test_the_ledger_is_the_harnesss(board: Board, scenario: str, tmp_path: Path)
         pytest.skip(f"librknnrt {board.library.version} has no rknn_create_mem2")
     parameters = Parameters("rknn", board.models, 2, 2, CHIPS[board.chip].npu_cores, rounds=2)
     plan = next(plan for plan in build_plans(scenario, parameters) if _is_written(plan, board.chip))
-    expected = _ledger_of_harness(board, plan, tmp_path)
+    expected = _ledger_of_harness(board, plan)
     measured = _ledger_of_program(board, plan, tmp_path)
     assert measured.peak_bytes() == expected.peak_bytes() > 0
     assert _buffers(measured) == _buffers(expected)
@@ -476,13 +477,10 @@ def _is_written(plan: Plan, chip: str) -> bool:
     return True
 
 
-def _ledger_of_harness(board: Board, plan: Plan, folder: Path) -> Ledger:
-    path = folder / "harness.jsonl"
-    target = parse_target(f"vboard:{board.chip}", board.library.path, find_runtime("rknn"))
-    environment = {**target.environment, LEDGER_VARIABLE: str(path)}
-    run = walk(plan, dataclasses.replace(target, environment=environment))
+def _ledger_of_harness(board: Board, plan: Plan) -> Ledger:
+    run = walk(plan, parse_target(f"vboard:{board.chip}", board.library.path, find_runtime("rknn")))
     assert run.failure is None, run.failure
-    return read_ledger(path)
+    return read_ledger(known(run.ledger))
 
 
 def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
@@ -506,7 +504,7 @@ def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
     )
     assert done.returncode == 0, done.stderr
     assert "E RKNN" not in done.stderr
-    return read_ledger(path)
+    return read_ledger(path.read_bytes())
 
 
 def _command(python: tuple[str, ...], architecture: str, libraries: Path) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import board
+from samplers.host import LOCAL_HOST, LocalHost
 from storage.board import board_name, board_storage
 
 
@@ -23,23 +23,34 @@ from storage.board import board_name, board_storage
         ("--x--", "x"),
     ],
 )
-def test_the_name_is_a_safe_file_name(host: str, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_is_a_safe_file_name(host: str, start: str, tmp_path: Path) -> None:
     """Whatever the host is called, the storage is one plain folder."""
-    monkeypatch.setattr(platform, "node", lambda: host)
-    assert re.fullmatch(rf"{start}(-[0-9a-f]{{6}})?", board_name())
-    assert board_storage() == Path(".benchmarks") / board_name()
+    board = _board(tmp_path, host, "0123456789abcdef\n")
+    assert re.fullmatch(rf"{start}-[0-9a-f]{{6}}", board_name(board))
+    assert board_storage(board) == Path(".benchmarks") / board_name(board)
 
 
-def test_boards_of_one_image_have_different_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_boards_of_one_image_have_different_names(tmp_path: Path) -> None:
     """They have the same host name, but a machine id of their own, which is not in the name; it may be missing."""
-    monkeypatch.setattr(platform, "node", lambda: "rock5b")
     names = []
     for machine in ("0123456789abcdef", "fedcba9876543210"):
-        path = tmp_path / machine
-        path.write_text(machine)
-        monkeypatch.setattr(board, "_MACHINE_ID", path)
-        names.append(board_name())
+        names.append(board_name(_board(tmp_path / machine, "rock5b", machine)))
         assert machine[:6] not in names[-1]
     assert len(set(names)) == 2
-    monkeypatch.setattr(board, "_MACHINE_ID", tmp_path / "missing")
-    assert board_name() == "rock5b"
+    assert board_name(_board(tmp_path / "missing", "rock5b", None)) == "rock5b"
+
+
+def test_this_machine() -> None:
+    """It is named by its own host name, and is the board where none is given."""
+    start = re.sub("[^a-z0-9-]+", "-", platform.node().lower()).strip("-")
+    assert board_name().startswith(start or "board")
+    assert board_storage() == board_storage(LOCAL_HOST)
+
+
+def _board(root: Path, host: str, machine_id: str | None) -> LocalHost:
+    """Return a machine of that name."""
+    texts = {"proc/sys/kernel/hostname": f"{host}\n"} | ({} if machine_id is None else {"etc/machine-id": machine_id})
+    for path, text in texts.items():
+        (root / path).parent.mkdir(parents=True)
+        (root / path).write_text(text)
+    return LocalHost(root)

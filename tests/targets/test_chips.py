@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.chips import CHIPS, chip_of_this_machine, runs_models_for
+from samplers.host import LocalHost
+from targets.chips import CHIPS, chip_of, runs_models_for
 from targets.errors import TargetError
 from targets.rknn_library import architecture_of, architecture_of_this_python, read_library
 from tests.targets.library_files import write_library
@@ -64,8 +65,9 @@ def test_models_of_other_chips(chip: str, platform: str, runs: bool) -> None:
 def test_the_chip_of_a_board(tmp_path: Path, compatible: bytes | None, chip: str | None) -> None:
     """From its names in the device tree, the most exact first."""
     if compatible is not None:
-        (tmp_path / "compatible").write_bytes(compatible)
-    assert chip_of_this_machine(tmp_path / "compatible") == chip
+        (tmp_path / "proc/device-tree").mkdir(parents=True)
+        (tmp_path / "proc/device-tree/compatible").write_bytes(compatible)
+    assert chip_of(LocalHost(tmp_path)) == chip
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+import targets.process
 from messages import Message
+from samplers.host import LOCAL_HOST
 from samplers.observer import Observer
 from samplers.readings import Reading
 from scenarios.plan import Plan, Step
-from targets import measured_process
 from targets.barriers import Preparation, StepData
 from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import Run, prepare_models
@@ -270,6 +271,7 @@ def test_a_failure_is_a_result(script: str, kind: str, step: Step, message: Mess
     [
         ("hang@dup0", "dup0", Step("context", 1)),
         ("spawn@load0;hang@infer0", "infer0", Step("first_inference", 0)),
+        ("leave@load0;hang@infer0", "infer0", Step("first_inference", 0)),
     ],
 )
 def test_a_hang_ends_at_the_time_limit(
@@ -361,7 +363,7 @@ def test_a_process_that_leaves(
 ) -> None:
     """Before the first barrier it has crashed; one that has closed its pipe and stays is ended after a while."""
     if "sleep" in body:
-        monkeypatch.setattr(measured_process, "_LEAVE_S", 0.1)
+        monkeypatch.setattr(targets.process, "_LEAVE_S", 0.1)
     failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
     assert (failure.kind, failure.phase, failure.message) == ("crashed", "imported", message)
     assert failure.last_words.endswith(last_words)
@@ -381,7 +383,7 @@ def test_a_process_killed_while_it_is_read_is_a_result() -> None:
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             return super().snapshot()
 
-    run = walk(make_plan("full_dup", "plain"), observer=Killer(sample_hz=100))
+    run = walk(make_plan("full_dup", "plain"), observer=Killer(LOCAL_HOST, sample_hz=100))
     failure = _failure(run)
     assert (failure.kind, failure.message) == ("crashed", _signal("SIGKILL"))
     assert _steps(run) == [Step("imported"), Step("context", 0)]

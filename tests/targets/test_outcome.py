@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from messages import Message
-from targets.outcome import Failure, classify_exit, oom_kills
+from targets.outcome import Ending, Failure, classify_exit, oom_kills
 
 #: As Linux 6.1 writes it, shortened.
 _VMSTAT = """nr_free_pages 5646218
@@ -42,7 +42,7 @@ def test_killed_processes_are_counted(tmp_path: Path) -> None:
 )
 def test_how_a_process_ended(code: int, killed_for_memory: bool, kind: str, word: str) -> None:
     """Only a SIGKILL while the kernel killed for memory is taken for that."""
-    kind_of_exit, message = classify_exit(code, killed_for_memory)
+    kind_of_exit, message = classify_exit(Ending(code, killed_for_memory))
     assert kind_of_exit == kind
     assert word in str(message)
 
@@ -50,10 +50,10 @@ def test_how_a_process_ended(code: int, killed_for_memory: bool, kind: str, word
 def test_every_signal_has_a_sentence() -> None:
     """Also those without a name, such as the real-time signals in between."""
     for number in range(1, 65):
-        kind, message = classify_exit(-number, killed_for_memory=False)
+        kind, message = classify_exit(Ending(-number, memory_ran_out=False))
         assert kind == "crashed"
         assert str(message).startswith("the process was ended by ")
-    assert "40" in str(classify_exit(-40, killed_for_memory=False)[1])
+    assert "40" in str(classify_exit(Ending(-40, memory_ran_out=False))[1])
 
 
 def test_a_failure_as_a_sentence() -> None:

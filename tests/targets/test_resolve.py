@@ -17,6 +17,7 @@ from targets.errors import RuntimeMissing, TargetError
 from targets.preload.build import preload_library
 from targets.resolve import parse_target
 from targets.rknn_library import architecture_of_this_python
+from targets.vboard.guest import Guest
 from tests.support import own_environment
 from tests.targets.library_files import write_library
 
@@ -64,11 +65,8 @@ def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", own))
     target = parse_target("python", None, _MEGENGINE_LITE)
     assert (target.name, target.command) == ("python", (str(own), *_DRIVER))
-    preload = preload_library(architecture_of_this_python() or "")
-    preload.parent.mkdir(parents=True)
-    preload.touch()
     target = parse_target("board", None, _MEGENGINE_LITE)
-    assert (target.name, target.command, target.keeps_ledger) == ("board", (str(own), *_DRIVER), True)
+    assert (target.name, target.command, target.keeps_ledger) == ("board", (str(own), *_DRIVER), False)
     monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", own, is_installed=False))
     with pytest.raises(
         RuntimeMissing, match=r"^--runtime megengine_lite is not here: .*reusebench models install megengine"
@@ -148,6 +146,20 @@ def test_a_library_of_another_architecture(tmp_path: Path) -> None:
         parse_target(f"python:{sys.executable}", other, _RKNN)
 
 
+def test_a_virtual_board_is_emulated_where_its_processor_is_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A library for this machine's processor runs without an emulator."""
+    monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
+    monkeypatch.setattr(resolve, "guest", lambda *_: Guest(("python",), {}))
+    other = "aarch64" if architecture_of_this_python() == "armhf" else "armhf"
+    for architecture, emulated in ((architecture_of_this_python() or "", False), (other, True)):
+        library = write_library(tmp_path / f"{architecture}.so", architecture=architecture)
+        target = parse_target("vboard:rk3588", library, _RKNN)
+        assert (target.emulated, target.computes, target.architecture) == (emulated, False, architecture)
+    assert not parse_target("python", None, _ONNXRUNTIME).emulated
+
+
 def test_a_limit_of_npu_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The virtual board gets it in bytes, and the target has it; no other target can be limited."""
     monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
@@ -169,7 +181,7 @@ def test_targets_that_are_not_ready(tmp_path: Path) -> None:
         ("vboard:rv1106", library, "this is librknnrt, and rv1106 needs librknnmrt"),
         ("vboard:rk3588", None, r"name its file with --rknn-library FILE \(librknnrt\.so "),
         ("vboard:rk3588", library, f"preload library for armhf.*reusebench board install --rknn-library {library}$"),
-        ("board", None, r"reusebench board install-ledger$"),
+        ("board", _own_library(tmp_path / "own.so"), r"reusebench board install-ledger$"),
     ):
         with pytest.raises(TargetError, match=sentence):
             parse_target(text, path, _RKNN)
@@ -181,14 +193,15 @@ def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     preload.parent.mkdir(parents=True)
     preload.touch()
     monkeypatch.delenv("LD_PRELOAD", raising=False)
-    monkeypatch.setattr(resolve, "chip_of_this_machine", lambda: "rk3588")
+    monkeypatch.setattr(resolve, "chip_of", lambda _: "rk3588")
     target = parse_target("board", _own_library(tmp_path / "library.so"), _RKNN)
     assert (target.name, target.command, target.chip) == ("board", (sys.executable, *_DRIVER), "rk3588")
     assert (target.keeps_ledger, target.computes) == (True, True)
     assert target.environment["LD_PRELOAD"] == str(preload)
     assert target.environment["REUSEBENCH_RKNN_LIBRARY"] == str(tmp_path / "library.so")
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/other.so")
-    assert parse_target("board", None, _ONNXRUNTIME).environment["LD_PRELOAD"] == f"{preload}:/usr/lib/other.so"
+    target = parse_target("board", tmp_path / "library.so", _RKNN)
+    assert target.environment["LD_PRELOAD"] == f"{preload}:/usr/lib/other.so"
 
 
 def test_a_board_keeps_a_ledger(preload: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -197,7 +210,7 @@ def test_a_board_keeps_a_ledger(preload: Path, monkeypatch: pytest.MonkeyPatch, 
     installed.parent.mkdir(parents=True)
     installed.symlink_to(preload)
     monkeypatch.delenv("LD_PRELOAD", raising=False)
-    target = parse_target("board", None, _ONNXRUNTIME)
+    target = parse_target("board", _own_library(tmp_path / "library.so"), _RKNN)
     ledger = tmp_path / "ledger.jsonl"
     environment = {**os.environ, **target.environment, "REUSEBENCH_LEDGER": str(ledger)}
     subprocess.run(target.command, env=environment, cwd=target.folder, input=b"", check=False, capture_output=True)

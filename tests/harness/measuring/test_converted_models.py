@@ -213,7 +213,7 @@ def test_resolutions_have_files_without_weights(tmp_path: Path, toolkit: Path) -
 @pytest.mark.parametrize(
     ("chip", "quantised", "words"),
     [
-        (None, True, "this machine's is not known; name one with --target vboard:CHIP"),
+        (None, True, "the target's is not known; name one with --target vboard:CHIP"),
         ("rv1103", False, "no file with floating point can be made for rv1103"),
         ("rk3588", True, "which is not in /.*run `reusebench models install rknn-toolkit` once"),
     ],
@@ -298,6 +298,6 @@ def test_a_file_that_the_library_refuses(
     monkeypatch.setenv("DOUBLE_SAY", "rknn_init=E RKNN: Invalid RKNN model version 6")
     path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)}, platform=chip or "rk3566")
     made = rf"\(by rknn-toolkit2 2\.3\.2 for {chip or 'rk3566'}\)"
-    words = rf"^--model net\.rknn {made} cannot be read: the model file is of version 6, which this library does not"
+    words = rf"^--model net\.rknn {made} cannot be loaded: the model file is of version 6, which this library does not"
     with pytest.raises(UnusableModel, match=words):
         _user(chip).of(_RKNN, [ModelFile(path)])

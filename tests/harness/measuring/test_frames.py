@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.measuring.frames import FramesWatch
+from samplers.host import LOCAL_HOST
 from scenarios.frames import STAGES
 from scenarios.plan import Context, Plan, Streams
 from storage.result import Series, StreamsRun
@@ -24,7 +25,7 @@ class _Observer:
     """Reads an RSS of our own making."""
 
     def __init__(self, rss_bytes: Sequence[int] = (), npu_bytes: int | None = None) -> None:
-        self.pid = os.getpid()
+        self.host, self.pid = LOCAL_HOST, os.getpid()
         self._rss = iter(rss_bytes)
         self._npu = npu_bytes
 

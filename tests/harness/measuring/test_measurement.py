@@ -274,7 +274,7 @@ def test_a_scenario_of_more_models_than_there_are(tmp_path: Path, make_bench: Ma
     bench = make_bench(tmp_path, "plain", "plain too")
     with pytest.raises(NoModels, match="more than 3 resolutions and there are 2"):
         bench.measure("scripted", "shared_weights_3")
-    with pytest.raises(NoModels, match="decodes no video"):
+    with pytest.raises(NoModels, match="video is not decoded there"):
         bench.plans("scripted", "streams_decode_only")
 
 

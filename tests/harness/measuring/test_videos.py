@@ -14,7 +14,7 @@ from targets.base import THIS_INTERPRETER
 from tests.support import known
 from video import VideoError
 
-_COMPUTES_NOTHING = dataclasses.replace(THIS_INTERPRETER, computes=False)
+_COMPUTES_NOTHING = dataclasses.replace(THIS_INTERPRETER, computes=False, decodes=False)
 _DESCRIBED = {"codec": "h264", "width": 64, "height": 48, "fps": 30.0, "frames": 15}
 
 

@@ -6,6 +6,9 @@ import io
 import itertools
 import random
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,7 @@ from reports.sections.programs import programs_figure, programs_in
 from tests.reports.history.history_storage import histories_in
 from tests.reports.stored import runs_of
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
+from tests.support import CHECKOUT
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _LABEL = '内存 1.23456: a; <b> & "c"'
@@ -72,6 +76,30 @@ def test_figures_of_a_page_share_no_ids(monkeypatch: pytest.MonkeyPatch) -> None
     for names, svg in zip(ids, svgs):
         assert names == set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) != set()
     assert not ids[0] & ids[1]
+
+
+#: Draws, and prints, two figures and one that there is nothing for.
+_DRAW = """
+from reports.base.drawing import finished, start_drawing
+names = {"one": "<svg>1</svg>", "other": "<svg>2</svg>", "nothing": None}
+print(finished(start_drawing({("en", name): lambda svg=svg: svg for name, svg in names.items()}), "en"))
+"""
+
+
+def test_a_machine_without_shared_memory() -> None:
+    """Where there is no /dev/shm, in which processes have their locks, the figures are drawn all the same."""
+    here = [sys.executable, "-c", _DRAW]
+    in_namespace = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*in_namespace, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this machine lets nobody mount a file system in a namespace")
+    drawn = [
+        subprocess.run([*command, *here], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+        for command in ([], in_namespace)
+    ]
+    assert drawn == ["{'one': '<svg>1</svg>', 'other': '<svg>2</svg>'}\n"] * 2
 
 
 def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:

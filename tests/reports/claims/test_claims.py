@@ -154,6 +154,16 @@ def test_application_memory_of_the_virtual_board_decides_nothing(tmp_path: Path)
     assert "55.0 % of NPU memory" in judgement.shown.in_words(ENGLISH)
 
 
+def test_a_virtual_board_without_an_emulator(tmp_path: Path) -> None:
+    """Its application memory decides nothing either: nothing writes into the NPU's buffers."""
+    names = {"no_reuse_one_model": even(40), "full_dup": dup(40, 10)}
+    infos = [result(tmp_path, name, costs, npu=npu_account, computes=False) for name, costs in names.items()]
+    group = group_of(tmp_path, *(changed(info, emulated=False) for info in infos))
+    judgement = judge("share_saved", group, {**SHARE, "claimed_percent": 29.6})
+    assert judgement.verdict == OPEN
+    assert "pages of NPU buffers that only an NPU would write" in said(judgement)
+
+
 def test_what_was_not_measured_is_open_with_the_reason(tmp_path: Path) -> None:
     """A scenario that is missing, one that failed and one without a baseline are told apart."""
     parameters = {**SHARE, "claimed_percent": 1}

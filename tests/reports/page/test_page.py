@@ -178,7 +178,7 @@ def test_conditions_name_chip_limit_driver_and_library(tmp_path: Path) -> None:
     measured = section(html, "measured")
     conditions = "Chip rk3588. NPU memory limited to 512.00 MiB. NPU driver 0.9.8. Runtime library 1.6.0 (9a7b5d24c@"
     assert conditions in measured
-    assert ENGLISH("conditions", target="python", python="3.11.7", cores=2, streams=4, contexts=3) in measured
+    assert ENGLISH("conditions", target="python", driver="Python 3.11.7", cores=2, streams=4, contexts=3) in measured
 
 
 def test_words_of_the_runtime_are_no_ledger(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from accounting.sharing import Finding
 from reports.base.texts import LANGUAGES, texts_of
-from reports.sections.answers import answers, group_warnings, not_supported
+from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
 from storage.result import Result
 from storage.run_file import LatencyStats
 from targets.barriers import Copies
@@ -81,6 +81,25 @@ def test_a_single_repeat_is_warned_of(tmp_path: Path) -> None:
     """Figures of one process alone are said to have no spread."""
     (warning,) = group_warnings(group_of(tmp_path, result(tmp_path, "no_reuse", even(40, repeats=1))), ENGLISH)
     assert "--repeats 3" in warning
+
+
+@pytest.mark.parametrize(
+    ("emulated", "words"),
+    [
+        (None, "Application memory contains the emulator"),  # as before it was stored
+        (True, "Application memory contains the emulator"),
+        (False, "no emulator ran"),
+    ],
+)
+def test_the_note_of_a_virtual_board(tmp_path: Path, emulated: bool | None, words: str) -> None:
+    """The emulator is in application memory where one ran; a target that computes has no such note."""
+    virtual, real = npu_pair(tmp_path / "virtual", computes=False), npu_pair(tmp_path / "real")
+    group = group_of(tmp_path / "virtual", *(changed(info, emulated=emulated) for info in virtual))
+    note = virtual_note(group, ENGLISH) or ""
+    assert note.startswith("Virtual board: ")
+    assert words in note
+    assert note.count("emulator") == 1 + (emulated is not False)
+    assert virtual_note(group_of(tmp_path / "real", *real), ENGLISH) is None
 
 
 def npu_pair(storage: Path, computes: bool = True, further_mib: float = 1) -> list[Result]:

@@ -158,10 +158,13 @@ def test_memory_as_allocated_is_no_leak(tmp_path: Path) -> None:
 
 
 def test_the_emulators_memory_is_not_judged(tmp_path: Path) -> None:
-    """On a virtual board the heap grows or does not; the process contains the emulator."""
+    """Under an emulator the heap alone grows or does not; on a virtual board without one memory is judged."""
     row = _row(tmp_path, memory=steady(MIB), computes=False)
     assert "memory" not in drifts(row)
     assert (_grown(row), kept_bytes(row)) == ([], None)
+    native = changed(cycles_result(tmp_path / "native", memory=steady(MIB), computes=False), emulated=False)
+    (row,) = group_of(tmp_path / "native", native).rows
+    assert _grown(row) == ["memory"]
 
 
 def test_a_process_that_failed(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_the_page_of_plans(tmp_path: Path, language: str) -> None:
         texts("plan_without_reuse", plan="gate"),
     ):
         assert words in text
-    assert texts("conditions_plans", target="python", python="3.11.7") in html
+    assert texts("conditions_plans", target="python", driver="Python 3.11.7") in html
     assert texts("about_plan_without_reuse") in section(html, "scenarios")
 
 

@@ -52,6 +52,15 @@ def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
     assert [look for look, _ in table.rows] == ["crashed", "ok", "ok"]
 
 
+def test_a_program_whose_board_was_lost_has_no_ending(tmp_path: Path) -> None:
+    """Its exit code is not known, and that of the repeat before it is none of it."""
+    lost = program("pipeline", [Repeat({"run": 5}), Repeat({"run": 5}, exit_code=None)], "connection_lost")
+    write_programs(tmp_path, [lost], 1, "2026-01-01T00:00:00")
+    table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
+    assert table is not None
+    assert [(look, cells[-1]) for look, cells in table.rows] == [("connection_lost", "connection lost")]
+
+
 def test_npu_memory_has_a_column_where_there_is_any(tmp_path: Path) -> None:
     """Elsewhere it would be empty."""
     for number, npu in enumerate((False, True), start=1):

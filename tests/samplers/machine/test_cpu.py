@@ -8,11 +8,10 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from samplers.machine import cpu as cpu_module
+from samplers.host import LOCAL_HOST, LocalHost
 from samplers.machine.watch import MachineWatch
 from samplers.readings import CpuUse
 from tests.support import TIME_LIMIT_S
@@ -31,54 +30,54 @@ time.sleep(60)
 """
 
 
-class _Clock:
+class _Clock(LocalHost):
     """A machine whose counters and time the test sets."""
 
     def __init__(self, root: Path) -> None:
+        super().__init__(root)
         self._proc = root / "proc"
         self._seconds = 0
-        for pid in (_PID, os.getpid()):
-            (self._proc / str(pid)).mkdir(parents=True)
-        self.watch = MachineWatch(_PID, root)
+        for process in (str(_PID), "self"):
+            (self._proc / process).mkdir(parents=True)
+        self.watch = MachineWatch(self, _PID)
 
-    def read(self, seconds: int, cores: dict[int, str], process_s: float = 0, harness_s: float = 0) -> None:
+    def count(self, seconds: int, cores: dict[int, str], process_s: float = 0, harness_s: float = 0) -> None:
         """Read at that second: fields of each core, and the CPU time that the two processes have had."""
         self._seconds = seconds
         lines = ["cpu  9 9 9 9 9 9 9 9 9 9", *(f"cpu{core} {fields}" for core, fields in cores.items()), "intr 5 cpu7"]
         (self._proc / "stat").write_text("\n".join(lines) + "\n")
-        for pid, spent_s in ((_PID, process_s), (os.getpid(), harness_s)):
+        for process, spent_s in ((str(_PID), process_s), ("self", harness_s)):
             ticks = int(spent_s * _TICKS_PER_S)
-            fields = f"{pid} (a b) c) R 1 2 3 4 5 6 7 8 9 10 {ticks - 1 if ticks else 0} {1 if ticks else 0} 99 99 20"
-            (self._proc / str(pid) / "stat").write_text(fields)
+            fields = f"77 (a b) c) R 1 2 3 4 5 6 7 8 9 10 {ticks - 1 if ticks else 0} {1 if ticks else 0} 99 99 20"
+            (self._proc / process / "stat").write_text(fields)
         self.watch.read()
 
     def end_process(self) -> None:
         (self._proc / str(_PID) / "stat").unlink()
 
-    def monotonic_ns(self) -> int:
+    def now_ns(self) -> int:
+        """Return the time that the test has set."""
         return self._seconds * 10**9
 
 
 @pytest.fixture
-def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Clock:
+def clock(tmp_path: Path) -> _Clock:
     """A machine of which nothing has been read."""
-    made = _Clock(tmp_path)
-    monkeypatch.setattr(cpu_module, "time", SimpleNamespace(monotonic_ns=made.monotonic_ns))
-    return made
+    return _Clock(tmp_path)
 
 
 def test_busy_is_what_is_neither_idle_nor_waiting_nor_stolen(clock: _Clock) -> None:
     """Of 100 ticks 30 are busy, 30 rest and 40 are stolen: half of what the machine had. Guest is part of user."""
-    clock.read(0, {0: "0 0 0 0 0 0 0 0 0 0"})
-    clock.read(1, {0: "10 5 5 20 10 5 5 40 10 0"})
+    clock.count(0, {0: "0 0 0 0 0 0 0 0 0 0"})
+    clock.count(1, {0: "10 5 5 20 10 5 5 40 10 0"})
     assert clock.watch.cpu().cores_percent == (50,)
 
 
 def test_means_are_over_all(clock: _Clock) -> None:
     """Three seconds, of which the first was busy; what was before the first reading does not count."""
-    clock.read(10, {0: "900 0 0 100 0 0 0 0"}, process_s=500, harness_s=7)
-    clock.read(11, {0: "1000 0 0 100 0 0 0 0"}, process_s=502, harness_s=7.1)
-    clock.read(13, {0: "1000 0 0 300 0 0 0 0"}, process_s=502.5, harness_s=7.3)
+    clock.count(10, {0: "900 0 0 100 0 0 0 0"}, process_s=500, harness_s=7)
+    clock.count(11, {0: "1000 0 0 100 0 0 0 0"}, process_s=502, harness_s=7.1)
+    clock.count(13, {0: "1000 0 0 300 0 0 0 0"}, process_s=502.5, harness_s=7.3)
     means = clock.watch.cpu()
     assert means.cores_percent[0] == pytest.approx(100 / 3)
     assert means.process_percent == pytest.approx(250 / 3)
@@ -88,27 +87,27 @@ def test_means_are_over_all(clock: _Clock) -> None:
 @pytest.mark.parametrize("back", [("0 0 0 3 0 0 0", "40 0 0 63 0 0 0"), ("520 0 0 780 0 0 0", "560 0 0 840 0 0 0")])
 def test_a_core_that_goes_offline_and_comes_back(clock: _Clock, back: tuple[str, str]) -> None:
     """Its mean is that of its time online, whether its counters begin again or go on; others keep their numbers."""
-    clock.read(0, {0: "0 0 0 0 0 0 0", 1: "500 0 0 500 0 0 0", 2: "0 0 0 0 0 0 0"})
-    clock.read(1, {0: "0 0 0 100 0 0 0", 1: "520 0 0 580 0 0 0", 2: "100 0 0 0 0 0 0"})
-    clock.read(2, {0: "0 0 0 200 0 0 0", 2: "200 0 0 0 0 0 0"})
-    clock.read(3, {0: "0 0 0 300 0 0 0", 1: back[0], 2: "300 0 0 0 0 0 0"})
-    clock.read(4, {0: "0 0 0 400 0 0 0", 1: back[1], 2: "400 0 0 0 0 0 0"})
+    clock.count(0, {0: "0 0 0 0 0 0 0", 1: "500 0 0 500 0 0 0", 2: "0 0 0 0 0 0 0"})
+    clock.count(1, {0: "0 0 0 100 0 0 0", 1: "520 0 0 580 0 0 0", 2: "100 0 0 0 0 0 0"})
+    clock.count(2, {0: "0 0 0 200 0 0 0", 2: "200 0 0 0 0 0 0"})
+    clock.count(3, {0: "0 0 0 300 0 0 0", 1: back[0], 2: "300 0 0 0 0 0 0"})
+    clock.count(4, {0: "0 0 0 400 0 0 0", 1: back[1], 2: "400 0 0 0 0 0 0"})
     assert clock.watch.cpu().cores_percent == (0, 30, 100)
 
 
 def test_counters_that_decrease(clock: _Clock) -> None:
     """They add nothing: a share stays between 0 and 100 %."""
-    clock.read(0, {0: "50 0 0 50 900 0 0"})
-    clock.read(1, {0: "60 0 0 60 20 0 0"})
+    clock.count(0, {0: "50 0 0 50 900 0 0"})
+    clock.count(1, {0: "60 0 0 60 20 0 0"})
     assert clock.watch.cpu().cores_percent == (100,)
-    clock.read(2, {0: "0 0 0 70 20 0 0"})
+    clock.count(2, {0: "0 0 0 70 20 0 0"})
     assert clock.watch.cpu().cores_percent == (50,)
 
 
 def test_a_process_that_has_gone(clock: _Clock) -> None:
     """Its mean is up to the last reading that there was."""
-    clock.read(0, {})
-    clock.read(2, {}, process_s=1)
+    clock.count(0, {})
+    clock.count(2, {}, process_s=1)
     clock.end_process()
     clock.watch.read()
     assert clock.watch.cpu().process_percent == 50
@@ -116,7 +115,7 @@ def test_a_process_that_has_gone(clock: _Clock) -> None:
 
 def test_one_reading_is_no_interval(clock: _Clock) -> None:
     """There is no core and no percentage yet."""
-    clock.read(0, {0: "1 1 1 1 1 1 1"}, process_s=5)
+    clock.count(0, {0: "1 1 1 1 1 1 1"}, process_s=5)
     assert clock.watch.cpu() == CpuUse((), 0, 0)
 
 
@@ -130,7 +129,7 @@ def test_a_busy_thread_on_this_machine() -> None:
             children.callback(child.kill)
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
-            watches.append(MachineWatch(child.pid))
+            watches.append(MachineWatch(LOCAL_HOST, child.pid))
         busy, idle = watches
         end_s = time.monotonic() + TIME_LIMIT_S
         while not (busy.cpu().process_percent and any(busy.cpu().cores_percent)) and time.monotonic() < end_s:

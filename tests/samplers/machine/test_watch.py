@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from samplers.host import LOCAL_HOST, LocalHost
 from samplers.machine.watch import MachineWatch
 from samplers.npu.rknpu import NPU_LOAD
 from samplers.readings import CpuUse, Machine, NpuLoad, Temperature, Throttle
 from samplers.sources import machine_sources
+from tests.samplers.hosts import CountingHost
 
 _THERMAL = "sys/class/thermal"
 _CPU = "sys/devices/system/cpu"
@@ -81,8 +83,9 @@ class _Machine:
 
     def __init__(self, root: Path, files: Mapping[str, str]) -> None:
         self.root = root
+        self.host = CountingHost(LocalHost(root))
         self.write(files)
-        self.watch = MachineWatch(os.getpid(), root)
+        self.watch = MachineWatch(self.host, os.getpid())
 
     def write(self, files: Mapping[str, str]) -> None:
         for name, text in files.items():
@@ -237,14 +240,14 @@ def test_the_driver_s_load(tmp_path: Path, source: Any, text: str, cores: list[f
     path = tmp_path / source.path.lstrip("/")
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    assert source.read(tmp_path) == cores
+    assert source.read(LocalHost(tmp_path)) == cores
 
 
 def test_devfreq_does_not_have_the_load_of_the_npu(machine: Callable[[str], _Machine]) -> None:
     """Rockchip's driver fills nothing in there: without its own node there is no figure, and not 100 %."""
     board = machine("rk3588")
     (board.root / _NPU_LOAD).unlink()
-    assert MachineWatch(os.getpid(), board.root).machine().npu_load_percent is None
+    assert MachineWatch(board.host, os.getpid()).machine().npu_load_percent is None
 
 
 def test_memory_does_not_grow_with_readings(machine: Callable[[str], _Machine]) -> None:
@@ -258,9 +261,18 @@ def test_memory_does_not_grow_with_readings(machine: Callable[[str], _Machine]) 
     assert sizes[1] < sizes[0] * 1.1
 
 
+@pytest.mark.parametrize("name", _BOARDS)
+def test_a_reading_is_two_round_trips(machine: Callable[[str], _Machine], name: str) -> None:
+    """One for all files, and one for the time, however many files a board has."""
+    board = machine(name)
+    before = board.host.round_trips
+    board.watch.read()
+    assert board.host.round_trips == before + 2
+
+
 def test_the_sources_of_a_machine(machine: Callable[[str], _Machine]) -> None:
     """Whether each can be read; NPU load is tried only where there is an NPU."""
-    readable = {name: [source.readable for source in machine_sources(machine(name).root)] for name in _BOARDS}
+    readable = {name: [source.readable for source in machine_sources(machine(name).host)] for name in _BOARDS}
     assert readable == {
         "rk3588": [True, True, True, True, True],
         "raspberry_pi": [True, True, False, True],
@@ -271,7 +283,7 @@ def test_the_sources_of_a_machine(machine: Callable[[str], _Machine]) -> None:
 
 def test_this_machine() -> None:
     """Whatever it shows is in its bounds."""
-    watch = MachineWatch(os.getpid())
+    watch = MachineWatch(LOCAL_HOST, os.getpid())
     watch.read()
     watch.read()
     machine = watch.machine()

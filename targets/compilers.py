@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +16,7 @@ from pathlib import Path
 from targets.errors import TargetError
 from targets.rknn_library import architecture_of_this_python
 
-__all__ = ["ARCHITECTURES", "Compiler", "fetch_compiler", "find_compiler", "missing_package"]
+__all__ = ["ARCHITECTURES", "Compiler", "compiler_for", "find_compiler", "missing_package"]
 
 _TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
 ARCHITECTURES = tuple(_TRIPLES)
@@ -39,7 +42,7 @@ class Compiler:
         )
         if done.returncode:
             last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
-            raise TargetError(f"{Path(self.command[0]).name} could not compile the preload library: {last_words}")
+            raise TargetError(f"{Path(self.command[0]).name} could not compile it: {last_words}")
 
 
 def find_compiler(architecture: str) -> Compiler | None:
@@ -56,26 +59,30 @@ def missing_package(architecture: str) -> str:
     return "gcc" if architecture == architecture_of_this_python() else f"gcc-{_TRIPLES[architecture]}"
 
 
-def fetch_compiler(folder: Path, show_step: Callable[[str], None]) -> Callable[[str], Compiler]:
-    """Install the Zig compiler's package into the folder; return what gives its C compiler for an architecture.
+def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compiler:
+    """Return this machine's own compiler for the architecture, else the Zig compiler's."""
+    own = find_compiler(architecture)
+    if own is not None:
+        return own
+    if not _ziglang.cache_info().currsize:
+        show_step("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
+    package = _ziglang()
+    caches = dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(package / "cache"))
+    command = (sys.executable, "-m", "ziglang", "cc", "-target", f"{_TRIPLES[architecture]}.{_GLIBC}")
+    return Compiler(command, {"PYTHONPATH": str(package), **caches})
 
-    It takes 400 MB, and is removed with the folder.
-    """
-    show_step("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
-    package = folder / "ziglang"
+
+@functools.lru_cache(maxsize=1)
+def _ziglang() -> Path:
+    """Install the Zig compiler's package into a folder, and return that. It takes 400 MB, until this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="reusebench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    done = subprocess.run([*command, "--target", str(package), "ziglang"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "--target", str(folder), "ziglang"], capture_output=True, text=True, check=False)
     if done.returncode:
         last_words = done.stderr.strip().rpartition("\n")[2]
         raise TargetError(
             f"no C compiler: pip could not install ziglang ({last_words}). "
             f"Install one (Debian: apt install {missing_package('armhf')}) and try again"
         )
-
-    def compiler(architecture: str) -> Compiler:
-        target = f"{_TRIPLES[architecture]}.{_GLIBC}"
-        caches = {name: str(folder / "zig-cache") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
-        command = (sys.executable, "-m", "ziglang", "cc", "-target", target)
-        return Compiler(command, {"PYTHONPATH": str(package), **caches})
-
-    return compiler
+    return folder

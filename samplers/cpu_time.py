@@ -1,0 +1,57 @@
+"""CPU time of the cores from /proc/stat, in clock ticks.
+
+A core is busy while it runs user or kernel code or serves interrupts (user, nice, system, irq and softirq of proc(5);
+guest time is part of user), and rests in idle and iowait. Time that a hypervisor gave to others (steal) counts as not
+there: 100 % is all of the time that this machine had. A tick is mostly 10 ms: over a second a share is exact to some
+percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["CPU_TIME", "CpuTime", "core_times", "times_between"]
+
+CPU_TIME = "/proc/stat"
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """Of one core or several."""
+
+    busy_ticks: int = 0
+    resting_ticks: int = 0
+
+    def since(self, before: CpuTime) -> CpuTime:
+        """Return the time since that reading; what has decreased, as iowait may (proc(5)), counts as none."""
+        busy, resting = self.busy_ticks - before.busy_ticks, self.resting_ticks - before.resting_ticks
+        return CpuTime(max(0, busy), max(0, resting))
+
+    def plus(self, other: CpuTime) -> CpuTime:
+        """Return the sum."""
+        return CpuTime(self.busy_ticks + other.busy_ticks, self.resting_ticks + other.resting_ticks)
+
+    @property
+    def percent(self) -> float:
+        """The share that was busy; 0 where there was no time."""
+        had = self.busy_ticks + self.resting_ticks
+        return 100 * self.busy_ticks / had if had else 0.0
+
+
+def core_times(stat: str) -> dict[int, CpuTime]:
+    """Return the cores that are online, from lines `cpu3 10132153 290696 ...` of /proc/stat."""
+    cores = {}
+    for line in stat.splitlines():
+        name, *fields = line.split()
+        if not name.startswith("cpu"):
+            break  # the cores come first; some hundred interrupts follow
+        if name != "cpu":
+            user, nice, system, idle, iowait, irq, softirq = map(int, fields[:7])
+            cores[int(name[3:])] = CpuTime(user + nice + system + irq + softirq, idle + iowait)
+    return cores
+
+
+def times_between(before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> dict[int, CpuTime]:
+    """Return the time of each core that was online at both readings."""
+    return {core: after[core].since(before[core]) for core in after.keys() & before.keys()}

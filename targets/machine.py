@@ -1,0 +1,74 @@
+"""The machine that a target is on: how a driver is started there, and what its files are called there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from samplers.host import LOCAL_HOST, Host
+from scenarios.plan import Model, Plan
+from targets.process import LocalProcess, Process
+
+__all__ = ["LOCAL", "LocalMachine", "Machine"]
+
+
+class Machine(Protocol):
+    """Where drivers run. Every method may raise ConnectionLost, or TargetError, of a far board."""
+
+    #: What samplers read.
+    host: Host
+
+    def start(
+        self, command: tuple[str, ...], folder: Path, environment: Mapping[str, str], keeps_ledger: bool
+    ) -> Process:
+        """Start a program in the folder, with these variables added to the environment."""
+
+    def plan_there(self, plan: Plan) -> Plan:
+        """Return the plan with the paths that its files have there, where they are from now on."""
+
+    def model_there(self, model: Model) -> Model:
+        """Return the model with the paths that its files have there."""
+
+    def path_there(self, path: str) -> str:
+        """Return the path that a file has there."""
+
+    def folder_there(self, folder: Path) -> str:
+        """Return a folder there for what is made of the user's models, which `folder` is for here."""
+
+    def close(self) -> None:
+        """Leave it to others, until it is used again."""
+
+
+class LocalMachine:
+    """This one."""
+
+    host: Host = LOCAL_HOST
+
+    def start(
+        self, command: tuple[str, ...], folder: Path, environment: Mapping[str, str], keeps_ledger: bool
+    ) -> Process:
+        """Start a program."""
+        return LocalProcess(command, folder, environment, keeps_ledger)
+
+    def plan_there(self, plan: Plan) -> Plan:
+        """Return the plan itself."""
+        return plan
+
+    def model_there(self, model: Model) -> Model:
+        """Return the model itself."""
+        return model
+
+    def path_there(self, path: str) -> str:
+        """Return the path itself."""
+        return path
+
+    def folder_there(self, folder: Path) -> str:
+        """Return the folder itself."""
+        return str(folder)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+LOCAL = LocalMachine()

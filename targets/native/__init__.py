@@ -1,0 +1,1 @@
+"""The measured process in C, for Rockchip's runtime on boards without Python."""

@@ -1,0 +1,68 @@
+"""Lines of fields: a kind, then NAME=VALUE each, between tabs; in a value tab, newline and backslash are escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+__all__ = ["Fields", "read_line", "write_line"]
+
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n"}
+_ESCAPING = str.maketrans(_ESCAPES)
+_CHARACTERS = {escape[1]: character for character, escape in _ESCAPES.items()}
+
+
+class Fields:
+    """The fields of a line, in their order; a name may come more than once."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self._pairs = pairs
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._pairs)
+
+    def get(self, name: str) -> str | None:
+        """Return the first value of that name; None where there is none."""
+        return next(iter(self.all(name)), None)
+
+    def text(self, name: str) -> str:
+        """Return the first value of that name; raises KeyError where there is none."""
+        value = self.get(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def all(self, name: str) -> list[str]:
+        """Return every value of that name."""
+        return [value for other, value in self._pairs if other == name]
+
+    def number(self, name: str, otherwise: int | None = None) -> int:
+        """Return a whole number; without `otherwise` KeyError where there is none; ValueError for any other text."""
+        return int(self.text(name)) if otherwise is None else int(self.get(name) or otherwise)
+
+    def optional_number(self, name: str) -> int | None:
+        """Return a whole number; None where there is none."""
+        value = self.get(name)
+        return None if value is None else int(value)
+
+    def groups(self, name: str) -> Iterator[Fields]:
+        """Yield each field of that name with those that follow it until the next one of that name."""
+        starts = [number for number, (other, _) in enumerate(self._pairs) if other == name]
+        for start, end in zip(starts, [*starts[1:], len(self._pairs)]):
+            yield Fields(self._pairs[start:end])
+
+
+def write_line(kind: str, pairs: Iterable[tuple[str, object]]) -> bytes:
+    """Return the line, which ends with a newline."""
+    fields = [f"{name}={str(value).translate(_ESCAPING)}" for name, value in pairs]
+    return "\t".join([kind, *fields]).encode(errors="surrogateescape") + b"\n"
+
+
+def read_line(line: bytes) -> tuple[str, Fields]:
+    """Return the kind and the fields of a line; what is no UTF-8 is replaced."""
+    kind, *fields = line.decode(errors="replace").split("\t")
+    pairs = []
+    for field in fields:
+        name, _, value = field.partition("=")
+        pairs.append((name, re.sub(r"\\(.)", lambda match: _CHARACTERS.get(match[1], match[1]), value)))
+    return kind, Fields(pairs)

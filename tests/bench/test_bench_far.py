@@ -1,0 +1,129 @@
+"""`pytest bench/` on a board far away whose connection breaks: a real server, and a real runtime behind it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cache import cache_root
+from targets.boards import Board, add_board
+from targets.far.connection import connect
+from targets.far.files import FarFiles
+from tests import board
+from tests.bench.bench_process import Bench, wait_for
+from tests.far_servers import HOSTS, SshServer, openssh, wait_until_idle
+from tests.support import known
+
+#: Configurations in the order of the outcomes, on a board that has this name.
+_CHOSEN = ("--target=far", "--runtime=onnxruntime", "bench/test_dup.py", "-k=not one_model and not internal")
+_OUTCOMES = {"no_reuse": "ok", "partial_dup": "connection_lost", "full_dup": "ok", "shared_context": "ok"}
+
+#: A board of another machine, and configurations with plans of their own that its library measures.
+_CHIP = "rv1106"
+_RESTARTED = ("--runtime=rknn", "-k=external_internal or in_turn or lean_internal")
+# Read when the tests are collected, before any of them has a cache of its own.
+_CACHE = cache_root()
+
+#: A plugin that breaks something, once: when the second measured process has written {words}.
+_BREAK = """
+import os, psutil
+from targets.far.process import FarProcess
+
+receive = FarProcess.receive
+measured = []
+
+def receive_and_break(self, timeout_s):
+    output = receive(self, timeout_s)
+    if b"barrier" in (output or b"") and self.pid not in measured:
+        measured.append(self.pid)
+    if len(measured) == 2 and b{words!r} in (output or b""):
+        measured.append(None)
+        {action}
+    return output
+
+FarProcess.receive = receive_and_break
+"""
+_KILL_SSH_OF = "[child.kill() for child in psutil.Process({pid}).children() if child.name().startswith('ssh')]"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshServer]:
+    """Return a server of a board that has the name, and this Python."""
+    (tmp_path / "ssh").mkdir()
+    with openssh(tmp_path / "ssh") as server:
+        monkeypatch.setenv("PATH", str(server.programs), prepend=":")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
+        add_board("far", Board(f"ssh:{HOSTS.good}", folder=str(server.home), python=sys.executable))
+        yield server
+
+
+@pytest.mark.parametrize(("phase", "is_client"), [("imported", True), ("context", False), ("steady", True)])
+def test_a_connection_that_breaks_is_a_result(bench: Bench, server: SshServer, phase: str, is_client: bool) -> None:
+    """It is of the configuration that it broke in; the others are measured, and nothing is left running there."""
+    kill = _KILL_SSH_OF.format(pid="os.getpid()" if is_client else server.pid)
+    plugin = _BREAK.format(words=f'"phase": "{phase}"', action=kill)
+    done = bench.run(*_CHOSEN, *bench.plugin("breaks", plugin))
+    assert done.code == 1
+    assert done.outcomes() == _OUTCOMES
+    failure = known(done.results()["partial_dup"].failure)
+    assert failure.phase == phase
+    cause = r"`ssh` ended \(signal 9\)" if is_client else r"the connection was closed \(.*\); did the board restart"
+    assert re.search(f"connection lost in phase '{phase}.*ssh:{HOSTS.good} was lost: {cause}", done.words)
+    assert "Traceback" not in done.words
+    wait_until_idle(server.processes)
+
+
+def test_a_board_that_another_session_holds(bench: Bench, server: SshServer) -> None:
+    """Nothing is measured beside it; who holds it is told."""
+    connection = connect(f"ssh:{HOSTS.good}", print, str(server.home))
+    try:
+        FarFiles(connection).lock()
+        done = bench.run(*_CHOSEN)
+    finally:
+        connection.close()
+    assert done.code not in (0, 1)
+    assert re.search(r"is in use by .*, since \d.*wait until it has ended", done.words)
+    assert "Traceback" not in done.words
+    assert done.runs() == []
+    wait_until_idle(server.processes)
+
+
+def test_a_board_that_is_off(bench: Bench, server: SshServer) -> None:
+    """The session ends at once, with what to do."""
+    add_board("far", Board(f"ssh:{HOSTS.refused}"))
+    done = bench.run(*_CHOSEN)
+    assert done.code not in (0, 1)
+    assert "cannot be reached (Connection refused); is the board on" in done.words
+    assert "Traceback" not in done.words
+    assert server.processes() == {}
+
+
+@pytest.fixture
+def small_board(tmp_path: Path) -> Iterator[board.Board]:
+    """Return a board without Python that has Rockchip's library and an NPU."""
+    with board.running_board(tmp_path, board.GLIBC, _CHIP) as small_board:
+        if not list((small_board.root / "oem").rglob("librknn*.so")):
+            pytest.skip(f"no library of Rockchip's for {_CHIP} in the user's cache")
+        yield small_board
+
+
+def test_a_board_that_restarts(bench: Bench, small_board: board.Board) -> None:
+    """What it was measuring is lost, the rest is measured when it is back."""
+    models = list((_CACHE / "models").glob(f"*-{_CHIP}-*.rknn"))
+    if not models:
+        pytest.skip(f"no model for {_CHIP} in {_CACHE / 'models'}")
+    model = min(models, key=lambda path: path.stat().st_size)
+    plugin = _BREAK.format(words="steady", action=f"os.kill({small_board.init}, 9)")
+    target = (f"--target=pipe:{small_board.shell}", f"--model={model}", *_RESTARTED)
+    process = bench.start(*target, *bench.plugin("breaks", plugin), cache=_CACHE.parent)
+    wait_for(small_board.is_off)
+    small_board.switch_off()
+    small_board.switch_on()
+    done = bench.finish(process)
+    assert Counter(done.outcomes().values()) == {"ok": 2, "connection_lost": 1}, done.words
+    wait_until_idle(small_board.processes)

@@ -1,0 +1,80 @@
+"""Hosts for tests: one that counts round trips, and trees that have a process of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from samplers.host import LOCAL_HOST, Clocks, Host, Sampler
+
+__all__ = ["CountingHost", "link_process"]
+
+
+class CountingHost:
+    """A host whose requests are counted: each is a round trip on a far board."""
+
+    def __init__(self, host: Host = LOCAL_HOST) -> None:
+        self._host = host
+        self.page_bytes = host.page_bytes
+        self.user_id = host.user_id
+        self.round_trips = 0
+
+    def read(self, path: str) -> bytes:
+        """Count, and read."""
+        self.round_trips += 1
+        return self._host.read(path)
+
+    def read_all(self, paths: Sequence[str]) -> list[bytes | OSError]:
+        """Count, and read."""
+        self.round_trips += 1
+        return self._host.read_all(paths)
+
+    def names(self, folder: str) -> list[str]:
+        """Count, and list."""
+        self.round_trips += 1
+        return self._host.names(folder)
+
+    def links(self, paths: Sequence[str]) -> list[str | OSError]:
+        """Count, and read the links."""
+        self.round_trips += 1
+        return self._host.links(paths)
+
+    def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
+        """Count, and look."""
+        self.round_trips += 1
+        return self._host.inodes(paths)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Count, and write."""
+        self.round_trips += 1
+        self._host.write(path, data)
+
+    def now_ns(self) -> int:
+        """Count, and return the clock."""
+        self.round_trips += 1
+        return self._host.now_ns()
+
+    def clocks(self) -> Clocks:
+        """Count, and return the clocks."""
+        self.round_trips += 1
+        return self._host.clocks()
+
+    def usable_cpus(self) -> int:
+        """Count, and return the CPUs."""
+        self.round_trips += 1
+        return self._host.usable_cpus()
+
+    def sampler(self, pid: int, interval_s: float) -> Sampler:
+        """Return a sampler, whose readings come by themselves from a far board: they are not counted."""
+        return self._host.sampler(pid, interval_s)
+
+
+def link_process(root: Path, pid: int) -> None:
+    """Let the tree have the memory of a process of this machine, and of the machine, as its own."""
+    folder = root / "proc" / str(pid)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("smaps_rollup", "smaps", "status", "statm", "limits", "clear_refs", "fd", "fdinfo", "maps"):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(f"/proc/{pid}/{name}")
+    if not (root / "proc/meminfo").exists():
+        (root / "proc/meminfo").symlink_to("/proc/meminfo")

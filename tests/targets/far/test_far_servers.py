@@ -1,0 +1,45 @@
+"""The servers that stand for boards: what they serve is what a board would."""
+
+from __future__ import annotations
+
+import platform
+import re
+
+import pytest
+
+from tests.far_servers import HOSTS, SshServer
+from tests.support import TIME_LIMIT_S, known
+
+
+def test_a_session_is_a_clean_pipe_with_an_exit_code(ssh_server: SshServer) -> None:
+    """Every byte comes back as it was sent, standard error apart; neither home nor machine of a board is the user's."""
+    data = bytes(range(256)) * 300
+    done = ssh_server.run(HOSTS.good, "echo $HOME $(uname -m) >&2; cat; exit 7", data=data)
+    assert (done.stdout, done.returncode) == (data, 7)
+    expected = ["/root", "armv7l"] if ssh_server.board else [str(ssh_server.home), platform.machine()]
+    assert done.stderr.decode().split() == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        (HOSTS.without_key, r"Permission denied \(publickey,password"),
+        (HOSTS.unknown, "Host key verification failed"),
+        (HOSTS.changed, "REMOTE HOST IDENTIFICATION HAS CHANGED"),
+        (HOSTS.refused, "Connection refused"),
+    ],
+)
+def test_a_client_that_cannot_connect_says_why(ssh_server: SshServer, host: str, words: str) -> None:
+    """Each of the other names of the server has one thing that is wrong."""
+    done = ssh_server.run(host, "true")
+    assert (done.returncode, done.stdout) == (255, b"")
+    assert re.search(words, done.stderr.decode())
+
+
+def test_a_connection_has_processes_of_the_server(ssh_server: SshServer) -> None:
+    """They are there as long as a session is."""
+    with ssh_server.start(HOSTS.good, "echo; cat") as session:
+        known(session.stdout).readline()
+        assert ssh_server.connections()
+        known(session.stdin).close()
+        assert session.wait(TIME_LIMIT_S) == 0

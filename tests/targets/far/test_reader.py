@@ -1,0 +1,415 @@
+"""The reader, spoken to over a pipe and over the terminal of an old adbd."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from targets.errors import ConnectionLost, TargetError
+from targets.far.connection import Connection, Request
+from targets.far.files import FarFiles
+from targets.far.host import FarHost
+from targets.far.process import FarProcess
+from targets.far.program import FarProgram
+from tests.far_shell import TERMINAL, connected, has_gone, output_of, wait_until_gone
+from tests.support import TIME_LIMIT_S
+
+_ALL_BYTES = bytes(range(256))
+
+#: Starts a child that leaves its session and its parent, and tells the numbers of all.
+_WITH_ORPHAN = "(setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; exec sleep 1001"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+
+
+@pytest.fixture(params=["", TERMINAL], ids=["pipe", "terminal"])
+def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Connection]:
+    with connected(tmp_path, request.param) as connection:
+        yield connection
+
+
+@pytest.fixture
+def host(connection: Connection) -> FarHost:
+    return FarHost(lambda: connection)
+
+
+def _start(
+    connection: Connection, *command: str, folder: str = "/", ledger: bool = False, **variables: str
+) -> FarProcess:
+    return FarProcess(connection, command, folder, variables, ledger)
+
+
+def _lines(process: FarProcess, count: int) -> list[str]:
+    output = b""
+    while output.count(b"\n") < count:
+        output += process.receive(TIME_LIMIT_S) or b""
+    return output.decode().split()
+
+
+def test_every_byte_passes_both_ways(connection: Connection) -> None:
+    """Whatever lies between, what a process is sent is what it gets, and what it writes is what comes."""
+    process = _start(connection, "cat")
+    data = _ALL_BYTES * 300  # more than a pipe holds
+    process.send(data)
+    received = b""
+    while len(received) < len(data):
+        received += process.receive(TIME_LIMIT_S) or b""
+    assert received == data
+    process.close()
+
+
+def test_files_hold_every_byte(host: FarHost, tmp_path: Path) -> None:
+    """A file is read as it is, also one that takes several frames."""
+    file = tmp_path / "file"
+    file.write_bytes(_ALL_BYTES * 1000)
+    assert host.read(str(file)) == file.read_bytes()
+
+
+def test_many_files_are_one_round_trip(host: FarHost, tmp_path: Path) -> None:
+    """200 files come with one call, in order, and a missing one among them is an error of its own."""
+    paths = [tmp_path / f"file{index}" for index in range(200)]
+    for path in paths:
+        path.write_text(path.name * 50, encoding="utf-8")
+    paths[100].unlink()
+    contents = host.read_all([str(path) for path in paths])
+    missing = contents.pop(100)
+    assert isinstance(missing, FileNotFoundError)
+    assert missing.filename == str(paths.pop(100))
+    assert contents == [path.read_bytes() for path in paths]
+
+
+def test_a_folder_and_its_links(host: FarHost, tmp_path: Path) -> None:
+    """Names, links and inodes are those that this machine sees; errors have their number."""
+    names = [f"a name of some length {index}" for index in range(1000)]
+    for name in names:
+        (tmp_path / "folder" / name).mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "folder")
+    assert sorted(host.names(str(link))) == sorted(names)
+    assert host.links([str(link)]) == [str(tmp_path / "folder")]
+    assert host.inodes([str(link)]) == [(tmp_path / "folder").stat().st_ino]
+    with pytest.raises(NotADirectoryError):
+        host.names("/proc/version")
+    (error,) = host.links(["/proc/version"])
+    assert isinstance(error, OSError)
+
+
+def test_a_file_that_never_ends_is_refused(connection: Connection) -> None:
+    """A request bounds what it reads; the reader goes on."""
+    with pytest.raises(OSError, match="too large"):
+        connection.request(Request("r", struct.pack("<I", 1000) + b"/dev/zero"))
+    assert FarHost(lambda: connection).read("/proc/self/comm")
+
+
+def test_a_write_is_one_to_a_file_that_exists(host: FarHost, tmp_path: Path) -> None:
+    """Files of the kernel take a write as a command; a file is not made."""
+    file = tmp_path / "file"
+    file.write_bytes(b"before")
+    host.write(str(file), b"af")
+    assert file.read_bytes() == b"affore"
+    with pytest.raises(FileNotFoundError):
+        host.write(str(tmp_path / "none"), b"")
+
+
+def test_what_the_host_is(host: FarHost) -> None:
+    """Its page size, user, processors and clock are this machine's."""
+    assert host.page_bytes == os.sysconf("SC_PAGE_SIZE")
+    assert host.user_id == os.geteuid()
+    assert host.usable_cpus() == len(os.sched_getaffinity(0))
+    assert host.now_ns() <= host.now_ns()
+
+
+def test_an_unknown_request_is_an_error(connection: Connection) -> None:
+    """A reader that does not know a request says so."""
+    with pytest.raises(OSError, match="not implemented"):
+        connection.request(Request("?"))
+
+
+def test_a_process_is_what_was_asked_for(connection: Connection, tmp_path: Path) -> None:
+    """Its folder, its variables, which replace those of the reader, and its session are its own."""
+    process = _start(connection, "sh", "-c", "pwd; echo $HOME $MORE; cut -d' ' -f6 /proc/$$/stat", folder=str(tmp_path),
+                     HOME="/elsewhere", MORE="more")  # fmt: skip
+    assert output_of(process).decode().splitlines() == [str(tmp_path), "/elsewhere more", str(process.pid)]
+    process.close()
+
+
+def test_a_program_is_looked_for_as_shells_do(connection: Connection, tmp_path: Path) -> None:
+    """What may not be run is passed over in PATH, as is what is no folder; without another the reason is told."""
+    (tmp_path / "echo").write_text("not a program", encoding="utf-8")
+    (tmp_path / "file").touch()
+    process = _start(connection, "echo", "run", PATH=f"{tmp_path}:{tmp_path}/file:{os.environ['PATH']}")
+    assert output_of(process) == b"run\n"
+    process.close()
+    with pytest.raises(TargetError, match="no permission"):
+        _start(connection, "echo", PATH=str(tmp_path))
+
+
+def test_an_exit_code_is_true(connection: Connection) -> None:
+    """Also where the transport has none of its own."""
+    process = _start(connection, "sh", "-c", "exit 7")
+    assert output_of(process) == b""
+    assert process.ending() == (7, False)
+    process.close()
+
+
+def test_a_signal_is_true(connection: Connection) -> None:
+    """A process that a signal ended has its number, as subprocess gives it."""
+    process = _start(connection, "sleep", "1000")
+    process.signal(signal.SIGSEGV)
+    assert process.receive(TIME_LIMIT_S) == b""
+    assert process.ending() == (-signal.SIGSEGV, False)
+    process.signal(signal.SIGSEGV)  # nothing is there any more
+    assert process.send(b"text") >= 0
+    process.close()
+
+
+def test_streams_are_kept_apart(connection: Connection) -> None:
+    """Output, errors and ledger are three; who has read an output has the errors and the ledger before it."""
+    process = _start(connection, "sh", "-c", 'echo event > "$REUSEBENCH_LEDGER"; echo words >&2; echo line; read line',
+                     ledger=True)  # fmt: skip
+    assert process.receive(TIME_LIMIT_S) == b"line\n"
+    assert process.last_words() == "words"
+    assert process.ledger() == b"event\n"
+    process.close()
+
+
+def test_errors_are_always_drained(connection: Connection) -> None:
+    """A process may write errors without end; the last are kept."""
+    process = _start(connection, "sh", "-c", "seq 100000 >&2; echo done")
+    assert output_of(process) == b"done\n"
+    assert process.last_words().endswith("\n99999\n100000")
+    assert process.ledger() is None
+    process.close()
+
+
+def test_errors_are_a_file_that_the_process_can_read(connection: Connection) -> None:
+    """A driver finds there what its library has written; it is passed on, also of a process that crashes."""
+    script = "echo 'E RKNN: one' >&2; grep -c RKNN /proc/self/fd/2; echo two >&2; kill -SEGV $$"
+    process = _start(connection, "sh", "-c", script)
+    assert output_of(process) == b"1\n"
+    assert process.ending().exit_code == -signal.SIGSEGV
+    assert process.last_words().split("\n") == ["E RKNN: one", "two"]
+    process.close()
+
+
+def test_a_process_that_does_not_read_is_no_end(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its input is given up after a while; the connection goes on."""
+    monkeypatch.setattr("targets.far.process._INPUT_LIMIT_S", 0.1)
+    process = _start(connection, "sleep", "1000")
+    process.send(bytes(1 << 20))
+    assert process.receive(0) is None
+    process.close()
+    assert has_gone(process.pid)
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "reason"),
+    [
+        (None, 0, "not there"),
+        # An ELF file of an unknown machine.
+        (b"\x7fELF\x01\x01\x01" + bytes(9) + b"\x02\x00\xff\xff" + bytes(100), 0o755, "made for another machine"),
+        (b"#!/bin/sh\n", 0o644, "no permission"),
+        (b"#!/no/such/interpreter\n", 0o755, "the loader that it names is not"),
+    ],
+)
+def test_a_program_that_cannot_be_run(
+    connection: Connection, tmp_path: Path, content: bytes | None, mode: int, reason: str
+) -> None:
+    """The reason is told at the start, and the next program can be started."""
+    program = tmp_path / "program"
+    if content is not None:
+        program.write_bytes(content)
+        program.chmod(mode)
+    with pytest.raises(TargetError, match=f"program cannot be started in /: .*{reason}"):
+        _start(connection, str(program))
+    process = _start(connection, "true")
+    assert output_of(process) == b""
+    process.close()
+
+
+def test_there_is_one_process_at_a_time(connection: Connection) -> None:
+    """A second one is refused until the first is closed."""
+    process = _start(connection, "sleep", "1000")
+    with pytest.raises(TargetError, match="the process before it"):
+        _start(connection, "true")
+    process.close()
+    _start(connection, "true").close()
+
+
+def test_the_first_victim_where_memory_runs_out(connection: Connection, host: FarHost) -> None:
+    """The kernel ends the measured process before all others, and the reader after them where it may."""
+    process = _start(connection, "sleep", "1000")
+    assert host.read(f"/proc/{process.pid}/oom_score_adj") == b"1000\n"
+    assert int(host.read(f"/proc/{connection.reader_pid}/oom_score_adj")) <= 0
+    process.close()
+
+
+def test_samples_come_at_their_rate(connection: Connection, host: FarHost) -> None:
+    """Their times rise by the interval, or a multiple where one was missed; the RSS is the process's."""
+    process = _start(connection, "sleep", "1000")
+    sampler = host.sampler(process.pid, 0.005)
+    samples = sampler.take()
+    while len(samples) < 100:
+        connection.wait(lambda: False, 0.05)
+        samples += sampler.take()
+    times_ns = [sample.time_ns for sample in samples]
+    assert times_ns == sorted(set(times_ns))
+    spacing_ns = (times_ns[-1] - times_ns[0]) / (len(times_ns) - 1)
+    assert spacing_ns >= 0.99 * 5e6
+    statm = host.read(f"/proc/{process.pid}/statm").split()
+    # The counter that the kernel keeps is folded in batches.
+    assert samples[-1].rss_bytes == pytest.approx(int(statm[1]) * host.page_bytes, abs=1 << 20)
+    assert samples[-1].system_bytes > samples[-1].rss_bytes
+    sampler.set_interval(1000.0)
+    sampler.take()
+    process.close()
+    sampler.close()
+    with pytest.raises(ProcessLookupError):
+        host.sampler(process.pid, 0.005)
+
+
+def test_samples_are_there_at_a_barrier(connection: Connection, host: FarHost) -> None:
+    """Those that were taken before a process wrote a line have come when the line has."""
+    process = _start(connection, "sh", "-c", "sleep 0.05; echo; read line")
+    sampler = host.sampler(process.pid, 0.001)
+    assert _lines(process, 1) == []
+    assert sampler.take()
+    sampler.close()
+    process.close()
+
+
+def test_closing_ends_all_descendants(connection: Connection) -> None:
+    """Also those that have left the session of the process, and their parent."""
+    process = _start(connection, "sh", "-c", _WITH_ORPHAN)
+    pids = map(int, _lines(process, 2))
+    process.close()
+    assert all(map(has_gone, pids))
+
+
+def test_a_word_from_a_signal_handler(connection: Connection) -> None:
+    """Ctrl-C tells a process to stop while its output is waited for."""
+    process = _start(connection, "cat")
+    previous = signal.signal(signal.SIGALRM, lambda *_: process.send(b"stop\n"))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert process.receive(TIME_LIMIT_S) == b"stop\n"
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    process.close()
+
+
+def test_an_interrupted_message_is_the_last(connection: Connection) -> None:
+    """What follows half a message would be taken for its rest: the connection is of no use, and its reader ends."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    process = _start(connection, "sleep", "1000")
+    os.kill(connection.reader_pid, signal.SIGSTOP)
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            connection.requests([Request("i", bytes(1 << 15))] * 10)
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+        os.kill(connection.reader_pid, signal.SIGCONT)
+    with pytest.raises(ConnectionLost, match="interrupted"):
+        process.send(b"word")
+    process.close()
+    connection.close()
+
+
+@pytest.mark.parametrize("victim", ["reader_pid", "keeper_pid"])
+def test_a_killed_reader_leaves_nothing(connection: Connection, victim: str) -> None:
+    """Of the reader's two processes each ends all where the other is killed, and the loss is told."""
+    process = _start(connection, "sh", "-c", _WITH_ORPHAN)
+    pids = map(int, _lines(process, 2))
+    os.kill(getattr(connection, victim), signal.SIGKILL)
+    with pytest.raises(ConnectionLost, match="was lost"):
+        process.receive(TIME_LIMIT_S)
+    wait_until_gone(*pids, connection.reader_pid, connection.keeper_pid)
+    process.close()
+
+
+def test_an_impatient_reader_ends_all(connection: Connection) -> None:
+    """A harness that is not heard any more, as behind a cable that was pulled, is not waited for."""
+    process = _start(connection, "sh", "-c", _WITH_ORPHAN)
+    pids = map(int, _lines(process, 2))
+    connection.set_patience(0.2)  # less than there is between two signs of life
+    wait_until_gone(*pids, connection.reader_pid, connection.keeper_pid)
+
+
+def test_the_program_is_small(connection: Connection) -> None:
+    """It fits a small board's flash, and needs no loader."""
+    (program,) = Path(connection.folder).glob("reader-*")
+    content = program.read_bytes()
+    assert len(content) <= 20 << 10
+    assert b"ld-linux" not in content
+
+
+def test_a_watched_file_tells_of_itself(connection: Connection, tmp_path: Path) -> None:
+    """It is made, or emptied; what is written to it comes as an event, without a question; there is one at a time."""
+    files = FarFiles(connection)
+    old, path = tmp_path / "old", tmp_path / "marks"
+    path.write_text("of before\n")
+    before, watched = files.watch(str(old)), files.watch(str(path))
+    assert (old.read_bytes(), path.read_bytes(), watched.changed()) == (b"", b"", None)
+    path.write_text("load\n")
+    deadline = time.monotonic() + TIME_LIMIT_S
+    while (content := watched.changed()) is None:
+        connection.wait_for_event(TIME_LIMIT_S)
+        assert time.monotonic() < deadline, "no event came"
+    assert content == b"load\n"
+    old.write_text("ignored\n")
+    connection.wait_for_event(0.1)
+    assert (before.changed(), watched.changed()) == (None, None)
+    with pytest.raises(OSError, match="/proc/none"):
+        files.watch("/proc/none")
+
+
+def test_a_program_whose_output_is_passed_on(connection: Connection) -> None:
+    """Each piece comes once, with its file descriptor; the input ends where it is told to."""
+    program = FarProgram(connection, ["sh", "-c", "cat; echo three >&3; echo two >&2; exit 4"], {}, has_pipe=True)
+    assert program.write(b"one\n") == 4
+    assert program.write(b"") == 0
+    assert program.write(b"too late") == 8
+    pieces: dict[int, bytes] = {}
+    while not program.has_ended():
+        connection.wait_for_event(TIME_LIMIT_S)
+        for descriptor, data in program.written():
+            pieces[descriptor] = pieces.get(descriptor, b"") + data
+    assert pieces == {1: b"one\n", 2: b"two\n", 3: b"three\n"}
+    assert program.ending().exit_code == 4
+    assert program.peak_rss_bytes > 0
+    program.close()
+
+
+def test_a_signal_is_for_the_group(connection: Connection) -> None:
+    """As a terminal sends it: a shell that waits for another program does not end without it."""
+    process = _start(connection, "sh", "-c", "sleep 1000 & echo $!; wait; echo $?; exit 6")
+    (child,) = map(int, _lines(process, 1))
+    process.signal(signal.SIGTERM)
+    assert process.ending().exit_code == -signal.SIGTERM
+    wait_until_gone(child)
+    process.close()
+
+
+def test_the_clocks_of_a_board(host: FarHost) -> None:
+    """Both go forward; what is read there takes CPU time there."""
+    before = host.clocks()
+    for _ in range(20):
+        host.read("/proc/self/smaps")
+    after = host.clocks()
+    assert before.time_ns < after.time_ns
+    assert 0 < before.cpu_ns < after.cpu_ns <= before.cpu_ns + after.time_ns - before.time_ns

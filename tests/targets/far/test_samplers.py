@@ -1,0 +1,92 @@
+"""What samplers read of a machine through a reader is what they read of it at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from samplers.environment import environment
+from samplers.host import LOCAL_HOST, own_pid
+from samplers.machine.watch import MachineWatch
+from samplers.npu import find_npu_sources
+from samplers.observer import Observer
+from samplers.process import read_process
+from samplers.sources import machine_sources
+from storage.board import board_name
+from targets.far.host import FarHost
+from tests.far_shell import connected
+from tests.samplers.child import Child
+from tests.samplers.hosts import CountingHost
+from tests.support import TIME_LIMIT_S
+
+
+@pytest.fixture
+def host(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarHost]:
+    """Return this machine through a reader."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    with connected(tmp_path) as connection:
+        yield FarHost(lambda: connection)
+
+
+@pytest.fixture
+def child() -> Iterator[Child]:
+    """Return a process that stands still."""
+    child = Child()
+    yield child
+    child.reap()
+
+
+def test_the_machine_is_the_same(host: FarHost) -> None:
+    """Its name, its facts and its sources; who reads is another process."""
+    assert board_name(host) == board_name(LOCAL_HOST)
+    # Variables are those that the process was started with; the tests may have set some since.
+    far, near = (replace(environment(read, "board"), variables={}) for read in (host, LOCAL_HOST))
+    assert far == near
+    assert list(machine_sources(host)) == list(machine_sources(LOCAL_HOST))
+    assert own_pid(host) != os.getpid()
+
+
+def test_a_process_is_the_same(host: FarHost, child: Child) -> None:
+    """Every figure of a full reading; other processes that share its pages come and go, so it is tried again."""
+    end_s = time.monotonic() + TIME_LIMIT_S
+    while (far := read_process(host, child.pid)) != read_process(LOCAL_HOST, child.pid):
+        assert time.monotonic() < end_s, "a process that stands still was never read the same twice"
+    assert far.pss_bytes > 0
+
+
+def test_an_observer_of_a_far_process(host: FarHost, child: Child) -> None:
+    """Snapshots are a few round trips, samples come by themselves in order, and end with the process."""
+    counting = CountingHost(host)
+    observer = Observer(counting, 500, find_npu_sources(counting))
+    observer.attach(child.pid)
+    before = counting.round_trips
+    snapshot = observer.snapshot()
+    assert counting.round_trips - before <= 10
+    end_s = time.monotonic() + TIME_LIMIT_S
+    while len(observer.timeline) < 5 and time.monotonic() < end_s:
+        observer.sample()
+    times_ns = observer.timeline.times_ns.tolist()
+    assert times_ns == sorted(times_ns)
+    assert times_ns[-1] <= host.now_ns()
+    assert observer.timeline.rss_bytes[-1] == pytest.approx(snapshot.process.rss_bytes, rel=0.05)
+    child.reap()
+    with pytest.raises(ProcessLookupError):
+        observer.snapshot()
+    observer.detach()
+
+
+def test_the_machine_beside_a_far_process(host: FarHost, child: Child) -> None:
+    """CPU use is that of the board's cores, of the process there, and of the reader in place of the harness."""
+    watch = MachineWatch(host, child.pid)
+    watch.read()
+    end_s = time.monotonic() + TIME_LIMIT_S
+    while not watch.cpu().process_percent and time.monotonic() < end_s:
+        child.run("for _ in range(1_000_000): pass")
+        watch.read()
+    assert watch.cpu().process_percent > watch.cpu().harness_percent
+    assert len(watch.cpu().cores_percent) >= LOCAL_HOST.usable_cpus()

@@ -1,0 +1,104 @@
+"""What two drivers must have in common: all that a run says, but times and what differs between two processes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scenarios.catalogue import SCENARIOS, Parameters, TooFewModels, build_plans
+from scenarios.plan import Model, Plan, Streams
+from targets.base import Target
+from targets.measured_process import Run
+from targets.native.lines import NATIVE_TALK
+from targets.outcome import Failure
+
+__all__ = ["SCHEDULE", "by_context", "events", "in_c", "plans_of", "told", "without_leaving"]
+
+#: Short, and slow enough for every frame to be taken.
+SCHEDULE = Streams(count=2, fps=20.0, queue=1, warm_up_s=0.1, duration_s=0.3, video=None)
+
+_TIMES = ("load_ns", "latency_ns", "elapsed_ns", "begin_ns", "seconds")
+_OF_A_PROCESS = ("at_ns", "pid", "thread", "inode", "call")
+#: How much memory is free changes between two runs.
+_FREE = re.compile(r"('(?:available|cma)': )\d+")
+
+
+def in_c(target: Target, *command: str) -> Target:
+    """Return the target with the driver in C, started by this command."""
+    return replace(target, command=command, talk=NATIVE_TALK)
+
+
+def plans_of(scenario: str, models: tuple[Model, ...], cores: int) -> list[Plan]:
+    """Return every plan of a scenario of the catalogue; none where it needs more models."""
+    parameters = Parameters(
+        *("rknn", models, 2, 2, cores),
+        rounds=2,
+        binds=cores > 1,
+        schedule=SCHEDULE,
+        cycles=2,
+        limit_contexts=5,
+    )
+    assert scenario in {other.name for other in SCENARIOS}
+    try:
+        return build_plans(scenario, parameters)
+    except TooFewModels:
+        return []
+
+
+def told(run: Run) -> list[Any]:
+    """Return the barriers with their data, and how the run ended."""
+    barriers = [(barrier.phase, barrier.context, _data(barrier.data)) for barrier in run.barriers]
+    return [*barriers, ("failure", _failure(run.failure)), ("full", _failure(run.full))]
+
+
+def _data(data: Any) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.structs.asdict(data)
+    for name in (*_TIMES, "python_version"):
+        del values[name]
+    values["latencies_ns"] = list(map(len, data.latencies_ns))
+    values["allocations"] = [(one.kind, one.asked_bytes, bool(one.inode)) for one in data.allocations]
+    values["usage"] = data.usage is not None
+    values["failure"] = data.failure and (data.failure.kind, data.failure.phase, _shown(data.failure.message))
+    return values
+
+
+def _failure(failure: Failure | None) -> tuple[Any, ...]:
+    return (failure.kind, failure.phase, failure.context, _shown(failure.message)) if failure else ()
+
+
+def _shown(message: object) -> str:
+    return _FREE.sub(r"\g<1>...", repr(message))
+
+
+def events(ledger: bytes | None) -> list[dict[str, Any]]:
+    """Return the events of a ledger without times, threads, inodes of buffers, and the C library's name of a call."""
+    kept = []
+    for line in (ledger or b"").splitlines():
+        event = json.loads(line)
+        kept.append({name: value for name, value in event.items() if name not in _OF_A_PROCESS})
+    return kept
+
+
+def without_leaving(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the events but those at the end by which buffers go: a process that has failed is ended as it leaves."""
+    count = len(events)
+    while count and events[count - 1]["event"] in ("destroy", "unmap"):
+        count -= 1
+    return events[:count]
+
+
+def by_context(log: Path) -> dict[str, list[str]]:
+    """Return the calls that a double of the library saw, in the order of each context; threads take turns as they like.
+
+    Of streams the number of inferences depends on time.
+    """
+    calls: dict[str, list[str]] = defaultdict(list)
+    for call in log.read_text().splitlines() if log.exists() else []:
+        calls["".join(re.findall(r"context=(\d+)", call))].append(call)
+    return calls

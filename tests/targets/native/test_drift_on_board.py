@@ -1,0 +1,190 @@
+"""Every RKNN plan of the catalogue through both drivers on the installed virtual board, with Rockchip's own libraries.
+
+They run where the libraries are in reusebench/rknn in the user's cache, with models in reusebench/models, and where
+the virtual board was installed for them and the driver in C was compiled. The one for uClibc runs there where
+reusebench/uclibc-armhf has ld-uClibc.so.0 and libc.so.0.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cache import cache_root
+from messages import Message
+from scenarios.catalogue import SCENARIOS
+from scenarios.plan import Context, Model, Plan
+from targets.base import Target
+from targets.chips import MINI_RUNTIME
+from targets.errors import TargetError
+from targets.measured_process import Run, interface_of
+from targets.native.build import UCLIBC, is_built, native_driver, uclibc_preload
+from targets.rknn_library import Library, read_library
+from targets.vboard.emulator import find_emulator
+from targets.vboard.guest import Guest, guest, guest_program, missing_parts
+from tests.support import TIME_LIMIT_S, walk
+from tests.targets.native.drift import SCHEDULE, events, in_c, plans_of, told, without_leaving
+
+# Read when the tests are collected, before any of them has a cache of its own.
+_CACHE = cache_root()
+#: As tests/board.py expects it.
+_UCLIBC = _CACHE / "uclibc-armhf"
+#: Before it, librknnrt takes models of its time alone.
+_OLDEST = "1.5"
+#: Of plans that fill: some contexts fit, and not all.
+_MEMORY_BYTES = 700_000
+
+
+def _libraries() -> Iterator[Any]:
+    for path in sorted((_CACHE / "rknn").glob("*.so*")):
+        try:
+            library = read_library(path)
+        except TargetError:
+            continue
+        forms = [library.architecture, *([UCLIBC] if library.kind == MINI_RUNTIME else [])]
+        for form in forms if library.version >= _OLDEST else []:
+            yield pytest.param((library, form), id=f"{library.kind}-{library.version}-{form}")
+
+
+#: What the driver in Python did, by library and plan: the one for uClibc is compared with the same.
+_PYTHON_RUNS: dict[Any, Run] = {}
+
+
+class Board:
+    """Both drivers with one library, on a chip of its; the driver in C in one of its forms."""
+
+    def __init__(self, library: Library, form: str, folder: Path) -> None:
+        missing = [*missing_parts(library), *([] if is_built(form) else [f"the driver in C for {form}"])]
+        if missing:
+            pytest.skip(f"the virtual board lacks {', '.join(missing)} for {library.path.name}")
+        if form == UCLIBC and not (_UCLIBC / "ld-uClibc.so.0").exists():
+            pytest.skip(f"no uClibc in {_UCLIBC}")
+        self._library, self._form, self._folder = library, form, folder
+        self._chip = "rv1106" if library.kind == MINI_RUNTIME else "rk3588"
+        paths = [self._model(f"tiny-{size}-*-{self._chip}-toolkit*.rknn") for size in (64, 96, 128)]
+        self.models = tuple(Model(path.stem, str(path), str(number)) for number, path in enumerate(filter(None, paths)))
+        if not self.models:
+            pytest.skip(f"no model for {self._chip} in {_CACHE / 'models'} (tiny-64-*-{self._chip}-toolkit*.rknn)")
+
+    @staticmethod
+    def _model(pattern: str) -> Path | None:
+        return next(iter(sorted((_CACHE / "models").glob(pattern))), None)
+
+    def model_of_another_chip(self) -> Path | None:
+        """Return a model that the library must refuse."""
+        other = "rk3588" if self._chip == "rv1106" else "rv1106"
+        return self._model(f"tiny-64-*-{other}-toolkit*.rknn")
+
+    def targets(self, npu_memory_bytes: int | None = None, **environment: str) -> tuple[Target, Target]:
+        """Return the target of the driver in Python and that of the one in C."""
+        python = guest(self._chip, self._library, npu_memory_bytes)
+        native = guest_program(native_driver(self._form), self._chip, self._library, npu_memory_bytes)
+        if self._form == UCLIBC:
+            native = self._on_uclibc(native)
+        variables = {**python.environment, **environment}
+        command = (*python.command, "-m", "scenarios.driver")
+        target = Target("vboard", command, environment=variables, chip=self._chip, keeps_ledger=True)
+        return target, replace(in_c(target, *native.command), environment={**native.environment, **environment})
+
+    def _on_uclibc(self, native: Guest) -> Guest:
+        """Return the same in a system that has nothing but uClibc, which reads no variable of the other loader."""
+        system = self._folder / "lib"
+        if not system.exists():
+            system.symlink_to(_UCLIBC)
+        command = (str(find_emulator("armhf")), "-L", str(self._folder), "-E", f"LD_PRELOAD={uclibc_preload()}")
+        return replace(native, command=(*command, str(native_driver(UCLIBC))))
+
+    def walk(self, plan: Plan, npu_memory_bytes: int | None = None, **environment: str) -> Run:
+        """Walk the plan with both, which must say and do the same; return what Python's driver did."""
+        of_python, of_native = self.targets(npu_memory_bytes, **environment)
+        key = (self._library, plan, npu_memory_bytes, *environment.items())
+        if key not in _PYTHON_RUNS:
+            _PYTHON_RUNS[key] = walk(plan, of_python)
+        python, native = _PYTHON_RUNS[key], walk(plan, of_native)
+        assert told(native) == told(python)
+        ours, theirs = (events(run.ledger) for run in (native, python))
+        assert theirs
+        if python.failure:
+            assert without_leaving(ours) == without_leaving(theirs)
+        elif plan.schedule is None:
+            assert ours == theirs
+        else:  # time decides which context takes a frame first
+            assert sorted(map(str, ours)) == sorted(map(str, theirs))
+        return python
+
+
+@pytest.fixture(scope="module", params=[*_libraries()] or [None])
+def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Board:
+    """Return each library on its board, with each form of the driver."""
+    if request.param is None:
+        pytest.skip(f"no library of Rockchip's in {_CACHE / 'rknn'}")
+    library, form = request.param
+    return Board(library, form, tmp_path_factory.mktemp("board"))
+
+
+@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
+def test_every_plan_of_the_catalogue(board: Board, scenario: str) -> None:
+    """Every event of the ledger, digest, account, allocation, copy and failure is the same."""
+    for plan in plans_of(scenario, board.models, cores=1)[:1]:
+        board.walk(plan, _MEMORY_BYTES if plan.fills else None)
+
+
+def _plan(path: Path) -> Plan:
+    return Plan("mine", None, "rknn", (Model("model", str(path), "0"),), (Context(0, 0),), 1, rounds=1)
+
+
+def test_a_model_that_is_cut_short(board: Board, tmp_path: Path) -> None:
+    """Both drivers tell the same error, or the same crash."""
+    path = tmp_path / "half.rknn"
+    content = Path(board.models[0].path).read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    assert board.walk(_plan(path)).failure
+
+
+def test_a_model_of_another_chip(board: Board, tmp_path: Path) -> None:
+    """The cause is in the message."""
+    path = board.model_of_another_chip()
+    if path is None:
+        pytest.skip(f"no model of another chip in {_CACHE / 'models'}")
+    failure = board.walk(_plan(Path(shutil.copy(path, tmp_path)))).failure
+    assert failure
+
+
+@pytest.mark.parametrize("faults", ["no-device", "no-permission", "driver=0.1.0", "submit-error=ETIMEDOUT@2"])
+def test_faults_of_the_board(board: Board, faults: str) -> None:
+    """Why the NPU cannot be used is told alike: the driver in C sees the same nodes."""
+    assert board.walk(_plan(Path(board.models[0].path)), REUSEBENCH_FAULTS=faults).failure
+
+
+def test_streams_that_fail(board: Board) -> None:
+    """A job that fails while streams run ends them all; the failure is the steady phase's."""
+    submits = 40
+    contexts = (Context(None, 0), Context(None, 0))
+    schedule = replace(SCHEDULE, fps=0.0, duration_s=30.0)
+    plan = replace(_plan(Path(board.models[0].path)), contexts=contexts, cores=2, schedule=schedule)
+    failures = []
+    for target in board.targets(REUSEBENCH_FAULTS=f"submit-error=ETIMEDOUT@{submits}"):
+        failure = walk(plan, target).failure
+        assert failure
+        assert isinstance(failure.message, Message)
+        # Whose job is the 40th, and which of two streams reads the library's complaint first, is a race.
+        failures.append((failure.kind, failure.phase, failure.message.code, failure.message.values["cause"]))
+    assert failures[1] == failures[0]
+    assert failures[0][1] == "steady"
+
+
+def test_too_little_npu_memory(board: Board) -> None:
+    """The first context does not fit."""
+    failure = board.walk(_plan(Path(board.models[0].path)), npu_memory_bytes=8192).failure
+    assert failure
+
+
+def test_the_interface_of_a_model(board: Board) -> None:
+    """Both read the same of the library."""
+    python, native = (interface_of(target, "rknn", board.models[0].path, TIME_LIMIT_S) for target in board.targets())
+    assert repr(native) == repr(python)

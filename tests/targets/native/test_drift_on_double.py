@@ -1,0 +1,333 @@
+"""Every RKNN plan of the catalogue through both drivers, on the double of Rockchip's library: the same calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtimes.base import Input
+from runtimes.rknn.library import LIBRARY_VARIABLE
+from scenarios.catalogue import SCENARIOS
+from scenarios.plan import (
+    DUP,
+    INPUT,
+    INTERNAL,
+    MODEL,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Cycles,
+    Model,
+    Plan,
+    Video,
+)
+from targets.base import THIS_INTERPRETER, Target
+from targets.measured_process import Run, interface_of
+from tests.support import TIME_LIMIT_S, walk
+from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, told
+
+_FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
+#: What the double reads of a model: bytes of weights and of internal memory, and the number of inputs.
+_MODELS = ("9000 5000 1 ", "7000 12345 1 ", "8000 100 1 ")
+_PLAIN, _DUP = Context(0, 0), Context(0, 0, DUP, 0)
+#: Of plans that fill: some contexts fit, and not all.
+_MEMORY = "40000"
+
+Compile = Callable[..., Path]
+
+
+class Pair:
+    """Both drivers on one double."""
+
+    def __init__(self, library: Path, driver: Path, folder: Path) -> None:
+        self._library, self._driver, self._folder = library, driver, folder
+
+    def targets(self, **environment: str) -> list[tuple[Target, Path]]:
+        """Return a target for each driver, and the file where the double leaves its calls."""
+        targets = []
+        for name in ("python", "c"):
+            log = self._folder / f"calls-{name}"
+            log.unlink(missing_ok=True)
+            variables = {LIBRARY_VARIABLE: str(self._library), "DOUBLE_LOG": str(log), **environment}
+            target = replace(THIS_INTERPRETER, environment=variables)
+            targets.append((in_c(target, str(self._driver)) if name == "c" else target, log))
+        return targets
+
+    def walk(self, plan: Plan, **environment: str) -> Run:
+        """Walk the plan with both, which must say the same and make the same calls; return what Python's driver did."""
+        runs, logs = [], []
+        for target, log in self.targets(**environment):
+            runs.append(walk(plan, target))
+            logs.append(by_context(log))
+        assert told(runs[1]) == told(runs[0]), runs[1].failure
+        if plan.schedule is None:
+            assert logs[1] == logs[0]
+        else:  # time decides which context takes a frame
+            distinct = [{number: set(map(_without_content, calls)) for number, calls in log.items()} for log in logs]
+            assert distinct[1] == distinct[0]
+        return runs[0]
+
+
+def _without_content(call: str) -> str:
+    return re.sub(r"begins=\w+", "", call)
+
+
+@pytest.fixture
+def pair(rknn_double: Compile, native_driver: Path, tmp_path: Path) -> Pair:
+    """Return both drivers on the full runtime."""
+    return Pair(rknn_double(_FULL), native_driver, tmp_path)
+
+
+@pytest.fixture
+def mini(rknn_double: Compile, native_driver: Path, tmp_path: Path) -> Pair:
+    """Return both drivers on the mini runtime."""
+    return Pair(rknn_double(_MINI), native_driver, tmp_path)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> tuple[Model, ...]:
+    """Return models of the double."""
+    return _models(tmp_path, *_MODELS)
+
+
+def _models(folder: Path, *contents: str, inputs: tuple[Input, ...] = ()) -> tuple[Model, ...]:
+    models = []
+    for number, content in enumerate(contents):
+        path = folder / f"model\t{number}.rknn"  # a name that needs escapes
+        path.write_text(content)
+        models.append(Model(f"model-{number}", str(path), str(number), weightless=str(path), inputs=inputs))
+    return tuple(models)
+
+
+def _plan(models: tuple[Model, ...], *contexts: Context, cores: int = 1, **fields: Any) -> Plan:
+    return Plan("mine", None, "rknn", models, contexts, cores, rounds=2, **fields)
+
+
+@pytest.mark.parametrize("is_mini", [False, True], ids=["full", "mini"])
+@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
+def test_every_plan_of_the_catalogue(
+    pair: Pair, mini: Pair, models: tuple[Model, ...], scenario: str, is_mini: bool
+) -> None:
+    """Barriers, accounts, allocations, copies, digests, failures, and every call of the library are the same."""
+    plans = plans_of(scenario, models, cores=1 if is_mini else 2)
+    # Of the many forms of the lean scenarios the first and the last, with most and with fewest mechanisms.
+    for plan in plans if len(plans) < 3 else (plans[0], plans[-1]):
+        (mini if is_mini else pair).walk(plan, **({"DOUBLE_MEMORY": _MEMORY} if plan.fills else {}))
+
+
+@pytest.mark.parametrize(
+    "contexts",
+    [
+        (Context(0, 0, zero_copy=(MODEL,)), _DUP),
+        (Context(0, 0, outside=(INTERNAL,)), _DUP),
+        (Context(0, 0, options=("level=3",)),),
+        (_PLAIN, Context(0, 1, SHARED_WEIGHTS, 0, zero_copy=(INPUT,)), _DUP),
+        (
+            Context(0, 0, outside=(WEIGHTS, INTERNAL)),
+            Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,), zero_copy=(OUTPUT,)),
+        ),
+        tuple(Context(0, 0, zero_copy=(INPUT, NATIVE_OUTPUT), io=0, internal=0, core=0) for _ in range(3)),
+    ],
+)
+def test_other_plans(pair: Pair, models: tuple[Model, ...], contexts: tuple[Context, ...]) -> None:
+    """Combinations that are in no scenario are done, or refused, alike."""
+    pair.walk(_plan(models, *contexts))
+
+
+def test_chains(pair: Pair, models: tuple[Model, ...]) -> None:
+    """One thread runs the contexts of a chain, in rounds and for frames."""
+    contexts = [Context(None, number % 3, internal=number // 2) for number in range(4)]
+    chains = ((1, 0), (2, 3))
+    pair.walk(_plan(models, *contexts, cores=2, chains=chains))
+    pair.walk(_plan(models, *contexts, cores=2, chains=chains, schedule=SCHEDULE))
+
+
+_CALLS = (
+    *("rknn_init", "rknn_dup_context", "rknn_destroy", "rknn_query", "rknn_inputs_set", "rknn_run"),
+    *("rknn_outputs_get", "rknn_create_mem", "rknn_create_mem_from_fd", "rknn_destroy_mem", "rknn_set_weight_mem"),
+    *("rknn_set_internal_mem", "rknn_set_io_mem", "rknn_mem_sync", "rknn_set_core_mask"),
+)
+#: Contexts that make all of these calls.
+_ALL = (
+    Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT,), core=0),
+    Context(0, 0, core=1),
+    Context(0, 0, DUP, 1, core=1),
+    Context(0, 1, internal=0, zero_copy=(OUTPUT,), core=1),
+)
+
+
+@pytest.mark.parametrize("call", _CALLS)
+def test_a_call_that_fails(pair: Pair, models: tuple[Model, ...], call: str) -> None:
+    """By its code, or by a line alone: kind, phase, context and message are the same, and so is what is given back."""
+    assert pair.walk(_plan(models, *_ALL, cores=2), DOUBLE_FAIL=f"{call}=-7").failure
+    says = f"{call}=\x1b[31mE RKNN: [10:01:02.345] words\twith a \\ that no cause explains\x1b[0m"
+    assert pair.walk(_plan(models, *_ALL, cores=2), DOUBLE_SAY=says).failure
+
+
+_WORDS = (
+    "failed to allocate handle, ret: -1, errno: 12, errstr: Cannot allocate memory, size: 4096",
+    "failed to allocate handle, ret: -1, errno: 14, errstr: Bad address, size: 4096",
+    "failed to allocate handle, ret: -1, errno: 22, errstr: Invalid argument, size: 4096",
+    "failed to convert handle(1020) to fd, ret: -1, errno: 24, errstr: Too many open files",
+    "failed to map memory; failed to allocate fd",
+    "failed to open rknpu module, need to insmod rknpu dirver!",
+    "Failed to open DMA heap: /dev/dma_heap/no such\nE RKNN: DMA Heap allocation failed",
+    "failed to submit!, op id: 1",
+    "This rknn model is for RK3588, but current platform is RK3566/RK3568",
+)
+
+
+@pytest.mark.parametrize("words", _WORDS)
+def test_what_the_library_says(pair: Pair, models: tuple[Model, ...], words: str) -> None:
+    """The cause is found with what the driver saw of its machine; a context left behind goes, or stays, alike."""
+    failing = {"DOUBLE_FAIL": "rknn_init=-1", "DOUBLE_SAY": f"rknn_init=E RKNN: {words}", "DOUBLE_LEAVES": "1"}
+    assert pair.walk(_plan(models, _PLAIN), **failing).failure
+
+
+def test_weights_that_are_overwritten(pair: Pair, models: tuple[Model, ...]) -> None:
+    """Both notice."""
+    sharing = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,))
+    run = pair.walk(_plan(models, Context(0, 0, outside=(WEIGHTS, INTERNAL)), sharing), DOUBLE_REWRITES="1")
+    assert run.failure
+
+
+def test_a_crash(pair: Pair, models: tuple[Model, ...]) -> None:
+    """The signal is the same, and the last words are the library's."""
+    plan = _plan(models, *(_PLAIN,) * 3, fills=True)
+    run = pair.walk(plan, DOUBLE_MEMORY=str(2 * 14000), DOUBLE_DIES="1")
+    assert run.failure
+    assert run.failure.kind == "crashed"
+
+
+@pytest.mark.parametrize("way", [(), (INPUT,), (INPUT, OUTPUT), (INPUT, NATIVE_OUTPUT)])
+@pytest.mark.parametrize(
+    "kind", ["picture", "dynamic", "numbers", "halves", "features", "tokens", "mask", "nibbles", "garbage"]
+)
+def test_kinds_of_inputs(pair: Pair, mini: Pair, tmp_path: Path, kind: str, way: tuple[str, ...]) -> None:
+    """Noise and one value are the same bytes in every type, and what cannot be written is refused alike."""
+    for inputs in ((), (Input("input", "uint8", (1, 5, 10, 3), value=3),)):
+        models = _models(tmp_path, f"9000 5000 2 {kind} ", inputs=inputs)
+        pair.walk(_plan(models, Context(0, 0, zero_copy=way)))
+        mini.walk(_plan(models, Context(0, 0, zero_copy=way)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("picture", np.arange(300).reshape(1, 10, 10, 3).astype(np.uint8)),
+        ("picture", np.linspace(0, 1, 300, dtype=np.float32).reshape(1, 10, 10, 3)),
+        ("numbers", np.array([[0.0, 0.49999, 2.5e-3, 1e30, -7.0, np.nan]], np.float32)),
+        ("halves", np.array([[1 / 3, 6e-8, 5.97e-8, 65520.0, -2049.0, 1e-9]], np.float32)),
+        ("tokens", np.array([[3, 1, 4, 1, 5, 2**62 + 1]])),
+        ("features", np.linspace(-1, 2, 96, dtype=np.float32).reshape(1, 2, 3, 16)),
+        ("missing", None),
+    ],
+)
+def test_data_of_a_file(pair: Pair, mini: Pair, tmp_path: Path, kind: str, values: Any) -> None:
+    """They are brought to the type that is taken, to the bit."""
+    path = tmp_path / "data.npy"
+    if values is None:
+        kind, values = "picture", np.zeros((1, 10, 10, 3), np.uint8)
+    else:
+        np.save(path, values)
+    data = Input("input", values.dtype.name, values.shape, file=str(path))
+    models = _models(tmp_path, f"9000 5000 1 {kind} ", inputs=(data,))
+    for way in ((), (INPUT,)):
+        pair.walk(_plan(models, Context(0, 0, zero_copy=way)))
+        mini.walk(_plan(models, Context(0, 0, zero_copy=way)))
+
+
+@pytest.mark.parametrize("without", ["DUP", "CORE_MASK", "MEM_SYNC", "CREATE_MEM2"])
+def test_a_function_that_is_missing(
+    rknn_double: Compile, native_driver: Path, tmp_path: Path, models: tuple[Model, ...], without: str
+) -> None:
+    """It is named, or done without."""
+    pair = Pair(rknn_double(_FULL, without), native_driver, tmp_path)
+    pair.walk(_plan(models, *_ALL, Context(0, 2, zero_copy=(MODEL,), core=1), cores=2))
+
+
+@pytest.mark.parametrize("content", [None, b"text", b"\x7fELF" + bytes(14) + b"\x28\x00" + b"librknnrt version: 1.6.0"])
+def test_a_library_that_cannot_be_used(
+    native_driver: Path, tmp_path: Path, models: tuple[Model, ...], content: bytes | None
+) -> None:
+    """Missing, foreign, or of another machine."""
+    library = tmp_path / "library.so"
+    if content is not None:
+        library.write_bytes(content)
+    run = Pair(library, native_driver, tmp_path).walk(_plan(models, _PLAIN))
+    assert run.failure
+    assert run.failure.phase == "imported"
+
+
+def test_no_preload_library(pair: Pair, models: tuple[Model, ...]) -> None:
+    """Where a ledger or a board was asked for, Rockchip's library is not even loaded."""
+    for variable in ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER"):
+        run = pair.walk(_plan(models, _PLAIN), **{variable: "rk3588"})
+        assert run.failure
+        assert run.failure.reason.code == "rknn_preload_missing"
+
+
+@pytest.mark.parametrize("kind", ["picture", "dynamic", "tokens", "features", "garbage"])
+def test_the_interface_of_a_model(pair: Pair, mini: Pair, tmp_path: Path, kind: str) -> None:
+    """Names, types, sizes, layouts, and the shapes that it allows."""
+    (model,) = _models(tmp_path, f"9000 5000 2 {kind} ")
+    for drivers in (pair, mini):
+        answers = [interface_of(target, "rknn", model.path, TIME_LIMIT_S) for target, _ in drivers.targets()]
+        assert repr(answers[1]) == repr(answers[0])
+    assert "No such file" in str(interface_of(pair.targets()[1][0], "rknn", "/no/model", TIME_LIMIT_S))
+
+
+@pytest.mark.parametrize(("leak", "field"), [("heap", "heap_bytes"), ("fd", "fds"), ("mapping", "mappings")])
+def test_leaks(pair: Pair, models: tuple[Model, ...], leak: str, field: str) -> None:
+    """What the library leaks in each inference is in what the driver says that it holds; it leaks nothing itself."""
+    grown = []
+    for environment in ({}, {"DOUBLE_LEAK": f"rknn_run={leak}"}):
+        _, (target, _) = pair.targets(**environment)
+        run = walk(_plan(models, _PLAIN, cycles=Cycles("inferences", 4)), target)
+        usages = [barrier.data.usage for barrier in run.barriers if barrier.phase == "cycle"]
+        values = [getattr(usage, field) for usage in usages]
+        if None in values:
+            pytest.skip("this C library does not report its heap")
+        grown.append(values[-1] - values[1])
+    # The C library counts what it keeps of each size for the next call as in use.
+    assert grown[1] > 10 * (grown[0] + 1)
+
+
+def test_a_plan_with_a_video_is_refused(pair: Pair, models: tuple[Model, ...]) -> None:
+    """Nothing decodes there; the sentence has what to use."""
+    video = Video("clip", "/no/clip.mp4", "0", "h264", 64, 64, 30.0, 1)
+    plan = _plan(models, Context(None, 0), schedule=replace(SCHEDULE, video=video))
+    failure = walk(plan, pair.targets()[1][0]).failure
+    assert failure
+    assert (failure.kind, failure.phase) == ("not_supported", "decoders")
+    assert "--driver python" in str(failure.message)
+
+
+def test_the_harness_ends_streams(pair: Pair, models: tuple[Model, ...]) -> None:
+    """`stop` ends them before their time; what was done is told."""
+    target = pair.targets()[1][0]
+    talk, process = target.talk, target.start()
+    plan = _plan(models, Context(None, 0), schedule=replace(SCHEDULE, duration_s=3600.0))
+    received = b""
+    try:
+        for step in plan.steps():
+            process.send(talk.step(plan, step))
+            if step.phase == "steady":
+                process.send(b"stop\n")
+            while f"barrier\tphase={step.phase}".encode() not in received:
+                chunk = process.receive(TIME_LIMIT_S)
+                assert chunk, process.last_words()
+                received += chunk
+            process.send(b"go\n")
+    finally:
+        process.close()
+    assert b"frames\t" in received
