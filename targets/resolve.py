@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import shutil
 import sys
@@ -9,35 +11,91 @@ from dataclasses import replace
 from pathlib import Path
 
 from runtimes import RuntimeEntry
-from runtimes.rknn.library import LIBRARY_VARIABLE
+from runtimes.rknn.library import LIBRARY_VARIABLE, find_library
+from samplers.host import LOCAL_HOST
 from targets.base import THIS_INTERPRETER, Target
-from targets.chips import CHIPS, chip_of_this_machine
+from targets.boards import Board, boards
+from targets.chips import CHIPS, chip_of
 from targets.errors import RuntimeMissing, TargetError
-from targets.interpreters import finds_runtime, python_with, refusal
+from targets.far.machine import FarMachine
+from targets.far.target import far_target
+from targets.far.transport import FORMS
+from targets.interpreters import finds_runtime, python_with, refusal, remedy
+from targets.native.build import ensure_native, native_driver
+from targets.native.lines import NATIVE_TALK
 from targets.preload.build import is_built, preload_library
 from targets.rknn_library import Library, architecture_of, read_library
-from targets.vboard.guest import guest, missing_parts
+from targets.talks import C
+from targets.vboard.emulator import is_needed
+from targets.vboard.guest import guest, guest_program, missing_parts
 
-__all__ = ["check_chip", "parse_target"]
+__all__ = ["check_chip", "far_machine", "is_far", "parse_target"]
 
 _DRIVER = ("-m", "scenarios.driver")
+_NEAR_KINDS = ("python", "board", "vboard")
+_FAR_KINDS = {form.partition(":")[0] for form in FORMS}
+#: What --rknn-library takes in place of a file: the library that a board far away has.
+_BOARDS_OWN = Path("board")
 
 
 def parse_target(
-    text: str, rknn_library: Path | None, entry: RuntimeEntry, npu_memory_bytes: int | None = None
+    text: str,
+    rknn_library: Path | None,
+    entry: RuntimeEntry,
+    npu_memory_bytes: int | None = None,
+    driver: str | None = None,
 ) -> Target:
     """Return the target as it runs this runtime; raise a TargetError, in words for the user, where it cannot.
 
-    npu_memory_bytes limits what NPU buffers may take, on a virtual board. The error is a RuntimeMissing where the
-    target itself can be used, and does not have this runtime.
+    npu_memory_bytes limits what NPU buffers may take, on a virtual board. `driver` is one of targets.talks; None: the
+    one in Python, and on a board far away without Python the one in C. The error is a RuntimeMissing where the target
+    itself can be used, and does not have this runtime.
     """
+    if driver == C and entry.module is not None:
+        raise RuntimeMissing(f"--runtime {entry.name}: the driver in C (--driver c) is for Rockchip's runtime alone")
+    if is_far(text):
+        if npu_memory_bytes is not None:
+            raise _npu_memory_is_virtual()
+        file = None if rknn_library == _BOARDS_OWN else rknn_library
+        return far_target(far_machine(text), file, entry, driver)
+    if rknn_library == _BOARDS_OWN:
+        raise TargetError("--rknn-library board is the library of a board far away: give its file, or leave it out")
     library = None if rknn_library is None else read_library(rknn_library)
+    if driver == C:
+        return _with_native_driver(text, library, entry, npu_memory_bytes)
+    return _near(text, library, entry, npu_memory_bytes)
+
+
+def is_far(text: str) -> bool:
+    """Whether this is a board far away, by its name or by its address."""
+    kind = text.partition(":")[0]
+    return kind in _FAR_KINDS or (kind not in _NEAR_KINDS and text in boards())
+
+
+def far_machine(text: str) -> FarMachine:
+    """Return the board far away, the same one in the whole session; raise TargetError where none has that name."""
+    known = boards()
+    if not is_far(text):
+        names = f", or a board's name ({', '.join(known)})" if known else ""
+        raise TargetError(f"{text} is no board far away; valid: {', '.join(FORMS)}{names}")
+    return _machine_of(text, known.get(text) or Board(text))
+
+
+@functools.cache
+def _machine_of(name: str, board: Board) -> FarMachine:
+    machine = FarMachine(name, board, _show_step)
+    atexit.register(machine.close)
+    return machine
+
+
+def _show_step(step: str) -> None:
+    print(step, file=sys.stderr)
+
+
+def _near(text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None) -> Target:
     kind, _, detail = text.partition(":")
     if npu_memory_bytes is not None and kind != "vboard":
-        raise TargetError(
-            "--npu-memory is a limit that the virtual board plays, and a real NPU has its own: add --target "
-            "vboard:CHIP, or leave --npu-memory out"
-        )
+        raise _npu_memory_is_virtual()
     if text == "python":
         return _this_interpreter(library, entry)
     if text == "board":
@@ -46,7 +104,34 @@ def parse_target(
         return _other_interpreter(detail, library, entry)
     if kind == "vboard" and detail:
         return _virtual_board(detail, library, entry, npu_memory_bytes)
-    raise TargetError(f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board")
+    names = ", ".join(boards())
+    known = f", or the name of a board ({names})" if names else ""
+    raise TargetError(
+        f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board, {', '.join(FORMS)}{known}"
+    )
+
+
+def _with_native_driver(
+    text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None
+) -> Target:
+    """Return the near target with the driver in C in place of the one in Python."""
+    near = _near(text, library, entry, npu_memory_bytes)
+    library = library or read_library(Path(find_library() or ""))  # else _near would have raised
+    ensure_native(library.architecture, _show_step)
+    program, environment = native_driver(library.architecture), near.environment
+    command: tuple[str, ...] = (str(program),)
+    if not near.computes:
+        board = guest_program(program, near.chip or "", library, npu_memory_bytes)
+        command, environment = board.command, board.environment
+    environment = {**environment, LIBRARY_VARIABLE: str(library.path)}
+    return replace(near, command=command, environment=environment, talk=NATIVE_TALK, decodes=False)
+
+
+def _npu_memory_is_virtual() -> TargetError:
+    return TargetError(
+        "--npu-memory is a limit that the virtual board plays, and a real NPU has its own: add --target "
+        "vboard:CHIP, or leave --npu-memory out"
+    )
 
 
 def check_chip(name: str, library: Library | None) -> Library:
@@ -73,12 +158,12 @@ def _this_interpreter(library: Library | None, entry: RuntimeEntry) -> Target:
     """Return this interpreter, or that of the runtime's own environment."""
     interpreter = sys.executable if _is_given(entry, library) else python_with(entry)
     if interpreter is None:
-        raise RuntimeMissing(f"--runtime {entry.name} is not here: {entry.install}")
+        raise RuntimeMissing(f"--runtime {entry.name} is not here: {remedy(entry)}")
     return replace(
         THIS_INTERPRETER,
         command=(interpreter, *_DRIVER),
         environment=_environment(library, interpreter),
-        chip=chip_of_this_machine(),
+        chip=chip_of(LOCAL_HOST),
         architecture=architecture_of(Path(interpreter)),
     )
 
@@ -103,7 +188,7 @@ def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) 
         f"python:{path}",
         (interpreter, *_DRIVER),
         environment=environment,
-        chip=chip_of_this_machine(),
+        chip=chip_of(LOCAL_HOST),
         architecture=architecture_of(Path(interpreter)),
     )
 
@@ -133,11 +218,17 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry, npu_
         architecture=library.architecture,
         keeps_ledger=True,
         computes=False,
+        decodes=False,
+        emulated=is_needed(library.architecture),
         npu_memory_limit_bytes=npu_memory_bytes,
     )
 
 
 def _board(library: Library | None, entry: RuntimeEntry) -> Target:
+    """Return this interpreter; with the ledger where the runtime uses the NPU."""
+    here = replace(_this_interpreter(library, entry), name="board")
+    if entry.device == "cpu":
+        return here
     architecture = architecture_of(Path(sys.executable))
     if architecture is None or not is_built(architecture):
         raise TargetError(
@@ -146,10 +237,8 @@ def _board(library: Library | None, entry: RuntimeEntry) -> Target:
         )
     others = os.environ.get("LD_PRELOAD")
     preload = str(preload_library(architecture))
-    here = _this_interpreter(library, entry)
     return replace(
         here,
-        name="board",
         environment={**here.environment, "LD_PRELOAD": f"{preload}:{others}" if others else preload},
         keeps_ledger=True,
     )
