@@ -6,18 +6,18 @@ libraries that the measured process maps too, which lowers the PSS of that proce
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from files import replacing
+
 __all__ = [
-    "UNFINISHED",
     "CacheError",
     "ProcessError",
     "cache_root",
@@ -29,9 +29,6 @@ __all__ = [
 ]
 
 _CHECKOUT = Path(__file__).resolve().parent
-
-#: How the names of temporary files and folders end.
-UNFINISHED = ".unfinished"
 
 
 class CacheError(Exception):
@@ -57,27 +54,10 @@ class ProcessError(CacheError):
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to, in the same folder; at the end it replaces path in one step.
-
-    Nobody ever sees half a file, not even after a power cut; if the writing fails, path stays as it was.
-    Every OSError inside becomes a CacheError.
-    """
+    """Yield a temporary path that replaces path at the end, as files.replacing; an OSError becomes a CacheError."""
     try:
-        if path.exists() and not path.is_file():
-            # Replacing it would make a plain file of a device such as /dev/null.
-            raise OSError(errno.EEXIST, "it exists and is not a regular file")
-        temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
-        # A folder that cannot be written to shows here, before any work.
-        temporary.touch()
-        try:
+        with replacing(path) as temporary:
             yield temporary
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            # Gone already where all went well.
-            with suppress(OSError):
-                temporary.unlink()
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-from cache import UNFINISHED, cache_root, locked, run_in_another_process, written_whole
+from cache import cache_root, locked, run_in_another_process, written_whole
+from files import UNFINISHED
 from models.recipe import AnyRecipe, NativeRecipe, Recipe
 
 __all__ = ["cached_path", "ensure", "fill", "is_intact", "weights_of"]

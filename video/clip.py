@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cache import UNFINISHED, CacheError, cache_root, locked, run_in_another_process
+from cache import CacheError, cache_root, locked, run_in_another_process
+from files import UNFINISHED
 from video import VideoError
 
 __all__ = ["Clip", "clip_path", "ensure_clip"]

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cache import UNFINISHED, cache_root, cannot_write, end_of, locked
+from cache import cache_root, cannot_write, end_of, locked
+from files import UNFINISHED
 from models.errors import ModelError
 
 __all__ = ["Environment", "Installation", "PythonPackage", "ShowStep"]

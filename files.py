@@ -1,0 +1,123 @@
+"""Files that somebody else made, opened so that none hangs, fills the memory or leads elsewhere; ours, replaced whole.
+
+Standard library only, as in cache.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+__all__ = ["UNFINISHED", "open_inside", "open_regular", "printable", "read_regular", "replacing"]
+
+#: How the names of temporary files and folders end.
+UNFINISHED = ".unfinished"
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+#: A pipe without a writer would be waited for; a terminal would become this process's.
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file to be read, through links; every error is an OSError whose strerror says what is wrong."""
+    _check_regular(path.stat(), path)  # before it is opened: that alone arms a watchdog, or rewinds a tape
+    return _regular(os.open(path, _READ), path)
+
+
+def read_regular(path: Path, at_most_bytes: int) -> bytes:
+    """Return what is in a regular file; OSError where it is none, or has more than so many bytes."""
+    with open_regular(path) as file:
+        return _content(file, path, at_most_bytes)
+
+
+def open_inside(folder: Path, relative: str) -> BinaryIO:
+    """Open a regular file that a file of ours names, relative to the folder; no link below the folder is followed.
+
+    OSError where the path is absolute or leads out of the folder, as where the file is missing.
+    """
+    parts = PurePosixPath(relative).parts
+    if not parts or parts[0] == "/" or ".." in parts or "\0" in relative:
+        raise OSError(errno.EACCES, "its path leads out of its folder", relative)
+    within = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, _FOLDER, dir_fd=within)
+            os.close(within)
+            within = inner
+        return _regular(os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=within), folder / relative)
+    finally:
+        os.close(within)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to, in the same folder; at the end it replaces path in one step.
+
+    Nobody ever sees half a file, not even after a power cut; if the writing fails, path stays as it was. OSError also
+    where path is there and is no regular file: replacing it would make a plain file of a device such as /dev/null.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EEXIST, "it exists and is not a regular file", str(path))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
+    # A folder that cannot be written to shows here, before any work.
+    temporary.touch()
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        # Gone already where all went well.
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Return text of others as it may be shown: what moves a cursor, hides or cannot be encoded, is escaped.
+
+    `keep` has characters that stay all the same, as "\\n" of what has lines.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or letter in keep or unicodedata.category(letter) == "Zs"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def _regular(descriptor: int, path: Path) -> BinaryIO:
+    try:
+        _check_regular(os.fstat(descriptor), path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def _check_regular(status: os.stat_result, path: Path) -> None:
+    mode = status.st_mode
+    if not stat.S_ISREG(mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "no regular file")
+        raise OSError(errno.EINVAL, f"it is {kind}; a regular file is needed", str(path))
+
+
+def _content(file: BinaryIO, path: Path, at_most_bytes: int) -> bytes:
+    content = file.read(at_most_bytes + 1)  # its size may be said wrongly, and may grow
+    if len(content) > at_most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {at_most_bytes:,} bytes, the most that is read", str(path))
+    return content

@@ -1,0 +1,95 @@
+"""Files of others are opened safely, files of ours replaced whole, text of others made printable."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from files import open_inside, open_regular, printable, read_regular, replacing
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    """Also through a link: a pipe without a writer, a folder, a socket, an endless device."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        for path, kind in (
+            (tmp_path / "pipe", "a named pipe"),
+            (tmp_path / "link", "a named pipe"),
+            (tmp_path, "a folder"),
+            (tmp_path / "socket", "a socket"),
+            (Path("/dev/zero"), "a device"),
+        ):
+            with pytest.raises(OSError, match=f"it is {kind}; a regular file is needed"):
+                open_regular(path)
+
+
+def test_no_more_is_read_than_allowed(tmp_path: Path) -> None:
+    """A file of just the most bytes is read, through a link too, one of a byte more is not."""
+    (tmp_path / "file").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link", 5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        read_regular(tmp_path / "file", 4)
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside", "/etc/passwd", "inner/../../outside", "", "linked/file", "link", "a\0b"]
+)
+def test_nothing_leads_out_of_a_folder(path: str, tmp_path: Path) -> None:
+    """Neither a path nor a link below the folder."""
+    (tmp_path / "outside").write_bytes(b"")
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    (tmp_path / "file").write_bytes(b"")
+    (folder / "linked").symlink_to(tmp_path)
+    (folder / "link").symlink_to(tmp_path / "file")
+    with pytest.raises(OSError):  # noqa: PT011  as the system words it
+        open_inside(folder, path)
+
+
+def test_a_file_inside_is_opened(tmp_path: Path) -> None:
+    """The folder itself may be a link: the user has named it."""
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    (tmp_path / "folder" / "inner" / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("folder")
+    with open_inside(tmp_path / "link", "inner/file") as file:
+        assert file.read() == b"content"
+
+
+def test_a_replacement_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    """And nothing beside it."""
+    (tmp_path / "page").write_text("old")
+
+    def fail() -> None:
+        with replacing(tmp_path / "page") as temporary:
+            temporary.write_text("half of the n")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        fail()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("page", "old")]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, größer, 中文\u3000。", "plain, größer, 中文\u3000。"),
+        ("\x1b[2J\x9b1m\x07", "\\x1b[2J\\x9b1m\\x07"),
+        ("a\nb\u202ec", "a\\nb\\u202ec"),
+        ("\udcff\ud800", "\\udcff\\ud800"),
+    ],
+)
+def test_text_of_others_is_made_printable(text: str, shown: str) -> None:
+    """Escape sequences, turns of the direction of writing, and what no encoding has, are shown as escapes."""
+    assert printable(text) == shown
+    assert printable(text).encode()
+
+
+def test_line_breaks_stay_where_they_may() -> None:
+    """As of the last words of a process."""
+    assert printable("a\nb\tc\x1b", keep="\n\t") == "a\nb\tc\\x1b"
