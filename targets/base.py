@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from targets.machine import LOCAL, Machine
+from targets.machine import LOCAL, Machine, Reach
 from targets.process import Process
 from targets.talks import JSON_TALK, Talk
 
-__all__ = ["CHECKOUT", "THIS_INTERPRETER", "Target"]
+__all__ = ["CHECKOUT", "DRIVER_PACKAGES", "THIS_INTERPRETER", "Target"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+#: What the driver in Python imports of the checkout.
+DRIVER_PACKAGES = ("messages", "runtimes", "scenarios", "video")
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,17 @@ class Target:
     emulated: bool = False
     #: What all NPU buffers of the process may take at once on a virtual board; None: there is no such limit.
     npu_memory_limit_bytes: int | None = None
+    #: Why a library that is run here without its device can reach all that the user can; None: it cannot, or it is the
+    #: machine's own.
+    exposure: str | None = None
     #: The machine that it is on.
     machine: Machine = LOCAL
     #: How its driver is spoken to.
     talk: Talk = JSON_TALK
 
-    def start(self) -> Process:
-        """Start the driver."""
-        return self.machine.start(self.command, self.folder, self.environment, self.keeps_ledger)
+    def start(self, reach: Reach) -> Process:
+        """Start the driver, which needs these files."""
+        return self.machine.start(self.command, self.folder, self.environment, self.keeps_ledger, reach)
 
 
 THIS_INTERPRETER = Target("python", (sys.executable, "-m", "scenarios.driver"))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import atexit
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from targets.errors import TargetError
 from targets.rknn_library import architecture_of_this_python
 
-__all__ = ["ARCHITECTURES", "Compiler", "compiler_for", "find_compiler", "missing_package"]
+__all__ = ["ARCHITECTURES", "Compiler", "compiler_for", "find_compiler", "fingerprint", "missing_package"]
 
 _TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
 ARCHITECTURES = tuple(_TRIPLES)
@@ -52,6 +53,15 @@ def find_compiler(architecture: str) -> Compiler | None:
         names = ["cc", "gcc", "clang", *names]
     paths = filter(None, map(shutil.which, names))
     return next((Compiler((path,)) for path in paths), None)
+
+
+def fingerprint(options: Iterable[str], *folders: Path) -> str:
+    """Return what changes with the options and with the C sources of the folders."""
+    digest = hashlib.sha256(repr(tuple(options)).encode())
+    for folder in folders:
+        for path in sorted(folder.glob("*.[ch]")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def missing_package(architecture: str) -> str:

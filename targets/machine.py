@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -10,7 +11,29 @@ from samplers.host import LOCAL_HOST, Host
 from scenarios.plan import Model, Plan
 from targets.process import LocalProcess, Process
 
-__all__ = ["LOCAL", "LocalMachine", "Machine"]
+__all__ = ["LOCAL", "LocalMachine", "Machine", "Reach"]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The user's files that a program needs, by their absolute paths; one that is not confined has them all."""
+
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+
+    @classmethod
+    def of_models(cls, models: Iterable[Model]) -> Reach:
+        """Return the files of models."""
+        paths: list[str | None] = []
+        for model in models:
+            paths += [model.path, model.prepared, model.weightless, *(tensor.file for tensor in model.inputs)]
+        return cls(tuple(path for path in paths if path))
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> Reach:
+        """Return the files of a plan."""
+        video = plan.schedule.video if plan.schedule else None
+        return cls((*cls.of_models(plan.models).readable, *([video.path] if video else [])))
 
 
 class Machine(Protocol):
@@ -20,9 +43,14 @@ class Machine(Protocol):
     host: Host
 
     def start(
-        self, command: tuple[str, ...], folder: Path, environment: Mapping[str, str], keeps_ledger: bool
+        self,
+        command: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        keeps_ledger: bool,
+        reach: Reach,
     ) -> Process:
-        """Start a program in the folder, with these variables added to the environment."""
+        """Start a program in the folder, with these variables added to the environment; it needs these files."""
 
     def plan_there(self, plan: Plan) -> Plan:
         """Return the plan with the paths that its files have there, where they are from now on."""
@@ -46,10 +74,25 @@ class LocalMachine:
     host: Host = LOCAL_HOST
 
     def start(
-        self, command: tuple[str, ...], folder: Path, environment: Mapping[str, str], keeps_ledger: bool
+        self,
+        command: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        keeps_ledger: bool,
+        reach: Reach,
     ) -> Process:
         """Start a program."""
-        return LocalProcess(command, folder, environment, keeps_ledger)
+        confined, variables = self.confine(command, environment, reach)
+        return LocalProcess(confined, folder, variables, keeps_ledger)
+
+    def confine(
+        self,
+        command: tuple[str, ...],
+        environment: Mapping[str, str],
+        reach: Reach,  # noqa: ARG002  it has them all
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the command and the variables that start the program: here as they are."""
+        return command, dict(environment)
 
     def plan_there(self, plan: Plan) -> Plan:
         """Return the plan itself."""

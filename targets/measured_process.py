@@ -28,6 +28,7 @@ from targets.barriers import (
 from targets.base import Target
 from targets.errors import ConnectionLost, TargetError
 from targets.interrupt import first_interrupt_calls
+from targets.machine import Reach
 from targets.outcome import Failure, classify_exit
 from targets.process import Process
 from targets.talks import JSON_TALK, BrokenLine
@@ -186,7 +187,7 @@ class _Lead:
     def walk(self) -> None:
         """Go from barrier to barrier until the end."""
         plan = self._target.machine.plan_there(self._plan)
-        with _started(self._target) as process:
+        with _started(self._target, Reach.of_plan(plan)) as process:
             self._process = _Conversation(self._target, process)
             self.run.start_ns = process.started_ns
             self._observer.attach(process.pid)
@@ -283,7 +284,8 @@ def prepare_models(
     In a process of its own, so that making it is not part of what is measured.
     """
     step = Step("prepare")
-    with _failing(step) as attempt, _started(target) as process:
+    reach = Reach(Reach.of_models(models).readable, (str(folder.parent),))
+    with _failing(step) as attempt, _started(target, reach) as process:
         there = [target.machine.model_there(model) for model in models]
         conversation = _Conversation(target, process)
         conversation.write(JSON_TALK.prepare(runtime, there, target.machine.folder_there(folder)))
@@ -298,7 +300,7 @@ def prepare_models(
 def interface_of(target: Target, runtime: str, model: str, time_limit_s: float) -> Interface | Failure:
     """Return what the model file declares, as the runtime reads it in a process of its own."""
     step = Step("inspect")
-    with _failing(step) as attempt, _started(target) as process:
+    with _failing(step) as attempt, _started(target, Reach((model,))) as process:
         conversation = _Conversation(target, process)
         conversation.write(target.talk.inspect(runtime, target.machine.path_there(model)))
         message = conversation.read(step, time_limit_s)
@@ -309,7 +311,7 @@ def interface_of(target: Target, runtime: str, model: str, time_limit_s: float) 
 
 def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
     """Walk the plan in a fresh process, and measure nothing; return why it failed, None where it ran."""
-    with _failing(_FIRST) as attempt, _started(target) as process:
+    with _failing(_FIRST) as attempt, _started(target, Reach.of_plan(plan)) as process:
         conversation, there = _Conversation(target, process), target.machine.plan_there(plan)
         conversation.write(target.talk.begin(there))
         for step in plan.steps():
@@ -321,8 +323,8 @@ def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
 
 
 @contextlib.contextmanager
-def _started(target: Target) -> Iterator[Process]:
-    process = target.start()
+def _started(target: Target, reach: Reach) -> Iterator[Process]:
+    process = target.start(reach)
     try:
         yield process
     finally:

@@ -25,9 +25,10 @@ from targets.native.build import ensure_native, native_driver
 from targets.native.lines import NATIVE_TALK
 from targets.preload.build import is_built, preload_library
 from targets.rknn_library import Library, architecture_of, read_library
+from targets.sandbox.build import refusal as refusal_of_sandbox
 from targets.talks import C
 from targets.vboard.emulator import is_needed
-from targets.vboard.guest import guest, guest_program, missing_parts
+from targets.vboard.guest import guest, guest_program, machine_of, missing_parts
 
 __all__ = ["check_chip", "far_machine", "is_far", "parse_target"]
 
@@ -221,6 +222,8 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry, npu_
         decodes=False,
         emulated=is_needed(library.architecture),
         npu_memory_limit_bytes=npu_memory_bytes,
+        exposure=refusal_of_sandbox(),
+        machine=machine_of(library),
     )
 
 

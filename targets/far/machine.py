@@ -12,6 +12,7 @@ from typing import NamedTuple
 from models.weight_files import weight_files
 from samplers.host import Host, read_text
 from scenarios.plan import Model, Plan
+from targets.base import CHECKOUT, DRIVER_PACKAGES
 from targets.boards import Board
 from targets.errors import NotStarted, TargetError
 from targets.far.connection import Connection, connect
@@ -19,6 +20,7 @@ from targets.far.files import FarFiles, WatchedFile
 from targets.far.host import FarHost
 from targets.far.process import FarProcess
 from targets.far.program import FarProgram
+from targets.machine import Reach
 from targets.outcome import Ending
 from targets.process import Process
 
@@ -26,9 +28,6 @@ __all__ = ["Done", "FarMachine", "FarPython"]
 
 _UCLIBC_LOADER = "/lib/ld-uClibc.so.0"
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
-#: The packages that the measured process imports.
-_PACKAGES = ("messages", "runtimes", "scenarios", "video")
 #: What an interpreter that can run the driver says of itself, a line each; any other fails.
 _PROBE = """
 import ctypes, platform, struct, sys
@@ -129,7 +128,12 @@ class FarMachine:
             self._connection = None
 
     def start(
-        self, command: tuple[str, ...], folder: Path, environment: Mapping[str, str], keeps_ledger: bool
+        self,
+        command: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        keeps_ledger: bool,
+        reach: Reach,  # noqa: ARG002  they have been pushed
     ) -> Process:
         """Start a program."""
         return FarProcess(self.connection, command, str(folder), environment, keeps_ledger)
@@ -148,7 +152,7 @@ class FarMachine:
 
     def run(self, *command: str) -> Done:
         """Run a program to its end; raise TargetError where it takes too long."""
-        process = self.start(command, Path("/"), {}, keeps_ledger=False)
+        process = self.start(command, Path("/"), {}, keeps_ledger=False, reach=Reach())
         output, piece = b"", None
         try:
             while piece := process.receive(_TIME_LIMIT_S):
@@ -227,9 +231,9 @@ class FarMachine:
     def driver_folder(self, python: FarPython) -> Path:
         """Push the driver in Python with what it imports, have it compiled, and return its folder."""
         sources: list[Path] = []
-        for package in _PACKAGES:
-            sources += sorted((_CHECKOUT / package).rglob("*.py"))
-        folder = self.files.push_tree({str(source.relative_to(_CHECKOUT)): source for source in sources})
+        for package in DRIVER_PACKAGES:
+            sources += sorted((CHECKOUT / package).rglob("*.py"))
+        folder = self.files.push_tree({str(source.relative_to(CHECKOUT)): source for source in sources})
         # Else the first measured process would compile, and be weighed with what that takes.
         if "__pycache__" not in self.host.names(posixpath.join(folder, "scenarios")):
             self.run(python.path, "-m", "compileall", "-q", folder)

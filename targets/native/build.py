@@ -7,13 +7,12 @@ takes, with a beginning of its own. The preload library for it is made beside it
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from cache import locked
-from targets.compilers import ARCHITECTURES, Compiler, compiler_for
+from targets.compilers import ARCHITECTURES, Compiler, compiler_for, fingerprint
 from targets.folders import root
 from targets.preload.build import preload_sources
 
@@ -112,13 +111,6 @@ def _architecture(form: str) -> str:
 
 
 def _folder(form: str) -> Path:
-    return root() / "native" / f"{form}-{_digest()}"
-
-
-def _digest() -> str:
-    """Return the fingerprint of the sources and the options."""
-    digest = hashlib.sha256(repr((_FLAGS, _LINKED, _PRELOAD_FLAGS, _UCLIBC_LINKED)).encode())
-    for folder in (_SOURCES, _UCLIBC_SOURCES, preload_sources()[0].parent):
-        for path in sorted(folder.glob("*.[ch]")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    options = (*_FLAGS, *_LINKED, *_PRELOAD_FLAGS, *_UCLIBC_LINKED)
+    digest = fingerprint(options, _SOURCES, _UCLIBC_SOURCES, preload_sources()[0].parent)
+    return root() / "native" / f"{form}-{digest}"

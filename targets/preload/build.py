@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from cache import locked
-from targets.compilers import Compiler, compiler_for
+from targets.compilers import Compiler, compiler_for, fingerprint
 from targets.folders import root
 
 __all__ = ["compile_preload", "ensure_preload", "is_built", "preload_library", "preload_sources", "uclibc_folder"]
@@ -75,12 +74,4 @@ def _install(architecture: str, compiler: Compiler, space: Path, show_step: Call
 
 
 def _folder(architecture: str) -> Path:
-    return root() / "preload" / f"{architecture}-{_digest()}"
-
-
-def _digest() -> str:
-    """Return the fingerprint of the sources and the options."""
-    digest = hashlib.sha256(" ".join(_FLAGS).encode())
-    for path in sorted(_SOURCES.glob("*.[ch]")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return root() / "preload" / f"{architecture}-{fingerprint(_FLAGS, _SOURCES)}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from cache import cache_root, locked
-from targets.compilers import Compiler, compiler_for
+from targets.compilers import Compiler, compiler_for, fingerprint
 
 __all__ = ["READER_PREFIX", "compile_reader", "ensure_reader"]
 
@@ -25,7 +24,7 @@ _LINK = ("-nostdlib", "-static", "-s", "-Wl,--build-id=none")
 
 def ensure_reader(architecture: str, show_step: Callable[[str], None]) -> Path:
     """Return the program for the architecture, compiled where it is missing; its name has the sources' fingerprint."""
-    program = cache_root() / "reader" / f"{READER_PREFIX}{architecture}-{_digest()}"
+    program = cache_root() / "reader" / f"{READER_PREFIX}{architecture}-{fingerprint(_COMPILE + _LINK, _SOURCES)}"
     with locked(program):
         if not program.is_file():
             with tempfile.TemporaryDirectory(dir=program.parent, prefix=".compiling-") as space:
@@ -44,11 +43,3 @@ def compile_reader(compiler: Compiler, folder: Path) -> Path:
     program = folder / "reader"
     compiler.compile([*_LINK, "-o", str(program), *objects])
     return program
-
-
-def _digest() -> str:
-    """Return the fingerprint of the sources and the options."""
-    digest = hashlib.sha256(" ".join(_COMPILE + _LINK).encode())
-    for path in sorted(_SOURCES.glob("*.[ch]")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]

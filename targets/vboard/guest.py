@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from runtimes.rknn.library import LIBRARY_VARIABLE
-from targets.folders import pycache, sysroot
+from targets.base import CHECKOUT, DRIVER_PACKAGES
+from targets.folders import pycache, root, sysroot
+from targets.machine import LOCAL, LocalMachine, Reach
 from targets.preload.build import is_built, preload_library, uclibc_folder
 from targets.rknn_library import Library
+from targets.sandbox.build import refusal
+from targets.sandbox.machine import ConfinedMachine
 from targets.vboard.emulator import find_emulator, is_needed
 from targets.vboard.system import is_installed, library_folders, python_of
 
-__all__ = ["Guest", "guest", "guest_program", "missing_parts"]
+__all__ = ["Guest", "guest", "guest_program", "machine_of", "missing_parts"]
 
 #: Tell the preload library the chip that it plays, and how many bytes its buffers may take.
 _BOARD_VARIABLE, _MEMORY_VARIABLE = "REUSEBENCH_BOARD", "REUSEBENCH_NPU_MEMORY"
@@ -60,6 +65,19 @@ def guest_program(program: Path, chip: str, library: Library, npu_memory_bytes: 
     emulator, system = find_emulator(library.architecture), sysroot(library.architecture)
     options = [option for name, value in loader.items() for option in ("-E", f"{name}={value}")]
     return Guest((str(emulator), "-L", str(system), *options, str(program)), environment)
+
+
+def machine_of(library: Library) -> LocalMachine:
+    """Return this machine, of which the library reaches what it needs alone, where the kernel allows that."""
+    if refusal() is not None:
+        return LOCAL
+    readable = [str(CHECKOUT / package) for package in DRIVER_PACKAGES]
+    if is_needed(library.architecture):
+        readable.append(str(find_emulator(library.architecture)))
+    else:  # the Python that runs the harness
+        readable += dict.fromkeys((sys.base_prefix, sys.prefix))
+    readable += [str(root()), str(library.path)]
+    return ConfinedMachine(Reach(tuple(map(os.path.abspath, readable)), (str(pycache(library.architecture)),)))
 
 
 def _loader_variables(library: Library) -> dict[str, str]:

@@ -10,11 +10,13 @@ from pathlib import Path
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import CHECKOUT
 from targets.errors import TargetError
-from targets.folders import check_usable
+from targets.folders import check_usable, pycache
+from targets.machine import Reach
 from targets.preload.build import ensure_preload
 from targets.rknn_library import Library
+from targets.sandbox.build import ensure_sandbox
 from targets.vboard.emulator import ensure_emulator, is_needed
-from targets.vboard.guest import guest
+from targets.vboard.guest import guest, machine_of
 from targets.vboard.system import ensure_system
 
 __all__ = ["install"]
@@ -27,16 +29,19 @@ _TRIAL_TIME_LIMIT_S = 60
 def install(library: Library, sources: Path | None, show_step: Callable[[str], None]) -> None:
     """Make what is missing; raise a TargetError of what cannot be had, and how to get it."""
     check_usable()
+    ensure_sandbox(show_step)
     ensure_preload(library.architecture, show_step)
     if is_needed(library.architecture):
         ensure_system(library.architecture, sources, show_step)
         ensure_emulator(library.architecture, show_step)
+    pycache(library.architecture).mkdir(exist_ok=True)
     board = guest(library.chips()[0], library)
+    command, variables = machine_of(library).confine((*board.command, "-c", _TRIAL), board.environment, Reach())
     try:
         done = subprocess.run(
-            [*board.command, "-c", _TRIAL],
+            command,
             cwd=CHECKOUT,
-            env={**os.environ, **board.environment},
+            env={**os.environ, **variables},
             capture_output=True,
             text=True,
             check=False,

@@ -31,6 +31,7 @@ from scenarios.plan import (
     Video,
 )
 from targets.base import THIS_INTERPRETER, Target
+from targets.machine import Reach
 from targets.measured_process import Run, interface_of
 from tests.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, told
@@ -315,7 +316,7 @@ def test_a_plan_with_a_video_is_refused(pair: Pair, models: tuple[Model, ...]) -
 def test_the_harness_ends_streams(pair: Pair, models: tuple[Model, ...]) -> None:
     """`stop` ends them before their time; what was done is told."""
     target = pair.targets()[1][0]
-    talk, process = target.talk, target.start()
+    talk, process = target.talk, target.start(Reach())
     plan = _plan(models, Context(None, 0), schedule=replace(SCHEDULE, duration_s=3600.0))
     received = b""
     try:
