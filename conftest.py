@@ -115,8 +115,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Show what --quick leaves out, and what was assumed of the user's models, before they are measured."""
-    assumptions = config.stash[_SESSION].assumptions if _SESSION in config.stash else []
-    lines = [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *assumptions]
+    remarks = config.stash[_SESSION].remarks if _SESSION in config.stash else []
+    lines = [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *remarks]
     return [*lines, ""] if _SESSION in config.stash else lines
 
 

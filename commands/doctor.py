@@ -31,6 +31,7 @@ from targets.interpreters import python_with, remedy
 from targets.preload.build import is_built
 from targets.resolve import far_machine
 from targets.rknn_library import architecture_of_this_python
+from targets.sandbox.build import refusal
 from targets.vboard.emulator import find_emulator, is_needed
 from targets.vboard.system import is_installed
 
@@ -158,6 +159,7 @@ def _targets() -> Iterator[Part]:
         remark = f"the virtual board for {architecture} libraries; CHIP: {', '.join(chips)}"
         remedy = "" if ready else ": reusebench board install --rknn-library FILE"
         yield Part("vboard:CHIP", ready, f"{remark}{remedy}")
+    yield _sandbox()
     own = architecture_of_this_python()
     if own is None:
         yield Part("board", False, "the library that keeps the ledger is not made for this Python's processor")
@@ -168,6 +170,12 @@ def _targets() -> Iterator[Part]:
         yield Part(program, shutil.which(program) is not None, "boards far away: reusebench board add NAME ADDRESS")
     for name, named in boards().items():
         yield Part(name, True, f"{named.address}: reusebench doctor --target {name} says what is there")
+
+
+def _sandbox() -> Part:
+    reason = refusal()
+    purpose = "keeps the library on a virtual board from your files, the network and the host's devices"
+    return Part("sandbox", reason is None, f"{purpose}; {reason}" if reason else purpose)
 
 
 def _converters() -> Iterator[Part]:

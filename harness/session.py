@@ -6,7 +6,7 @@ import datetime
 import functools
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from samplers.npu import find_npu_sources, has_npu
 from scenarios.plan import Plan
 from storage.result import Result
 from storage.run_file import WITHOUT_SPEED, RunWriter, python_folder, run_number, save_run
+from targets.base import Target
 from targets.errors import TargetError
 
 __all__ = ["Session"]
@@ -75,8 +76,9 @@ class Session:
         self._bench = Bench(settings, models, targets, videos, self.storage, self._progress, npu, of_files)
         #: Why configurations have no models.
         self._without_models = self._find_without_models(configurations)
-        #: What was assumed of the user's models, a line each.
-        self.assumptions = models.assumptions()
+        #: What is said before anything is measured, a line each: what was assumed of the user's models, and what a
+        #: library is not kept from.
+        self.remarks = [*models.assumptions(), *_exposures(targets)]
         if saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._name: str = self._benchmarks.save or self._benchmarks.autosave
@@ -268,6 +270,15 @@ class Session:
 
 def _title(configuration: tuple[str, str]) -> str:
     return " ".join(configuration)
+
+
+def _exposures(targets: Mapping[str, Target]) -> Iterable[str]:
+    """Return a line where a virtual board's library is not kept from what is the user's."""
+    for reason in {target.exposure for target in targets.values() if target.exposure}:
+        yield (
+            "the library on the virtual board runs without a sandbox, and reaches your files, the network and the "
+            f"devices as you do ({reason}); see docs/security.md"
+        )
 
 
 def _check_plans(configurations: Sequence[tuple[str, str | None]], of_files: Mapping[str, PlanFile]) -> None:

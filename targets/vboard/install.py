@@ -34,7 +34,7 @@ def install(library: Library, sources: Path | None, show_step: Callable[[str], N
     if is_needed(library.architecture):
         ensure_system(library.architecture, sources, show_step)
         ensure_emulator(library.architecture, show_step)
-    pycache(library.architecture).mkdir(exist_ok=True)
+    pycache(library.architecture).mkdir(parents=True, exist_ok=True)
     board = guest(library.chips()[0], library)
     command, variables = machine_of(library).confine((*board.command, "-c", _TRIAL), board.environment, Reach())
     try:

@@ -31,9 +31,11 @@ from targets.barriers import BarrierReading
 from targets.base import THIS_INTERPRETER, Target
 from targets.chips import CHIPS, MINI_RUNTIME
 from targets.errors import TargetError
+from targets.machine import Machine
 from targets.measured_process import Run
 from targets.resolve import parse_target
 from targets.rknn_library import Library, read_library
+from targets.sandbox.machine import ConfinedMachine
 from targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
 from tests.support import Reusebench, known, walk
@@ -172,10 +174,19 @@ def _walk(board: Board, scenario: str) -> Walked:
         environment = {**board.target.environment, **_LOGGING, "LOG": str(log)}
         # Open for reading too: the adapter looks there for the library's errors.
         command = ("sh", "-c", 'exec "$@" 2<>"$LOG"', "sh", *board.target.command)
-        run = walk(plan, replace(board.target, command=command, environment=environment))
+        target = replace(board.target, command=command, environment=environment)
+        run = walk(plan, replace(target, machine=_writing(target.machine, folder)))
         ledger = known(run.ledger)
         events = [json.loads(line) for line in ledger.splitlines()]
         return Walked(plan, run, read_ledger(ledger), tuple(events), log.read_text(encoding="utf-8", errors="replace"))
+
+
+def _writing(machine: Machine, folder: str) -> Machine:
+    """Return the machine with a folder that the driver writes to."""
+    if not isinstance(machine, ConfinedMachine):
+        return machine
+    reach = machine.reach
+    return replace(machine, reach=replace(reach, writable=(*reach.writable, folder)))
 
 
 def _whole_pages(size: int) -> int:

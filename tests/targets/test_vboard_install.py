@@ -196,7 +196,7 @@ def test_a_library_that_does_not_load_is_refused(monkeypatch: pytest.MonkeyPatch
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii")
     script.chmod(0o755)
-    for name in ("ensure_preload", "ensure_system", "ensure_emulator"):
+    for name in ("ensure_sandbox", "ensure_preload", "ensure_system", "ensure_emulator"):
         monkeypatch.setattr(install, name, lambda *_: None)
     monkeypatch.setattr(install, "guest", lambda *_: Guest((str(script),), {}))
     library = read_library(write_library(tmp_path / "library.so"))

@@ -18,8 +18,9 @@ import pytest
 from cache import cache_root
 from targets.chips import MINI_RUNTIME, RUNTIME
 from targets.errors import TargetError
+from targets.machine import Reach
 from targets.rknn_library import Library, read_library
-from targets.vboard.guest import guest, missing_parts
+from targets.vboard.guest import guest, machine_of, missing_parts
 from tests.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger
 
@@ -90,10 +91,16 @@ def _run(board: Board, script: str, folder: Path, *models: Path, **variables: st
     on_board = guest(board.chip, board.library)
     ledger = folder / "ledger.jsonl"
     ledger.unlink(missing_ok=True)
+    files = [str(path) for path in models or (board.model,)]
+    command, environment = machine_of(board.library).confine(
+        (*on_board.command, "-c", _HEAD + dedent(script), *files),
+        {**on_board.environment, "REUSEBENCH_LEDGER": str(ledger), **variables},
+        Reach((str(CHECKOUT / "tests"), *files)),
+    )
     done = subprocess.run(
-        [*on_board.command, "-c", _HEAD + dedent(script), *map(str, models or (board.model,))],
+        command,
         cwd=CHECKOUT,
-        env={**os.environ, **on_board.environment, "REUSEBENCH_LEDGER": str(ledger), **variables},
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=False,

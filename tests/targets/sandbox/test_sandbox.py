@@ -1,0 +1,181 @@
+"""What a confined program reaches, tried by system calls, and that the harness reads and ends it as any other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from targets.compilers import Compiler
+from targets.machine import Reach
+from targets.process import LocalProcess
+from targets.sandbox import build
+from targets.sandbox.build import ensure_sandbox, new_root, refusal, sandbox_program
+from targets.sandbox.machine import ConfinedMachine
+from tests.support import TIME_LIMIT_S
+
+_INTRUDER = Path(__file__).with_name("intruder.c")
+_GONE, _FORBIDDEN, _NO_PROCESS = "No such file or directory", "Operation not permitted", "No such process"
+
+
+pytestmark = pytest.mark.usefixtures("own_cache", "compiler", "sandbox")
+
+
+@pytest.fixture
+def sandbox() -> None:
+    """Compile the sandbox, and skip where the kernel lets this user have none."""
+    ensure_sandbox(lambda _: None)
+    reason = refusal()
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def intruder(compiler: Compiler, tmp_path: Path) -> Path:
+    """Return the program that tries what it must not do."""
+    compiler.compile(["-O2", "-Wall", "-Werror", "-o", str(tmp_path / "intruder"), str(_INTRUDER)])
+    return tmp_path / "intruder"
+
+
+def _attempts(program: Path, *words: object, reach: Reach | None = None) -> list[str]:
+    """Return what came of attempts, each a kind and a subject, in the sandbox."""
+    machine = ConfinedMachine(reach or Reach())
+    command, _ = machine.confine((str(program), *map(str, words)), {}, Reach((str(program),)))
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True, timeout=TIME_LIMIT_S)
+    kinds = [f"{kind} {subject} " for kind, subject in zip(words[::2], words[1::2])]
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(kinds)
+    return [line[len(kind) :] for line, kind in zip(lines, kinds)]
+
+
+def test_devices_of_the_host_are_not_there(intruder: Path) -> None:
+    """Not by a direct system call either, and root cannot make them again; those without hardware are."""
+    devices = [path for path in ("/dev/kmsg", "/dev/tty", "/dev/ptmx", "/dev/fuse", "/dev/mem") if Path(path).exists()]
+    words = [word for path in (*devices, "/dev/dri", "/dev/rknpu", "/dev/dma_heap") for word in ("read", path)]
+    assert set(_attempts(intruder, *words)) == {_GONE}
+    made = _attempts(intruder, "node", "/tmp/zero", "read", "/dev/zero", "write", "/dev/null")
+    assert made == [_FORBIDDEN, "done", "done"]
+
+
+def test_files_of_the_user_are_not_there(intruder: Path, tmp_path: Path) -> None:
+    """But for those that the program needs, of which it may write to what is for that; /tmp is empty, and its own."""
+    model, secret, folder = tmp_path / "model", tmp_path / "secret", tmp_path / "made"
+    for path in (model, secret):
+        path.write_text("content")
+    folder.mkdir()
+    home = Path.home() / "any"
+    words = ("read", model, "write", model, "read", secret, "read", home, "write", folder / "new", "write", "/usr/new")
+    reach = Reach((str(model), str(tmp_path / "missing")), (str(folder),))
+    writing = "Read-only file system"
+    assert _attempts(intruder, *words, reach=reach) == ["done", writing, _GONE, _GONE, "done", writing]
+    assert (folder / "new").exists()
+    assert _attempts(intruder, "write", "/tmp/reusebench-test", reach=reach) == ["done"]
+    assert not Path("/tmp/reusebench-test").exists()
+
+
+def test_a_link_leads_to_its_file(intruder: Path, tmp_path: Path) -> None:
+    """Under the name that the user gave; what it points to has no other one there."""
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.touch()
+    link.symlink_to(target)
+    assert _attempts(intruder, "read", link, "read", target, reach=Reach((str(link),))) == ["done", _GONE]
+
+
+def test_there_is_no_network(intruder: Path) -> None:
+    """No loopback of the host's, and no abstract socket."""
+    name = f"reusebench-{os.getpid()}"
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as other:
+        other.bind(f"\0{name}")
+        other.listen()
+        results = _attempts(intruder, "connect", server.getsockname()[1], "connect", f"@{name}")
+    assert results == ["Network is unreachable", "Connection refused"]
+
+
+def test_other_processes_are_not_there(intruder: Path) -> None:
+    """Neither to look at nor to signal, and a namespace of its own gives no rights again."""
+    own = os.getpid()
+    words = ("read", f"/proc/{own}/maps", "read", "/proc/1", "signal", own, "signal", -1, "limit", own, "trace", own)
+    assert _attempts(intruder, *words, "namespace", "user") == [
+        *(_GONE, _GONE, _NO_PROCESS, _NO_PROCESS, _NO_PROCESS, _FORBIDDEN),
+        "No space left on device",
+    ]
+    assert _attempts(intruder, "read", "/proc/self/maps", "limit", 0) == ["done", "done"]
+
+
+def test_no_capability_is_left() -> None:
+    """Not even to root, whose name it keeps."""
+    command, _ = ConfinedMachine(Reach()).confine(("cat", "/proc/self/status"), {}, Reach())
+    status = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True).stdout
+    lines = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
+    assert {lines[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert (lines["NoNewPrivs"], lines["Uid"].split()[0]) == ("1", str(os.geteuid()))
+
+
+@pytest.fixture
+def waiting() -> Iterator[LocalProcess]:
+    """Return a confined process that holds 20 MB and waits for its standard input."""
+    script = "import sys; held = bytearray(b'x') * 20_000_000; print('ready', end='', flush=True); sys.stdin.read()"
+    machine = ConfinedMachine(Reach((sys.base_prefix, sys.prefix)))
+    process = machine.start((sys.executable, "-S", "-c", script), Path("/"), {}, keeps_ledger=True, reach=Reach())
+    assert isinstance(process, LocalProcess)
+    yield process
+    process.close()
+
+
+def test_the_harness_reads_its_memory(waiting: LocalProcess) -> None:
+    """By the id that it was started with: nothing is between the two, and no other process stays."""
+    assert waiting.receive(TIME_LIMIT_S) == b"ready"
+    process = psutil.Process(waiting.pid)
+    assert process.ppid() == os.getpid()
+    assert process.children() == []
+    assert process.memory_full_info().uss > 20_000_000
+    folder = Path("/proc") / str(waiting.pid)
+    for name in ("smaps_rollup", "maps", "statm", "status"):
+        assert (folder / name).read_text(), name
+    (folder / "clear_refs").write_text("5")
+    assert list((folder / "fdinfo").iterdir())
+
+
+def test_it_ends_as_it_would_elsewhere(intruder: Path, waiting: LocalProcess) -> None:
+    """A signal from outside and an abort of its own are seen as they are."""
+    os.kill(waiting.pid, signal.SIGTERM)
+    assert waiting.ending().exit_code == -signal.SIGTERM
+    command, _ = ConfinedMachine(Reach((str(intruder),))).confine((str(intruder), "abort", "self"), {}, Reach())
+    assert subprocess.run(command, cwd="/", check=False).returncode == -signal.SIGABRT
+
+
+def test_variables_of_the_loader_are_the_programs_alone(tmp_path: Path) -> None:
+    """The sandbox's own program loads nothing of them; the ledger's folder is writable."""
+    ledger = tmp_path / "ledger.jsonl"
+    variables = {"LD_LIBRARY_PATH": "/nowhere", "REUSEBENCH_LEDGER": str(ledger)}
+    script = 'echo "$LD_LIBRARY_PATH" > "$REUSEBENCH_LEDGER"'
+    command, rest = ConfinedMachine(Reach()).confine(("sh", "-c", script), variables, Reach())
+    assert rest == {"REUSEBENCH_LEDGER": str(ledger)}
+    subprocess.run(command, cwd="/", env={**os.environ, **rest}, check=True)
+    assert ledger.read_text() == "/nowhere\n"
+
+
+def test_a_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The reason is the kernel's; here a namespace whose own may have none."""
+    (tmp_path / "root").mkdir()
+    confined = f"{sandbox_program()} {new_root()} -r {sandbox_program().parent} -r {tmp_path / 'root'}"
+    script = tmp_path / "sandbox"
+    script.write_text(f'#!/bin/sh\nexec {confined} -- {sandbox_program()} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(build, "sandbox_program", lambda: script)
+    assert refusal() == "sandbox: making namespaces: No space left on device"
+
+
+def test_a_program_that_is_not_there() -> None:
+    """It is the sandbox's error, in one line."""
+    command, _ = ConfinedMachine(Reach()).confine(("/no/such/program",), {}, Reach())
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == 125
+    assert done.stderr == "sandbox: starting /no/such/program: No such file or directory\n"
