@@ -8,6 +8,8 @@
 #                what makes their model files
 # make test      the tests;                      ARGS="tests/models" passes options on
 # make lint      ruff and mypy
+# make pins      the versions and hashes of what is installed from package registries beside the project's own
+#                requirements, again, from the *.in files; UV=PATH names uv, which is no requirement of the project
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -15,7 +17,9 @@ ARGS   ?=
 BIN    := $(VENV)/bin
 STORAGE ?=
 
-.PHONY: install bench bench-megengine bench-runtimes test lint clean
+UV     ?= uv
+
+.PHONY: install bench bench-megengine bench-runtimes test lint pins clean
 
 install: $(VENV)/installed
 
@@ -59,6 +63,21 @@ lint: $(VENV)/installed-dev
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
+
+# For every Python and machine at once; of each the oldest Python. What asks for too much is listed without its requirements.
+PIN := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-annotate \
+       --custom-compile-command 'make pins' --only-binary :all:
+
+pins:
+	$(PIN) --python-version 3.8 models/rknn/pip.in -o models/rknn/pip.txt
+	$(PIN) --python-version 3.8 models/rknn/requirements.in -o models/rknn/requirements.txt
+	$(PIN) --python-version 3.8 --no-deps models/rknn/library.in -o models/rknn/library.txt
+	$(PIN) --python-version 3.8 models/megengine/requirements.in -o models/megengine/requirements.txt
+	$(PIN) --python-version 3.8 --no-deps --no-binary mprop models/megengine/library.in -o models/megengine/library.txt
+	$(PIN) --python-version 3.10 --no-deps models/litert/requirements.in -o models/litert/requirements.txt
+	$(PIN) --python-version 3.12 --no-deps models/litert/library.in -o models/litert/library.txt
+	$(PIN) --python-version 3.9 --no-deps models/ncnn/requirements.in -o models/ncnn/requirements.txt
+	$(PIN) --python-version 3.8 --no-deps targets/ziglang.in -o targets/ziglang.txt
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache *.egg-info

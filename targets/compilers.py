@@ -23,6 +23,8 @@ _TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu", "x86
 ARCHITECTURES = tuple(_TRIPLES)
 #: The oldest C library that what is compiled runs on: Debian 10's. It is also the first with all that is used.
 _GLIBC = "2.28"
+#: The version with the hashes of its files (make pins).
+_ZIGLANG = Path(__file__).with_name("ziglang.txt")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def _ziglang() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="reusebench-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    done = subprocess.run([*command, "--target", str(folder), "ziglang"], capture_output=True, text=True, check=False)
+    checked = ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_ZIGLANG)]
+    done = subprocess.run([*command, "--target", str(folder), *checked], capture_output=True, text=True, check=False)
     if done.returncode:
         last_words = done.stderr.strip().rpartition("\n")[2]
         raise TargetError(

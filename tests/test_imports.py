@@ -133,7 +133,7 @@ _LAYERS = {
     "recorder": "errors signals pace phases process_tree program machine far recording phase_figures stored_form"
     " summary task",
     "targets": "errors chips boards outcome interrupt barriers process talks machine base interpreters folders"
-    " rknn_library compilers preload vboard reader native far resolve measured_process",
+    " rknn_library compilers sandbox preload vboard reader native far resolve measured_process",
 }
 
 #: Libraries that only these packages may import: they would weigh in on the scale, or draw a table where none belongs.

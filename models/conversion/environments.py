@@ -191,6 +191,10 @@ class Installation:
     python: str
     show_step: ShowStep
 
+    def install(self, requirements: Path, *options: str) -> None:
+        """Have pip install what the file lists, of which every version has the hashes of its files (make pins)."""
+        self.pip("install", "--no-deps", "--require-hashes", *options, "--requirement", str(requirements))
+
     def pip(self, command: str, *arguments: str) -> str:
         """Run pip as the user configured it and return what it printed; it takes wheels only and compiles nothing."""
         options = ["--disable-pip-version-check", "--no-input", "--only-binary", ":all:"]

@@ -32,22 +32,8 @@ ONNX2TF = Environment(
     suspects="pip's configuration",
 )
 
-#: What this way of onnx2tf imports, in versions that have wheels for all of these Pythons; ONNX Runtime and LiteRT also
-#: compare each file with its source.
-_REQUIREMENTS = (
-    "numpy==2.2.6",
-    "onnx==1.20.1",
-    "onnxruntime==1.23.2",
-    "ai-edge-litert==2.1.6",
-    "flatbuffers==25.12.19",
-    "ml-dtypes==0.5.4",
-    "protobuf==6.33.2",
-    "psutil==7.1.3",
-    "sng4onnx==2.0.1",
-    "tqdm==4.67.1",
-    "typing-extensions==4.15.0",
-    "backports.strenum==1.3.1",
-)
+_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+_LIBRARY = Path(__file__).with_name("library.txt")
 
 _TRY = "import onnx2tf.onnx2tf, onnx2tf.tflite_builder, onnxruntime, ai_edge_litert.interpreter"
 
@@ -59,10 +45,11 @@ def install_onnx2tf(show_step: ShowStep, python: str | None = None) -> Path:
     """
 
     def fill(installation: Installation) -> None:
-        requirement = f"{ONNX2TF.library}=={ONNX2TF.version}"
-        installation.show_step(f"{requirement} with its requirements")
+        installation.show_step("libraries")
+        installation.install(_REQUIREMENTS)
+        installation.show_step(f"{ONNX2TF.library}=={ONNX2TF.version}")
         # It asks for Python 3.12, and runs on 3.10.
-        installation.pip("install", "--no-deps", "--ignore-requires-python", requirement, *_REQUIREMENTS)
+        installation.install(_LIBRARY, "--ignore-requires-python")
         installation.try_out("importing it", _TRY)
 
     return ONNX2TF.install(show_step, python, fill)

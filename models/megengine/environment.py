@@ -19,11 +19,11 @@ __all__ = ["CONVERTER", "MEGENGINE", "MegEngineConverter", "install_megengine"]
 #: The one version that makes `.mge` files.
 _VERSION = "1.13.0"
 
-#: v1: the first. v2: with PyAV, which decodes the frames of streams.
+#: v1: the first. v2: with PyAV, which decodes the frames of streams. v3: every version is pinned.
 MEGENGINE = Environment(
     library="MegEngine",
     version=_VERSION,
-    revision=2,
+    revision=3,
     makes=".mge",
     command="megengine",
     gigabytes=1.8,
@@ -36,22 +36,8 @@ MEGENGINE = Environment(
     suspects="pip's configuration",
 )
 
-#: What building and running a network needs of MegEngine's requirements; pyarrow and psutil are for its data loaders.
-#: It was built for numpy 1, and opencv 4.12 needs numpy 2; headless, as nothing is shown. It imports pkg_resources,
-#: which setuptools 80 and later warn about or lack. megfile in this version is MegEngine Lite's. PyAV is for the
-#: measured process, which decodes videos beside MegEngine Lite.
-_REQUIREMENTS = (
-    "numpy<2",
-    "opencv-python-headless<4.12",
-    "deprecated",
-    "filelock",
-    "requests",
-    "tabulate",
-    "tqdm",
-    "megfile==2.0.5",
-    "av>=12.3",
-    "setuptools<80",
-)
+_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+_LIBRARY = Path(__file__).with_name("library.txt")
 #: One file of Python that was only published as source.
 _SOURCE_ONLY = "mprop"
 
@@ -67,11 +53,10 @@ def install_megengine(show_step: ShowStep, python: str | None = None) -> Path:
 
     def fill(installation: Installation) -> None:
         installation.show_step("libraries")
-        installation.pip("install", *_REQUIREMENTS)
-        installation.pip("install", "--no-binary", _SOURCE_ONLY, _SOURCE_ONLY)
-        requirement = f"MegEngine=={_VERSION}"
-        installation.show_step(requirement)
-        installation.pip("install", "--no-deps", requirement)
+        installation.install(_REQUIREMENTS)
+        installation.show_step(f"MegEngine=={_VERSION}")
+        # Built with the setuptools that are there: without isolation pip fetches none that has no hash.
+        installation.install(_LIBRARY, "--no-build-isolation", "--no-binary", _SOURCE_ONLY)
         installation.try_out("importing it", _TRY)
 
     return MEGENGINE.install(show_step, python, fill)

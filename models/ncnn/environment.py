@@ -27,12 +27,14 @@ PNNX = Environment(
     gigabytes=0.2,
     machines=("x86_64", "aarch64"),
     machines_in_words="x86-64 or 64-bit ARM",
-    oldest_python=(3, 8),
+    oldest_python=(3, 9),
     newest_python=(3, 14),
-    pythons=tuple(f"python3.{minor}" for minor in (11, 12, 13, 10, 9, 14, 8)),
+    pythons=tuple(f"python3.{minor}" for minor in (11, 12, 13, 10, 9, 14)),
     python_source="Debian: apt install python3 python3-venv",
     suspects="pip's configuration",
 )
+
+_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 #: The proof that both work here; pnnx without arguments prints its usage and ends with 255.
 _TRY = "import importlib.util, subprocess; spec = importlib.util.find_spec('pnnx'); import ncnn; " + (
@@ -48,9 +50,8 @@ def install_pnnx(show_step: ShowStep, python: str | None = None) -> Path:
     """
 
     def fill(installation: Installation) -> None:
-        for requirement in (f"pnnx=={_VERSION}", f"ncnn==1.0.{_VERSION}"):
-            installation.show_step(requirement)
-            installation.pip("install", "--no-deps", requirement)
+        installation.show_step("pnnx and ncnn")
+        installation.install(_REQUIREMENTS)
         installation.try_out("running it", _TRY)
 
     return PNNX.install(show_step, python, fill)

@@ -19,11 +19,12 @@ from models.recipe import OnnxFile, Recipe, RknnRecipe
 
 __all__ = ["CONVERTER", "TOOLKIT", "RknnConverter", "install_toolkit"]
 
-#: v1: the first. Of the Pythons 3.11 comes first, on which the toolkit was tried most.
+#: v1: the first. v2: every version is pinned, but for PyTorch's.
+#: Of the Pythons 3.11 comes first, on which the toolkit was tried most.
 TOOLKIT = Environment(
     library="rknn-toolkit2",
     version=TOOLKIT_VERSION,
-    revision=1,
+    revision=2,
     makes=".rknn",
     command="rknn-toolkit",
     gigabytes=1.5,
@@ -36,23 +37,10 @@ TOOLKIT = Environment(
     suspects="pip's configuration, --torch",
 )
 
-#: Installed with their own requirements, within the toolkit's bounds and these: opencv 4.12 needs numpy 2, and the
-#: toolkit imports pkg_resources, which setuptools 80 and later warn about or lack. Headless, as nothing is shown.
-_REQUIREMENTS = (
-    "numpy<=1.26.4",
-    "onnx>=1.16.1,<=1.18.0",
-    "protobuf>=4.21.6,<=4.25.4",
-    "onnxruntime>=1.17.0",
-    "opencv-python-headless<4.12",
-    "scipy>=1.9.3",
-    "ruamel.yaml>=0.17.21",
-    "fast-histogram>=0.11",
-    "psutil>=5.9.0",
-    "tqdm>=4.64.1",
-    "setuptools<80",
-)
-#: PyTorch's own requirements without CUDA, which is among them: so it is installed with --no-deps.
-_TORCH_REQUIREMENTS = ("typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec")
+#: The libraries of the toolkit, and of PyTorch without CUDA.
+_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+_LIBRARY = Path(__file__).with_name("library.txt")
+_PIP = Path(__file__).with_name("pip.txt")
 
 #: The proof that the toolkit works here; PyTorch's builds for CUDA fail it.
 _TRY = "import torch; from rknn.api import RKNN"
@@ -68,10 +56,12 @@ def install_toolkit(show_step: ShowStep, python: str | None = None, torch: str |
     def fill(installation: Installation) -> None:
         pytorch = torch or _cpu_torch(installation)
         installation.show_step("libraries")
-        installation.pip("install", *_REQUIREMENTS, *_TORCH_REQUIREMENTS)
-        for requirement in (f"rknn-toolkit2=={TOOLKIT_VERSION}", pytorch):
-            installation.show_step(requirement)
-            installation.pip("install", "--no-deps", requirement)
+        installation.install(_REQUIREMENTS)
+        installation.show_step(f"{TOOLKIT.library}=={TOOLKIT_VERSION}")
+        installation.install(_LIBRARY)
+        installation.show_step(pytorch)
+        # Its builds for CPUs are in an index of PyTorch's own, with the user's word for it.
+        installation.pip("install", "--no-deps", pytorch)
         installation.try_out(f"importing it with {pytorch}", _TRY)
 
     return TOOLKIT.install(show_step, python, fill)
@@ -79,8 +69,8 @@ def install_toolkit(show_step: ShowStep, python: str | None = None, torch: str |
 
 def _cpu_torch(installation: Installation) -> str:
     """Return the newest of pip's builds of PyTorch for CPUs; on 64-bit ARM the usual ones are."""
-    # The first that has `index`; Debian 11 and Ubuntu 20.04 bring an older one.
-    installation.pip("install", "pip>=21.2")
+    # One that has `index`: Debian 11 and Ubuntu 20.04 bring an older one.
+    installation.install(_PIP)
     builds = re.findall(r"[\w.]+\+cpu\b", installation.pip("index", "versions", "torch"))
     if builds:
         return f"torch=={builds[0]}"

@@ -191,6 +191,7 @@ def test_an_emulator_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert find_emulator("aarch64") == program
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_a_library_that_does_not_load_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The installation ends with a trial; its last line of errors is the reason."""
     script = tmp_path / "python"

@@ -6,9 +6,12 @@ reusebench/models, and where `reusebench board install` was run for them.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, NamedTuple
@@ -20,6 +23,7 @@ from targets.chips import MINI_RUNTIME, RUNTIME
 from targets.errors import TargetError
 from targets.machine import Reach
 from targets.rknn_library import Library, read_library
+from targets.sandbox.build import refusal
 from targets.vboard.guest import guest, machine_of, missing_parts
 from tests.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger
@@ -87,13 +91,13 @@ def parent_and_dup(board: Board, tmp_path_factory: pytest.TempPathFactory) -> En
     return _run(board, script, folder, PYTHONPATH=str(folder), PYTHONHOME=str(folder))
 
 
-def _run(board: Board, script: str, folder: Path, *models: Path, **variables: str) -> Ended:
+def _run(board: Board, script: str, folder: Path, *models: Path, words: Sequence[str] = (), **variables: str) -> Ended:
     on_board = guest(board.chip, board.library)
     ledger = folder / "ledger.jsonl"
     ledger.unlink(missing_ok=True)
     files = [str(path) for path in models or (board.model,)]
     command, environment = machine_of(board.library).confine(
-        (*on_board.command, "-c", _HEAD + dedent(script), *files),
+        (*on_board.command, "-c", _HEAD + dedent(script), *files, *words),
         {**on_board.environment, "REUSEBENCH_LEDGER": str(ledger), **variables},
         Reach((str(CHECKOUT / "tests"), *files)),
     )
@@ -216,6 +220,29 @@ def test_no_device_leaves_the_host_alone(board: Board, tmp_path: Path) -> None:
     assert refused
     assert all(event["path"].startswith("/dev/dri") for event in refused)
     assert (sorted(Path("/dev/dri").glob("*")), Path("/dev/dri").exists()) == before
+
+
+@pytest.mark.skipif(refusal() is not None, reason="no sandbox here")
+def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> None:
+    """By calls that no preload library answers: no file of the user's, no device, no network, no process."""
+    (tmp_path / "secret").touch()
+    (tmp_path / "ledger").mkdir()
+    script = """
+        import socket
+        def attempt(function, *arguments):
+            try: function(*arguments)
+            except OSError as error: print("attempt", error.errno)
+            else: print("attempt done")
+        secret, port, harness = sys.argv[2:]
+        for path in (secret, "/dev/tty", "/etc/passwd", f"/proc/{harness}/maps"): attempt(os.stat, path)
+        attempt(socket.create_connection, ("127.0.0.1", int(port)))
+        attempt(os.kill, int(harness), 0)
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        words = (str(tmp_path / "secret"), str(server.getsockname()[1]), str(os.getpid()))
+        ended = _run(board, script, tmp_path / "ledger", words=words)
+    errors = (*(errno.ENOENT,) * 4, errno.ENETUNREACH, errno.ESRCH)
+    assert [line.split()[1] for line in ended.output.splitlines()] == [str(error) for error in errors], ended.errors
 
 
 def test_the_library_believes_the_board(board: Board, parent_and_dup: Ended, tmp_path: Path) -> None:
