@@ -30,6 +30,12 @@ APT::Architectures {{ "{architecture}"; }};
 APT::Sandbox::User "";
 Acquire::Languages "none";
 """
+#: Lists and packages without a signature of their packagers are refused. As options of the command: of files the host's
+#: own are read later, and win.
+_SIGNED = (
+    *("-o", "Acquire::AllowInsecureRepositories=false", "-o", "Acquire::AllowWeakRepositories=false"),
+    *("-o", "Acquire::AllowDowngradeToInsecureRepositories=false", "-o", "APT::Get::AllowUnauthenticated=false"),
+)
 _OWN_SOURCES = """\
 Dir::Etc::sourcelist "{sources}";
 Dir::Etc::sourceparts "-";
@@ -60,7 +66,7 @@ class PackageSource:
         self._configuration.write_text(text, encoding="utf-8")
         # Some of the host's sources may not have this architecture, or be out of reach: what counts is what can be
         # fetched in the end.
-        self._update = self._run("apt-get", "update")
+        self._update = self._run("apt-get", "update", *_SIGNED)
 
     def dependencies(self, package: str) -> list[str]:
         """Return the names of the packages that the package depends on; none where there is no such package."""
@@ -71,7 +77,7 @@ class PackageSource:
         """Return the files of the packages."""
         folder = self._folder / "packages"
         before = set(folder.iterdir())
-        done = self._run("apt-get", "download", *names, folder=folder)
+        done = self._run("apt-get", "download", *_SIGNED, *names, folder=folder)
         if done.returncode:
             raise self.not_offered(", ".join(names), done.stderr)
         return sorted(set(folder.iterdir()) - before)

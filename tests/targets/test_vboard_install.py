@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import subprocess
 import tarfile
 from collections.abc import Sequence
 from io import BytesIO
@@ -16,6 +18,7 @@ from targets.rknn_library import read_library
 from targets.vboard import install
 from targets.vboard.emulator import ensure_emulator, find_emulator, is_needed
 from targets.vboard.guest import Guest
+from targets.vboard.packages import PackageSource
 from targets.vboard.system import ensure_system, is_installed, library_folders, python_of
 from tests.targets.library_files import write_library
 
@@ -27,6 +30,7 @@ _TOOLS = {
         if [ "$1" = update ]; then echo "E: a mirror is out of reach" >&2; exit 100; fi
         shift
         for name in "$@"; do
+            case "$name" in -o | *=*) continue ;; esac
             if [ ! -f "$POOL/$name.tar" ]; then echo "E: Unable to locate package $name" >&2; exit 100; fi
             cp "$POOL/$name.tar" "$name.deb"
         done
@@ -141,6 +145,31 @@ def test_other_sources_replace_the_hosts(pool: Pool, tmp_path: Path, monkeypatch
     configuration = (pool.folder / "configuration").read_text(encoding="ascii")
     assert f'Dir::Etc::sourcelist "{tmp_path}/ports.list";' in configuration
     assert 'Dir::Etc::sourceparts "-";' in configuration
+
+
+@pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt-get")
+@pytest.mark.parametrize("option", ["", "[allow-insecure=yes]"])
+def test_packages_that_nobody_signed(tmp_path: Path, option: str) -> None:
+    """The real apt refuses them, whatever its sources and its configuration allow."""
+    package, pool = tmp_path / "package", tmp_path / "pool"
+    (package / "DEBIAN").mkdir(parents=True)
+    pool.mkdir()
+    control = "Package: unsigned\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: none\n"
+    (package / "DEBIAN/control").write_text(control, encoding="ascii")
+    file = pool / "unsigned_1_all.deb"
+    subprocess.run(["dpkg-deb", "--build", str(package), str(file)], check=True, capture_output=True)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    listed = f"{control}Filename: ./{file.name}\nSize: {file.stat().st_size}\nSHA256: {digest}\n"
+    (pool / "Packages").write_text(listed, encoding="ascii")
+    sources = tmp_path / "own.list"
+    sources.write_text(f"deb {option} file:{pool} ./\n", encoding="ascii")
+    source = PackageSource("x86_64", tmp_path / "apt", sources)
+    with pytest.raises(TargetError, match="offer no unsigned for x86_64"):
+        source.fetch(["unsigned"])
+    assert not list((tmp_path / "apt/packages").iterdir())
+    # With the user's word for it, as before: what was refused is whole.
+    sources.write_text(f"deb [trusted=yes] file:{pool} ./\n", encoding="ascii")
+    assert PackageSource("x86_64", tmp_path / "other", sources).fetch(["unsigned"])
 
 
 def test_a_machine_without_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
