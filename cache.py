@@ -24,6 +24,7 @@ __all__ = [
     "cannot_write",
     "end_of",
     "locked",
+    "make_folder",
     "run_in_another_process",
     "written_whole",
 ]
@@ -62,11 +63,22 @@ def written_whole(path: Path) -> Iterator[Path]:
         raise cannot_write(path, error) from error
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and what is missing above it; the cache, which has files made of the user's models, is private.
+
+    OSError where it cannot be made.
+    """
+    root = cache_root()
+    if root == path or root in path.parents:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(parents=True, exist_ok=True)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of the folder that path is in; the kernel releases it when the process ends, however it ends."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         lock = (path.parent / ".lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from files import keep_writing_to_user
 from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.machine_info import describe_machine
@@ -37,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the storage before pytest-benchmark opens it, hide its table, and read the user's plans."""
+    keep_writing_to_user()
     choose_board_storage(config)
     hide_latency_table(config)
     try:

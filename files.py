@@ -14,7 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-__all__ = ["UNFINISHED", "open_inside", "open_regular", "printable", "read_regular", "replacing"]
+__all__ = [
+    "UNFINISHED",
+    "keep_writing_to_user",
+    "open_inside",
+    "open_regular",
+    "printable",
+    "read_regular",
+    "replacing",
+    "started_umask",
+]
 
 #: How the names of temporary files and folders end.
 UNFINISHED = ".unfinished"
@@ -29,6 +38,29 @@ _KINDS = (
 #: A pipe without a writer would be waited for; a terminal would become this process's.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+#: What others may not do with files of ours.
+_WRITING_OF_OTHERS = 0o022
+#: That of before keep_writing_to_user.
+_started_umask: int | None = None
+
+
+def keep_writing_to_user() -> None:
+    """Have what this process and its children make be writable for their user alone, whatever the umask allows."""
+    global _started_umask
+    _started_umask = os.umask(0o077)
+    os.umask(_started_umask | _WRITING_OF_OTHERS)
+
+
+@contextmanager
+def started_umask() -> Iterator[None]:
+    """Have the umask that this process was started with, for a program that is the user's."""
+    own = os.umask(0o077)
+    os.umask(own if _started_umask is None else _started_umask)
+    try:
+        yield
+    finally:
+        os.umask(own)
 
 
 def open_regular(path: Path) -> BinaryIO:

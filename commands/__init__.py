@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from cache import CacheError
+from files import keep_writing_to_user
 from harness.errors import UserError
 from harness.extras import check_extra, missing_modules
 from models.errors import ModelError
@@ -126,3 +127,4 @@ class _Reusebench(click.Group):
 )
 def main() -> None:
     """Show, compare and export what `pytest bench/` measured; prepare what it needs."""
+    keep_writing_to_user()

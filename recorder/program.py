@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from files import started_umask
 from recorder.errors import RecordError
 from samplers.host import LOCAL_HOST, Host, read_text
 from samplers.system import oom_kills
@@ -92,7 +93,9 @@ class StartedProgram:
         _adopt_orphans(True)
         try:
             variables = {**os.environ, **environment}
-            self.pid = os.posix_spawnp(command[0], list(command), variables, file_actions=actions, setsigdef=_RESET)
+            with started_umask():
+                words = list(command)
+                self.pid = os.posix_spawnp(command[0], words, variables, file_actions=actions, setsigdef=_RESET)
         except OSError as error:
             _adopt_orphans(False)
             if error.errno in (errno.ENOENT, errno.ENOTDIR):

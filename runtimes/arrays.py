@@ -101,7 +101,7 @@ def filled(tensor: Input) -> Any:
     """Return the elements of an input as an array: bfloat16 as its bits (uint16), text as objects."""
     dtype = numpy_type(tensor.type)
     if tensor.file is not None:
-        values = np.load(tensor.file)
+        values = np.load(tensor.file, allow_pickle=False)
         return values if values.dtype == dtype else values.astype(dtype)
     if tensor.value is None:
         return noise(tensor.shape, tensor.type)

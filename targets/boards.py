@@ -74,7 +74,7 @@ def remove_board(name: str) -> None:
 def _write(known: dict[str, Board]) -> None:
     path = _path()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(msgspec.json.format(msgspec.json.encode(_File(known))) + b"\n")
         Path(file.name).replace(path)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from cache import CacheError, cache_root, locked, run_in_another_process, written_whole
+from cache import CacheError, cache_root, locked, make_folder, run_in_another_process, written_whole
 
 
 def test_the_cache_root_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +73,13 @@ def test_a_failed_build_is_reported(code: str, words: str, tmp_path: Path, monke
     monkeypatch.setattr("cache._CHECKOUT", tmp_path)
     with pytest.raises(CacheError, match=f"-m failing` failed {words}"):
         run_in_another_process("failing")
+
+
+def test_the_cache_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is made of the user's models is in it; folders above it, and elsewhere, are as the umask has them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    make_folder(cache_root() / "prepared")
+    make_folder(tmp_path / "elsewhere")
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (cache_root(), tmp_path / "elsewhere", tmp_path / "cache")]
+    assert modes[0] == 0o700
+    assert modes[1] == modes[2] != 0o700

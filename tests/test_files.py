@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from files import open_inside, open_regular, printable, read_regular, replacing
+from tests.support import CHECKOUT
 
 
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
@@ -93,3 +97,32 @@ def test_text_of_others_is_made_printable(text: str, shown: str) -> None:
 def test_line_breaks_stay_where_they_may() -> None:
     """As of the last words of a process."""
     assert printable("a\nb\tc\x1b", keep="\n\t") == "a\nb\tc\\x1b"
+
+
+def test_others_may_not_write(tmp_path: Path) -> None:
+    """Whatever the umask allows: to what this process makes. What the umask forbids besides stays; a program of the
+    user's has the user's umask.
+    """
+    script = """
+        import os, pathlib, sys
+        from files import keep_writing_to_user, started_umask
+        os.umask(int(sys.argv[1], 8)); keep_writing_to_user()
+        pathlib.Path("file").touch(); pathlib.Path("folder").mkdir()
+        with started_umask(): pathlib.Path("users").touch()
+        pathlib.Path("last").touch()
+        print(*(oct(os.stat(name).st_mode & 0o777)[2:] for name in ("file", "folder", "users", "last")))
+    """
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    modes = {}
+    for umask in ("000", "002", "027"):
+        (tmp_path / umask).mkdir()
+        command = [sys.executable, "-c", dedent(script), umask]
+        done = subprocess.run(
+            command, cwd=tmp_path / umask, env=environment, capture_output=True, text=True, check=True
+        )
+        modes[umask] = done.stdout.split()
+    assert modes == {
+        "000": ["644", "755", "666", "644"],
+        "002": ["644", "755", "664", "644"],
+        "027": ["640", "750", "640", "640"],
+    }

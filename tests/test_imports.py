@@ -69,7 +69,7 @@ _PACKAGES: dict[str, set[str]] = {
         "video",
     },
     "bench": {"scenarios"},
-    "conftest": {"harness", "samplers", "scenarios", "storage"},
+    "conftest": {"files", "harness", "samplers", "scenarios", "storage"},
 }
 
 #: Where a package needs one module of another package and no more.

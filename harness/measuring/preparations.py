@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from cache import cache_root
+from cache import cache_root, make_folder
 from messages import Message
 from runtimes import find_runtime
 from scenarios.plan import Plan
@@ -54,7 +54,7 @@ class Preparations:
     def _folder_of(self, runtime: str) -> Path:
         if self._folder is None:
             parent = cache_root() / "prepared"
-            parent.mkdir(parents=True, exist_ok=True)
+            make_folder(parent)
             self._folder = Path(tempfile.mkdtemp(dir=parent))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder / runtime

@@ -16,7 +16,8 @@ __all__ = ["turn"]
 def turn(source: Path, target: Path) -> None:
     """Write the array (N, C, H, W) of a .npy file as (N, H, W, C)."""
     with target.open("wb") as file:
-        np.save(file, np.ascontiguousarray(np.load(source).transpose(0, 2, 3, 1)), allow_pickle=False)
+        values = np.load(source, allow_pickle=False)
+        np.save(file, np.ascontiguousarray(values.transpose(0, 2, 3, 1)), allow_pickle=False)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def _is_picture(shape: list[int]) -> bool:
 def _array_of(tensor: dict[str, Any]) -> Any:
     """Return what an input is fed with here: the user's data, or noise."""
     if tensor["file"] is not None:
-        return np.load(tensor["file"]).astype(tensor["type"])
+        return np.load(tensor["file"], allow_pickle=False).astype(tensor["type"])
     if tensor["value"] is not None:
         return np.full(tensor["shape"], tensor["value"], tensor["type"])
     noise = np.random.default_rng(0).random(tensor["shape"])

@@ -37,7 +37,7 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
     try:
         folder = Path(job["description"])
         network = json.loads((folder / "network.json").read_text(encoding="utf-8"))
-        with np.load(folder / "weights.npz") as weights:
+        with np.load(folder / "weights.npz", allow_pickle=False) as weights:
             constants = dict(weights.items())
         step = "building the network"
         traced = _traced(network, constants)

@@ -49,7 +49,7 @@ class _Sample:
 
     def __init__(self, tensor: dict[str, Any]) -> None:
         self.name, self.shape = tensor["name"], tensor["shape"]
-        values = np.load(tensor["file"]) if tensor["file"] else None
+        values = np.load(tensor["file"], allow_pickle=False) if tensor["file"] else None
         #: Of each channel, as the toolkit calls them: it has (pixel - mean) / deviation. None: it takes the values.
         self.means = self.deviations = None
         if len(self.shape) != _PICTURE_DIMENSIONS or "float" not in tensor["type"]:
@@ -104,7 +104,7 @@ def _write_dataset(samples: list[_Sample]) -> str:
     names = []
     for number, sample in enumerate(samples):
         names.append(f"calibration-{number}.npy")
-        np.save(names[-1], sample.values)
+        np.save(names[-1], sample.values, allow_pickle=False)
     with open(_DATASET, "w") as dataset:  # noqa: PTH123
         dataset.write(" ".join(names) + "\n")
     return _DATASET

@@ -51,8 +51,13 @@ IFS= read -r h < /proc/$$/exe || IFS= read -r h < /bin/sh
 case "$h" in ?ELF"$(printf '\001')"*) t bits 32;; ?ELF"$(printf '\002')"*) t bits 64;; esac
 while IFS= read -r m; do t mount "$m"; done < /proc/mounts
 c() { s=missing; p=; [ -d "$2" ] && s=kept && p=$(cd "$2" && pwd -P) && [ -w "$2" ] && s=writable
-u=new; [ -w "$1/$f" ] && u=used
+u=new; [ -w "$1/$f" ] && [ -O "$1/$f" ] && u=used
 t folder "$s|$u|$(df -k "$2" 2>/dev/null | tail -n 1)|$p|$1"; }
+"""
+#: Programs are run from it, and models are in it: nobody else may read it, and none that somebody else made is taken.
+_MAKE_FOLDER = r"""
+o() { [ ! -h "$f" ] && [ -O "$f" ]; }
+(umask 077; mkdir -p "$f") && if o; then chmod 700 "$f"; t folder ours; else t folder others; fi
 """
 _ANSWER = re.compile(r"@(\w+) (.*)@\r*$")
 _DF_AVAILABLE = re.compile(r"(\d+)\s+\d+%\s")
@@ -263,10 +268,15 @@ def begin_reader(channel: Channel, folder: str, program: Path) -> bytes:
     shell = _Shell(channel)
     there = posixpath.join(folder, program.name)
     quoted = shlex.quote(there)
-    answers = dict(shell.ask(f"mkdir -p {shlex.quote(folder)} && t folder made\n[ -x {quoted} ] && t reader there"))
+    answers = dict(shell.ask(f"f={shlex.quote(folder)}\n{_MAKE_FOLDER}[ -x {quoted} ] && t reader there"))
     if "folder" not in answers:
         raise TargetError(
             f"{channel.transport.name}: the folder {folder} cannot be made: {channel.words or 'no reason'}"
+        )
+    if answers["folder"] != "ours":
+        raise TargetError(
+            f"{channel.transport.name}: the folder {folder} is a link, or belongs to another user, who could change "
+            "what is run from it: remove it, or give another (--folder FOLDER of `reusebench board add`)"
         )
     if "reader" not in answers:
         _push(shell, channel, program.read_bytes(), there)

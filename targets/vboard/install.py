@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from cache import make_folder
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import CHECKOUT
 from targets.errors import TargetError
@@ -34,7 +35,7 @@ def install(library: Library, sources: Path | None, show_step: Callable[[str], N
     if is_needed(library.architecture):
         ensure_system(library.architecture, sources, show_step)
         ensure_emulator(library.architecture, show_step)
-    pycache(library.architecture).mkdir(parents=True, exist_ok=True)
+    make_folder(pycache(library.architecture))
     board = guest(library.chips()[0], library)
     command, variables = machine_of(library).confine((*board.command, "-c", _TRIAL), board.environment, Reach())
     try:

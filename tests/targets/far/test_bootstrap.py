@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -178,6 +179,32 @@ def test_what_is_no_shell(target: str, sentence: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr("targets.far.channel._END_S", 0.5)
     with pytest.raises(TargetError, match=sentence):
         connect(target, print)
+
+
+def test_our_folder_is_nobody_elses(tmp_path: Path) -> None:
+    """Whatever the umask: what is run there, and the models, are there for one user alone."""
+    with connected(tmp_path) as connection:
+        folder = Path(connection.folder)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)  # as versions before made it
+    with connected(tmp_path) as connection:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["link", "foreign"])
+def test_a_folder_that_somebody_else_made(tmp_path: Path, kind: str) -> None:
+    """What is in it could be changed before it is run: it is refused."""
+    with connected(tmp_path) as connection:
+        folder = Path(connection.folder)
+    if kind == "link":
+        folder.rename(folder.with_name("other"))
+        folder.symlink_to("other")
+    elif os.geteuid() == 0:
+        os.chown(folder, 12345, 12345)
+    else:
+        pytest.skip("only root can make a folder another user's")
+    with pytest.raises(TargetError, match=r"is a link, or belongs to another user.*--folder FOLDER"):
+        connect(shell_at(tmp_path), print)
 
 
 def test_a_reader_that_cannot_run(tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""What makes code of data, or a guess of a name, is nowhere in the product: held on the text of every module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import CHECKOUT
+
+#: Their files and streams run code when they are read.
+_MODULES = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "pty", "imp"}
+_BUILTINS = {"eval", "exec", "compile", "__import__"}
+#: Of any object, by name: a shell gets the text, or the file may hold objects.
+_METHODS = {
+    *("system", "popen", "getoutput", "getstatusoutput", "create_subprocess_shell", "mktemp"),
+    *("read_pickle", "to_pickle", "unsafe_load", "full_load"),
+}
+#: Of these modules, what must be said for a call to be safe.
+_KEYWORDS = {
+    ("np", "load"): ("allow_pickle", False),
+    ("numpy", "load"): ("allow_pickle", False),
+    ("np", "save"): ("allow_pickle", False),
+    ("torch", "load"): ("weights_only", True),
+}
+_UNSAFE = {("yaml", "load"), ("yaml", "load_all")}
+#: Everybody may write there, and make a link of a name that is known beforehand.
+_SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
+_CANDIDATES_ON_BOARDS = CHECKOUT / "targets" / "far" / "bootstrap.py"
+
+
+def _modules() -> list[Path]:
+    packages = sorted({path.parent for path in CHECKOUT.glob("*/__init__.py")} - {CHECKOUT / "tests"})
+    folders = [*packages, CHECKOUT / "bench", CHECKOUT / "benchmarks"]
+    return [*CHECKOUT.glob("*.py"), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
+
+
+def _findings(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in _MODULES)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _MODULES:
+            yield str(node.module)
+        elif isinstance(node, ast.Call):
+            yield from _findings_in_call(node)
+
+
+def _findings_in_call(call: ast.Call) -> Iterator[str]:
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    shell = keywords.get("shell")
+    if shell is not None and not (isinstance(shell, ast.Constant) and shell.value is False):
+        yield "shell"
+    if isinstance(call.func, ast.Name) and call.func.id in _BUILTINS:
+        yield call.func.id
+    if not isinstance(call.func, ast.Attribute):
+        return
+    owner = call.func.value.id if isinstance(call.func.value, ast.Name) else ""
+    name = owner, call.func.attr
+    if (call.func.attr in _METHODS and owner != "platform") or name in _UNSAFE:
+        yield ".".join(name)
+    if name in _KEYWORDS:
+        keyword, value = _KEYWORDS[name]
+        given = keywords.get(keyword)
+        if not (isinstance(given, ast.Constant) and given.value is value):
+            yield ".".join(name)
+
+
+def test_no_data_becomes_code() -> None:
+    """No pickle, eval, exec, shell, nor a file of arrays that may hold objects."""
+    findings = {str(path.relative_to(CHECKOUT)): list(_findings(path.read_text("utf-8"))) for path in _modules()}
+    assert {path: names for path, names in findings.items() if names} == {}
+
+
+def test_no_name_in_a_shared_folder_is_fixed() -> None:
+    """Temporary files and folders have names that nobody knows beforehand; strings with others are docstrings."""
+    for path in _modules():
+        texts = [node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)]
+        fixed = [text for text in texts if isinstance(text, str) and text.startswith(_SHARED_FOLDERS)]
+        assert fixed == (["/var/tmp"] * 2 if path == _CANDIDATES_ON_BOARDS else []), path
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("import pickle", "from marshal import loads", "eval(text)", "exec(text)", "compile(text, '', 'exec')"),
+        *("subprocess.run(text, shell=True)", "subprocess.run(text, shell=flag)", "os.system(text)", "os.popen(text)"),
+        *("np.load(file)", "np.load(file, allow_pickle=True)", "torch.load(file)", "yaml.load(text)"),
+        *("tempfile.mktemp()", "pd.read_pickle(file)"),
+    ],
+)
+def test_each_is_seen(source: str) -> None:
+    """The look at the modules sees what it is for."""
+    assert list(_findings(source))
+
+
+@pytest.mark.parametrize(
+    "source", ["re.compile(text)", "np.load(file, allow_pickle=False)", "platform.system()", "run(text, shell=False)"]
+)
+def test_what_is_harmless_passes(source: str) -> None:
+    """What only looks alike."""
+    assert not list(_findings(source))
