@@ -10,7 +10,8 @@ import msgspec
 from samplers.environment import environment
 from samplers.host import LOCAL_HOST, Host, read_texts
 from storage.board import board_name, far_board_name
-from targets.resolve import far_machine, is_far
+from targets.resolve import far_machine, is_far, is_virtual
+from targets.sandbox.build import refusal
 
 __all__ = ["describe_machine"]
 
@@ -22,7 +23,9 @@ _PROCESSOR = re.compile(r"^(?:model name|Hardware)\s*:\s*(.+)$", re.MULTILINE)
 def describe_machine(target: str, machine_info: dict[str, Any]) -> None:
     """Add what bears on memory; of a board far away put its facts in place of this machine's."""
     if not is_far(target):
-        machine_info["reusebench"] = msgspec.to_builtins(environment(LOCAL_HOST, board_name()))
+        exposure = refusal() if is_virtual(target) else None
+        facts = msgspec.structs.replace(environment(LOCAL_HOST, board_name()), exposure=exposure)
+        machine_info["reusebench"] = msgspec.to_builtins(facts)
         return
     machine = far_machine(target)
     machine_info.update(_machine_there(machine.host, machine.architecture))

@@ -187,3 +187,5 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     memory_sources: tuple[MemorySource, ...] = ()
     #: On a board far away: what the reader beside the measured process takes (RSS); None: there is none.
     reader_bytes: Optional[int] = None
+    #: Of a virtual board: why its library reached all that the user does; None: it was confined.
+    exposure: Optional[str] = None

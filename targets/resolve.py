@@ -30,7 +30,7 @@ from targets.talks import C
 from targets.vboard.emulator import is_needed
 from targets.vboard.guest import guest, guest_program, machine_of, missing_parts
 
-__all__ = ["check_chip", "far_machine", "is_far", "parse_target"]
+__all__ = ["check_chip", "far_machine", "is_far", "is_virtual", "parse_target"]
 
 _DRIVER = ("-m", "scenarios.driver")
 _NEAR_KINDS = ("python", "board", "vboard")
@@ -73,6 +73,11 @@ def is_far(text: str) -> bool:
     return kind in _FAR_KINDS or (kind not in _NEAR_KINDS and text in boards())
 
 
+def is_virtual(text: str) -> bool:
+    """Whether this is a virtual board."""
+    return text.partition(":")[0] == "vboard"
+
+
 def far_machine(text: str) -> FarMachine:
     """Return the board far away, the same one in the whole session; raise TargetError where none has that name."""
     known = boards()
@@ -95,7 +100,7 @@ def _show_step(step: str) -> None:
 
 def _near(text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None) -> Target:
     kind, _, detail = text.partition(":")
-    if npu_memory_bytes is not None and kind != "vboard":
+    if npu_memory_bytes is not None and not is_virtual(text):
         raise _npu_memory_is_virtual()
     if text == "python":
         return _this_interpreter(library, entry)

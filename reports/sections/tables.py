@@ -209,6 +209,7 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
         "npu_driver": own.npu_driver_version,
         "python": machine.python_version,
         **({"reader": sized(own.reader_bytes)} if own.reader_bytes else {}),
+        **({"exposure": own.exposure} if own.exposure else {}),
         "variables": " ".join(f"{name}={value}" for name, value in own.variables.items()),
     }
     lines = []

@@ -75,6 +75,8 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuseb
         is_here, remark = row(done, name)
         assert is_here == "no"
         assert remark.endswith(f": {command}")
+    assert row(done, "sandbox")[0] == "no"
+    assert "reusebench board install" in row(done, "sandbox")[1]
     boards = [line for line in done.out.splitlines() if line.startswith("vboard:CHIP")]
     assert len(boards) == 2
     assert all(line.endswith(": reusebench board install --rknn-library FILE") for line in boards)
