@@ -61,7 +61,8 @@ int main(int count, char **words)
         else if (strcmp(attempt, "trace") == 0)
             result = syscall(SYS_ptrace, 16 /* PTRACE_ATTACH */, atoi(subject), 0, 0);
         else if (strcmp(attempt, "namespace") == 0)
-            result = syscall(SYS_unshare, CLONE_NEWUSER);
+            result = *subject == 'u' ? syscall(SYS_unshare, CLONE_NEWUSER)
+                                     : syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
         else if (strcmp(attempt, "abort") == 0)
             abort();
         tell(attempt, subject, result);
