@@ -27,6 +27,7 @@ from harness.errors import UserError
 from harness.measuring.user_models import InputShape, ModelFile
 from harness.options import parse_resolution, parse_shape, resolve_model_sets
 from harness.selection import Selection, resolve_targets
+from harness.settings import MOST_CONTEXTS, MOST_FPS, excess
 from messages import words
 from runtimes import RUNTIMES, find_runtime
 from samplers.system import read_system
@@ -69,7 +70,7 @@ class _Parsed(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{error}{''.join(f', or {word}' for word in self._words)}", param, ctx)
 
 
-_at_least_1 = click.IntRange(min=1)
+_count = click.IntRange(min=1, max=MOST_CONTEXTS)
 
 
 @click.command()
@@ -89,13 +90,13 @@ _at_least_1 = click.IntRange(min=1)
     multiple=True,
     help="In place of --model: resolutions of one network, the one with the weights first.",
 )
-@click.option("--streams", type=_at_least_1, metavar="N", default=4, show_default=True, help="Streams; models in turn.")
+@click.option("--streams", type=_count, metavar="N", default=4, show_default=True, help="Streams; models in turn.")
 @click.option(
-    "--contexts", type=_at_least_1, metavar="N", default=3, show_default=True, help="Contexts of a stream, at most."
+    "--contexts", type=_count, metavar="N", default=3, show_default=True, help="Contexts of a stream, at most."
 )
 @click.option(
     "--fps",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0, min_open=True, max=MOST_FPS),
     metavar="F",
     help="Frames per second of each stream. Default: as many as without reuse.",
 )
@@ -160,6 +161,9 @@ def fit(
     )
     if models and resolutions:
         raise UserError("--model and --resolution are two questions: leave one of them out")
+    problem = excess(streams * contexts, rounds=1)
+    if problem:
+        raise UserError(f"{problem}. Lower --streams or --contexts")
     demand = _demand(option, name, place, contexts)
     wish = Wish(_limit_bytes(limit, demand, place, npu_memory), fps)
     measuring = _Measuring(Study(demand, place.computes), place, selection, storage)

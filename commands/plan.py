@@ -14,6 +14,7 @@ from harness.errors import UserError
 from harness.options import default_recipes
 from harness.plans.reading import read_plan_file
 from harness.plans.writing import check_scenario, file_plan, machine_cores, scenario_plans, scenario_text
+from harness.settings import MOST_CONTEXTS, excess
 from runtimes import RUNTIMES
 from runtimes.base import NotSupported
 from scenarios.plan import Plan
@@ -25,7 +26,7 @@ from targets.chips import CHIPS
 
 __all__ = ["plan"]
 
-_AT_LEAST_1 = click.IntRange(min=1)
+_COUNT = click.IntRange(min=1, max=MOST_CONTEXTS)
 _RKNN = "rknn"
 #: Of plan files.
 _SUFFIXES = (".toml", ".json")
@@ -33,11 +34,9 @@ _SUFFIXES = (".toml", ".json")
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--streams", type=_AT_LEAST_1, metavar="N", default=4, show_default=True, help="Streams.")
-@click.option(
-    "--contexts", type=_AT_LEAST_1, metavar="N", default=3, show_default=True, help="Contexts of each stream."
-)
-@click.option("--cores", type=_AT_LEAST_1, metavar="N", help="Cores to infer on. Default: this machine's.")
+@click.option("--streams", type=_COUNT, metavar="N", default=4, show_default=True, help="Streams.")
+@click.option("--contexts", type=_COUNT, metavar="N", default=3, show_default=True, help="Contexts of each stream.")
+@click.option("--cores", type=_COUNT, metavar="N", help="Cores to infer on. Default: this machine's.")
 @click.option(
     "--runtime",
     type=click.Choice([entry.name for entry in RUNTIMES]),
@@ -80,6 +79,9 @@ def plan(
         else:
             click.echo(json.dumps(stored.plan.to_json(), indent=2, ensure_ascii=False))
         return
+    problem = excess(streams * contexts, rounds=1)
+    if problem:
+        raise UserError(f"{problem}. Lower --streams or --contexts")
     is_file = name.endswith(_SUFFIXES)
     if is_file and not code:
         raise UserError(f"{name} is a plan file already; with --code its program is printed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,18 @@ from harness.measuring.user_models import InputShape, ModelFile, UserModels
 from harness.plans.plan_file import PlanFile
 from harness.plans.reading import read_plan_files
 from harness.selection import add_selection_options, chip_of, host_of
-from harness.settings import Pace, Settings, parse_duration
+from harness.settings import (
+    MOST_CONTEXTS,
+    MOST_CYCLES,
+    MOST_FPS,
+    MOST_INFERENCES,
+    MOST_QUEUED,
+    Pace,
+    Settings,
+    excess,
+    parse_duration,
+    parse_sizes,
+)
 from models import Recipe
 from scenarios.catalogue import Parameters, find_scenario
 from targets.base import Target
@@ -87,25 +97,34 @@ _STREAMS, _CONTEXTS = 4, 3
 _SOAK_S = 600.0
 
 
-def _number(kind: Callable[[str], float], minimum: float, valid: str) -> Callable[[str], float]:
-    """Return the parser of an option whose value is a number from `minimum`."""
+#: Each is a process of its own.
+_MOST_REPEATS = 1000
+#: The counters that are read do not change more often than the scheduler's ticks, some 1000 times a second.
+_MOST_HZ = 10_000
+#: A day: no step of a process takes longer.
+_LONGEST_STEP_S = 86_400
+
+
+def _number(kind: Callable[[str], float], least: float, most: float) -> Callable[[str], float]:
+    """Return the parser of an option whose value is a number from `least` to `most`."""
 
     def parse(text: str) -> float:
         try:
             value = kind(text)
         except ValueError:
-            value = minimum - 1
-        if not minimum <= value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text!r} is not valid; valid: {valid}")
+            value = least - 1
+        if not least <= value <= most:
+            name = "a whole number" if kind is int else "a number"
+            shown = text if len(text) < _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+            raise argparse.ArgumentTypeError(f"{shown!r} is not valid; valid: {name} from {least:g} to {most:,}")
         return value
 
     return parse
 
 
-_count = _number(int, 1, "a whole number from 1")
-_count_from_0 = _number(int, 0, "a whole number from 0")
-_from_0 = _number(float, 0, "a number from 0")
-_rate = _number(float, 0.001, "a number above 0")
+#: Characters of a wrong value that an error repeats.
+_LONGEST_SHOWN = 40
+_count = _number(int, 1, MOST_CONTEXTS)
 
 
 def parse_resolution(text: str) -> ModelFile:
@@ -116,12 +135,13 @@ def parse_resolution(text: str) -> ModelFile:
 
 def parse_shape(text: str) -> InputShape:
     """Return what --shape gives; raise argparse.ArgumentTypeError."""
-    name, _, sizes = text.rpartition("=")
-    if not re.fullmatch(r"\d+(x\d+)*", sizes):
+    name, _, sizes_text = text.rpartition("=")
+    sizes = parse_sizes(sizes_text)
+    if sizes is None:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not valid; valid: NAME=1x3x320x320, or the sizes alone where a model has one input"
         )
-    return InputShape(name or None, tuple(map(int, sizes.split("x"))))
+    return InputShape(name or None, sizes)
 
 
 def _network(effort: Effort) -> str:
@@ -189,20 +209,20 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--repeats",
         metavar="N",
-        type=_count,
+        type=_number(int, 1, _MOST_REPEATS),
         help="Fresh processes per configuration, exactly so many; the spread is over them. "
         f"Default: {_DEFAULT.repeats}, and up to {_DEFAULT.most_repeats} where their memory differs.",
     )
     add(
         "--rounds",
         metavar="N",
-        type=_count,
+        type=_number(int, 1, MOST_INFERENCES),
         help=f"Timed inferences of each context in each process. Default: {_DEFAULT.rounds}.",
     )
     add(
         "--cycles",
         metavar="N",
-        type=_count,
+        type=_number(int, 1, MOST_CYCLES),
         help=f"How often bench/test_leaks.py does the same again; more find smaller leaks. Default: {_DEFAULT.cycles}.",
     )
     add(
@@ -215,14 +235,14 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--fps",
         metavar="F",
-        type=_from_0,
+        type=_number(float, 0, MOST_FPS),
         default=30.0,
         help="Frames per second of each stream; 0: as fast as possible. Default: 30.",
     )
     add(
         "--queue",
         metavar="N",
-        type=_count_from_0,
+        type=_number(int, 0, MOST_QUEUED),
         default=0,
         help="Frames of each stream that may wait for a context; a further one is dropped. Default: 0.",
     )
@@ -236,14 +256,14 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--sample-hz",
         metavar="HZ",
-        type=_rate,
+        type=_number(float, 0.001, _MOST_HZ),
         default=200.0,
         help="Readings per second for the timeline. Figures in tables do not depend on it. Default: 200.",
     )
     add(
         "--time-limit",
         metavar="SECONDS",
-        type=_rate,
+        type=_number(float, 0.001, _LONGEST_STEP_S),
         default=120.0,
         help="A step of a measured process (one load, one first inference) that takes longer counts as hung; the timed "
         "rounds have as much more as their number needs. Default: 120.",
@@ -259,17 +279,22 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) -> Settings:
-    """Return the settings of this session."""
+    """Return the settings of this session; raise UserError where there would be more than it can hold."""
     chip = chip_of(targets)
     effort = _QUICK if option.quick else _DEFAULT
     duration_s = option.duration or effort.pace.duration_s
     repeats = option.repeats or (1 if duration_s >= _SOAK_S else None)
+    streams, contexts = option.streams or _STREAMS, option.contexts or _CONTEXTS
+    rounds = option.rounds or effort.rounds
+    problem = excess(streams * contexts, rounds, streams, option.fps)
+    if problem:
+        raise UserError(f"{problem}. Lower --streams, --contexts, --rounds or --fps")
     return Settings(
-        streams=option.streams or _STREAMS,
-        contexts=option.contexts or _CONTEXTS,
+        streams=streams,
+        contexts=contexts,
         repeats=repeats or effort.repeats,
         most_repeats=repeats or effort.most_repeats,
-        rounds=option.rounds or effort.rounds,
+        rounds=rounds,
         sample_hz=option.sample_hz,
         time_limit_s=option.time_limit,
         process_s=effort.process_s,

@@ -71,7 +71,7 @@ class Session:
         settings = resolve_settings(config.option, targets)
         self._progress = Progress(config)
         models = resolve_model_sets(config.option, targets)
-        videos = Videos(targets, config.option.video)
+        videos = Videos(targets, config.option.video, models.user.pins)
         npu = find_npu_sources(host) if has_npu(host) else None
         self._bench = Bench(settings, models, targets, videos, self.storage, self._progress, npu, of_files)
         #: Why configurations have no models.

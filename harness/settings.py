@@ -14,10 +14,36 @@ from samplers.process import pss_readable
 from scenarios.catalogue import Parameters, runs_once
 from scenarios.plan import Model, Streams, Video
 
-__all__ = ["Pace", "Settings", "check_kernel", "parse_duration"]
+__all__ = [
+    "MOST_CONTEXTS",
+    "MOST_CYCLES",
+    "MOST_FPS",
+    "MOST_INFERENCES",
+    "MOST_QUEUED",
+    "Pace",
+    "Settings",
+    "check_kernel",
+    "excess",
+    "parse_duration",
+    "parse_sizes",
+]
 
 #: Figures of streams come every second.
-_SHORTEST_S = 1.0
+_SHORTEST_S, _LONGEST_S = 1.0, 30 * 86400.0
+#: Of a plan: no board has as many, and checking who waits for whom takes the harness seconds.
+MOST_CONTEXTS = 1024
+#: Timed inferences of a process: the harness holds the latency of each, some 100 bytes in all.
+MOST_INFERENCES = 1_000_000
+#: Of a process: the harness holds all that was read after each, some 5 KB.
+MOST_CYCLES = 10_000
+#: Of a stream: no camera gives more.
+MOST_FPS = 1000
+#: Of all streams: the measured process takes note of each frame that is due, and falls behind for ever with too many.
+_MOST_FRAMES_PER_S = 10_000
+#: Of a stream: a frame that waits is in memory.
+MOST_QUEUED = 1000
+#: numpy's most dimensions are 64, and a size is a whole number of 32 bits.
+_SIZES = re.compile(r"\d{1,9}(x\d{1,9}){0,63}")
 
 
 @dataclass(frozen=True)
@@ -108,11 +134,29 @@ def parse_duration(text: str) -> float:
     """Return seconds: a number of them, or with s, m or h behind it; raise argparse.ArgumentTypeError."""
     matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
     seconds = float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]] if matched else 0.0
-    if not _SHORTEST_S <= seconds < float("inf"):
+    if not _SHORTEST_S <= seconds <= _LONGEST_S:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s, as 90, 90s, 2m, 1h"
+            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s to {_LONGEST_S / 3600:g}h, as 90, 90s, 2m, 1h"
         )
     return seconds
+
+
+def parse_sizes(text: str) -> tuple[int, ...] | None:
+    """Return the sizes of a shape: 1x3x320x320; None where the text is none."""
+    return tuple(map(int, text.split("x"))) if _SIZES.fullmatch(text) else None
+
+
+def excess(contexts: int, rounds: int, streams: int = 0, fps: float = 0.0) -> str | None:
+    """Return what is more than a session can hold, in words; None where nothing is. `contexts` are all of a plan's."""
+    if contexts > MOST_CONTEXTS:
+        return f"{contexts:,} contexts are too many; valid: up to {MOST_CONTEXTS:,} in all"
+    if contexts * rounds > MOST_INFERENCES:
+        inferences = f"{rounds:,} rounds of {contexts:,} contexts"
+        return f"{inferences} are too many; valid: up to {MOST_INFERENCES:,} inferences in all"
+    if streams * fps > _MOST_FRAMES_PER_S:
+        frames = f"{streams:,} streams of {fps:g} frames per second"
+        return f"{frames} are too many; valid: up to {_MOST_FRAMES_PER_S:,} frames per second in all"
+    return None
 
 
 def check_kernel(host: Host) -> None:

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-import mmap
+import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from files import open_regular
 from runtimes import RUNTIMES
 
-__all__ = ["mapped", "weight_files"]
+__all__ = ["is_beside", "weight_files"]
 
-#: What ONNX calls the name of a file with weights (onnx.proto, TensorProto.external_data).
-_NAMES_A_FILE = b"location"
-_SHORTEST_NAME = 4
+#: How ONNX names a file with weights (onnx.proto, TensorProto.external_data): the entry's key, then its value behind
+#: the length of it, seven bits in a byte and the last byte without the highest one.
+_LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x01-\x7f])")
+_BLOCK_BYTES = 1 << 20
+#: Above the longest path and what stands before it: one that a block cuts in two is whole in the next.
+_OVERLAP_BYTES = 1 << 13
 
 
 def weight_files(path: Path) -> list[Path]:
     """Return those that are there: of a runtime's own kind by its suffix, and what an ONNX file names."""
     suffixes = [entry.weights_suffix for entry in RUNTIMES if entry.suffix == path.suffix]
     files = [path.with_suffix(suffix) for suffix in suffixes if suffix]
-    with mapped(path) as content:
-        # Looked for first: a search for the name of each of a hundred files takes seconds.
-        siblings = sorted(path.parent.iterdir()) if content.find(_NAMES_A_FILE) >= 0 else []
-        for sibling in siblings:
-            if sibling != path and len(sibling.name) >= _SHORTEST_NAME and content.find(sibling.name.encode()) >= 0:
-                files.append(sibling)
-    return [file for file in files if file.is_file() and file.stat().st_size > 0]
+    files += [path.parent / name for name in sorted(set(_named_files(path))) if is_beside(name)]
+    return [file for file in dict.fromkeys(files) if file != path and _has_content(file)]
 
 
-@contextmanager
-def mapped(path: Path) -> Iterator[mmap.mmap]:
-    """Yield the file's bytes, which may be gigabytes."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        yield content
+def is_beside(name: str) -> bool:
+    """Whether a path inside a model file leads to a file below the model's folder."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and parts[0] != "/" and ".." not in parts and "\0" not in name
+
+
+def _named_files(path: Path) -> Iterator[str]:
+    text = b""
+    with open_regular(path) as file:
+        while block := file.read(_BLOCK_BYTES):
+            text = text[-_OVERLAP_BYTES:] + block
+            for match in _LOCATION.finditer(text):
+                low, *high = match[1]
+                name = text[match.end() : match.end() + ((low & 0x7F) | (high[0] << 7 if high else 0))]
+                yield name.decode(errors="replace")
+
+
+def _has_content(file: Path) -> bool:
+    """Whether there is anything: what is no regular file is refused by who opens it."""
+    return os.path.exists(file) and not (file.is_file() and file.stat().st_size == 0)  # noqa: PTH110  never raises

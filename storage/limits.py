@@ -17,6 +17,8 @@ _UNITS = {
     BYTES: {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
     NANOSECONDS: {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
 }
+#: No memory has more bytes than an address of 64 bits can tell apart.
+_ADDRESSES = 2**64
 _PART = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z%]*)")
 
 
@@ -78,6 +80,6 @@ def parse_size(text: str) -> int:
     """Return whole bytes, above 0; raise argparse.ArgumentTypeError."""
     match, units = _PART.fullmatch(text), _UNITS[BYTES]
     size_bytes = float(match["number"]) * units.get(match["unit"], 0) if match else 0.0
-    if size_bytes < 1:
+    if not 1 <= size_bytes < _ADDRESSES:
         raise argparse.ArgumentTypeError(f"{text!r} is no size; valid: a number with {', '.join(units)}, as 512MiB")
     return int(size_bytes)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Optional
 
 import msgspec
 
+from files import read_regular, replacing
 from targets.errors import TargetError
 
 __all__ = ["Board", "add_board", "boards", "check_name", "remove_board"]
 
 #: What --target takes itself.
 _RESERVED = ("python", "board", "vboard", "ssh", "adb", "pipe", "labgrid")
+#: Far above what the names of all boards of a laboratory take.
+_MOST_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -38,12 +40,13 @@ def boards() -> dict[str, Board]:
     """Return the boards by name; raise TargetError where the file cannot be read."""
     path = _path()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_File).boards
+        return msgspec.json.decode(read_regular(path, _MOST_BYTES), type=_File).boards
     except FileNotFoundError:
         return {}
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise TargetError(
-            f"{path}, which has the names of boards, cannot be read: {error}. Mend or remove it"
+            f"{path}, which has the names of boards, cannot be read: {reason}. Mend or remove it"
         ) from None
 
 
@@ -75,9 +78,9 @@ def _write(known: dict[str, Board]) -> None:
     path = _path()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(_File(known))) + b"\n")
-        Path(file.name).replace(path)
+        with replacing(path) as temporary:
+            temporary.chmod(0o600)
+            temporary.write_bytes(msgspec.json.format(msgspec.json.encode(_File(known))) + b"\n")
     except OSError as error:
         raise TargetError(f"{path}, which has the names of boards, cannot be written: {error.strerror}") from None
 

@@ -13,6 +13,7 @@ from runtimes.base import AdapterError
 from runtimes.rknn import library as library_file
 from targets.chips import CHIPS
 from targets.errors import TargetError
+from user_files import UserFileError, check_file, problem_of
 
 __all__ = ["Library", "architecture_of", "architecture_of_this_python", "find_libraries", "read_library"]
 
@@ -42,7 +43,10 @@ class Library:
 def read_library(path: Path) -> Library:
     """Return what the file is; raise a TargetError where it is not Rockchip's runtime for Linux."""
     try:
+        check_file(path)
         file = library_file.read_library(str(path))
+    except UserFileError as error:
+        raise TargetError(f"--rknn-library {error}. Give librknnrt.so or librknnmrt.so for Linux") from None
     except AdapterError as error:
         raise TargetError(f"--rknn-library {error}") from None
     return Library(path.absolute(), file.kind, file.version, file.architecture, file.full_version)
@@ -64,7 +68,11 @@ def find_libraries(paths: Iterable[Path] = ()) -> list[Library]:
 
 
 def _libraries_in(folder: Path) -> Iterable[Library]:
-    for path in sorted(folder.iterdir()):
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise TargetError(f"--rknn-library {UserFileError(folder, problem_of(error))}") from None
+    for path in paths:
         try:
             yield read_library(path)
         except TargetError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,16 @@ from harness.progress import Progress
 from harness.settings import Settings
 from messages import Message
 from runtimes import find_runtime
+from runtimes.rknn.library import LIBRARY_VARIABLE
 from samplers.npu import NpuSources
 from scenarios.catalogue import TooFewModels, build_plans, find_scenario, without_reuse
 from scenarios.plan import Plan
 from storage.result import Result
 from storage.trace import write_trace
 from targets.base import Target
+from targets.machine import LOCAL
 from targets.outcome import Failure
+from user_files import ChangedFile
 
 __all__ = ["Bench", "Measurement", "nameless"]
 
@@ -160,6 +163,9 @@ class Bench:
         repeats: list[Repeat] = []
         latencies_ns: list[int] = []
         interrupted = False
+        changed = self._changed_input(plan, "prepare")
+        if changed:
+            return self._measurement(plan, [], changed, [])
         preparations = self._preparations.of(plan, self.targets[plan.runtime])
         if isinstance(preparations, Failure):
             return self._measurement(plan, [], preparations, [])
@@ -179,11 +185,23 @@ class Bench:
                 ),
             )
             repeats.append(measuring.measure(partial(write_trace, self.storage, self.run, trace_name)))
-            if repeats[-1].failure:
-                return self._measurement(plan, repeats, repeats[-1].failure, [])
-            latencies_ns += measuring.latencies_ns(repeats[-1])
             interrupted = measuring.interrupted
+            failure = self._changed_input(plan, "steady") or repeats[-1].failure
+            if failure:
+                return replace(self._measurement(plan, repeats, failure, []), interrupted=interrupted)
+            latencies_ns += measuring.latencies_ns(repeats[-1])
         return replace(self._measurement(plan, repeats, None, latencies_ns), interrupted=interrupted)
+
+    def _changed_input(self, plan: Plan, phase: str) -> Failure | None:
+        """Return a failure where a file that the plan is measured with is not the one that its digest is of."""
+        target = self.targets[plan.runtime]
+        library = target.environment.get(LIBRARY_VARIABLE) if target.machine is LOCAL else None
+        for path in (*_files(plan), *filter(None, [library])):
+            try:
+                self.videos.pins.check(Path(path))
+            except ChangedFile:
+                return Failure("input_changed", phase, None, Message("input_changed", {"file": path}))
+        return None
 
     def _is_to_be_repeated(self, plan: Plan, repeats: list[Repeat]) -> bool:
         """Whether there is a further process: the fewest always, up to the most until memory is known well enough."""
@@ -235,6 +253,14 @@ class Bench:
 def nameless(plan: Plan) -> Plan:
     """Return the plan without its scenario: what is equal of two scenarios is measured once."""
     return replace(plan, scenario="", baseline=None)
+
+
+def _files(plan: Plan) -> Iterator[str]:
+    """Yield the paths of what the plan is measured with."""
+    for model in plan.models:
+        yield from filter(None, (model.path, model.weightless, *(tensor.file for tensor in model.inputs)))
+    if plan.schedule and plan.schedule.video:
+        yield plan.schedule.video.path
 
 
 def _wrong_memory(repeats: list[Repeat]) -> Failure | None:

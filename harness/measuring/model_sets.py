@@ -22,6 +22,7 @@ from models import ModelError, Recipe, can_be_weightless, ensure_all
 from runtimes import RuntimeEntry, find_runtime
 from scenarios.catalogue import CYCLES, FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
 from scenarios.plan import Model
+from user_files import Pins
 
 __all__ = ["BuiltIn", "ModelSets"]
 
@@ -107,7 +108,7 @@ class ModelSets:
                 )
             return self.user.of(runtime, self.files)
         recipes = self.built_in.recipes(model_set, self.streams)
-        return tuple(map(built_in_model, recipes, self._built(runtime, recipes)))
+        return tuple(map(self._built_in, recipes, self._built(runtime, recipes)))
 
     def _resolutions(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         if self.resolutions:
@@ -120,7 +121,7 @@ class ModelSets:
         recipes = self.built_in.recipes(RESOLUTIONS, self.streams)
         files = self._built(runtime, recipes)
         # The first has the weights that the others share.
-        return tuple(map(built_in_model, recipes, files, [None, *self._weightless(runtime, recipes[1:])]))
+        return tuple(map(self._built_in, recipes, files, [None, *self._weightless(runtime, recipes[1:])]))
 
     def of_plan(self, runtime: str, plan: PlanFile) -> tuple[Model, ...]:
         """Return the models of a user's plan for a runtime; raise UserError where they cannot be had."""
@@ -148,11 +149,10 @@ class ModelSets:
         models = []
         for model in plan.models:
             if model in files:
-                models.append(
-                    replace(built_in_model(model.recipe, files[model], weightless.get(model)), name=model.name)
-                )
+                made = self._built_in(model.recipe, files[model], weightless.get(model))
+                models.append(replace(made, name=model.name))
             elif isinstance(model.source, Model):
-                models.append(_stored(model.source, plan))
+                models.append(_stored(model.source, plan, self.user.pins))
             else:
                 models.append(self._user_model(runtime, plan, model))
         return tuple(models)
@@ -160,7 +160,10 @@ class ModelSets:
     def _user_model(self, runtime: RuntimeEntry, plan: PlanFile, model: PlanModel) -> Model:
         """Return the model of a file, with the inputs that the plan gives it."""
         shapes = [InputShape(name, sizes) for name, sizes in model.shape]
-        user = UserModels(self.user.targets, self.user.time_limit_s, shapes, model.inputs, self.user.quantised)
+        of_session = self.user
+        user = UserModels(
+            of_session.targets, of_session.time_limit_s, shapes, model.inputs, of_session.quantised, of_session.pins
+        )
         path = Path(str(model.source))
         file = ModelFile(path, "file", model.weightless)
         try:
@@ -169,6 +172,9 @@ class ModelSets:
             raise type(error)(str(plan.document.error(("models", model.name), str(error)))) from None
         # Behind the file's name stand shapes that the file leaves free, and the precision of a conversion.
         return replace(read, name=model.name + read.name[len(path.stem) :])
+
+    def _built_in(self, recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:
+        return built_in_model(self.user.pins, recipe, path, weightless)
 
     def _built(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path]:
         return ensure_all(runtime.suffix, recipes, self.chip, quantised=self.user.quantised) if recipes else []
@@ -181,9 +187,9 @@ class ModelSets:
         return list(files)
 
 
-def _stored(model: Model, plan: PlanFile) -> Model:
+def _stored(model: Model, plan: PlanFile, pins: Pins) -> Model:
     """Return a model as a plan was stored with it; raise UserError where its file is another one now."""
-    if not is_unchanged(model):
+    if not is_unchanged(model, pins):
         raise UserError(
             f"--plan {plan.document.path}: {model.path} has changed since the plan was stored. Put the old file back, "
             "or write a plan file with the new one (docs/plans.md)"

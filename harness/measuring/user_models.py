@@ -19,7 +19,7 @@ from models.inputs.assumed import Given, candidates, shape_text
 from models.inputs.given import as_declared, given_arrays
 from models.inspection import rknn_file
 from models.recipe import ConvertedRecipe, NativeRecipe
-from models.weight_files import mapped, weight_files
+from models.weight_files import weight_files
 from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import Input, Interface
 from scenarios.plan import Context, Conversion, Model, Plan
@@ -27,6 +27,7 @@ from targets.base import THIS_INTERPRETER, Target
 from targets.chips import runs_models_for
 from targets.measured_process import interface_of, try_plan
 from targets.outcome import Failure
+from user_files import ChangedFile, Pins, UserFileError, check_file
 
 __all__ = [
     "InputShape",
@@ -80,6 +81,8 @@ class UserModels:
     arrays: Path | None = None
     #: Whether files are converted to INT8; else to floating point.
     quantised: bool = True
+    #: The files as they were when they were first read.
+    pins: Pins = field(default_factory=Pins)
     #: Why runtimes left files out.
     left_out: list[str] = field(default_factory=list)
     #: By runtime and file: the model, or why there is none, since a conversion that fails takes its time too.
@@ -95,9 +98,8 @@ class UserModels:
         cannot be converted, UserError where one is no file.
         """
         for file in files:
-            _check_file(file.path, file.option)
-            if file.weightless:
-                _check_file(file.weightless, file.option)
+            for path in filter(None, (file.path, file.weightless)):
+                self._check_file(path, file.option)
         files = self._taken(runtime, files)
         self._check_names([self._interface(_reader(runtime, file), file) for file in files])
         models = []
@@ -108,6 +110,18 @@ class UserModels:
             for file in files:
                 models.append(self._model(runtime, file, converter, file in slaves))
         return tuple(models)
+
+    def _check_file(self, path: Path, option: str) -> None:
+        """Pin the file, and those beside it with its weights; raise UserError where one of them cannot be read."""
+        try:
+            resolved = check_file(path)
+        except UserFileError as error:
+            remedy = f"Give a model file, or leave {option} out for the built-in set"
+            raise UserError(f"{option} {error}. {remedy}") from None
+        try:
+            _digest(resolved, self.pins)
+        except UserFileError as error:
+            raise UserError(f"{option} {error}") from None
 
     def _taken(self, runtime: RuntimeEntry, files: Sequence[ModelFile]) -> list[ModelFile]:
         """Return the files that the runtime reads; if there are none, those that can be converted for it."""
@@ -213,7 +227,7 @@ class UserModels:
         path, reader = file.path.resolve(), _reader(runtime, file)
         interface = self._interface(reader, file)
         weightless_path = str(file.weightless.resolve()) if file.weightless else None
-        model = Model(path.stem, str(path), _digest(path), weightless=weightless_path)
+        model = Model(path.stem, str(path), _digest(path, self.pins), weightless=weightless_path)
         try:
             given = self._given(interface)
             attempts = candidates(interface, given)
@@ -297,6 +311,12 @@ class UserModels:
             raise
         except (CacheError, ModelError) as error:
             raise self._not_converted(file, error) from None
+        try:
+            self.pins.check(Path(model.path))
+        except ChangedFile as error:
+            for made in (path, *slaves):  # perhaps of what the source is now
+                made.unlink(missing_ok=True)
+            raise UnusableModel(f"{file.option} {error}") from None
         # What is quantised is fed with what its file declares: pixels.
         is_native = isinstance(recipe, NativeRecipe)
         return Model(
@@ -340,19 +360,21 @@ class UserModels:
             raise _DoesNotRun(failure.reason)
 
 
-def built_in_model(recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:
+def built_in_model(pins: Pins, recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:
     """Return a model of the built-in set, whose file says all of its inputs."""
     weightless_path = str(weightless) if weightless else None
-    return Model(path.stem, str(path), _digest(path), weightless=weightless_path, origin=recipe.label)
+    return Model(path.stem, str(path), _digest(path, pins), weightless=weightless_path, origin=recipe.label)
 
 
-def is_unchanged(model: Model) -> bool:
+def is_unchanged(model: Model, pins: Pins) -> bool:
     """Whether a stored model's file is still the one that its digest, with its inputs, was taken of."""
     conversion = model.conversion
     path, inputs = (conversion.source, conversion.inputs) if conversion else (model.path, model.inputs)
-    if not (Path(path).is_file() and Path(model.path).is_file()):
+    try:
+        digest = _digest(Path(path), pins)
+        _digest(Path(model.path), pins)
+    except UserFileError:
         return False
-    digest = _digest(Path(path))
     # Arrays of a file are unpacked in a folder that is called by its digest.
     arrays = next((Path(tensor.file).parent.name for tensor in inputs if tensor.file), "")
     digests = (digest, _digest_of_inputs(digest, inputs, arrays))
@@ -452,20 +474,6 @@ def _checked_origin(file: ModelFile, target: Target) -> str:
     return text
 
 
-def _check_file(path: Path, option: str) -> None:
-    """Raise UserError where the path is of no file with content."""
-    path = path.resolve()
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise UserError(f"{option} {path}: {problem}. Give a model file, or leave {option} out for the built-in set")
-    if path.stat().st_size == 0:
-        raise UserError(f"{option} {path}: the file is empty. Export or copy it again")
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of the file and of those beside it that have its weights."""
-    digest = hashlib.sha256()
-    for file in (path, *weight_files(path)):
-        with mapped(file) as content:
-            digest.update(content)
-    return digest.hexdigest()
+def _digest(path: Path, pins: Pins) -> str:
+    """Return the SHA-256 of the file and of those beside it that have its weights; raise UserFileError."""
+    return pins.digest(check_file(path), *weight_files(path))

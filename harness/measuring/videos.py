@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from harness.errors import NoModels, UserError
 from scenarios.plan import Video
 from targets.base import Target
 from targets.machine import LOCAL
+from user_files import Pins, UserFileError, check_file
 from video import VideoError
 from video.clip import clip_path, ensure_clip
 from video.describe import describe_with
@@ -26,6 +26,8 @@ class Videos:
     targets: Mapping[str, Target]
     #: The user's --video; None: the default clip.
     file: Path | None = None
+    #: The session's files as they were when they were first read.
+    pins: Pins = field(default_factory=Pins)
     #: By interpreter: the video, or why it has none.
     _videos: dict[str, Video | VideoError] = field(default_factory=dict)
 
@@ -50,22 +52,16 @@ class Videos:
             self._videos[interpreter] = self._describe(interpreter)
         video = self._videos[interpreter]
         if isinstance(video, VideoError):
-            raise UserError(f"--video {self.file}: {video}") if self.file else NoModels(str(video))
+            raise UserError(f"--video {video}") if self.file else NoModels(str(video))
         return video
 
     def _describe(self, interpreter: str) -> Video | VideoError:
         try:
-            path = (self.file or ensure_clip()).resolve()
+            path = check_file(self.file or ensure_clip())
+            digest = self.pins.digest(path)
             described = describe_with(interpreter, path)
+        except UserFileError as error:
+            return VideoError(f"{error}. Give a file that FFmpeg reads")
         except VideoError as error:
             return error
-        return Video(name=path.name, path=str(path), digest=_digest(path), **described)
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of the file, which may be larger than the memory of a board."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return Video(name=path.name, path=str(path), digest=digest, **described)

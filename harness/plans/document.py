@@ -5,20 +5,23 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import reprlib
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from files import printable, read_regular
 from harness.errors import UserError
+from user_files import UserFileError, check_file, problem_of
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["Document", "Keys", "PlanFileError", "Section", "nearest", "read_document"]
+__all__ = ["Document", "Keys", "PlanFileError", "Section", "nearest", "read_document", "shown"]
 
 #: The keys that lead to a value, from the outermost table on; of an array its positions, from 0.
 Keys = tuple[str, ...]
@@ -27,6 +30,16 @@ _Value = TypeVar("_Value", str, int, float, bool)
 _TOML_TABLE = re.compile(r"\s*\[+([^\[\]]+)\]+\s*(#.*)?")
 _TOML_KEY = re.compile(r"\s*([^\s#=][^#=]*?)\s*=")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
+#: A plan of the most contexts has a quarter of it.
+_MOST_BYTES = 1 << 20
+#: A plan has tables in tables in tables.
+_DEEPEST = 20
+#: TOML's own: whole numbers have 64 bits.
+_LARGEST = 2**63 - 1
+#: Of a wrong word, that similar ones are looked for of.
+_LONGEST_WORD = 100
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = _LONGEST_WORD
 #: What a key may have, in words.
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -48,7 +61,7 @@ class Document:
         known = (keys[:count] for count in range(len(keys), 0, -1) if keys[:count] in self.lines)
         line = next((f", line {self.lines[around]}" for around in known), "")
         name = f", {'.'.join(keys)}" if keys else ""
-        return PlanFileError(f"--plan {self.path}{line}{name}: {problem}")
+        return PlanFileError(printable(f"--plan {self.path}{line}{name}: {problem}"))
 
     def section(self) -> Section:
         """Return the outermost table."""
@@ -81,36 +94,37 @@ class Section:
         """Return true or false, which it is too where the key is missing."""
         return self._value(key, bool) or False
 
-    def whole(self, key: str, least: int) -> int | None:
-        """Return a whole number from `least`; None where the key is missing."""
+    def whole(self, key: str, least: int, most: int = _LARGEST) -> int | None:
+        """Return a whole number from `least` to `most`; None where the key is missing."""
         number = self._value(key, int)
-        if number is not None and number < least:
-            raise self.error(key, f"{number} is not valid; valid: a whole number from {least}")
+        if number is not None and not least <= number <= most:
+            limit = f" to {most:,}" if most < _LARGEST else ""
+            raise self.error(key, f"{shown(number)} is not valid; valid: a whole number from {least}{limit}")
         return number
 
-    def number(self, key: str) -> float | None:
-        """Return a number from 0; None where the key is missing."""
+    def number(self, key: str, most: float) -> float | None:
+        """Return a number from 0 to `most`; None where the key is missing."""
         whole = isinstance(self.values.get(key), int)
         number = self._value(key, int if whole else float)
-        if number is not None and not 0 <= number < float("inf"):
-            raise self.error(key, f"{number} is not valid; valid: a number from 0")
+        if number is not None and not 0 <= number <= most:
+            raise self.error(key, f"{shown(number)} is not valid; valid: a number from 0 to {most:,}")
         return None if number is None else float(number)
 
     def word(self, key: str, valid: Iterable[str], what: str) -> str | None:
         """Return a text that is one of these; None where the key is missing. `what` is what they are the names of."""
         word = self.text(key)
         if word is not None and word not in (choices := list(valid)):
-            raise self.error(key, f"there is no {what} {word!r}{nearest(word, choices)}")
+            raise self.error(key, f"there is no {what} {shown(word)}{nearest(word, choices)}")
         return word
 
     def words(self, key: str, valid: Iterable[str]) -> tuple[str, ...]:
         """Return a list of texts, each one of these; none where the key is missing."""
         choices, words = list(valid), self.values.get(key, [])
         if not isinstance(words, list):
-            raise self.error(key, f"{words!r} is not valid; valid: a list of {', '.join(choices)}")
+            raise self.error(key, f"{shown(words)} is not valid; valid: a list of {', '.join(choices)}")
         for word in words:
             if word not in choices:
-                raise self.error(key, f"{word!r} is unknown{nearest(str(word), choices)}")
+                raise self.error(key, f"{shown(word)} is unknown{nearest(shown(word), choices)}")
         return tuple(words)
 
     def names(self, key: str) -> list[str]:
@@ -121,7 +135,7 @@ class Section:
         """Return a table of this table, empty where it is missing."""
         values = self.values.get(key, {})
         if not isinstance(values, dict):
-            raise self.error(key, f"{values!r} is not valid; valid: a table of keys and values")
+            raise self.error(key, f"{shown(values)} is not valid; valid: a table of keys and values")
         return Section(self.document, (*self.keys, key), values)
 
     def _value(self, key: str, kind: type[_Value]) -> _Value | None:
@@ -129,35 +143,58 @@ class Section:
         if value is None:
             return None
         if type(value) is not kind:
-            raise self.error(key, f"{value!r} is not valid; valid: {_KINDS[kind]}")
+            raise self.error(key, f"{shown(value)} is not valid; valid: {_KINDS[kind]}")
         return value
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
     """Return the end of a sentence about an unknown word: the one that is nearest to it, and all valid ones."""
     choices = list(valid)
-    close = difflib.get_close_matches(word, choices, n=1)
+    close = difflib.get_close_matches(word[:_LONGEST_WORD], choices, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
     return f"{hint} valid: {', '.join(choices)}" if choices else ", as there is none at all"
+
+
+def shown(value: object) -> str:
+    """Return a value as an error repeats it: the beginning of what is long or deep."""
+    return _SHOWN.repr(value)
 
 
 def read_document(path: Path) -> Document:
     """Return the values of a file, by the ending of its name JSON or TOML; raise PlanFileError where it is neither."""
     empty = Document(path, {}, {})
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(check_file(path), _MOST_BYTES).decode()
+    except UserFileError as error:
+        raise PlanFileError(f"--plan {error}. Give a plan file (docs/plans.md)") from None
     except (OSError, UnicodeDecodeError) as error:
-        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else (error.strerror or str(error)).lower()
-        raise empty.error((), f"it cannot be read: {reason}. Give a plan file (docs/plans.md)") from None
+        problem = problem_of(error) if isinstance(error, OSError) else "it is not UTF-8"
+        raise empty.error((), f"{problem}. Give a plan file (docs/plans.md)") from None
     is_json = path.suffix == ".json"
+    kind = "JSON" if is_json else "TOML (JSON needs a name that ends with .json)"
     try:
-        values = json.loads(text) if is_json else tomllib.loads(text)
+        values = json.loads(text, parse_constant=_refuse_constant) if is_json else tomllib.loads(text)
     except ValueError as error:  # of both
-        kind = "JSON" if is_json else "TOML (JSON needs a name that ends with .json)"
         raise empty.error((), f"it is no valid {kind}: {error}") from None
+    except RecursionError:
+        raise empty.error((), f"it is no plan: it is nested more than {_DEEPEST} levels deep") from None
     if not isinstance(values, dict):
         raise empty.error((), "it has no keys; a plan has models and contexts (docs/plans.md)")
+    if _is_deeper(values, _DEEPEST):
+        raise empty.error((), f"it is no plan: it is nested more than {_DEEPEST} levels deep")
     return Document(path, values, _lines_of_json(text) if is_json else _lines_of_toml(text))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    inner: list[object] = [value]
+    for _ in range(levels):
+        containers = (one.values() if isinstance(one, dict) else one for one in inner if isinstance(one, (dict, list)))
+        inner = [value for container in containers for value in container]
+    return bool(inner)
 
 
 def _lines_of_toml(text: str) -> dict[Keys, int]:
@@ -196,6 +233,7 @@ def _lines_of_json(text: str) -> dict[Keys, int]:
     keys: list[str] = []
     in_array: list[bool] = []
     tokens = list(_JSON_TOKEN.finditer(text))
+    line, counted = 1, 0
     for token, following in zip(tokens, [*tokens[1:], None]):
         word = token[0]
         if word in ("{", "["):
@@ -211,5 +249,7 @@ def _lines_of_json(text: str) -> dict[Keys, int]:
             keys[-1] = json.loads(word)
         else:
             continue
-        lines.setdefault(tuple(keys), text.count("\n", 0, token.start()) + 1)
+        line += text.count("\n", counted, token.start())
+        counted = token.start()
+        lines.setdefault(tuple(keys), line)
     return lines

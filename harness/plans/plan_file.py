@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Optional, Union
 
 from harness.plans.document import Document
-from harness.settings import Pace
+from harness.settings import Pace, excess
 from models import Recipe
 from scenarios.catalogue import name_without_reuse
 from scenarios.plan import SHARED_WEIGHTS, Context, InvalidPlan, Model, Plan, Streams, Video
@@ -104,6 +104,10 @@ class PlanFile:
         self, runtime: str, models: Sequence[Model], cores: int, rounds: int, schedule: Streams | None = None
     ) -> Plan:
         """Return the plan with the models as the runtime reads them; raise PlanFileError where it cannot be walked."""
+        streams, fps = (schedule.count, schedule.fps) if schedule else (0, 0.0)
+        problem = excess(len(self.contexts), rounds, streams, fps)
+        if problem:
+            raise self.document.error((), problem)
         try:
             return Plan(
                 scenario=self.name,

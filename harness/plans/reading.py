@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Optional
+from typing import Annotated, Any, Optional
 
 import msgspec
 
-from harness.plans.document import Document, Section, nearest, read_document
+from harness.plans.document import Document, Section, nearest, read_document, shown
 from harness.plans.plan_file import PlanFile, PlanModel, PlanPace, PlanStreams
-from harness.settings import parse_duration
+from harness.settings import MOST_CONTEXTS, MOST_CYCLES, MOST_FPS, MOST_QUEUED, parse_duration, parse_sizes
 from models import ModelError, Recipe
 from models.networks import NETWORKS, find_network
 from scenarios.catalogue import SCENARIOS, name_of_plan
@@ -32,12 +32,14 @@ from scenarios.plan import (
     Context,
     Plan,
 )
+from user_files import UserFileError, check_file
 
 __all__ = ["read_plan_file", "read_plan_files"]
 
 #: They are in the names of tests, of traces and of configurations.
 _NAME = re.compile(r"[\w-]+")
-_SIZES = re.compile(r"\d+(x\d+)*")
+#: File systems allow names of 255 bytes, and those of traces have more in them.
+_LONGEST_NAME_BYTES = 128
 #: Ways to reuse another context, each a key with its name.
 _REUSES = (DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
 _MEMORY_KEYS = ("internal", "outside", "allocator", "zero_copy", "io", "device_io", "device", "core", "options")
@@ -64,6 +66,8 @@ def read_plan_file(path: Path) -> PlanFile:
     root.expect("name", "cores", "models", "streams", "contexts")
     models = tuple(_model(root.section("models"), name) for name in root.names("models"))
     streams = _streams(root.section("streams")) if "streams" in root.values else None
+    if len(root.names("contexts")) > MOST_CONTEXTS:
+        raise root.error("contexts", f"there are too many; valid: up to {MOST_CONTEXTS}")
     contexts = _contexts(root.section("contexts"), [model.name for model in models])
     if not contexts and streams is None:
         raise root.error("contexts", "a plan needs a context; give it a table with the names of its contexts")
@@ -82,8 +86,9 @@ def read_plan_file(path: Path) -> PlanFile:
 
 def _checked_name(document: Document, name: str) -> str:
     """Return the name of a plan; raise PlanFileError where results cannot be called so."""
-    if not _NAME.fullmatch(name):
-        raise document.error(("name",), f"{name!r} is no name for a plan; valid: letters, digits, - and _")
+    if not _NAME.fullmatch(name) or len(name.encode()) > _LONGEST_NAME_BYTES:
+        valid = f"letters, digits, - and _, up to {_LONGEST_NAME_BYTES} bytes"
+        raise document.error(("name",), f"{shown(name)} is no name for a plan; valid: {valid}")
     if name in (scenario.name for scenario in SCENARIOS):
         raise document.error(("name",), f"{name!r} is the name of a built-in scenario; give the plan another")
     return name
@@ -108,11 +113,11 @@ def _model(models: Section, name: str) -> PlanModel:
 
 def _existing(section: Section, key: str) -> Path:
     """Return the path of a file, which is relative to the plan's."""
-    text = section.text(key)
-    path = (section.document.path.parent / (text or "")).resolve()
-    if not text or not path.is_file():
-        raise section.error(key, f"there is no file {path}; a path is absolute, or relative to the plan's file")
-    return path
+    path = section.document.path.parent / (section.text(key) or "")
+    try:
+        return check_file(path)
+    except UserFileError as error:
+        raise section.error(key, f"{error}. Give a path that is absolute, or relative to the plan's file") from None
 
 
 def _recipe(section: Section) -> Recipe:
@@ -138,9 +143,10 @@ def _shape(section: Section) -> tuple[tuple[Optional[str], tuple[int, ...]], ...
 
 def _sizes(section: Section, key: str) -> tuple[int, ...]:
     text = section.text(key) or ""
-    if not _SIZES.fullmatch(text):
-        raise section.error(key, f"{text!r} is no shape; valid: sizes as in 1x3x640x640")
-    return tuple(map(int, text.split("x")))
+    sizes = parse_sizes(text)
+    if sizes is None:
+        raise section.error(key, f"{shown(text)} is no shape; valid: sizes as in 1x3x640x640")
+    return sizes
 
 
 # Streams
@@ -148,7 +154,7 @@ def _sizes(section: Section, key: str) -> tuple[int, ...]:
 
 def _streams(section: Section) -> PlanStreams:
     section.expect("count", "fps", "queue", "duration")
-    count = section.whole("count", least=1)
+    count = section.whole("count", least=1, most=MOST_CONTEXTS)
     if count is None:
         raise section.error("count", "it is missing; give the number of streams")
     duration_s = None
@@ -157,7 +163,7 @@ def _streams(section: Section) -> PlanStreams:
             duration_s = parse_duration(str(section.values["duration"]))
         except argparse.ArgumentTypeError as error:
             raise section.error("duration", str(error)) from None
-    pace = PlanPace(section.number("fps"), section.whole("queue", least=0), duration_s)
+    pace = PlanPace(section.number("fps", MOST_FPS), section.whole("queue", least=0, most=MOST_QUEUED), duration_s)
     return PlanStreams(count, pace)
 
 
@@ -218,7 +224,7 @@ def _options(table: Section) -> tuple[str, ...]:
     """Return a context's options; which of them a runtime has is known where it runs."""
     options = table.values.get("options", [])
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-        raise table.error("options", f"{options!r} is not valid; valid: a list of texts, NAME=VALUE each")
+        raise table.error("options", f"{shown(options)} is not valid; valid: a list of texts, NAME=VALUE each")
     return tuple(options)
 
 
@@ -293,12 +299,31 @@ def _chains(section: Section, contexts: Sequence[Context]) -> tuple[tuple[int, .
 # Stored plans
 
 
+class _BoundsOfStreams(msgspec.Struct):
+    count: Annotated[int, msgspec.Meta(le=MOST_CONTEXTS)]
+    fps: Annotated[float, msgspec.Meta(le=MOST_FPS)]
+
+
+class _BoundsOfCycles(msgspec.Struct):
+    count: Annotated[int, msgspec.Meta(le=MOST_CYCLES)]
+
+
+class _Bounds(msgspec.Struct):
+    """What a stored plan is looked at for before all of it is checked, which takes time and memory by these numbers."""
+
+    contexts: Annotated[list[Any], msgspec.Meta(max_length=MOST_CONTEXTS)]
+    chains: Annotated[list[Any], msgspec.Meta(max_length=MOST_CONTEXTS)] = []
+    schedule: Optional[_BoundsOfStreams] = None
+    cycles: Optional[_BoundsOfCycles] = None
+
+
 def _stored_plan(document: Document) -> PlanFile:
     """Return the plan of the JSON that results store.
 
     It keeps its name; that of a built-in scenario, or of a plan without reuse, is called as its file.
     """
     try:
+        msgspec.convert(document.values, _Bounds)
         plan = msgspec.convert(document.values, Plan)
     except msgspec.ValidationError as error:
         raise document.error((), f"this has a `scenario`, as stored plans have, and is none: {error}") from None
@@ -309,8 +334,10 @@ def _stored_plan(document: Document) -> PlanFile:
     models = []
     for model in plan.models:
         for file in filter(None, (model.path, model.weightless, *(tensor.file for tensor in model.inputs))):
-            if not Path(file).is_file():
-                raise document.error(("models",), f"there is no file {file}; it was there when the plan was stored")
+            try:
+                check_file(Path(file))
+            except UserFileError as error:
+                raise document.error(("models",), f"{error}; it was there when the plan was stored") from None
         models.append(PlanModel(model.name, model))
     contexts = []
     for index, context in enumerate(plan.contexts):

@@ -5,7 +5,6 @@ Standard library only: the harness imports it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from cache import ProcessError, cache_root, locked, run_in_another_process, writ
 from models.errors import ModelError
 from models.inputs.assumed import Given, fits
 from runtimes.base import Interface
+from user_files import Pins, UserFileError, check_file
 
 __all__ = ["INDEX", "as_declared", "given_arrays"]
 
@@ -25,14 +25,21 @@ INDEX = "index.json"
 
 def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
     """Return the file's arrays by name, and its SHA-256; raise ModelError where it has none, or cannot be read."""
+    pins = Pins()
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise ModelError(f"{path}: it cannot be read ({error.strerror}); give a file that numpy.savez wrote") from None
+        file = check_file(path)
+        digest = pins.digest(file)
+    except UserFileError as error:
+        raise ModelError(f"{error}. Give a file that numpy.savez wrote") from None
     folder = cache_root() / "inputs" / digest
     with locked(folder):
         if not (folder / INDEX).exists():
-            _unpack(path.absolute(), folder)
+            _unpack(file, folder)
+            try:
+                pins.check(file)
+            except UserFileError as error:
+                shutil.rmtree(folder)  # it is of another digest
+                raise ModelError(str(error)) from None
     arrays = {}
     for name, entry in json.loads((folder / INDEX).read_text(encoding="utf-8")).items():
         arrays[name] = Given(tuple(entry["shape"]), str(folder / entry["file"]), entry["type"])

@@ -5,8 +5,10 @@ The harness reads them of a library that it never loads, so nothing here loads o
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import struct
 import sys
 from typing import Iterator, NamedTuple, Optional, Tuple
@@ -101,7 +103,7 @@ def read_library(path: str) -> LibraryFile:
 def architecture_of(path: str) -> Optional[str]:
     """Return the architecture of a program or shared library; None where it is neither or is of another one."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_regular) as file:
             header = file.read(20)
     except OSError:  # missing, or not for this user to read
         return None
@@ -111,10 +113,19 @@ def architecture_of(path: str) -> Optional[str]:
     return _MACHINES.get(machine)
 
 
+def _open_regular(path: str, flags: int) -> int:
+    """Open it as open() does, without waiting for the writer of a pipe; OSError where it is no regular file."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return descriptor
+
+
 def _find_version(path: str) -> Optional[Tuple[str, str]]:
     """Search the file piece by piece: it has megabytes, and the measured process would be weighed with them."""
     match, text = None, b""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_open_regular) as file:
         for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
             text = text[-_OVERLAP_BYTES:] + piece
             match = _VERSION.search(text) or match

@@ -108,7 +108,7 @@ def test_no_code(tmp_path: Path, reusebench: Reusebench) -> None:
         (["full_dup", "--code", "--chip", "rk3588", "--runtime", "onnxruntime"], "leave one of them out"),
         (["shared_context", "--code", "--runtime", "rknn"], "runs a context from one thread at a time"),
         ([tmp_path / "gate.toml"], "is a plan file already; with --code its program is printed"),
-        ([tmp_path / "gate.toml", "--code"], "it cannot be read: no such file or directory"),
+        ([tmp_path / "gate.toml", "--code"], "gate.toml: it does not exist"),
     ):
         done = reusebench("plan", *words)
         assert (done.exit_code, done.out) == (2, "")

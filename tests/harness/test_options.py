@@ -114,16 +114,16 @@ def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
     [
         (
             ("--streams", "--contexts", "--repeats", "--rounds"),
-            ("0", "-1", "x", "1.5", "", "inf", "1e3"),
-            "a whole number from 1",
+            ("0", "-1", "x", "1.5", "", "inf", "1e3", "1000001", "9" * 39),
+            "a whole number from 1 to ",
         ),
-        (("--queue",), ("-1", "0.5"), "a whole number from 0"),
-        (("--fps",), ("-1", "nan", "inf"), "a number from 0"),
-        (("--sample-hz", "--time-limit"), ("0", "-1", "x", "nan", "inf", ""), "a number above 0"),
+        (("--queue",), ("-1", "0.5", "1001"), "a whole number from 0 to 1,000"),
+        (("--fps",), ("-1", "nan", "inf", "1e9"), "a number from 0 to 1,000"),
+        (("--sample-hz", "--time-limit"), ("0", "-1", "x", "nan", "inf", "", "1e10"), "a number from 0.001 to "),
         (
             ("--duration",),
             ("", "0", "0.5", "-3", "2d", "1 h", "1h30m", "inf", "nan", "1e9"),
-            "a time from 1s, as 90, 90s, 2m, 1h",
+            "a time from 1s to 720h, as 90, 90s, 2m, 1h",
         ),
     ],
 )

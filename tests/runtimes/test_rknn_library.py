@@ -92,8 +92,8 @@ def test_a_file_that_is_no_library(tmp_path: Path, content: bytes, words: str) -
 
 
 def test_a_path_that_is_no_file(tmp_path: Path) -> None:
-    """A missing file and a folder are reported in the system's words."""
-    for path, words in ((tmp_path / "none.so", "No such file or directory"), (tmp_path, "Is a directory")):
+    """A missing file is reported in the system's words, a folder as no file."""
+    for path, words in ((tmp_path / "none.so", "No such file or directory"), (tmp_path, "it is no regular file")):
         with pytest.raises(AdapterError) as refusal:
             read_library(str(path))
         assert str(refusal.value).startswith(f"{path}: {words}. Give librknnrt.so")

@@ -89,9 +89,9 @@ def test_files_that_are_no_library(tmp_path: Path) -> None:
     empty.touch()
     no_library = "it is no shared library for armhf, aarch64, x86_64"
     sentences = {
-        tmp_path / "none": r"--rknn-library .*/none: No such file or directory\. Give",
-        tmp_path: "Is a directory",
-        empty: no_library,
+        tmp_path / "none": r"--rknn-library .*/none: it does not exist\. Give",
+        tmp_path: "it is a folder; a regular file is needed",
+        empty: "the file is empty",
         text: no_library,
         write_library(tmp_path / "other", architecture="mips"): no_library,
         Path(sys.executable): "has no version of RKNN's in it",

@@ -30,6 +30,7 @@ from targets.outcome import Failure
 from tests.models.inspection.rknn_files import save_rknn
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.support import CHECKOUT, TIME_LIMIT_S
+from user_files import Pins
 
 _RKNN = find_runtime("rknn")
 
@@ -144,11 +145,13 @@ def test_a_stored_model_whose_source_changes(tmp_path: Path, sizes: tuple[Any, .
     """What was made of the user's file is not the model of a stored plan any more when that file is another one."""
     path = _network(tmp_path / "net.onnx", *sizes)
     (model,) = _user().of(_RKNN, [ModelFile(path)])
-    assert is_unchanged(model)
+    pins = Pins()
+    assert is_unchanged(model, pins)
     _network(path, *sizes[:-1], 8)
-    assert not is_unchanged(model)
+    for known in (pins, Pins()):
+        assert not is_unchanged(model, known)
     path.unlink()
-    assert not is_unchanged(model)
+    assert not is_unchanged(model, Pins())
 
 
 @pytest.mark.usefixtures("toolkit")

@@ -102,7 +102,7 @@ def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
     """A file that the model names changes what the model is; its other neighbours do not."""
     model = tmp_path / "model.onnx"
-    model.write_bytes(b"... location weights.bin ...")
+    model.write_bytes(b"other.bin \x0a\x08location\x12\x0bweights.bin ...")
 
     def digest() -> str:
         return _sets(files=(ModelFile(model),)).of("onnxruntime", STREAMS)[0].digest
@@ -168,9 +168,9 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     empty = tmp_path / "empty.rknn"
     empty.touch()
     cases = [
-        (tmp_path / "none.rknn", "does not exist. Give a model file"),
-        (tmp_path, "is a folder. Give a model file"),
-        (empty, "the file is empty. Export or copy it again"),
+        (tmp_path / "none.rknn", "it does not exist. Give a model file"),
+        (tmp_path, "it is a folder; a regular file is needed. Give a model file"),
+        (empty, "the file is empty. Give a model file"),
     ]
     for path, words in cases:
         with pytest.raises(UserError, match=words) as refusal:

@@ -152,7 +152,7 @@ def test_arrays_that_no_model_takes(tmp_path: Path) -> None:
         with pytest.raises(UnusableModel) as refusal:
             _models(path, arrays=tmp_path / "data.npz")
         assert words in str(refusal.value)
-    with pytest.raises(UserError, match=r"--inputs .*none\.npz: it cannot be read"):
+    with pytest.raises(UserError, match=r"--inputs .*none\.npz: it does not exist"):
         _models(path, arrays=tmp_path / "none.npz")
 
 

@@ -49,9 +49,9 @@ def test_arrays_by_name(cache: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "it is no file of arrays"),
+        (b"", "the file is empty"),
         (b"no zip file", "it is no file of arrays"),
-        (None, "it cannot be read (No such file or directory)"),
+        (None, "it does not exist"),
     ],
 )
 def test_files_without_arrays(cache: Path, tmp_path: Path, content: bytes | None, words: str) -> None:
