@@ -34,9 +34,14 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 _MOST_BYTES = 1 << 20
 #: A plan has tables in tables in tables.
 _DEEPEST = 20
+_TOO_DEEP = f"it is no plan: it is nested more than {_DEEPEST} levels deep"
+#: Of TOML: reading one takes memory by the square of its parts.
+_DOTTED_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')\s*\.\s*){{{_DEEPEST}}}""")
+#: What JSON can write, and UTF-8 cannot.
+_LONE_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))
 #: TOML's own: whole numbers have 64 bits.
 _LARGEST = 2**63 - 1
-#: Of a wrong word, that similar ones are looked for of.
+#: Characters of a name; of a longer value an error repeats the beginning.
 _LONGEST_WORD = 100
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = _LONGEST_WORD
@@ -65,7 +70,7 @@ class Document:
 
     def section(self) -> Section:
         """Return the outermost table."""
-        return Section(self, (), self.values)
+        return Section.of(self, (), self.values)
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,11 @@ class Section:
     document: Document
     keys: Keys
     values: Mapping[str, object]
+
+    @classmethod
+    def of(cls, document: Document, keys: Keys, values: Mapping[str, object]) -> Section:
+        """Return a table; what is null in JSON is missing."""
+        return cls(document, keys, {key: value for key, value in values.items() if value is not None})
 
     def error(self, key: str, problem: str) -> PlanFileError:
         """Return the error of a key of this table."""
@@ -136,7 +146,7 @@ class Section:
         values = self.values.get(key, {})
         if not isinstance(values, dict):
             raise self.error(key, f"{shown(values)} is not valid; valid: a table of keys and values")
-        return Section(self.document, (*self.keys, key), values)
+        return Section.of(self.document, (*self.keys, key), values)
 
     def _value(self, key: str, kind: type[_Value]) -> _Value | None:
         value = self.values.get(key)
@@ -171,17 +181,20 @@ def read_document(path: Path) -> Document:
         problem = problem_of(error) if isinstance(error, OSError) else "it is not UTF-8"
         raise empty.error((), f"{problem}. Give a plan file (docs/plans.md)") from None
     is_json = path.suffix == ".json"
+    if not is_json and _DOTTED_KEY.search(text):
+        raise empty.error((), _TOO_DEEP)
     kind = "JSON" if is_json else "TOML (JSON needs a name that ends with .json)"
     try:
         values = json.loads(text, parse_constant=_refuse_constant) if is_json else tomllib.loads(text)
     except ValueError as error:  # of both
         raise empty.error((), f"it is no valid {kind}: {error}") from None
     except RecursionError:
-        raise empty.error((), f"it is no plan: it is nested more than {_DEEPEST} levels deep") from None
+        raise empty.error((), _TOO_DEEP) from None
     if not isinstance(values, dict):
         raise empty.error((), "it has no keys; a plan has models and contexts (docs/plans.md)")
-    if _is_deeper(values, _DEEPEST):
-        raise empty.error((), f"it is no plan: it is nested more than {_DEEPEST} levels deep")
+    problem = _problem(values)
+    if problem:
+        raise empty.error((), problem)
     return Document(path, values, _lines_of_json(text) if is_json else _lines_of_toml(text))
 
 
@@ -189,12 +202,21 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-def _is_deeper(value: object, levels: int) -> bool:
-    inner: list[object] = [value]
-    for _ in range(levels):
-        containers = (one.values() if isinstance(one, dict) else one for one in inner if isinstance(one, (dict, list)))
-        inner = [value for container in containers for value in container]
-    return bool(inner)
+def _problem(values: Mapping[str, object]) -> str | None:
+    """Return what no plan may have, whatever its keys mean; None where there is nothing of that."""
+    level: list[object] = [values]
+    for _ in range(_DEEPEST):
+        inner: list[object] = []
+        for value in level:
+            keys = value if isinstance(value, dict) else ()
+            for text in (*keys, value):
+                if isinstance(text, str) and not _LONE_SURROGATES.isdisjoint(text):
+                    return f"{shown(text)} is no text: it has half a character"
+            if any(len(key) > _LONGEST_WORD for key in keys):
+                return f"it has a name of more than {_LONGEST_WORD} characters: {shown(max(keys, key=len))}"
+            inner += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        level = inner
+    return _TOO_DEEP if level else None
 
 
 def _lines_of_toml(text: str) -> dict[Keys, int]:
