@@ -14,6 +14,7 @@ import click
 from tabulate import tabulate
 
 from commands.options import PATH
+from files import printable
 from harness.mechanisms import hindrances, is_fed, mechanisms
 from models.inputs.assumed import candidates, shape_text
 from models.inspection import inspect
@@ -58,7 +59,10 @@ def inspect_model(file: Path, as_json: bool) -> None:
     """
     inspection = inspect(file)
     (runtime,) = (entry for entry in RUNTIMES if entry.suffix == file.suffix)
-    click.echo(_json(inspection, runtime) if as_json else "\n\n".join(_parts(inspection, runtime)))
+    if as_json:
+        click.echo(_json(inspection, runtime))
+    else:
+        click.echo(printable("\n\n".join(_parts(inspection, runtime)), keep="\n"))
 
 
 def _assumed(inspection: Inspection) -> list[Input]:

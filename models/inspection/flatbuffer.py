@@ -12,15 +12,45 @@ __all__ = ["Buffer", "Table", "root"]
 #: The file, mapped or read.
 Buffer = Union[bytes, memoryview, mmap.mmap]
 
+#: Numbers and bytes of texts that are read of one file: networks have up to some 10,000 operators, with tens of numbers
+#: each. In a damaged one each list may stand in many others; so many take a few seconds and 200 MB.
+_MOST_READS = 3_000_000
+
 #: Of the field number 0 in a table's list of offsets; each has two bytes.
 _FIRST_FIELD = 4
+
+
+class _Content:
+    """The file, of which so much is read and no more."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        self._reads = 0
+
+    def number(self, form: str, position: int) -> int:
+        self._count(1)
+        if position < 0:
+            raise ValueError(f"position {position}")
+        (number,) = struct.unpack_from(form, self._buffer, position)
+        return int(number)
+
+    def text(self, begin: int, length: int) -> str:
+        self._count(length)
+        return bytes(self._buffer[begin : begin + length]).decode()
+
+    def _count(self, reads: int) -> None:
+        self._reads += reads
+        if self._reads > _MOST_READS:
+            raise ValueError(f"more than {_MOST_READS} numbers and letters")
 
 
 class Table:
     """A table; its fields are numbered from 0. A damaged one raises struct.error or ValueError."""
 
-    def __init__(self, buffer: Buffer, position: int) -> None:
-        self._buffer, self._position = buffer, position
+    __slots__ = ("_content", "_fields", "_fields_size", "_position")
+
+    def __init__(self, content: _Content, position: int) -> None:
+        self._content, self._position = content, position
         self._fields = position - self._number("<i", position)
         self._fields_size = self._number("<H", self._fields)
 
@@ -44,14 +74,12 @@ class Table:
         position = self._field(field)
         if position is None:
             return ""
-        begin, length = self._vector(position)
-        return bytes(self._buffer[begin : begin + length]).decode()
+        return self._content.text(*self._vector(position))
 
     def texts(self, field: int) -> Iterator[str]:
         """Yield the texts of a list."""
         for entry in self._entries(field):
-            begin = entry + self._number("<I", entry)
-            yield bytes(self._buffer[begin + 4 : begin + 4 + self._number("<I", begin)]).decode()
+            yield self._content.text(*self._vector(entry))
 
     def integers(self, field: int, form: str = "<i") -> Iterator[int]:
         """Yield the numbers of a list, of four bytes, or as in the struct module's form of one."""
@@ -70,12 +98,12 @@ class Table:
     def table(self, field: int) -> Optional[Table]:
         """Return the table that the field refers to; None where it is not there."""
         position = self._field(field)
-        return None if position is None else Table(self._buffer, position + self._number("<I", position))
+        return None if position is None else Table(self._content, position + self._number("<I", position))
 
     def tables(self, field: int) -> Iterator[Table]:
         """Yield the tables of a list."""
         for entry in self._entries(field):
-            yield Table(self._buffer, entry + self._number("<I", entry))
+            yield Table(self._content, entry + self._number("<I", entry))
 
     def _entries(self, field: int) -> Iterator[int]:
         """Yield where the elements are of a list of what is referred to."""
@@ -96,13 +124,10 @@ class Table:
         return vector + 4, self._number("<I", vector)
 
     def _number(self, form: str, position: int) -> int:
-        if position < 0:
-            raise ValueError(f"position {position}")
-        (number,) = struct.unpack_from(form, self._buffer, position)
-        return int(number)
+        return self._content.number(form, position)
 
 
 def root(buffer: Buffer) -> Table:
     """Return the table that the file consists of."""
-    (position,) = struct.unpack_from("<I", buffer)
-    return Table(buffer, position)
+    content = _Content(buffer)
+    return Table(content, content.number("<I", 0))

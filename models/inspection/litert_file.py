@@ -8,10 +8,10 @@ from __future__ import annotations
 import mmap
 import struct
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional, Union
 
+from files import open_regular
 from models.errors import ModelError
 from models.inspection.flatbuffer import Table, root
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
@@ -22,8 +22,6 @@ __all__ = ["read"]
 _MAGIC = b"TFL3"
 #: What reading a damaged file raises: its offsets lead anywhere.
 _DAMAGED = (struct.error, ValueError, LookupError)
-#: A damaged file may tell of any number.
-_MOST_ELEMENTS = 1_000_000
 
 #: Fields of the tables, by their numbers.
 _CODES, _GRAPHS, _DESCRIPTION, _BUFFERS, _SIGNATURES = 1, 2, 3, 4, 7
@@ -78,7 +76,7 @@ class _Graph:
 
     def __init__(self, graph: Table, buffers: list[int]) -> None:
         self.graph = graph
-        self.tensors = list(_tables(graph, _TENSORS))
+        self.tensors = list(graph.tables(_TENSORS))
         self._buffers = buffers
 
     def constant_bytes(self, tensor: Table) -> int:
@@ -92,13 +90,13 @@ class _Graph:
 
     def declared(self, field: int, names: dict[int, str]) -> tuple[Tensor, ...]:
         """Return the inputs or the outputs, by the names that a signature gives them, if it does."""
-        numbers = list(_integers(self.graph, field))
+        numbers = list(self.graph.integers(field))
         return tuple(_tensor(self.tensors[number], names.get(number)) for number in numbers)
 
 
 def read(path: Path) -> Inspection:
     """Return what the file shows; raise ModelError where it is no whole .tflite file."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         try:
             if content[4:8] != _MAGIC:
                 raise ValueError("no model")
@@ -108,18 +106,18 @@ def read(path: Path) -> Inspection:
 
 
 def _read(path: Path, model: Table, size: int) -> Inspection:
-    buffers = [_stored_bytes(buffer) for buffer in _tables(model, _BUFFERS)]
+    buffers = [_stored_bytes(buffer) for buffer in model.tables(_BUFFERS)]
     if sum(buffers) > size:
         raise ValueError("cut short")
-    codes = [_operator(code) for code in _tables(model, _CODES)]
-    graphs = [_Graph(graph, buffers) for graph in _tables(model, _GRAPHS)]
-    signatures = list(_tables(model, _SIGNATURES))
+    codes = [_operator(code) for code in model.tables(_CODES)]
+    graphs = [_Graph(graph, buffers) for graph in model.tables(_GRAPHS)]
+    signatures = list(model.tables(_SIGNATURES))
     main = graphs[signatures[0].integer(_SIGNATURE_GRAPH) if signatures else 0]
     inputs, outputs = (_names(signatures, field) for field in (_SIGNATURE_INPUTS, _SIGNATURE_OUTPUTS))
     operators: Counter[tuple[str, str]] = Counter()
     unpacks = False
     for graph in graphs:
-        for operator in _tables(graph.graph, _OPERATORS):
+        for operator in graph.graph.tables(_OPERATORS):
             code = codes[operator.integer(_OPERATOR_CODE)]
             operators[code] += 1
             unpacks = unpacks or (code[1] in _UNPACKING and graph.reads_constants(operator))
@@ -138,13 +136,13 @@ def _read(path: Path, model: Table, size: int) -> Inspection:
 
 def _names(signatures: list[Table], field: int) -> dict[int, str]:
     """Return the names that the first signature gives inputs or outputs, by the number of the tensor."""
-    entries = _tables(signatures[0], field) if signatures else ()
+    entries = signatures[0].tables(field) if signatures else ()
     return {entry.integer(_MAP_TENSOR): entry.text(_MAP_NAME) for entry in entries}
 
 
 def _tensor(tensor: Table, name: Optional[str]) -> Tensor:
     sizes: list[Union[int, str]] = []
-    for size in _integers(tensor, _SHAPE_SIGNATURE) or _integers(tensor, _SHAPE):
+    for size in list(tensor.integers(_SHAPE_SIGNATURE)) or tensor.integers(_SHAPE):
         sizes.append(size if size >= 0 else "")
     return Tensor(name or tensor.text(_NAME), _TYPES[tensor.byte(_TYPE)], tuple(sizes))
 
@@ -174,15 +172,3 @@ def _operator(code: Table) -> tuple[str, str]:
     """Return domain and name of an operator; numbers above 127 came later, into a field of their own."""
     number = max(code.byte(_OLD_CODE), code.integer(_CODE))
     return ("custom", code.text(_CUSTOM_CODE)) if number == _CUSTOM else ("", _BUILT_IN[number])
-
-
-def _integers(table: Table, field: int) -> list[int]:
-    if table.length(field) > _MOST_ELEMENTS:
-        raise ValueError(f"{table.length(field)} numbers")
-    return list(table.integers(field))
-
-
-def _tables(table: Table, field: int) -> Iterator[Table]:
-    if table.length(field) > _MOST_ELEMENTS:
-        raise ValueError(f"{table.length(field)} tables")
-    return table.tables(field)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
+from files import open_regular
 from models.errors import ModelError
 from models.inspection.flatbuffer import Table, root
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
@@ -103,7 +104,7 @@ _OPERATORS = {
 
 def read(path: Path) -> Inspection:
     """Return what the file shows; raise ModelError where it is no whole .mnn file."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         try:
             with memoryview(content) as buffer:
                 return _read(path, buffer)

@@ -9,6 +9,7 @@ from os import SEEK_CUR
 from pathlib import Path
 from typing import BinaryIO
 
+from files import open_regular
 from models.errors import ModelError
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
 from runtimes.base import AdapterError
@@ -79,14 +80,15 @@ def _weights(graph: Graph, path: Path) -> tuple[Weights, ...]:
     """Return the weights by type, the largest first; what cannot be told apart has no type."""
     counts: Counter[str | None] = Counter()
     sizes: Counter[str | None] = Counter()
-    size_bytes = path.stat().st_size
-    with path.open("rb") as file:
+    size_bytes, told_bytes = path.stat().st_size, 0
+    with open_regular(path) as file:
         for kind, length in _tensors(graph, file):
             counts[kind] += 1
             sizes[kind] += length
-    told_bytes = sum(sizes.values())
-    if told_bytes > size_bytes:
-        raise ModelError(f"{path} has fewer weights than its .param file names, or is cut short. Copy both again")
+            told_bytes += length
+            if told_bytes > size_bytes:
+                problem = "has fewer weights than its .param file names, or is cut short"
+                raise ModelError(f"{path} {problem}. Copy both again")
     if told_bytes < size_bytes:
         counts[None] = sum(layer.type in _OTHERS for layer in graph.layers)
         sizes[None] = size_bytes - told_bytes
@@ -106,8 +108,8 @@ def _tensors(graph: Graph, file: BinaryIO) -> Iterator[tuple[str, int]]:
             kind, width = _TAGS.get(number, ("uint8", 1))
             # Rows of bytes fill words of four.
             length = (0 if number in _TAGS else _TABLE_BYTES) + (count * width + 3) // 4 * 4
-            file.seek(length, SEEK_CUR)
             yield kind, length + 4 * has_tag
+            file.seek(length, SEEK_CUR)
 
 
 def _arrays(layer: Layer) -> list[tuple[int, bool]] | None:

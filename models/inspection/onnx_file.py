@@ -12,9 +12,12 @@ from typing import Union
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
+from files import open_regular
 from models.errors import ModelError
 from models.inspection.result import ExternalFile, Function, Inspection, OnnxFacts, Operator, Tensor, Weights
+from models.weight_files import is_beside
 from runtimes.base import TEXT
+from user_files import FileState
 
 __all__ = ["read"]
 
@@ -29,12 +32,17 @@ _QUANTISED = {
 }
 #: The names of types have the bits of an element; those of fewer than eight share bytes.
 _BITS = re.compile(r"[a-z]+(\d+)")
+#: numpy's; a damaged file may have millions.
+_MOST_DIMENSIONS = 64
+#: Digits of a whole number of 64 bits, and one more.
+_LONGEST_NUMBER = 20
 
 
 def read(path: Path) -> Inspection:
     """Return what the file shows; raise ModelError where it is no whole ONNX model."""
     try:
-        model = onnx.load(str(path), format="protobuf", load_external_data=False)
+        with open_regular(path) as file:
+            model = onnx.load(file, format="protobuf", load_external_data=False)
     except DecodeError:
         model = onnx.ModelProto()
     if not (model.HasField("graph") and model.opset_import):
@@ -165,6 +173,8 @@ def _size_bytes(tensor: onnx.TensorProto) -> int:
     if name == TEXT:
         return sum(map(len, tensor.string_data))
     matched = _BITS.match(name.replace("bool", "uint8"))
+    if len(tensor.dims) > _MOST_DIMENSIONS:
+        return -1
     return -(-math.prod(tensor.dims) * int(matched[1]) // 8) if matched else len(tensor.raw_data)
 
 
@@ -178,13 +188,13 @@ def _external_files(folder: Path, tensors: Iterable[onnx.TensorProto]) -> Iterat
             end = _number(offset) + (_number(length) or _size_bytes(tensor))
             needed[name] = max(needed.get(name, 0), end)
     for name, end in needed.items():
-        file = folder / name
-        yield ExternalFile(name, file.stat().st_size if file.is_file() else None, end)
+        state = FileState.of(folder / name) if is_beside(name) else None
+        yield ExternalFile(name, state.size_bytes if state else None, end)
 
 
 def _number(text: str) -> int:
     """Return the number; 0 where it is not given, or is none."""
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) < _LONGEST_NUMBER else 0
 
 
 def _quantised(operators: Iterable[str]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 from xml.parsers import expat
 
+from files import open_regular
 from models.errors import ModelError
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
 from runtimes.base import BFLOAT16, TEXT
@@ -27,6 +28,10 @@ _OTHER_TYPES = {"bf16": BFLOAT16, "boolean": "bool", "bool": "bool", "string": T
 _BETWEEN_NAMES = re.compile(r"(?<!\\),")
 #: The layers of the model itself; others are those of bodies of control flow.
 _OWN_LAYER = ["net", "layers", "layer"]
+
+
+#: Of characters: what is longer is no number of 64 bits.
+_LONGEST_NUMBER = 40
 
 
 class _NoModel(Exception):
@@ -75,7 +80,7 @@ class _Reader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._character
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             parser.ParseFile(file)
 
     def outputs(self) -> tuple[Tensor, ...]:
@@ -118,7 +123,7 @@ class _Reader:
             self._take(self._layers.pop())
 
     def _character(self, text: str) -> None:
-        if self._path[-1] == "dim":
+        if self._path[-1] == "dim" and len(self._text) < _LONGEST_NUMBER:
             self._text += text
 
     def _note(self, tag: str, attributes: Mapping[str, str]) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+from files import open_regular
 from models.errors import ModelError
 from models.inspection.flatbuffer import Table, root
 from models.inspection.result import Inspection, Operator, RknnFacts, Tensor, Weights
@@ -63,6 +64,7 @@ _TYPES = (
     *(None, "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "str", "bool", "float16", "float64"),
     *("uint32", "uint64", "complex64", "complex128", "bfloat16"),
 )
+_LITERAL = re.compile(r"""(?:'[^'\\]*'|"[^"\\]*"|-(?=\d)|[\d.]|True|False|None|[][(){},:\s])*""")
 _COMPILER = re.compile(r"compiler version: (\S+)")
 
 
@@ -88,7 +90,7 @@ class _Graph(NamedTuple):
 
 def read(path: Path) -> Inspection:
     """Return what the file shows; raise ModelError where it is no whole .rknn file."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         _refuse(path, content, _OTHERS)
         try:
             return _read(path, content)
@@ -102,7 +104,7 @@ def origin(path: Path) -> Optional[Origin]:
     Raises ModelError where it is certain that no library of these chips reads it: it is of other software, or cut short
     (librknnrt aborts on some such files, and the mini runtime runs some).
     """
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         _refuse(path, content, _FOREIGN)
         try:
             _, begin, graph_size = _header(content)
@@ -165,6 +167,7 @@ def _end(content: mmap.mmap, position: int) -> int:
 
 def _description(content: mmap.mmap, position: int) -> Mapping[str, Any]:
     description: Mapping[str, Any] = json.loads(content[position + _LENGTH.size : _end(content, position)])
+    _check(*description["target_platform"], description["version"], description.get("ori_network_platform") or "")
     return description
 
 
@@ -185,9 +188,18 @@ def _graph(content: bytes) -> Optional[_Graph]:
         weights=_weights(first),
         compiler_version=matched[1] if matched else compiler,
         tensors=tensors,
-        # It is written as Python prints it.
-        shapes=ast.literal_eval(model.text(_MODEL_GENERATOR) or "{}").get("dynamic_shapes"),
+        shapes=_python_literal(model.text(_MODEL_GENERATOR) or "{}").get("dynamic_shapes"),
     )
+
+
+def _python_literal(text: str) -> Any:
+    """Return what was written as Python prints it; ValueError where that is not numbers, texts and lists of them.
+
+    Python's own reader may end the process with a text of thousands of operators.
+    """
+    if not _LITERAL.fullmatch(text):
+        raise ValueError(text)
+    return ast.literal_eval(text)
 
 
 def _weights(graph: Table) -> tuple[Weights, ...]:
@@ -202,6 +214,20 @@ def _weights(graph: Table) -> tuple[Weights, ...]:
     return tuple(Weights(name, counts[name], size) for name, size in sizes.most_common())
 
 
+def _check(*texts: object) -> None:
+    """Raise TypeError or ValueError where one is no text that can be shown."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(text)
+        text.encode()  # UnicodeEncodeError: half a character
+
+
+def _check_sizes(*shapes: Sequence[object]) -> None:
+    for size in (size for shape in shapes for size in shape):
+        if type(size) is not int or not 0 <= size < 2**63:
+            raise ValueError(size)
+
+
 def _tensors(description: Mapping[str, Any], graph: Optional[_Graph]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Return the inputs and the outputs."""
     declared = {tensor["tensor_id"]: tensor for tensor in description["norm_tensor"]}
@@ -211,13 +237,14 @@ def _tensors(description: Mapping[str, Any], graph: Optional[_Graph]) -> tuple[t
         name = tensor["url"]
         kind = graph.tensors.get(name, {}) if graph else {}
         shapes = (graph.shapes or {}).get(name, ()) if graph else ()
-        sides[link["left"]].append(
-            Tensor(
-                name,
-                kind.get("dtype") or tensor["dtype"]["vx_type"] or None,
-                tuple(tensor["size"]),
-                kind.get("layout"),
-                tuple(map(tuple, shapes)),
-            )
+        shown = Tensor(
+            name,
+            kind.get("dtype") or tensor["dtype"]["vx_type"] or None,
+            tuple(tensor["size"]),
+            kind.get("layout"),
+            tuple(map(tuple, shapes)),
         )
+        _check(shown.name, shown.type or "", shown.layout or "")
+        _check_sizes(shown.dimensions or (), *shown.shapes)
+        sides[link["left"]].append(shown)
     return tuple(sides["input"]), tuple(sides["output"])

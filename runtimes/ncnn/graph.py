@@ -15,9 +15,13 @@ __all__ = ["Graph", "Layer", "read_graph", "weights_of"]
 
 _MAGIC = "7767517"
 #: A .param file has a line for each layer; a larger one is no such file.
-_LARGEST_BYTES = 64 * 2**20
+_LARGEST_BYTES = 16 * 2**20
+#: Who reads an input is looked for among all layers, some 100 ns each.
+_MOST_STEPS = 10_000_000
 #: What pnnx calls inputs and outputs.
-_NUMBERED = re.compile(r"(?:in|out)(\d+)")
+_NUMBERED = re.compile(r"(?:in|out)(\d{1,9})")
+#: Of 32 bits, as ncnn reads them.
+_WHOLE = re.compile(r"-?\d{1,10}")
 _PARAMETER = re.compile(r"-?\d+=[^=\s]*")
 #: Parameters of the layer Input, by the dimension of a tensor from the outermost: channels, depth, height, width.
 _SIZES = (2, 11, 1, 0)
@@ -39,7 +43,7 @@ class Layer(NamedTuple):
     def number(self, parameter: int, default: int = 0) -> int:
         """Return a parameter that is a whole number; the default where it is none."""
         text = self.parameters.get(parameter, "")
-        return int(text) if text.lstrip("-").isdigit() else default
+        return int(text) if _WHOLE.fullmatch(text) else default
 
 
 class Graph(NamedTuple):
@@ -61,20 +65,21 @@ class Graph(NamedTuple):
 
     def readers(self, blob: str) -> Iterator[Layer]:
         """Yield the layers that read a blob, behind those that only split it."""
+        blobs = {blob}  # a layer stands behind those that it reads, and one of a damaged file is not waited for
         for layer in self.layers:
-            if blob not in layer.bottoms:
+            if blobs.isdisjoint(layer.bottoms):
                 continue
-            if layer.type != "Split":
+            if layer.type == "Split":
+                blobs.update(layer.tops)
+            else:
                 yield layer
-                continue
-            for top in layer.tops:
-                yield from self.readers(top)
 
     @property
     def interface(self) -> Interface:
         """What the net takes and gives; ncnn has no batch, so a tensor has a leading 1 here. Outputs have no shape."""
+        order = {name: number for number, name in enumerate(self.inputs)}
         inputs = [self._input(layer) for layer in self.layers if layer.type == "Input"]
-        inputs.sort(key=lambda tensor: self.inputs.index(tensor.name))
+        inputs.sort(key=lambda tensor: order[tensor.name])
         outputs = [DeclaredTensor(name, "float32", ()) for name in self.outputs]
         return Interface(tuple(inputs), tuple(outputs), {})
 
@@ -104,6 +109,8 @@ def read_graph(path: str) -> Graph:
     tops = [top for layer in layers for top in layer.tops]
     made = set(tops)
     is_whole = len(layers) == layer_count and len(tops) == len(made) == blob_count
+    inputs = sum(layer.type == "Input" for layer in layers)
+    is_whole = is_whole and inputs * len(layers) <= _MOST_STEPS
     if not (is_whole and all(bottom in made for layer in layers for bottom in layer.bottoms)):
         raise AdapterError("ncnn_param_unreadable", model=path)
     return Graph(tuple(layers))
