@@ -307,18 +307,21 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
 
 
 def resolve_model_sets(option: argparse.Namespace, targets: Mapping[str, Target]) -> ModelSets:
-    """Return the models of this session, which are read or built when they are needed."""
+    """Return the models of this session, which are read or built when they are needed; raise UserError."""
     if (option.shape or option.inputs) and not (option.model or option.resolution):
         given = "--shape" if option.shape else "--inputs"
         raise UserError(f"{given} is for the user's own models: add --model FILE, or leave {given} out")
     if option.float and "rknn" not in targets:
         raise UserError("--float is for the files that rknn-toolkit2 makes: add --runtime rknn, or leave --float out")
+    user = UserModels(targets, option.time_limit, tuple(option.shape or ()), option.inputs, not option.float)
+    files, resolutions = tuple(map(ModelFile, option.model or ())), tuple(option.resolution or ())
+    user.check((*files, *resolutions))
     return ModelSets(
         built_in=(_QUICK if option.quick else _DEFAULT).built_in,
         streams=option.streams or _STREAMS,
-        user=UserModels(targets, option.time_limit, tuple(option.shape or ()), option.inputs, not option.float),
-        files=tuple(map(ModelFile, option.model or ())),
-        resolutions=tuple(option.resolution or ()),
+        user=user,
+        files=files,
+        resolutions=resolutions,
         chip=chip_of(targets),
     )
 

@@ -39,7 +39,12 @@ class Preparations:
         models = plan.models_to_prepare()
         missing = [model for model in models if model.digest not in known]
         if missing:
-            made = prepare_models(target, plan.runtime, missing, self._folder_of(plan.runtime), self._time_limit_s)
+            try:
+                folder = self._folder_of(plan.runtime)
+            except OSError as error:
+                values = {"folder": str(cache_root()), "reason": error.strerror or str(error)}
+                return Failure("failed", "prepare", None, Message("cache_not_writable", values))
+            made = prepare_models(target, plan.runtime, missing, folder, self._time_limit_s)
             if isinstance(made, Failure):
                 return _without_preparation(made)
             known.update(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -97,9 +97,7 @@ class UserModels:
         Raises NoModels where the runtime takes none of the files, UnusableModel where it cannot read or run one, or one
         cannot be converted, UserError where one is no file.
         """
-        for file in files:
-            for path in filter(None, (file.path, file.weightless)):
-                self._check_file(path, file.option)
+        self.check(files)
         files = self._taken(runtime, files)
         self._check_names([self._interface(_reader(runtime, file), file) for file in files])
         models = []
@@ -110,6 +108,12 @@ class UserModels:
             for file in files:
                 models.append(self._model(runtime, file, converter, file in slaves))
         return tuple(models)
+
+    def check(self, files: Iterable[ModelFile]) -> None:
+        """Pin the files; raise UserError where one cannot be read."""
+        for file in files:
+            for path in filter(None, (file.path, file.weightless)):
+                self._check_file(path, file.option)
 
     def _check_file(self, path: Path, option: str) -> None:
         """Pin the file, and those beside it with its weights; raise UserError where one of them cannot be read."""
