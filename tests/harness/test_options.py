@@ -136,6 +136,20 @@ def test_numbers_that_are_not_valid(options: tuple[str, ...], values: tuple[str,
             assert f"{option}: {value!r} is not valid; valid: {valid}" in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--streams=64", "--contexts=17"), "1,088 contexts are too many; valid: up to 1,024 in all"),
+        (("--rounds=1000000",), "1,000,000 rounds of 12 contexts are too many"),
+        (("--streams=100", "--contexts=1", "--fps=101"), "100 streams of 101 frames per second are too many"),
+    ],
+)
+def test_more_than_a_session_can_hold(words: tuple[str, ...], problem: str) -> None:
+    """Numbers that are valid alone are refused where they are too much together."""
+    with pytest.raises(UserError, match=problem):
+        _settings(*words)
+
+
 def test_as_many_infer_at_once_as_there_are_cores_of_what_infers() -> None:
     """On a CPU its usable CPUs, on an NPU its cores; of an NPU that is not known, one."""
     on_chip, elsewhere = _settings(chip="rk3588"), _settings()
@@ -154,13 +168,18 @@ def test_a_kernel_without_pss(tmp_path: Path) -> None:
 
 
 def test_models_of_the_options(tmp_path: Path) -> None:
-    """--model and --resolution arrive with the target's chip; --quick takes other built-in networks."""
-    resolutions = ("--resolution", "a.rknn", "--resolution", f"{tmp_path}/b.rknn,{tmp_path}/b-weightless.rknn")
-    models = resolve_model_sets(_option("--model", "m.rknn", *resolutions, "--streams", 2), _BOARD)
-    assert (models.streams, models.chip, list(models.files)) == (2, "rk3588", [ModelFile(Path("m.rknn"))])
+    """--model and --resolution arrive with the target's chip, and must be there; --quick takes other networks."""
+    model, first, second, weightless = (tmp_path / f"{name}.rknn" for name in ("m", "a", "b", "b-weightless"))
+    words = ("--model", model, "--resolution", first, "--resolution", f"{second},{weightless}", "--streams", 2)
+    for path in (model, first, second, weightless):
+        with pytest.raises(UserError, match=f"{path}: it does not exist"):
+            resolve_model_sets(_option(*words), _BOARD)
+        path.write_bytes(b"model")
+    models = resolve_model_sets(_option(*words), _BOARD)
+    assert (models.streams, models.chip, list(models.files)) == (2, "rk3588", [ModelFile(model)])
     assert list(models.resolutions) == [
-        ModelFile(Path("a.rknn"), "--resolution"),
-        ModelFile(tmp_path / "b.rknn", "--resolution", tmp_path / "b-weightless.rknn"),
+        ModelFile(first, "--resolution"),
+        ModelFile(second, "--resolution", weightless),
     ]
     default, quick = (resolve_model_sets(_option(*options), {}).built_in for options in ((), ("--quick",)))
     assert default != quick

@@ -19,6 +19,7 @@ from harness.measuring import repeat as one_repeat
 from harness.measuring.measurement import Bench, Measurement
 from harness.progress import Progress
 from messages import Message
+from runtimes.rknn.library import LIBRARY_VARIABLE
 from scenarios.plan import DUP, INPUT, LOAD, OUTPUT
 from storage.result import Result
 from storage.trace import Trace, read_trace
@@ -237,6 +238,27 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path, make_bench: MakeBench) -> N
     assert known(result.failure).message == Message("process_exited", {"code": 5})
     assert [repeat.failure is None for repeat in result.repeats] == [True, False]
     assert [size is None for size in result.memory.application_memory_bytes] == [False, True]
+
+
+def test_a_file_that_is_replaced_while_it_is_measured(tmp_path: Path, make_bench: MakeBench) -> None:
+    """What was measured before stays; the configuration fails in which it happens, and so does each later one."""
+    library, other, now = tmp_path / "library.so", tmp_path / "other.so", tmp_path / "now"
+    library.write_bytes(b"one")
+    other.write_bytes(b"two")
+    script = f'if [ -e "{now}" ]; then mv "{other}" "{library}"; fi; exec "$@"'
+    target = Target("once", ("sh", "-c", script, "sh", *SCRIPTED.command), environment={LIBRARY_VARIABLE: str(library)})
+    bench = make_bench(tmp_path, "plain", target=target)
+    assert _result(bench, "no_reuse").outcome == "ok"
+    now.touch()
+    outcomes = []
+    for scenario in ("shared_context", "full_dup"):
+        measurement = bench.measure("scripted", scenario)
+        failure = known(measurement.result.failure)
+        assert measurement.latencies_ns == []
+        assert failure.message == Message("input_changed", {"file": str(library)})
+        outcomes.append((measurement.result.outcome, failure.phase, len(measurement.result.repeats)))
+    assert outcomes == [("input_changed", "steady", 1), ("input_changed", "prepare", 0)]
+    assert _result(bench, "no_reuse").outcome == "ok"
 
 
 def test_a_model_that_cannot_be_prepared(tmp_path: Path, make_bench: MakeBench) -> None:

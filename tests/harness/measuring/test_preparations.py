@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from cache import cache_root
 from storage.result import Result
@@ -44,6 +45,15 @@ def test_a_preparation_that_failed_is_tried_again(tmp_path: Path, make_bench: Ma
     bench = make_bench(tmp_path, f"log={log};raise@prepare0", repeats=1)
     outcomes = [bench.measure("scripted", name).result.outcome for name in ("full_dup", "full_dup_internal_reuse")]
     assert (outcomes, log.read_text().count("prepare0")) == (["not_supported", "not_supported"], 2)
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What needs prepared models fails, and says which variable chooses another cache; the rest is measured."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
+    bench = make_bench(tmp_path, "plain", repeats=1)
+    results = [bench.measure("scripted", scenario).result for scenario in ("full_dup", "no_reuse")]
+    assert [result.outcome for result in results] == ["failed", "ok"]
+    assert "XDG_CACHE_HOME" in str(results[0].failure)
 
 
 def test_nothing_stays_behind(tmp_path: Path, make_bench: MakeBench) -> None:

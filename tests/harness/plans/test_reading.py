@@ -340,6 +340,36 @@ def test_files_that_cannot_be_read(folder: Path) -> None:
             read_plan_file(folder / name)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("p.json", "[" * 10_000 + "]" * 10_000, "nested more than 20 levels deep"),
+        ("p.json", '{"a":' * 10_000 + "1" + "}" * 10_000, "nested more than 20 levels deep"),
+        ("p.toml", "a = " + "[" * 10_000 + "]" * 10_000, "nested more than 20 levels deep"),
+        ("p.toml", ".".join(["a"] * 10_000) + " = 1", "nested more than 20 levels deep"),
+        ("p.json", '{"name": "\\ud800"}', "it has half a character"),
+        ("p.json", f'{{"{"x" * 101}": 1}}', "it has a name of more than 100 characters"),
+        ("p.json", '{"streams": NaN}', "NaN is no number"),
+        ("p.toml", f"[streams]\ncount = {'9' * 4000}", "is not valid; valid: a whole number from 1"),
+        ("p.toml", "x" * 2**21, "it has more than 1,048,576 bytes"),
+        ("p.json", '{"scenario": "x", "contexts": [' + "{}," * 1025 + "{}]}", "length <= 1024"),
+        (
+            "p.json",
+            '{"scenario": "x", "contexts": [], "schedule": {"count": 100000000, "fps": 1}}',
+            "Expected `int` <= 1024",
+        ),
+    ],
+)
+def test_files_of_any_content(folder: Path, name: str, text: str, problem: str) -> None:
+    """Depth, numbers, names and sizes are bounded; the error is a short line."""
+    (folder / name).write_text(text)
+    with pytest.raises(PlanFileError) as refusal:
+        read_plan_file(folder / name)
+    assert problem in str(refusal.value)
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 1000
+
+
 def test_two_plans_of_one_name(folder: Path) -> None:
     """Their results could not be told apart."""
     (folder / "p.toml").write_text(_GATE)

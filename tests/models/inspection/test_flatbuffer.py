@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from models.inspection import flatbuffer
 from models.inspection.flatbuffer import root
 
 #: A table with field 1 alone, an integer; its list of offsets stands before it, and other bytes behind.
@@ -24,6 +25,14 @@ def test_damaged(position: int) -> None:
     """An offset that leads out of the file is an error, and reads nothing behind its end or before its beginning."""
     with pytest.raises((struct.error, ValueError)):
         root(struct.pack("<I8xi200x", position, 99)).integer(0)
+
+
+def test_reading_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the lists of a damaged file lead to each other, it ends."""
+    monkeypatch.setattr(flatbuffer, "_MOST_READS", 50)
+    table = root(_ONE_FIELD)
+    with pytest.raises(ValueError, match="more than 50"):
+        sum(table.integer(1) for _ in range(50))
 
 
 def test_lists() -> None:
