@@ -192,9 +192,9 @@ def read_document(path: Path) -> Document:
         raise empty.error((), _TOO_DEEP) from None
     if not isinstance(values, dict):
         raise empty.error((), "it has no keys; a plan has models and contexts (docs/plans.md)")
-    problem = _problem(values)
-    if problem:
-        raise empty.error((), problem)
+    forbidden = _problem(values)
+    if forbidden:
+        raise empty.error((), forbidden)
     return Document(path, values, _lines_of_json(text) if is_json else _lines_of_toml(text))
 
 
