@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from files import printable
+
 __all__ = ["NoModels", "UnusableModel", "UserError"]
 
 
 class UserError(Exception):
     """The user can put it right: the message states what is wrong, what is valid, and what to do.
 
-    conftest.py shows it as pytest's usage error, without a traceback.
+    conftest.py shows it as pytest's usage error, without a traceback; words of runtimes in it are made printable.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message, keep="\n"))
 
 
 class NoModels(UserError):

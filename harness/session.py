@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from files import printable
 from harness.clock import ReplayClock
 from harness.errors import NoModels, UnusableModel, UserError
 from harness.gate import Verdict, make_gate
@@ -116,7 +117,7 @@ class Session:
         result = measurement.result
         baseline = self._results.get((runtime, result.baseline)) if result.baseline else None
         self._results[runtime, scenario] = result
-        self._show(benchmark, _title((runtime, scenario)), result_text(result, baseline))
+        self._show(benchmark, _title((runtime, scenario)), printable(result_text(result, baseline), keep="\n"))
         if measurement.latencies_ns:
             benchmark.extra_info.update(msgspec.to_builtins(result))
             clock.load(measurement.latencies_ns)
@@ -131,10 +132,12 @@ class Session:
         if result.failure is None:
             self._has_measured = True
             return
-        self._reasons.append(f"{runtime}: {result.failure.reason}")
+        reason = printable(str(result.failure.reason), keep="\n")
+        self._reasons.append(f"{runtime}: {reason}")
         if result.failure.kind == "not_supported":
-            pytest.skip(str(result.failure.reason))
-        pytest.fail("\n".join(filter(None, (str(result.failure), result.failure.last_words))), pytrace=False)
+            pytest.skip(reason)
+        words = "\n".join(filter(None, (str(result.failure), result.failure.last_words)))
+        pytest.fail(printable(words, keep="\n"), pytrace=False)
 
     def take_dot(self, test: str) -> bool:
         """Return whether the terminal shows a line in place of the dot of this test, named in full; once.

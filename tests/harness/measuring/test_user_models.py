@@ -156,6 +156,11 @@ def test_arrays_that_no_model_takes(tmp_path: Path) -> None:
         _models(path, arrays=tmp_path / "none.npz")
 
 
+def test_words_of_others_are_made_printable() -> None:
+    """What a runtime says of a model may have the model's names in it, which move no cursor."""
+    assert str(UserError("two\nlines \x1b[31m")) == "two\nlines \\x1b[31m"
+
+
 def test_a_nameless_shape_of_several_inputs(tmp_path: Path) -> None:
     """It cannot be told whose it is: the inputs' names are listed."""
     inputs = [_info(name, TensorProto.FLOAT, ["n"]) for name in ("a", "b")]
