@@ -62,7 +62,7 @@ def test_a_board_far_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuse
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["install", "--rknn-library", "/none"], "Error: --rknn-library /none: No such file"),
+        (["install", "--rknn-library", "/none"], "Error: --rknn-library /none: it does not exist"),
         (
             ["install", "--rknn-library", "{library}", "--chip", "rv1106"],
             "this is librknnrt, and rv1106 needs librknnm",
