@@ -88,7 +88,7 @@ def compare(
 
     Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
 
-    Exits with 1 where a limit of --fail is broken, with 2 where it could be held against nothing.
+    Exits with 1 where a limit of --fail is broken, with 2 where it could be held against nothing, or memory was short.
     """
     if _LIBRARY in across:
         if limits or len(across) > 1:
@@ -125,7 +125,7 @@ def compare(
         return 0
     if not result.passed:
         return 1
-    return 2 if result.is_empty or changes.differing else 0
+    return 2 if result.is_open or changes.differing else 0
 
 
 def _compare_versions(storages: Sequence[Path], runs: Sequence[str], metrics: Sequence[Metric], form: str) -> int:

@@ -19,7 +19,8 @@ def result_text(result: Result, baseline: Result | None) -> str:
         return f"{result.limit.contexts} contexts fit" + ("" if result.limit.failure else ", and none failed")
     if result.cycles:
         return f"{len(result.cycles.pss_bytes) - 1} cycles; the report says whether anything grows"
-    return ", ".join(filter(None, (_memory(result), _saving(result, baseline), _speed(result), _same_as(result))))
+    parts = (_memory(result), _saving(result, baseline), _speed(result), _same_as(result), _shortage(result))
+    return ", ".join(filter(None, parts))
 
 
 def _memory(result: Result) -> str:
@@ -57,6 +58,11 @@ def _speed(result: Result) -> str:
 
 def _same_as(result: Result) -> str:
     return f"measured as {result.measured_as}" if result.measured_as else ""
+
+
+def _shortage(result: Result) -> str:
+    signs = "; ".join(map(str, result.shortage_signs))
+    return f"MEMORY WAS SHORT, its figures are too small: {signs}" if signs else ""
 
 
 def _has_npu(result: Result) -> bool:

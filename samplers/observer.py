@@ -10,6 +10,7 @@ import msgspec
 
 from samplers.host import Host, Sampler
 from samplers.npu import NpuSources
+from samplers.pressure import PressureWatch
 from samplers.process import read_process, reset_peak
 from samplers.readings import Reading
 from samplers.system import read_system
@@ -62,6 +63,7 @@ class Observer:
         self._npu = npu
         self.timeline = SampledTimeline()
         self._sampler: Sampler | None = None
+        self._pressure: PressureWatch | None = None
         self.pid = 0
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._peak_is_of_phase = True
@@ -80,6 +82,7 @@ class Observer:
     def attach(self, pid: int) -> None:
         """Begin with this process; one that has gone already gives no samples, and no snapshot."""
         self.pid = pid
+        self._pressure = PressureWatch(self.host, pid)
         with contextlib.suppress(ProcessLookupError):
             self._sampler = self.host.sampler(pid, self._interval_s)
 
@@ -111,4 +114,5 @@ class Observer:
         if not self._peak_is_of_phase:
             process = msgspec.structs.replace(process, peak_rss_bytes=None)
         self._peak_is_of_phase = reset_peak(self.host, self.pid)
-        return Reading(process, read_system(self.host), self._npu.read(self.pid) if self._npu else None)
+        npu = self._npu.read(self.pid) if self._npu else None
+        return Reading(process, read_system(self.host), npu, self._pressure.read() if self._pressure else None)

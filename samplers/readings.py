@@ -16,6 +16,7 @@ __all__ = [
     "MemorySource",
     "NpuLoad",
     "NpuMemory",
+    "Pressure",
     "ProcessMemory",
     "Reading",
     "SystemMemory",
@@ -89,6 +90,25 @@ class NpuMemory(msgspec.Struct, frozen=True):
     sram_total_bytes: Optional[int]
 
 
+class Pressure(msgspec.Struct, frozen=True, kw_only=True):
+    """What shows whether memory was short, counted from the start of the process."""
+
+    #: Page faults of the process that waited for a disk or for swap; first loads of files are among them.
+    major_faults: Optional[int] = None
+    #: Pages that had been evicted, and were read again; files that were evicted before the start are among them.
+    refaulted_file_bytes: Optional[int] = None
+    refaulted_anon_bytes: Optional[int] = None
+    #: Whose refaults: "cgroup", those of the process's control group, or "system".
+    refaults_of: Optional[str] = None
+    swapped_in_bytes: Optional[int] = None
+    swapped_out_bytes: Optional[int] = None
+    #: Time in which some process waited for memory to be freed or read again, and in which all that could run did: PSI.
+    stalled_some_ns: Optional[int] = None
+    stalled_full_ns: Optional[int] = None
+    #: Whose waiting, as in refaults_of.
+    stalls_of: Optional[str] = None
+
+
 class Reading(msgspec.Struct, frozen=True):
     """All of it at one moment."""
 
@@ -96,6 +116,7 @@ class Reading(msgspec.Struct, frozen=True):
     system: SystemMemory
     #: None on a machine without an NPU.
     npu: Optional[NpuMemory] = None
+    pressure: Optional[Pressure] = None
 
 
 class CpuUse(msgspec.Struct, frozen=True):

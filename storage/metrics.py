@@ -34,6 +34,8 @@ class Metric:
     less_is_better: bool = True
     #: Another key of the part that is subtracted, repeat by repeat.
     minus: str | None = None
+    #: Whether it reads the same where memory is short: buffers of an NPU are never evicted.
+    is_pinned: bool = False
 
     def values(self, figures: Result | Phase) -> tuple[float, ...]:
         """Return the values of the repeats that gave one, of a stored result or of a program's phase."""
@@ -53,8 +55,12 @@ class UnknownMetric(argparse.ArgumentTypeError):
         super().__init__(f"there is no metric {name!r}; valid: {names}")
 
 
-def _memory(name: str, resolution: int = _PAGE_BYTES) -> Metric:
-    return Metric(name, "memory", f"{name}_bytes", BYTES, resolution)
+def _memory(name: str) -> Metric:
+    return Metric(name, "memory", f"{name}_bytes", BYTES, _PAGE_BYTES)
+
+
+def _npu_memory(name: str) -> Metric:
+    return Metric(name, "memory", f"{name}_bytes", BYTES, resolution=0, is_pinned=True)
 
 
 #: In the order of every table. docs/results.md defines those of scenarios, docs/record.md those of programs.
@@ -78,9 +84,9 @@ METRICS = (
     _memory("decoder_memory"),
     _memory("residue_memory"),
     _memory("system_memory"),
-    _memory("npu_memory", resolution=0),
-    _memory("npu_peak", resolution=0),
-    _memory("npu_left", resolution=0),
+    _npu_memory("npu_memory"),
+    _npu_memory("npu_peak"),
+    _npu_memory("npu_left"),
     Metric("latency", "speed", "latency_median_ns", NANOSECONDS, resolution=1),
     Metric("latency_p99", "speed", "latency_p99_ns", NANOSECONDS, resolution=1),
     Metric("throughput", "speed", "throughput_per_s", PER_SECOND, resolution=0, less_is_better=False),

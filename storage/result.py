@@ -12,7 +12,8 @@ import msgspec
 
 from accounting.account import Account
 from accounting.domains import DomainUse
-from samplers.readings import CpuUse, Machine, NpuMemory, ProcessMemory, SystemMemory
+from messages import Message
+from samplers.readings import CpuUse, Machine, NpuMemory, Pressure, ProcessMemory, SystemMemory
 from scenarios.plan import Plan
 from targets.barriers import Copies, NodeOrder
 from targets.outcome import Failure
@@ -31,6 +32,7 @@ __all__ = [
     "PhaseReading",
     "Result",
     "Series",
+    "Shortage",
     "Speed",
     "StoredRepeat",
     "StreamsRun",
@@ -203,6 +205,18 @@ class PhaseReading(msgspec.Struct, frozen=True, kw_only=True):
     npu_live_bytes: Optional[int] = None
 
 
+class Shortage(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether memory was short while one process ran: the kernel then takes its pages, and figures are too small."""
+
+    #: From the start of the process to its last reading.
+    counted: Pressure
+    #: By how much its mapped files fell at most between barriers, before anything was destroyed.
+    lost_file_bytes: Optional[int]
+    steady_major_faults: Optional[int]
+    #: What shows that it was short, each a message; none where it was not.
+    signs: tuple[Message, ...]
+
+
 class StoredRepeat(msgspec.Struct, frozen=True, kw_only=True):
     """One fresh process."""
 
@@ -213,6 +227,8 @@ class StoredRepeat(msgspec.Struct, frozen=True, kw_only=True):
     #: The last reading of each phase, in order; every barrier is in the trace.
     phases: dict[str, PhaseReading]
     npu: Optional[Account] = None
+    #: None in runs before this was stored.
+    shortage: Optional[Shortage] = None
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,3 +292,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     limit: Optional[Limit] = None
     repeats: tuple[StoredRepeat, ...]
     plan: Plan
+
+    @property
+    def shortage_signs(self) -> tuple[Message, ...]:
+        """What shows that memory was short: each kind of sign once, of the first repeat that has it."""
+        signs: dict[str, Message] = {}
+        for repeat in self.repeats:
+            for sign in repeat.shortage.signs if repeat.shortage else ():
+                signs.setdefault(sign.code, sign)
+        return tuple(signs.values())

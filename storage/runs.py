@@ -12,7 +12,7 @@ from typing import Any
 
 from messages import Message
 from scenarios.plan import Plan
-from storage.metrics import METRICS
+from storage.metrics import METRICS, Metric
 from storage.program import Phase, Program
 from storage.result import Result
 from storage.run_file import BadFile, StoredRun, read_run_file, read_storage
@@ -76,6 +76,12 @@ class Measured:
     values: Mapping[str, tuple[float, ...]]
     #: How busy the machine was with other work before the processes started, at most.
     busy_percent: float = 0.0
+    #: What shows that memory was short meanwhile; none where it was not.
+    shortage_signs: tuple[Message, ...] = ()
+
+    def is_short(self, metric: Metric) -> bool:
+        """Whether memory was short, and the figure says less for it."""
+        return bool(self.shortage_signs) and not metric.is_pinned
 
 
 @dataclass(frozen=True)
@@ -169,6 +175,7 @@ def _of_scenario(result: Result, board: str) -> Measured:
         result.outcome,
         _values(result) if result.outcome == "ok" else {},
         busy_percent=max(result.speed.idle_cpu_percent, default=0.0),
+        shortage_signs=result.shortage_signs,
     )
 
 

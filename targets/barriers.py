@@ -8,7 +8,7 @@ import msgspec
 
 from messages import Message
 from runtimes.base import Interface
-from samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
+from samplers.readings import NpuMemory, Pressure, ProcessMemory, Reading, SystemMemory
 
 __all__ = [
     "Allocation",
@@ -199,6 +199,8 @@ class BarrierReading(msgspec.Struct):
     npu_live_bytes: Optional[int] = None
     #: When the process was told to go on; None in older traces.
     left_ns: Optional[int] = None
+    #: Counted from the start of the process; None in older traces.
+    pressure: Optional[Pressure] = None
 
     @property
     def npu_held_bytes(self) -> Optional[int]:
@@ -211,4 +213,4 @@ class BarrierReading(msgspec.Struct):
     def of(cls, barrier: Barrier, malloc_trimmed: bool, reading: Reading) -> BarrierReading:
         """Return the barrier with its reading."""
         step = (barrier.phase, barrier.context, barrier.at_ns, barrier.data)
-        return cls(*step, malloc_trimmed, reading.process, reading.system, reading.npu)
+        return cls(*step, malloc_trimmed, reading.process, reading.system, reading.npu, pressure=reading.pressure)

@@ -129,7 +129,7 @@ _LAYERS = {
     "reports": "errors base results sections explanation claims streams compare versions history page",
     "harness": "errors extras mechanisms selection machine_info gate settings plans clock progress measuring"
     " result_text options session",
-    "samplers": "readings files host process cpu_time system npu machine sources observer environment",
+    "samplers": "readings files host process cpu_time system npu pressure machine sources observer environment",
     "models": "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn megengine ncnn"
     " mnn litert inspection __init__",
     "recorder": "errors signals pace phases process_tree program machine far recording phase_figures stored_form"

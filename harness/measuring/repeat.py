@@ -119,6 +119,7 @@ class RepeatMeasurement:
             system_memory_noise_bytes=self._idle.memory_noise_bytes,
             idle_cpu_percent=self._idle.cpu_percent,
             trace="",
+            start_ns=run.start_ns,
             frames=self._frames.summary(run.interrupted) if self._frames else None,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accounting.account import Account
+from harness.measuring.shortage import shortage_of
 from scenarios.plan import Plan
 from storage.figure import Figure
 from storage.result import (
@@ -82,6 +83,8 @@ class Repeat:
     frames: StreamsRun | None = None
     #: None where the plan does not fill, or the process failed otherwise.
     limit: Limit | None = None
+    #: When the process was started; monotonic clock of its machine.
+    start_ns: int = 0
 
     @property
     def all_frames(self) -> FrameCount | None:
@@ -376,4 +379,5 @@ def _stored_repeat(repeat: Repeat) -> StoredRepeat:
         trace=repeat.trace,
         phases=phases,
         npu=None if repeat.limit else repeat.npu,
+        shortage=shortage_of(repeat.barriers, repeat.start_ns),
     )

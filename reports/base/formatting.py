@@ -11,6 +11,8 @@ from storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
 MIB = 2**20
 #: Where nothing was measured.
 EMPTY = "-"
+#: Beside a figure that is not to be trusted; a warning says why.
+DOUBT = "\N{WARNING SIGN}"
 #: Decimals of MiB: those of a ledger are exact.
 _APPLICATION_DECIMALS, _NPU_DECIMALS = 1, 2
 #: By a metric's unit: the unit that is shown, how many of the metric's it is, and decimals.
@@ -29,6 +31,11 @@ def mib(figure: Figure | None, npu: bool = False, spread: bool = True) -> str:
     if npu and figure is not None and 0 < figure.median < 0.005 * MIB:
         return "<0.01"
     return _number(figure, MIB, mib_decimals(npu), spread)
+
+
+def doubted(figure: str, is_doubtful: bool) -> str:
+    """Return a figure with a mark beside it where it is not to be trusted."""
+    return f"{figure} {DOUBT}" if is_doubtful and figure != EMPTY else figure
 
 
 def mib_decimals(npu: bool) -> int:

@@ -15,7 +15,7 @@ from reports.base.formatting import mib, milliseconds, per_second, percent
 from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
 from reports.results.rows import Group, Row
-from reports.results.savings import NPU, SYSTEM
+from reports.results.savings import NPU, SYSTEM, Saving
 from reports.sections.copies import avoided_bytes, copied
 
 #: OPEN: it cannot be judged from what was measured here.
@@ -81,6 +81,7 @@ def share_saved(group: Group, scenario: str, claimed_percent: float, memory: str
     saving = row.saving(f"{memory}_memory_bytes")
     if saving is None or saving.percent is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
+    _check_memory_sufficed(saving, row)
     percent_saved = saving.percent
     if saving.memory == SYSTEM and saving.saved.spread is not None:
         # What else ran in that time adds to the spread.
@@ -103,6 +104,7 @@ def all_but_one_saved(group: Group, scenario: str) -> Judgement:
     saving = row.main_saving
     if saving is None or saving.percent is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
+    _check_memory_sufficed(saving, row)
     count = len(row.info.plan.contexts)
     claimed = 100 * (count - 1) / count
     verdict, reason = _at_least(saving.percent, claimed, "within_spread")
@@ -196,6 +198,7 @@ def memory_saved(group: Group, scenario: str) -> Judgement:
     saving = row.main_saving
     if saving is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
+    _check_memory_sufficed(saving, row)
     values = {"saved": mib(saving.saved, npu=True), "memory": "npu" if saving.is_npu else "over_import"}
     verdict, reason = (
         _above_zero(saving.saved) if saving.is_npu or group.computes else (OPEN, _reason_of_virtual(group))
@@ -258,6 +261,12 @@ def _compared(group: Group, scenario: str) -> tuple[Row, Row]:
     if row.baseline is None or not row.baseline.measured:
         raise CannotBeJudged("no_baseline", scenario=scenario)
     return row, row.baseline
+
+
+def _check_memory_sufficed(saving: Saving, row: Row) -> None:
+    """Raise CannotBeJudged where memory was short for the row or its baseline, and the saving is of such memory."""
+    if row.is_compared_with_short and not saving.is_npu:
+        raise CannotBeJudged("short", scenario=row.scenario)
 
 
 def _rate_kept(group: Group, scenario: str, tolerance_percent: float) -> Judgement:

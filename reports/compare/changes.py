@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from messages import Message
 from reports.compare.difference import Difference, difference_of_means
 from reports.compare.noise import RunValues
 from storage.metrics import Metric
@@ -15,6 +16,8 @@ from storage.runs import CONDITIONS, Configuration, Measured, Run
 CONFIDENCE = 0.99
 #: The verdict on a figure of speed where the machine was busy with other work on one side.
 DISTURBED = "disturbed"
+#: The verdict on a figure where memory was short on one side.
+SHORT = "memory short"
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,14 @@ class Change:
     difference: Difference
     #: Whether other work on the machine may show in it.
     is_disturbed: bool = False
+    #: Whether memory was short while it was measured, so that it may be too small.
+    is_short: bool = False
 
     @property
     def verdict(self) -> str:
-        """The difference's verdict, or DISTURBED."""
+        """The difference's verdict, DISTURBED or SHORT."""
+        if self.is_short:
+            return SHORT
         return DISTURBED if self.is_disturbed else self.difference.verdict
 
 
@@ -69,6 +76,8 @@ class Changes:
     unmeasured: tuple[Unmeasured, ...]
     #: Compared although conditions differ, by --across.
     across: tuple[Differing, ...]
+    #: By configuration: what shows on one of the sides that memory was short.
+    short: Mapping[Configuration, tuple[Message, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,13 @@ class _Side:
     @property
     def is_disturbed(self) -> bool:
         return any(one.busy_percent > BUSY_PERCENT for one in self.measured)
+
+    @property
+    def shortage_signs(self) -> tuple[Message, ...]:
+        return tuple({sign.code: sign for one in self.measured for sign in one.shortage_signs}.values())
+
+    def is_short(self, metric: Metric) -> bool:
+        return any(one.is_short(metric) for one in self.measured)
 
     def values(self, metric: Metric) -> list[RunValues]:
         return [one.values[metric.name] for one in self.measured if metric.name in one.values]
@@ -125,6 +141,11 @@ def compare_runs(
         tuple(refused),
         tuple(_unmeasured(bases, heads)),
         tuple(allowed),
+        {
+            name: signs
+            for name, (before, after) in sides.items()
+            if (signs := before.shortage_signs + after.shortage_signs)
+        },
     )
 
 
@@ -166,7 +187,9 @@ def _rows(
     for configuration, metric in pairs:
         before, after = sides[configuration]
         # Those under the base's conditions: others have another noise, and another level.
-        alike = _Side(tuple(one for one in earlier.get(configuration, ()) if one.conditions == before.conditions))
-        values = (before.values(metric), after.values(metric), alike.values(metric))
+        alike = [one for one in earlier.get(configuration, ()) if one.conditions == before.conditions]
+        known = _Side(tuple(one for one in alike if not one.is_short(metric)))
+        values = (before.values(metric), after.values(metric), known.values(metric))
         is_disturbed = metric.part == "speed" and (before.is_disturbed or after.is_disturbed)
-        yield Change(configuration, metric, difference_of_means(metric, *values, confidence), is_disturbed)
+        is_short = before.is_short(metric) or after.is_short(metric)
+        yield Change(configuration, metric, difference_of_means(metric, *values, confidence), is_disturbed, is_short)

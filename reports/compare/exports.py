@@ -44,6 +44,7 @@ LONG_COLUMNS = (
     "repeat",
     "value",
     "npu_memory_limit_bytes",
+    "memory_short",
 )
 #: What the long form calls a condition whose name is taken.
 CONDITION_COLUMNS = {"models": "models_digest", "plan": "plan_digest"}
@@ -148,9 +149,10 @@ def long_form(runs: Sequence[Run], metrics: _Metrics) -> Iterator[dict[str, Any]
             conditions = {CONDITION_COLUMNS.get(name, name): measured.conditions[name] for name in CONDITIONS}
             common = {**conditions, **of_run, **identity, **models}
             for metric in metrics:
+                is_short = measured.is_short(metric)
                 for repeat, value in enumerate(measured.values.get(metric.name, ()), start=1):
                     figure = {"metric": metric.name, "unit": metric.unit, "repeat": repeat, "value": number(value)}
-                    record = {**common, **figure}
+                    record = {**common, **figure, "memory_short": is_short}
                     yield {column: record[column] for column in LONG_COLUMNS}
 
 

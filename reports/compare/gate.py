@@ -19,6 +19,8 @@ class GateResult:
     broken: tuple[tuple[Limit, Change], ...]
     #: Worse than allowed by the figures, but it may be noise: more repeats would show it.
     unsure: tuple[tuple[Limit, Change], ...]
+    #: Not judged, since memory was short: an eviction makes a figure smaller, and hides a rise.
+    short: tuple[tuple[Limit, Change], ...]
     #: How many changes each limit was held against, in their order, and in how many of them a change of the size that
     #: it allows could not have been distinguished from noise.
     held: tuple[int, ...]
@@ -32,9 +34,9 @@ class GateResult:
         return not self.broken and not self.lost
 
     @property
-    def is_empty(self) -> bool:
-        """Whether a limit was held against nothing: then nothing is known."""
-        return not all(self.held)
+    def is_open(self) -> bool:
+        """Whether a limit was held against nothing, or not against all: then nothing is known."""
+        return bool(self.short) or not all(self.held)
 
 
 def check_limits(changes: Changes, limits: Sequence[Limit]) -> GateResult:
@@ -45,9 +47,11 @@ def check_limits(changes: Changes, limits: Sequence[Limit]) -> GateResult:
     """
     broken: list[tuple[Limit, Change]] = []
     unsure: list[tuple[Limit, Change]] = []
+    short: list[tuple[Limit, Change]] = []
     held, blind = [], []
     for limit in limits:
-        of_metric = [change for change in changes.rows if change.metric == limit.metric]
+        short += ((limit, change) for change in changes.rows if change.metric == limit.metric and change.is_short)
+        of_metric = [change for change in changes.rows if change.metric == limit.metric and not change.is_short]
         held.append(len(of_metric))
         blind.append(0)
         for change in of_metric:
@@ -57,4 +61,4 @@ def check_limits(changes: Changes, limits: Sequence[Limit]) -> GateResult:
             if worse > allowed:
                 (broken if change.verdict == verdict else unsure).append((limit, change))
     lost = tuple(one for one in changes.unmeasured if one.is_broken)
-    return GateResult(tuple(limits), tuple(broken), tuple(unsure), tuple(held), tuple(blind), lost)
+    return GateResult(tuple(limits), tuple(broken), tuple(unsure), tuple(short), tuple(held), tuple(blind), lost)

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from reports.base.formatting import EMPTY, metric_amount, metric_number, metric_unit
 from reports.base.table import csv, markdown
-from reports.compare.changes import CONFIDENCE, DISTURBED, Change, Changes, Differing
+from reports.compare.changes import CONFIDENCE, DISTURBED, SHORT, Change, Changes, Differing
 from reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
 from reports.compare.gate import GateResult
 from reports.compare.names import common_words, short_names
@@ -28,6 +28,7 @@ _COUNTED = {
     NO_CHANGE: "without a change that could be shown",
     TOO_FEW: "with too few repeats to tell",
     DISTURBED: "of speed on a busy machine, without a verdict",
+    SHORT: "measured while memory was short, without a verdict",
 }
 #: Beyond so many, rows of a list are counted.
 _MOST_LISTED = 20
@@ -144,6 +145,12 @@ def _remarks(changes: Changes) -> Iterator[str]:
             "repeats could have shown."
         )
         yield _noise_remark(changes.rows)
+    yield from _listed(
+        [
+            f"memory was short, so that figures are too small: {configuration}: {'; '.join(map(str, signs))}"
+            for configuration, signs in changes.short.items()
+        ]
+    )
     for one in changes.across:
         yield f"compared although they differ: {one.configuration}: {_conditions(one)}"
     yield from _listed([f"not compared: {one.configuration}: {_conditions(one)}" for one in changes.differing])
@@ -197,11 +204,16 @@ def _verdict_lines(changes: Changes, result: GateResult | None) -> Iterator[str]
         yield f"FAILED {limit.text}: {_against_limit(limit, change)}"
     for lost in result.lost:
         yield f"FAILED {lost.configuration}: it was measured in the base, and here it is: {lost.head}"
+    for limit, change in result.short:
+        yield (
+            f"NOT HELD {limit.text}: {_against_limit(limit, change)}; memory was short while it was measured: free "
+            "memory, or measure fewer contexts, and measure again"
+        )
     for limit, change in result.unsure:
         yield f"unsure {limit.text}: {_against_limit(limit, change)}; {_remedy(change)}"
-    broken = [limit for limit, _ in result.broken]
+    told = [limit for limit, _ in (*result.broken, *result.short)]
     for limit, held, blind in zip(result.limits, result.held, result.blind):
-        if limit in broken:
+        if limit in told:
             continue
         if not held:
             yield f"NOTHING to hold {limit.text} against"

@@ -35,7 +35,7 @@ class Point:
     conditions: Mapping[str, str | None]
     #: One per repeat, in the metric's unit; none where the run failed.
     values: tuple[float, ...]
-    #: Whether it is a figure of speed and the machine was busy with other work: it says nothing of the level.
+    #: Whether memory was short, or it is a figure of speed and the machine was busy: it says nothing of the level.
     is_disturbed: bool = False
 
     @property
@@ -191,5 +191,5 @@ def _points(positions: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Po
         measured = run.measured[position]
         values = tuple(measured.values.get(metric.name, ()))
         if values or measured.outcome != "ok":
-            is_disturbed = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT
-            yield Point(run, measured.outcome, measured.conditions, values, is_disturbed)
+            is_busy = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT
+            yield Point(run, measured.outcome, measured.conditions, values, is_busy or measured.is_short(metric))

@@ -67,6 +67,7 @@ _COMPARISON = (
     "output_difference",
     "reference_runtime",
     "reference_difference",
+    "memory_short",
 )
 #: Identity of a configuration in every other table.
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
@@ -202,6 +203,7 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "copies_avoided_bytes": rounded(avoided_bytes(row)),
         "repeats": len(row.info.repeats),
         "measured_as": row.info.measured_as,
+        "memory_short": " ".join(sign.code for sign in row.info.shortage_signs) or None,
         **_origin(row.file),
     }
 
@@ -261,7 +263,7 @@ TABLES: dict[str, _Table] = {
     "speed": _of_each_row(SPEED_COLUMNS, speed_records),
     "fits": _of_each_row(FIT_COLUMNS, fit_records),
     "limits": _of_each_row(LIMIT_COLUMNS, limit_records),
-    "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit"), _runs),
+    "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit", "memory_short"), _runs),
     "programs": (PROGRAM_COLUMNS, lambda material: program_records(programs_in(material.files))),
     "streams": ((*_IDENTITY, *STREAM_COLUMNS, *_ORIGIN), _streams),
     "leaks": _of_each_row(LEAK_COLUMNS, leak_records),

@@ -170,6 +170,10 @@ def _remarks(recommendation: Recommendation, texts: Texts) -> Iterator[str]:
         yield texts("answer_differing", scenarios=texts.scenarios(row.scenario for row in recommendation.differing))
     if least is not recommendation.without_reuse and not recommendation.outputs_compared:
         yield texts("answer_unchecked" if least.computes else "answer_unchecked_virtual")
+    if recommendation.memory != NPU and any(row.is_compared_with_short for row in recommendation.layouts):
+        yield texts(
+            "opening_short", scenarios=texts.scenarios(row.scenario for row in recommendation.layouts if row.is_short)
+        )
     if recommendation.memory != NPU and len(least.info.repeats) == 1:
         yield texts("warning_one_repeat")
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from reports.base.formatting import EMPTY, mib, milliseconds, per_second, percent, seconds
+from reports.base.formatting import EMPTY, doubted, mib, milliseconds, per_second, percent, seconds
 from reports.base.statistics import Figure
 from reports.base.texts import Texts
 from reports.page.opening import Opening
@@ -37,7 +37,7 @@ _SPEED: _Columns = {
     ("rate", "/s"): lambda row: per_second(row.throughput, spread=False),
 }
 _APPLICATION: _Columns = {
-    ("application", "MiB"): lambda row: mib(row.memory(APPLICATION)),
+    ("application", "MiB"): lambda row: doubted(mib(row.memory(APPLICATION)), row.is_short),
     ("saved", "MiB"): lambda row: mib(row.saved()),
     ("saved", "%"): lambda row: percent(row.saved_percent()),
     ("system", "MiB"): lambda row: mib(row.memory("system_memory_bytes"), spread=False),
@@ -47,11 +47,11 @@ _NPU: _Columns = {
     ("npu", "MiB"): lambda row: mib(row.memory(NPU), npu=True, spread=False),
     ("saved", "MiB"): lambda row: mib(row.saved(NPU), npu=True, spread=False),
     ("saved", "%"): lambda row: percent(row.saved_percent(NPU)),
-    ("application", "MiB"): lambda row: mib(row.memory(APPLICATION), spread=False),
+    ("application", "MiB"): lambda row: doubted(mib(row.memory(APPLICATION), spread=False), row.is_short),
     ("latency", "ms"): _SPEED[("latency", "ms")],
 }
 _STREAMS: _Columns = {
-    ("application", "MiB"): lambda row: mib(row.memory(APPLICATION), spread=False),
+    ("application", "MiB"): lambda row: doubted(mib(row.memory(APPLICATION), spread=False), row.is_short),
     ("saved", "MiB"): lambda row: mib(row.saved(), spread=False),
     ("saved", "%"): lambda row: percent(row.saved_percent()),
 }

@@ -92,8 +92,19 @@ class Row:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether other work may show in its speed, or in that of its baseline."""
-        return any(row.busy_percent > BUSY_PERCENT for row in (self, self.baseline) if row)
+        """Whether other work, or a shortage of memory, may show in its speed, or in that of its baseline."""
+        rows = [row for row in (self, self.baseline) if row]
+        return any(row.busy_percent > BUSY_PERCENT or row.is_short for row in rows)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether memory was short while it was measured, so that all of it but that of an NPU reads too small."""
+        return bool(self.info.shortage_signs)
+
+    @property
+    def is_compared_with_short(self) -> bool:
+        """Whether memory was short for it or for its baseline, so that its savings are not true."""
+        return any(row.is_short for row in (self, self.baseline) if row)
 
     @property
     def question(self) -> str:

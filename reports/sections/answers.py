@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.base.formatting import EMPTY, counted_mib, mib, mib_spread, milliseconds, percent, ranges, share, whole
+from reports.base.formatting import (
+    DOUBT,
+    EMPTY,
+    counted_mib,
+    mib,
+    mib_spread,
+    milliseconds,
+    percent,
+    ranges,
+    share,
+    whole,
+)
 from reports.base.statistics import Figure, difference
 from reports.base.texts import Texts
 from reports.results.memory import FindingSummary, findings_of
@@ -12,6 +23,7 @@ from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reports.sections.copies import copied
 from reports.sections.mechanisms import COMBINING, combined_mechanisms, lacking_mechanisms
+from reports.sections.tables import shortage_in_words
 from scenarios.catalogue import LEAN
 from storage.result import BUSY_PERCENT
 
@@ -51,6 +63,13 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
     busy = max(row.busy_percent for row in group.rows)
     if busy > BUSY_PERCENT:
         sentences.append(texts("warning_busy" if group.computes else "warning_busy_memory", percent=whole(busy)))
+    short = [row for row in group.rows if row.is_short]
+    if short:
+        signs = [
+            texts("short_row", scenario=texts.scenario(row.scenario), signs=shortage_in_words(row, texts))
+            for row in short
+        ]
+        sentences.append(texts("warning_short", mark=DOUBT, rows="; ".join(signs)))
     if any(row.measured and row.is_compared and len(row.info.repeats) == 1 for row in group.rows):
         sentences.append(texts("warning_one_repeat"))
     return sentences + [_finding(row, finding, texts) for row in group.rows for finding in findings_of(row)]
@@ -72,7 +91,8 @@ def _answer(row: Row, texts: Texts) -> str:
     if row.saved() is None or row.baseline is None:
         return texts("answer_no_baseline", scenario=scenario, baseline=texts.scenario(row.info.baseline or EMPTY))
     memory = _npu_memory(row, texts) or _application_memory(row, texts)
-    sentences = [memory, _speed(row, texts), _copies(row, texts), _outputs(row, texts)]
+    short = texts("answer_short") if row.is_compared_with_short else None
+    sentences = [memory, short, _speed(row, texts), _copies(row, texts), _outputs(row, texts)]
     if row.scenario in COMBINING:
         plan = row.info.plan
         lacking = [] if row.is_variant else lacking_mechanisms(plan)

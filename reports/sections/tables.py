@@ -8,6 +8,7 @@ from accounting.sizes import COMPONENTS
 from reports.base.formatting import (
     EMPTY,
     component_mib,
+    doubted,
     mib,
     milliseconds,
     per_second,
@@ -59,6 +60,8 @@ FIGURE_COLUMNS: dict[str, Callable[[Row], str]] = {
 }
 
 _SPEED = ("column_latency", "column_throughput")
+#: A shortage of memory does not show in them.
+_NEVER_SHORT = ("column_npu", "column_npu_saved", "column_npu_saved_percent", "column_repeats")
 _COMPARISON = (
     "column_application",
     "column_trimmed",
@@ -94,8 +97,7 @@ def comparison_table(group: Group, rows: Sequence[Row], published: Sequence[Publ
         if row.models_in_turn:
             count = texts("models_in_turn", files=row.info.model_files, streams=row.info.streams)
         against = texts.scenario(row.info.baseline) if row.info.baseline and row.measured else EMPTY
-        figures = [FIGURE_COLUMNS[column](row) for column in columns]
-        cells = [texts.scenario(row.scenario), count, *figures, against, texts(f"outcome_{row.outcome}")]
+        cells = [texts.scenario(row.scenario), count, *_figures(row, columns), against, _outcome(row, texts)]
         lines.append((row.outcome, cells))
     for one in published:
         against = texts.scenario(one.baseline) if one.baseline else EMPTY
@@ -116,7 +118,7 @@ def details_table(group: Group, texts: Texts) -> Table:
             name, other = texts.scenario(row.scenario), row.info.measured_as
             if other:
                 name = texts("measured_as", scenario=name, other=texts.scenario(other))
-            lines.append((row.outcome, [name, *(FIGURE_COLUMNS[column](row) for column in columns)]))
+            lines.append((row.outcome, [name, *_figures(row, columns)]))
     return Table(heads_of(("column_scenario", *columns), texts), lines)
 
 
@@ -252,6 +254,25 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
     names = ("date", "file", "board", "runtime", "target", "measured", "lacking", "failed", "commit")
     heads = heads_of((f"column_run_{name}" for name in names), texts)
     return Table(heads, lines, words=(0, 1, 2, 3, 4, 8)) if lines else None
+
+
+def _figures(row: Row, columns: Sequence[str]) -> list[str]:
+    """Return the cells of these columns; where memory was short, figures that it falsifies are marked."""
+    cells = []
+    for column in columns:
+        is_short = row.is_compared_with_short if "saved" in column else row.is_short
+        cells.append(doubted(FIGURE_COLUMNS[column](row), is_short and column not in _NEVER_SHORT))
+    return cells
+
+
+def _outcome(row: Row, texts: Texts) -> str:
+    outcome = texts(f"outcome_{row.outcome}")
+    return texts("outcome_short", outcome=outcome, signs=shortage_in_words(row, texts)) if row.is_short else outcome
+
+
+def shortage_in_words(row: Row, texts: Texts) -> str:
+    """Return what shows that memory was short while the row was measured."""
+    return texts("list_separator").join(map(texts.message, row.info.shortage_signs))
 
 
 def _comparison_columns(group: Group) -> Sequence[str]:

@@ -10,7 +10,7 @@ from harness.result_text import result_text
 from messages import Message
 from storage.result import Result
 from targets.outcome import Failure
-from tests.reports.stored import MIB, changed, npu_account, result, with_memory, with_speed
+from tests.reports.stored import MIB, changed, npu_account, result, with_memory, with_short_memory, with_speed
 from tests.reports.stored_streams import streams_result
 
 
@@ -74,3 +74,11 @@ def test_failures_are_said_in_words(baseline: Result) -> None:
         text = result_text(failed, None)
         assert text.startswith(words)
         assert "SIGKILL" in text
+
+
+def test_short_memory_is_said(tmp_path: Path) -> None:
+    """Figures that read too small come with the reason."""
+    short = with_short_memory(_of_memory(tmp_path, "full_dup", 25.0, 25.2))
+    assert result_text(short, None).endswith(
+        "MEMORY WAS SHORT, its figures are too small: 30.0 MiB of its mapped files were evicted"
+    )

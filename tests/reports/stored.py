@@ -13,13 +13,14 @@ from accounting.ledger import Ledger
 from accounting.sharing import Shared
 from accounting.sizes import ContextMemory
 from harness.measuring.result import Configuration, Repeat, build_result
+from messages import Message
 from reports.base.statistics import Figure
 from reports.results.rows import Group, Row, group_results
-from samplers.readings import Environment, MemorySource, ProcessMemory, SystemMemory
+from samplers.readings import Environment, MemorySource, Pressure, ProcessMemory, SystemMemory
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans
 from scenarios.catalogue import STREAMS as OF_STREAMS
 from scenarios.plan import LOAD, Context, Model, Plan, Streams
-from storage.result import Result, StreamsRun
+from storage.result import Result, Shortage, StreamsRun
 from storage.run_file import WITHOUT_SPEED, Commit, LatencyStats, MachineInfo, StoredRun, read_storage
 from storage.trace import NpuTimeline, Timeline, Trace, write_trace
 from targets.barriers import BarrierReading, Copies, StepData
@@ -296,6 +297,14 @@ def with_memory(info: Result, **figures: Sequence[Optional[int]]) -> Result:
     """Return the result with other figures of memory, one per repeat."""
     changes = {name: tuple(figure) for name, figure in figures.items()}
     return changed(info, memory=msgspec.structs.replace(info.memory, **changes))
+
+
+def with_short_memory(info: Result) -> Result:
+    """Return the result as if the kernel had evicted pages in its first repeat."""
+    signs = (Message("shortage_evicted", {"mib": "30.0"}),)
+    shortage = Shortage(counted=Pressure(), lost_file_bytes=30 * MIB, steady_major_faults=3, signs=signs)
+    first, *others = info.repeats
+    return changed(info, repeats=(msgspec.structs.replace(first, shortage=shortage), *others))
 
 
 def with_more_memory(info: Result, more_bytes: int) -> Result:

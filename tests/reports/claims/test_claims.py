@@ -43,6 +43,7 @@ from tests.reports.stored import (
     result,
     runtime_account,
     with_memory,
+    with_short_memory,
     with_speed,
 )
 
@@ -226,6 +227,14 @@ def test_other_work_leaves_frames_unjudged(tmp_path: Path) -> None:
     infos = [result(tmp_path, name, even(40), idle_cpu_percent=50.0) for name in names]
     judgement = judge("rate_kept", group_of(tmp_path, *infos), {"scenarios": ["full_dup"], "tolerance_percent": 5})
     assert (judgement.verdict, judgement.reason.key) == (OPEN, "claims_reason_disturbed")
+
+
+def test_short_memory_leaves_savings_unjudged(tmp_path: Path) -> None:
+    """What the kernel evicted of the baseline looks like less of a saving."""
+    short = with_short_memory(result(tmp_path, "no_reuse_one_model", even(40)))
+    group = group_of(tmp_path, short, result(tmp_path, "full_dup", dup(40, 10)))
+    judgement = judge("memory_saved", group, {"scenario": "full_dup"})
+    assert (judgement.verdict, judgement.reason.key) == (OPEN, "claims_reason_short")
 
 
 def test_where_nothing_computes_there_is_no_speed(npu_group: Group) -> None:

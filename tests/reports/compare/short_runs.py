@@ -6,9 +6,11 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from messages import Message
 from storage.runs import CONDITIONS, Configuration, Measured, Run
 
 MIB = 2**20
+SHORT = (Message("shortage_evicted", {"mib": "30.0"}),)
 FULL_DUP = Configuration("onnxruntime", "python", "full_dup", "4 x 3", ("model-a",))
 NO_REUSE = Configuration("onnxruntime", "python", "no_reuse", "4 x 3", ("model-a",))
 _FIRST = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
@@ -19,12 +21,13 @@ def measured(
     configuration: Configuration = FULL_DUP,
     outcome: str = "ok",
     busy_percent: float = 0.0,
+    shortage_signs: tuple[Message, ...] = (),
     **conditions: str,
 ) -> Measured:
     """Return one configuration with these values, under common conditions but for those that are named."""
     common = {name: f"a {name}" for name in CONDITIONS}
     kept = {name: tuple(map(float, each)) for name, each in values.items()} if outcome == "ok" else {}
-    return Measured(configuration, {**common, **conditions}, outcome, kept, busy_percent)
+    return Measured(configuration, {**common, **conditions}, outcome, kept, busy_percent, shortage_signs)
 
 
 def run(number: int, *each: Measured) -> Run:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reports.history.series import Event, series_of
 from storage.metrics import find_metric
-from tests.reports.compare.short_runs import FULL_DUP, MIB, NO_REUSE, measured, run
+from tests.reports.compare.short_runs import FULL_DUP, MIB, NO_REUSE, SHORT, measured, run
 
 _MEMORY, _LATENCY = find_metric("application_memory"), find_metric("latency")
 
@@ -66,3 +66,10 @@ def test_speed_of_a_busy_machine_is_disturbed() -> None:
     busy = run(1, measured({_MEMORY.name: [1.0], _LATENCY.name: [2.0]}, busy_percent=90))
     memory, latency = series_of([busy], [_MEMORY, _LATENCY])
     assert (memory.undisturbed, latency.undisturbed, latency.measured) == ([0], [], [0])
+
+
+def test_figures_taken_while_memory_was_short_are_disturbed() -> None:
+    """What the kernel took away says nothing of the level, of memory or of speed; the run stays in the history."""
+    short = run(1, measured({_MEMORY.name: [1.0], _LATENCY.name: [2.0]}, shortage_signs=SHORT))
+    for series in series_of([short], [_MEMORY, _LATENCY]):
+        assert (series.undisturbed, series.measured) == ([], [0])

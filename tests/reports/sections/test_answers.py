@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from accounting.sharing import Finding
+from reports.base.formatting import DOUBT
 from reports.base.texts import LANGUAGES, texts_of
 from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
+from reports.sections.tables import comparison_table
 from storage.result import Result
 from storage.run_file import LatencyStats
 from targets.barriers import Copies
@@ -22,6 +24,7 @@ from tests.reports.stored import (
     groups_of,
     npu_account,
     result,
+    with_short_memory,
     with_speed,
     write_run,
 )
@@ -211,3 +214,22 @@ def test_what_is_not_supported_is_one_sentence(tmp_path: Path) -> None:
     assert answers(rows, ENGLISH) == []
     assert not_supported(rows, ENGLISH) == "Not supported here: All outside (create_mem); All outside (MMZ)."
     assert not_supported(rows[:0], ENGLISH) is None
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_short_memory_is_marked_and_warned_of(tmp_path: Path, language: str) -> None:
+    """Figures that it falsifies are marked, the outcome and a warning say why, and savings are doubted."""
+    texts = texts_of(language)
+    short = with_short_memory(result(tmp_path, "no_reuse_one_model", even(40)))
+    group = group_of(tmp_path, short, result(tmp_path, "full_dup", dup(40, 10)))
+    sign = texts.message(short.shortage_signs[0])
+    (warning,) = group_warnings(group, texts)
+    assert DOUBT in warning
+    assert sign in warning
+    assert all(texts("answer_short") in sentence for sentence in answers(group.rows[1:], texts))
+    table = comparison_table(group, group.rows, [], texts)
+    cells = [dict(zip(table.heads, cells)) for _, cells in table.rows]
+    application, saved, outcome = (texts(f"column_{name}") for name in ("application", "saved", "outcome"))
+    assert [DOUBT in row[application] for row in cells] == [True, False]
+    assert [DOUBT in row[saved] for row in cells] == [False, True]
+    assert sign in cells[0][outcome]

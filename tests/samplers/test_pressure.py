@@ -1,0 +1,115 @@
+"""What shows that memory was short, of the process's control group or of the system."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from samplers.host import LOCAL_HOST, LocalHost
+from samplers.pressure import PressureWatch
+from samplers.readings import Pressure
+from tests.samplers.hosts import CountingHost
+
+_PID = 7
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_VMSTAT = "nr_free_pages 900\nworkingset_refault_anon {0}\nworkingset_refault_file {1}\npswpin {2}\npswpout {3}\n"
+_STALLS = "some avg10=0.00 avg60=0.00 avg300=0.00 total={0}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total={1}\n"
+
+
+def _write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def _stat(root: Path, faults: int, of_children: int) -> None:
+    fields = f"S 1 7 7 0 -1 4194560 900 40 {faults} {of_children} 3 4 0 0 20"
+    _write(root, f"proc/{_PID}/stat", f"{_PID} (a (b) c) {fields}\n")
+
+
+def _watch(root: Path) -> PressureWatch:
+    return PressureWatch(LocalHost(root), _PID)
+
+
+def test_the_system_is_read_where_there_is_no_group(tmp_path: Path) -> None:
+    """Counters are told since the start of the watch, in bytes and nanoseconds; faults since that of the process."""
+    _stat(tmp_path, 2, 1)
+    _write(tmp_path, "proc/vmstat", _VMSTAT.format(10, 20, 30, 40))
+    _write(tmp_path, "proc/pressure/memory", _STALLS.format(100, 50))
+    watch = _watch(tmp_path)
+    _stat(tmp_path, 5, 2)
+    _write(tmp_path, "proc/vmstat", _VMSTAT.format(11, 22, 33, 44))
+    _write(tmp_path, "proc/pressure/memory", _STALLS.format(107, 51))
+    assert watch.read() == Pressure(
+        major_faults=7,
+        refaulted_file_bytes=2 * _PAGE,
+        refaulted_anon_bytes=_PAGE,
+        refaults_of="system",
+        swapped_in_bytes=3 * _PAGE,
+        swapped_out_bytes=4 * _PAGE,
+        stalled_some_ns=7000,
+        stalled_full_ns=1000,
+        stalls_of="system",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "folder", "is_2"),
+    [
+        ("0::/system.slice/a.service\n", "sys/fs/cgroup/system.slice/a.service", True),
+        ("0::/\n", "sys/fs/cgroup", True),  # of a container, which sees no other
+        ("4:memory:/docker/a:b\n1:cpu,cpuacct:/c\n", "sys/fs/cgroup/memory/docker/a:b", False),
+    ],
+)
+def test_the_group_of_the_process_comes_before_the_system(tmp_path: Path, cgroup: str, folder: str, is_2: bool) -> None:
+    """What other processes of the machine read again, or wait for, is not this one's."""
+    _stat(tmp_path, 0, 0)
+    _write(tmp_path, f"proc/{_PID}/cgroup", cgroup)
+    _write(tmp_path, "proc/vmstat", _VMSTAT.format(0, 0, 5, 5))
+    _write(tmp_path, "proc/pressure/memory", _STALLS.format(0, 0))
+    _write(tmp_path, f"{folder}/memory.stat", "cache 4096\nworkingset_refault_file 3\n")
+    if is_2:
+        _write(tmp_path, f"{folder}/cgroup.type", "domain\n")
+        _write(tmp_path, f"{folder}/memory.pressure", _STALLS.format(1, 1))
+    watch = _watch(tmp_path)
+    _write(tmp_path, "proc/vmstat", _VMSTAT.format(0, 900, 6, 5))
+    _write(tmp_path, "proc/pressure/memory", _STALLS.format(900, 900))
+    _write(tmp_path, f"{folder}/memory.stat", "cache 4096\nworkingset_refault_file 4\n")
+    pressure = watch.read()
+    assert (pressure.refaulted_file_bytes, pressure.refaults_of) == (_PAGE, "cgroup")
+    assert (pressure.swapped_in_bytes, pressure.swapped_out_bytes) == (_PAGE, 0)
+    assert (pressure.stalled_some_ns, pressure.stalls_of) == ((0, "cgroup") if is_2 else (900_000, "system"))
+
+
+def test_the_uppermost_group_is_the_system(tmp_path: Path) -> None:
+    """Beside version 1 all processes are in the one group of version 2, whose waiting is everybody's."""
+    _write(tmp_path, f"proc/{_PID}/cgroup", "0::/\n")
+    _write(tmp_path, "sys/fs/cgroup/unified/memory.pressure", _STALLS.format(1, 1))
+    _write(tmp_path, "proc/pressure/memory", _STALLS.format(1, 1))
+    assert _watch(tmp_path).read().stalls_of == "system"
+
+
+def test_an_older_kernel_has_one_counter_of_refaults(tmp_path: Path) -> None:
+    """Before Linux 5.9 it was of files alone."""
+    _write(tmp_path, "proc/vmstat", "workingset_refault 3\n")
+    watch = _watch(tmp_path)
+    _write(tmp_path, "proc/vmstat", "workingset_refault 5\n")
+    pressure = watch.read()
+    assert (pressure.refaulted_file_bytes, pressure.refaulted_anon_bytes) == (2 * _PAGE, None)
+
+
+def test_a_kernel_that_counts_nothing_tells_nothing(tmp_path: Path) -> None:
+    """As on a small board, whose kernel has neither event counters nor PSI, and where the process has gone."""
+    assert _watch(tmp_path).read() == Pressure()
+
+
+def test_this_machine_counts_faults_in_one_round_trip() -> None:
+    """Every Linux tells the major faults of a process; a reading costs a far board one round trip."""
+    host = CountingHost(LOCAL_HOST)
+    watch = PressureWatch(host, os.getpid())
+    before = host.round_trips
+    pressure = watch.read()
+    assert host.round_trips == before + 1
+    assert pressure.major_faults is not None
