@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from typing import NamedTuple, Optional, Union
 
 import msgspec
 
 from messages import ENGLISH, Message, read_sentence, words
 
-__all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "oom_kills", "oom_kills_in"]
+__all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "oom_kills_in"]
 
 #: Every outcome a result may have, and what it means.
 OUTCOMES = {
@@ -67,11 +66,6 @@ class Failure(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return self.sentence()
-
-
-def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
-    """Return how many processes the kernel of this machine has killed for memory since boot; 0 where not counted."""
-    return oom_kills_in(vmstat.read_text()) or 0
 
 
 def oom_kills_in(vmstat: str) -> int | None:

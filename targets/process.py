@@ -16,7 +16,10 @@ from typing import IO, Protocol
 
 import psutil
 
-from targets.outcome import Ending, oom_kills
+from samplers.host import LOCAL_HOST
+from samplers.system import oom_kills
+from targets.outcome import Ending
+from targets.victims import Victims
 
 __all__ = ["LAST_WORDS_BYTES", "LEDGER_VARIABLE", "LocalProcess", "Process", "readable_words"]
 
@@ -70,7 +73,7 @@ class LocalProcess:
         self, command: tuple[str, ...], folder: Path, environment: Mapping[str, str], keeps_ledger: bool
     ) -> None:
         """Start the command in the folder, with these variables added to the environment."""
-        self._oom_kills = oom_kills()
+        self._oom_kills = oom_kills(LOCAL_HOST)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         self._ledger_folder = tempfile.TemporaryDirectory() if keeps_ledger else None
         variables = {**os.environ, **environment}
@@ -90,6 +93,7 @@ class LocalProcess:
         )
         self._commands, self._messages = _pipe(self._popen.stdin), _pipe(self._popen.stdout)
         self.pid = self._popen.pid
+        self._victims = Victims(self.pid)
 
     def send(self, data: bytes) -> int:
         """Write to its standard input."""
@@ -110,7 +114,7 @@ class LocalProcess:
         except subprocess.TimeoutExpired:
             self._popen.kill()
             code = self._popen.wait()
-        return Ending(code, oom_kills() > self._oom_kills)
+        return Ending(code, oom_kills(LOCAL_HOST) > self._oom_kills)
 
     def last_words(self) -> str:
         """Return the end of standard error."""
@@ -127,6 +131,7 @@ class LocalProcess:
 
     def close(self) -> None:
         """End it and its descendants, also those that have left its session."""
+        self._victims.restore()
         with contextlib.suppress(psutil.NoSuchProcess):
             for process in psutil.Process(self.pid).children(recursive=True):
                 with contextlib.suppress(psutil.NoSuchProcess):

@@ -102,7 +102,7 @@ _ONLY = {
     ("reports", "runtimes"): {"runtimes.RUNTIMES", "runtimes.base", "runtimes.version_order"},
     ("reports", "samplers"): {"samplers.readings"},
     ("reports", "targets"): {"targets.barriers", "targets.outcome"},
-    ("targets", "samplers"): {"samplers.host", "samplers.readings"},
+    ("targets", "samplers"): {"samplers.host", "samplers.readings", "samplers.system"},
     ("targets", "models"): {"models.conversion", "models.converter_of", "models.weight_files"},
     ("targets", "runtimes"): {
         "runtimes.RuntimeEntry",
@@ -134,7 +134,7 @@ _LAYERS = {
     " mnn litert inspection __init__",
     "recorder": "errors signals pace phases process_tree program machine far recording phase_figures stored_form"
     " summary task",
-    "targets": "errors chips boards outcome interrupt barriers process talks machine base interpreters folders"
+    "targets": "errors chips boards outcome interrupt barriers victims process talks machine base interpreters folders"
     " rknn_library compilers sandbox preload vboard reader native far resolve measured_process",
 }
 

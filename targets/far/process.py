@@ -21,7 +21,7 @@ __all__ = ["FarProcess"]
 
 # targets/reader/reader.h is the other side.
 _START, _STARTED = struct.Struct("<III"), struct.Struct("<IQ")
-_HAS_LEDGER, _HAS_WORDS = 1, 2
+_HAS_LEDGER, _HAS_WORDS, _IS_VICTIM = 1, 2, 4
 _WRITTEN = struct.Struct("<IQ")
 _NUMBER = struct.Struct("<I")
 _ENDED = struct.Struct("<IQ")
@@ -54,6 +54,8 @@ class FarProcess:
     _pipe_variables: Mapping[str, str] = {LEDGER_VARIABLE: _LEDGER}
     #: Whether its standard error is a file, in which a driver finds what Rockchip's library has written.
     _has_words = True
+    #: Whether the kernel ends it first where memory runs out.
+    _is_victim = True
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class FarProcess:
         self._oom_kills = self._count_oom_kills()
         variables = {**environment, **(self._pipe_variables if keeps_ledger else {})}
         texts = [folder, *command, *(f"{name}={value}" for name, value in variables.items())]
-        flags = _HAS_LEDGER * keeps_ledger | _HAS_WORDS * self._has_words
+        flags = _HAS_LEDGER * keeps_ledger | _HAS_WORDS * self._has_words | _IS_VICTIM * self._is_victim
         fields = _START.pack(flags, len(command), len(variables))
         try:
             reply = connection.request(Request("p", fields + b"".join(os.fsencode(text) + b"\0" for text in texts)))

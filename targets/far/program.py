@@ -20,6 +20,8 @@ class FarProgram(FarProcess):
     _pipe_variables: Mapping[str, str] = {}
     #: Its errors are passed on as they come.
     _has_words = False
+    #: It is the user's, and measured as it is.
+    _is_victim = False
 
     def __init__(
         self, connection: Connection, command: Sequence[str], environment: Mapping[str, str], has_pipe: bool

@@ -156,7 +156,7 @@ void run(long *stack)
             page_bytes = entry[1];
 
     make_raw(0);
-    set_oom_score("-1000"); /* root alone may: the last victim */
+    be_last_victim();
     divide();
     long signals = take_signals();
     CALL(fcntl, 1, F_SETFL, O_RDWR | O_NONBLOCK);

@@ -17,13 +17,24 @@ static long words = -1; /* standard error where it is a file */
 /* Highest RSS of what has ended since the process was started. */
 static uint64_t peak_rss_bytes;
 
-void set_oom_score(const char *score)
+static const char oom_score_file[] = "/proc/self/oom_score_adj";
+/* The reader's before it became the last victim. */
+static char first_oom_score[12];
+
+static void set_oom_score(const char *score)
 {
-    long file = open_file("/proc/self/oom_score_adj", O_WRONLY, 0);
+    long file = open_file(oom_score_file, O_WRONLY, 0);
     if (file < 0)
         return;
     CALL(write, file, score, text_length(score));
     CALL(close, file);
+}
+
+/* Root alone may. */
+void be_last_victim(void)
+{
+    if (read_small(oom_score_file, first_oom_score, sizeof first_oom_score) > 0)
+        set_oom_score("-1000");
 }
 
 /* A variable that is added replaces that of the same name. */
@@ -77,7 +88,8 @@ static long execute(char **arguments, char **variables)
 }
 
 /* In the new process. Returns the error where the program cannot be run. */
-static long become(const char *folder, char **arguments, char **variables, const long ends[PIPES], long parent)
+static long become(const char *folder, char **arguments, char **variables, const long ends[PIPES], long parent,
+                   bool is_victim)
 {
     SignalSet none = 0;
     CALL(prctl, PR_SET_PDEATHSIG, SIGNAL_KILL);
@@ -85,7 +97,7 @@ static long become(const char *folder, char **arguments, char **variables, const
         return -ECANCELED; /* the reader has gone already */
     CALL(setsid);
     CALL(rt_sigprocmask, MASK_SET, &none, 0, sizeof none);
-    set_oom_score("1000");
+    set_oom_score(is_victim ? "1000" : first_oom_score);
     for (int pipe = 0; pipe < PIPES; pipe++)
         if (ends[pipe] >= 0)
             CALL(dup3, ends[pipe], pipe, 0);
@@ -169,7 +181,7 @@ static void close_own_ends(void)
 }
 
 /* Returns the process's number, or the negative error; one that could not run its program has gone. */
-static long spawn(const char *folder, char **arguments, char **variables, const long ends[PIPES])
+static long spawn(const char *folder, char **arguments, char **variables, const long ends[PIPES], bool is_victim)
 {
     int verdict[2]; /* closed by a program that begins */
     long result = CALL(pipe2, verdict, O_CLOEXEC);
@@ -177,7 +189,7 @@ static long spawn(const char *folder, char **arguments, char **variables, const 
         return result;
     long parent = CALL(getpid), pid = CALL(clone, SIGNAL_CHILD);
     if (pid == 0) {
-        result = become(folder, arguments, variables, ends, parent);
+        result = become(folder, arguments, variables, ends, parent, is_victim);
         CALL(write, verdict[1], &result, sizeof result);
         leave(127);
     }
@@ -221,7 +233,7 @@ static void start(uint32_t number, char *data, uint32_t bytes)
     long ends[PIPES], result = make_pipes(ends, request.flags);
     struct Started started = {.time_ns = now_ns()};
     if (result >= 0)
-        result = spawn(folder, arguments, variables, ends);
+        result = spawn(folder, arguments, variables, ends, request.flags & START_IS_VICTIM);
     close_all(ends, PIPES);
     if (result < 0) {
         close_own_ends();

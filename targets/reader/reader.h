@@ -50,8 +50,11 @@ enum ReplyKind {
     EVENT_SAMPLES = 'b' /* struct Sample, several */
 };
 
-/* Whether there is a pipe for the ledger; whether standard error is a file, which the process can read again. */
-enum { START_HAS_LEDGER = 1, START_HAS_WORDS = 2 };
+/*
+ * Whether there is a pipe for the ledger; whether standard error is a file, which the process can read again; whether it
+ * is the first to be ended where memory runs out, else it has the score that the reader was started with.
+ */
+enum { START_HAS_LEDGER = 1, START_HAS_WORDS = 2, START_IS_VICTIM = 4 };
 enum { WRITE_CREATES = 1, WRITE_APPENDS = 2, WRITE_SYNCS = 4 };
 enum { MOST_DATA_BYTES = 16384, MOST_REQUEST_BYTES = 65536 };
 
@@ -136,7 +139,7 @@ void poll_streams(struct Poll polls[STREAMS]);
 void pass_streams_on(bool has_output);
 void note_ended(void);
 long end_descendants(void);
-void set_oom_score(const char *score);
+void be_last_victim(void);
 
 /* sampling.c */
 extern uint64_t next_sample_ns;

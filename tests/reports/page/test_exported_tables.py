@@ -37,7 +37,7 @@ PROMISED = {
     "saved_bytes saved_percent saved_over_baseline_percent latency_ns throughput_per_s "
     "npu_saved_bytes npu_saved_percent npu_peak_bytes npu_left_bytes "
     f"copied_bytes_per_inference copies_avoided_bytes {_ORIGIN} repeats measured_as "
-    "output_difference reference_runtime reference_difference",
+    "output_difference reference_runtime reference_difference memory_short",
     "contexts": f"{_CONFIGURATION} context mechanism added_bytes added_spread_bytes total_over_baseline_bytes load_ns "
     f"{_ORIGIN}",
     "slopes": f"{_CONFIGURATION} mechanism further_contexts slope_bytes slope_spread_bytes "
@@ -57,7 +57,7 @@ PROMISED = {
     f"npu_memory_limit_bytes npu_memory_bytes further_npu_bytes npu_left_bytes fd_count fd_limit {_ORIGIN}",
     "runs": "recorded_at file run board runtime runtime_version target scenario baseline streams contexts models "
     "outcome application_memory_bytes application_memory_spread_bytes npu_memory_bytes latency_ns throughput_per_s "
-    "commit",
+    "commit memory_short",
     "programs": "program phase repeats outcome duration_ns pss_readings "
     "application_memory_bytes application_memory_spread_bytes application_uss_bytes application_uss_spread_bytes "
     "application_rss_bytes application_rss_spread_bytes application_peak_rss_bytes application_peak_rss_spread_bytes "

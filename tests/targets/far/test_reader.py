@@ -254,6 +254,13 @@ def test_the_first_victim_where_memory_runs_out(connection: Connection, host: Fa
     process.close()
 
 
+def test_a_program_of_the_users_is_no_victim(connection: Connection, host: FarHost) -> None:
+    """What is recorded is ended as early or late as if it had been started without the reader."""
+    program = FarProgram(connection, ["sleep", "1000"], {}, has_pipe=False)
+    assert host.read(f"/proc/{program.pid}/oom_score_adj") == Path("/proc/self/oom_score_adj").read_bytes()
+    program.close()
+
+
 def test_samples_come_at_their_rate(connection: Connection, host: FarHost) -> None:
     """Their times rise by the interval, or a multiple where one was missed; the RSS is the process's."""
     process = _start(connection, "sleep", "1000")
