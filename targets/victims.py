@@ -19,7 +19,7 @@ class Victims:
     def __init__(self, pid: int) -> None:
         """Let this process be the first victim, and the harness, where it may, the last."""
         self._own: str | None = None
-        # A poor /proc has no such files, the process may have gone, and only root may lower a score: all goes on without.
+        # A poor /proc has no such files, the process may have gone, only root may lower a score: all goes on without.
         with contextlib.suppress(OSError):
             _score(str(pid)).write_text(_FIRST)
         with contextlib.suppress(OSError):
