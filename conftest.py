@@ -13,6 +13,7 @@ from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.machine_info import describe_machine
 from harness.options import add_options, resolve_plan_files
+from harness.output import Output
 from harness.plans.plan_file import PlanFile
 from harness.selection import Selection, option_scenarios, selected_runtimes
 from harness.session import Session, choose_board_storage, hide_latency_table
@@ -20,6 +21,7 @@ from scenarios.catalogue import FIRST_LOOK
 from storage.board import board_storage
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
+_OUTPUT: pytest.StashKey[Output] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
 _PLANS: pytest.StashKey[tuple[PlanFile, ...]] = pytest.StashKey()
 #: Set where --quick leaves something out.
@@ -37,7 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the storage before pytest-benchmark opens it, hide its table, and read the user's plans."""
+    """Choose the storage before pytest-benchmark opens it, hide its table, and read the user's plans.
+
+    Standard output is stood in for before pytest's terminal takes it.
+    """
+    config.stash[_OUTPUT] = Output()
     keep_writing_to_user()
     choose_board_storage(config)
     hide_latency_table(config)
@@ -161,8 +167,14 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if _SESSION in session.config.stash:
         session.config.stash[_SESSION].save_without_speed_alone()
     yield
-    if _SESSION in session.config.stash and session.config.stash[_SESSION].is_failed:
+    stash = session.config.stash
+    if _SESSION not in stash:
+        return
+    if stash[_SESSION].is_failed:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+    if stash[_OUTPUT].error:
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        stash[_OUTPUT].tell(stash[_SESSION].storage)
 
 
 @pytest.hookimpl(trylast=True)

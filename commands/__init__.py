@@ -22,6 +22,7 @@ from models.errors import ModelError
 from recorder.errors import RecordError
 from reports.errors import ReportError
 from runtimes.base import AdapterError
+from samplers.errors import SamplerError
 from storage.errors import StorageError
 from targets.errors import TargetError
 from video import VideoError
@@ -60,6 +61,7 @@ _MISTAKES = (
     ModelError,
     RecordError,
     ReportError,
+    SamplerError,
     StorageError,
     TargetError,
     UserError,

@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass
 
 from harness.errors import UserError
 from runtimes import find_runtime
-from samplers.host import Host, own_pid
-from samplers.process import pss_readable
+from samplers.errors import SamplerError
+from samplers.host import Host
+from samplers.process import check_readable
+from samplers.system import read_system
 from scenarios.catalogue import Parameters, runs_once
 from scenarios.plan import Model, Streams, Video
 
@@ -160,9 +162,9 @@ def excess(contexts: int, rounds: int, streams: int = 0, fps: float = 0.0) -> st
 
 
 def check_kernel(host: Host) -> None:
-    """Raise UserError where this kernel does not give PSS, on which all savings rest."""
-    if not pss_readable(host, own_pid(host)):
-        raise UserError(
-            "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps can be read. It needs "
-            "CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"
-        )
+    """Raise UserError where this machine does not show the memory of a process, or of the system."""
+    try:
+        check_readable(host)
+        read_system(host)
+    except SamplerError as error:
+        raise UserError(str(error)) from None

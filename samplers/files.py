@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from samplers.errors import SamplerError
 from samplers.readings import SystemMemory
 
 __all__ = ["parse_meminfo", "parse_resident_pages", "parse_sizes"]
+
+#: Keys that are always there, in the order of SystemMemory.
+_MEMINFO = ("MemTotal", "MemFree", "MemAvailable", "Cached", "Slab", "Shmem", "SwapFree")
 
 
 def parse_sizes(text: str) -> dict[str, int]:
@@ -22,16 +26,16 @@ def parse_sizes(text: str) -> dict[str, int]:
 
 
 def parse_meminfo(text: str) -> SystemMemory:
-    """Return what /proc/meminfo has."""
+    """Return what /proc/meminfo has; raise SamplerError where it lacks a key that every kernel since 3.14 writes."""
     sizes = parse_sizes(text)
+    lacking = [key for key in _MEMINFO if key not in sizes]
+    if lacking:
+        raise SamplerError(
+            f"/proc/meminfo lacks {', '.join(lacking)}, from which system memory is read: mount a whole /proc here, of "
+            "Linux 3.14 or later"
+        )
     return SystemMemory(
-        total_bytes=sizes["MemTotal"],
-        free_bytes=sizes["MemFree"],
-        available_bytes=sizes["MemAvailable"],
-        cached_bytes=sizes["Cached"],
-        slab_bytes=sizes["Slab"],
-        shmem_bytes=sizes["Shmem"],
-        swap_free_bytes=sizes["SwapFree"],
+        *(sizes[key] for key in _MEMINFO),
         cma_total_bytes=sizes.get("CmaTotal"),
         cma_free_bytes=sizes.get("CmaFree"),
     )

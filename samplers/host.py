@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from samplers.errors import SamplerError
 from samplers.files import parse_meminfo, parse_resident_pages
 
 __all__ = [
@@ -243,10 +244,13 @@ LOCAL_HOST = LocalHost()
 
 
 def own_pid(host: Host) -> int:
-    """Return the process that reads there: this one, or the reader on a far host."""
+    """Return the process that reads there, this one, or the reader on a far host; SamplerError where /proc is empty."""
     (link,) = host.links(["/proc/self"])
     if isinstance(link, OSError):
-        raise link
+        raise SamplerError(
+            f"/proc/self cannot be read ({link.strerror}), and so no memory of any process: mount /proc here "
+            "(mount -t proc proc /proc)"
+        )
     return int(link)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
+from samplers.errors import SamplerError
 from samplers.files import parse_sizes
-from samplers.host import Host
+from samplers.host import Host, own_pid
 from samplers.readings import ProcessMemory
 
-__all__ = ["pss_readable", "read_process", "read_shares", "reset_peak", "rollup_readable"]
+__all__ = ["check_readable", "pss_readable", "read_process", "read_shares", "reset_peak", "rollup_readable"]
 
 T = TypeVar("T")
 
@@ -66,6 +67,24 @@ def reset_peak(host: Host, pid: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def check_readable(host: Host) -> None:
+    """Raise SamplerError where PSS, on which all savings rest, or system memory cannot be read of a process of ours."""
+    pid = own_pid(host)
+    if pss_readable(host, pid):
+        return
+    errors = host.read_all([_path(pid, name) for name in ("smaps_rollup", "smaps")])
+    if all(isinstance(error, FileNotFoundError) for error in errors):
+        raise SamplerError(
+            "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps is there. It needs "
+            "CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"
+        )
+    reasons = (error.strerror if isinstance(error, OSError) else "empty" for error in errors)
+    raise SamplerError(
+        f"PSS cannot be read from /proc/PID/smaps_rollup and /proc/PID/smaps ({'; '.join(map(str, reasons))}): mount a "
+        "whole /proc, in which this user may read the memory of its own processes"
+    )
 
 
 def pss_readable(host: Host, pid: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from messages import Message, Value
+from samplers.errors import SamplerError
 from samplers.host import Host, read_text, read_texts
 from samplers.machine.gauges import Gauge, core_frequencies, device_frequencies, temperatures
 from samplers.machine.throttling import Throttling
@@ -32,8 +33,13 @@ def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
     yield _source("/proc/PID/smaps_rollup", rollup_readable(host, pid), "smaps_rollup")
     yield _source("Pss_Anon, Pss_File, Pss_Shmem", read_process(host, pid).pss_anon_bytes is not None, "pss_by_kind")
     yield _source("/proc/PID/clear_refs", reset_peak(host, pid), "peak_reset")
+    try:
+        system = read_system(host)
+    except SamplerError as error:
+        yield MemorySource("/proc/meminfo", False, str(error))
+        return
     yield MemorySource("/proc/meminfo", True, Message("system_memory"))
-    yield _source("CmaTotal, CmaFree", read_system(host).cma_total_bytes is not None, "cma")
+    yield _source("CmaTotal, CmaFree", system.cma_total_bytes is not None, "cma")
     if has_npu(host):
         yield _source("/proc/PID/fdinfo", process_dmabufs(host, pid) is not None, "process_dmabufs")
         yield _best(SYSTEM_DMABUF, "system_dmabufs", host)

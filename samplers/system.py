@@ -16,8 +16,8 @@ _NOISE_INTERVAL_S = 0.02
 
 
 def read_system(host: Host) -> SystemMemory:
-    """Return one reading (14 us); raise OSError where there is no /proc/meminfo."""
-    return parse_meminfo(host.read("/proc/meminfo").decode())
+    """Return one reading (14 us); raise SamplerError where /proc/meminfo has none."""
+    return parse_meminfo(read_text(host, "/proc/meminfo") or "")
 
 
 def oom_kills(host: Host) -> int:

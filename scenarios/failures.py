@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from typing import Dict, Optional
 
 from messages import Message, Value
 from runtimes.base import AdapterError, NotSupported, OutOfMemory
 
-__all__ = ["kind_of", "message_of"]
+__all__ = ["kind_of", "message_of", "tells_of_memory"]
 
 #: A text in a message is cut here: some runtimes print whole graphs.
 _TEXT_CHARACTERS = 2000
+#: How Python, the loader, C, C++ and OpenBLAS say that there is no memory, or no address space, left.
+_NO_MEMORY = (
+    "MemoryError",
+    "bad_alloc",
+    "Failed to allocate memory",
+    "failed to map segment",
+    "Cannot allocate memory",
+    "cannot allocate memory",
+    "Memory allocation still failed",
+)
 
 
 def kind_of(error: Exception) -> str:
     """Return the kind of failure, a key of targets.outcome.OUTCOMES."""
     if isinstance(error, NotSupported):
         return "not_supported"
-    words = str(error.args)  # str(error) of an AdapterError would read the texts
-    if isinstance(error, (MemoryError, OutOfMemory)) or "bad_alloc" in words or "Failed to allocate memory" in words:
-        return "out_of_memory"
+    cause: Optional[BaseException] = error
+    while cause is not None:  # an import that fails for it is told by another error
+        words = str(cause.args)  # str(error) of an AdapterError would read the texts
+        if isinstance(cause, (MemoryError, OutOfMemory)) or tells_of_memory(words):
+            return "out_of_memory"
+        cause = cause.__cause__ or cause.__context__
     return "failed"
+
+
+def tells_of_memory(words: str) -> bool:
+    """Whether what a library or a process says is that it got no memory."""
+    return any(phrase in words for phrase in _NO_MEMORY)
 
 
 def message_of(error: Exception) -> Message:

@@ -132,8 +132,9 @@ class _Conversation:
 
     def fail_ended(self, step: Step) -> NoReturn:
         """Raise _Stopped for a process that has ended by itself."""
-        kind, message = classify_exit(self._process.ending())
-        cause = cause_of_crash(self.last_words())
+        ending, last_words = self._process.ending(), self.last_words()
+        kind, message = classify_exit(ending, last_words)
+        cause = cause_of_crash(last_words)
         if cause:
             message = Message("process_end_explained", {"cause": cause, "end": message})
         self._fail(kind, step, message)

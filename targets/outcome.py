@@ -8,6 +8,7 @@ from typing import NamedTuple, Optional, Union
 import msgspec
 
 from messages import ENGLISH, Message, read_sentence, words
+from scenarios.failures import tells_of_memory
 
 __all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "oom_kills_in"]
 
@@ -77,9 +78,11 @@ def oom_kills_in(vmstat: str) -> int | None:
     return None
 
 
-def classify_exit(ending: Ending) -> tuple[str, Message]:
-    """Return (kind, message) for a process that ended between two barriers."""
+def classify_exit(ending: Ending, last_words: str = "") -> tuple[str, Message]:
+    """Return (kind, message) for a process that ended between two barriers, and what it wrote at last."""
     code = ending.exit_code
+    if code > 0 and tells_of_memory(last_words):  # it could not even begin, or report it
+        return "out_of_memory", Message("process_exited_for_memory", {"code": code})
     if code >= 0:
         return "crashed", Message("process_exited", {"code": code})
     if code == -signal.SIGKILL and ending.memory_ran_out:

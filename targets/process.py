@@ -132,7 +132,8 @@ class LocalProcess:
     def close(self) -> None:
         """End it and its descendants, also those that have left its session."""
         self._victims.restore()
-        with contextlib.suppress(psutil.NoSuchProcess):
+        # RuntimeError where /proc/stat is empty, by which psutil knows processes: those of the group are ended below.
+        with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):
             for process in psutil.Process(self.pid).children(recursive=True):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()

@@ -127,9 +127,9 @@ _ONLY = {
 _LAYERS = {
     "fit": "layouts prediction study npu process search answering",
     "reports": "errors base results sections explanation claims streams compare versions history page",
-    "harness": "errors extras mechanisms selection machine_info gate settings plans clock progress measuring"
+    "harness": "errors extras mechanisms selection machine_info gate settings plans clock output progress measuring"
     " result_text options session",
-    "samplers": "readings files host process cpu_time system npu pressure machine sources observer environment",
+    "samplers": "errors readings files host process cpu_time system npu pressure machine sources observer environment",
     "models": "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn megengine ncnn"
     " mnn litert inspection __init__",
     "recorder": "errors signals pace phases process_tree program machine far recording phase_figures stored_form"

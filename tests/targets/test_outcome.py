@@ -68,3 +68,18 @@ def test_the_sentence_of_version_0_1_0_is_read() -> None:
     assert stored.reason == Message("process_ended_by_signal", {"signal": "SIGSEGV"})
     assert "SIGSEGV" in stored.sentence("zh-CN")
     assert "the process" not in stored.sentence("zh-CN")
+
+
+@pytest.mark.parametrize(
+    ("code", "last_words", "kind"),
+    [
+        (1, "OpenBLAS error: Memory allocation still failed after 10 retries, giving up.", "out_of_memory"),
+        (120, "MemoryError:", "out_of_memory"),
+        (1, "a.so: failed to map segment from shared object", "out_of_memory"),
+        (0, "MemoryError:", "crashed"),
+        (1, "KeyError: 3", "crashed"),
+    ],
+)
+def test_a_process_that_could_not_begin_for_want_of_memory(code: int, last_words: str, kind: str) -> None:
+    """It ends without a message of its own, as under a small address space; what it wrote tells."""
+    assert classify_exit(Ending(code, False), last_words)[0] == kind

@@ -1,0 +1,9 @@
+"""The error of this package."""
+
+from __future__ import annotations
+
+__all__ = ["SamplerError"]
+
+
+class SamplerError(Exception):
+    """Nothing can be measured on this machine as it is; the sentence says what it lacks, and what to do."""

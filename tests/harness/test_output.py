@@ -1,0 +1,39 @@
+"""Standard output that cannot be written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_SCRIPT = """
+import sys
+from pathlib import Path
+from harness.output import Output
+output = Output()
+print("a line", flush=True)
+print("another", flush=True)
+if output.error:
+    output.tell(Path("the-storage"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("redirection", "reason"),
+    [("> /dev/full", "No space left on device"), (">&-", "it is closed"), ("> /dev/null", "")],
+)
+def test_the_first_error_is_told_and_ends_nothing(redirection: str, reason: str) -> None:
+    """The program goes on to its end, and Python does not fail when it flushes what is left."""
+    command = f"exec {sys.executable} -c '{_SCRIPT}' {redirection}"
+    done = subprocess.run(command, shell=True, cwd=_CHECKOUT, stderr=subprocess.PIPE, text=True, check=False)
+    told = f"Standard output cannot be written ({reason}). Results are in the-storage\n" if reason else ""
+    assert (done.returncode, done.stderr) == (0, told)
+
+
+def test_what_is_written_is_passed_on() -> None:
+    """As long as there is no error nothing is changed."""
+    done = subprocess.run([sys.executable, "-c", _SCRIPT], cwd=_CHECKOUT, capture_output=True, text=True, check=True)
+    assert done.stdout == "a line\nanother\n"
