@@ -19,7 +19,7 @@ class Output:
         #: Why it was given up.
         self.error = "" if sys.stdout else "it is closed"
         self._stream: TextIO = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
-        sys.stdout = self  # type: ignore[assignment]
+        sys.stdout = self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

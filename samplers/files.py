@@ -7,7 +7,7 @@ from samplers.readings import SystemMemory
 
 __all__ = ["parse_meminfo", "parse_resident_pages", "parse_sizes"]
 
-#: Keys that are always there, in the order of SystemMemory.
+#: Keys that are always there.
 _MEMINFO = ("MemTotal", "MemFree", "MemAvailable", "Cached", "Slab", "Shmem", "SwapFree")
 
 
@@ -35,7 +35,13 @@ def parse_meminfo(text: str) -> SystemMemory:
             "Linux 3.14 or later"
         )
     return SystemMemory(
-        *(sizes[key] for key in _MEMINFO),
+        total_bytes=sizes["MemTotal"],
+        free_bytes=sizes["MemFree"],
+        available_bytes=sizes["MemAvailable"],
+        cached_bytes=sizes["Cached"],
+        slab_bytes=sizes["Slab"],
+        shmem_bytes=sizes["Shmem"],
+        swap_free_bytes=sizes["SwapFree"],
         cma_total_bytes=sizes.get("CmaTotal"),
         cma_free_bytes=sizes.get("CmaFree"),
     )
