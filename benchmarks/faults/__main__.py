@@ -1,0 +1,57 @@
+"""`python -m benchmarks.faults CAMPAIGN`: run campaigns, and print their rows of the table of docs/reliability.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.faults.running import Campaign, run_campaign, usable_cpus
+from benchmarks.faults.samples import Samples
+from benchmarks.faults.stored import Stored
+from benchmarks.faults.trial import Tally, markdown_table
+
+#: How many inputs docs/reliability.md asks for.
+_COUNTS = {"stored": 20_000}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the campaigns; exit code 1 where anything was wrong."""
+    options = _parser().parse_args(arguments)
+    tallies = []
+    with tempfile.TemporaryDirectory(prefix="reusebench-faults-") as folder:
+        samples = Samples(Path(folder) / "samples").make()
+        for name in options.campaigns or list(_COUNTS):
+            indexes = range(options.count or _COUNTS[name]) if options.only is None else [options.only]
+            tally = Tally(name)
+            campaign = _campaign(name, samples, options)
+            for trial in run_campaign(campaign, indexes, options.workers, Path(folder) / name, options.seconds):
+                tally.add([trial])
+                if trial.wrongs:
+                    print(f"{name} {trial.index}: {trial.about}: {trial.wrongs[0].place}", file=sys.stderr, flush=True)
+            tallies.append(tally)
+            print("\n".join(tally.places_in_words(options.keep)), file=sys.stderr)
+    print(markdown_table(tallies))
+    return 1 if any(tally.kinds for tally in tallies) else 0
+
+
+def _campaign(name: str, samples: Samples, options: argparse.Namespace) -> Campaign:
+    return Stored(samples, options.seed, options.keep)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m benchmarks.faults", description=__doc__)
+    parser.add_argument("campaigns", nargs="*", choices=[*_COUNTS, []], metavar="CAMPAIGN", help=f"{', '.join(_COUNTS)}; default: all")
+    parser.add_argument("--count", type=int, metavar="N", help=f"inputs of each; default: {_COUNTS}")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="other inputs (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no further input of a campaign after so long")
+    parser.add_argument("--workers", type=int, default=usable_cpus(), metavar="N", help="default: the usable CPUs")
+    parser.add_argument("--only", type=int, metavar="INDEX", help="this input alone")
+    parser.add_argument("--keep", type=Path, default=Path("out/faults"), metavar="DIR", help="for what went wrong (default: %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

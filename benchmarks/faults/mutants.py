@@ -1,0 +1,171 @@
+"""Files of a storage that are not as the product wrote them: changed ones, and what is no regular file."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import os
+import random
+import shutil
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.faults.mutation import mutated_bytes, mutated_json, mutated_text
+from benchmarks.faults.samples import Samples
+
+__all__ = ["Mutant", "make_mutant"]
+
+_MIB = 1 << 20
+#: Kinds of mutants, and how often they come.
+_SHARES = {"run": 10, "trace": 4, "run bytes": 2, "trace bytes": 2, "fit": 1, "no run": 1, "no trace": 1, "name": 1}
+#: Of what a bomb unpacks to again and again.
+_BOMB_TEXTS = (bytes(16 * _MIB), b"[" * _MIB, b"[[],[]," * _MIB, b'{"a":' * _MIB, b"0," * _MIB, b" " * (16 * _MIB))
+_BOMB_MEMBERS = 256
+#: Of a file that has so many bytes and takes no room.
+_SPARSE_BYTES = 6 << 30
+
+_Write = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A file for a storage."""
+
+    about: str
+    #: In the name of its file, and in no other.
+    name: str
+    #: Writes it, and what belongs to it, into a storage.
+    write: _Write
+
+
+def make_mutant(samples: Samples, chance: random.Random, index: int, seed: int) -> Mutant:
+    """Return a mutant of one of the samples."""
+    (kind,) = chance.choices(list(_SHARES), list(_SHARES.values()))
+    name = f"mutant{index}x"
+    run = chance.choice(sorted(samples.storage.glob("[!f]*/0*.json")))
+    content = run.read_bytes()
+    target = Path(run.parent.name) / f"{index % 9000 + 2:04}_{name}.json"
+    if kind == "run":
+        content, about = mutated_json(json.loads(content), chance, seed)
+        return Mutant(f"run: {about}", name, _with_traces(samples, _writer(target, content)))
+    if kind == "run bytes":
+        content, about = mutated_bytes(content, chance)
+        return Mutant(f"bytes of a run: {about}", name, _with_traces(samples, _writer(target, content)))
+    if kind == "fit":
+        (answer,) = samples.storage.glob("fit/answer-*.json")
+        content, about = mutated_json(json.loads(answer.read_bytes()), chance, seed)
+        return Mutant(f"answer of fit: {about}", name, _writer(Path("fit", f"answer-{name}.json"), content))
+    if kind == "no run":
+        label, make = chance.choice(list(_NO_FILES.items()))
+        return Mutant(f"{label} as a run", name, lambda storage: _made(storage / target, make))
+    if kind == "name":
+        text = f"{index % 9000 + 2:04}_{name}{chance.choice(_NAMES)}.json"
+        return Mutant(f"a run's name {text!r}", name, _with_traces(samples, _writer(target.with_name(text), content)))
+    return _trace_mutant(samples, chance, kind, name, run, target, seed)
+
+
+def _trace_mutant(
+    samples: Samples, chance: random.Random, kind: str, name: str, run: Path, target: Path, seed: int
+) -> Mutant:
+    """Return a run whose traces are in a folder of their own, one of them changed."""
+    own = f"traces/{name}"
+    (folder,) = {path.parent for path in samples.storage.glob("traces/*/*.gz") if path.parent.name in run.read_text()}
+    content = run.read_bytes().replace(f"traces/{folder.name}/".encode(), f"{own}/".encode())
+    trace = chance.choice(sorted(folder.iterdir()))
+    change: Callable[[Path], None]
+    if kind == "no trace":
+        about, change = chance.choice(list(_NO_FILES.items()))
+    else:
+        data = trace.read_bytes()
+        data, about = (
+            mutated_bytes(data, chance) if kind == "trace bytes" else mutated_json(json.loads(gzip.decompress(data)), chance, seed)
+        )
+        changed = data if kind == "trace bytes" else gzip.compress(data, 1)
+        change = lambda path: path.write_bytes(changed) and None  # noqa: E731
+
+    def write(storage: Path) -> None:
+        _writer(target, content)(storage)
+        shutil.copytree(folder, storage / own, dirs_exist_ok=True)
+        (storage / own / trace.name).unlink()
+        change(storage / own / trace.name)
+
+    return Mutant(f"trace: {about}", name, write)
+
+
+def _writer(relative: Path, content: bytes) -> _Write:
+    def write(storage: Path) -> None:
+        path = storage / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    return write
+
+
+def _with_traces(samples: Samples, write: _Write) -> _Write:
+    """Return a writer that also gives the run the traces that it names."""
+
+    def write_both(storage: Path) -> None:
+        write(storage)
+        shutil.copytree(samples.storage / "traces", storage / "traces", dirs_exist_ok=True)
+
+    return write_both
+
+
+def _made(path: Path, make: Callable[[Path], None]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+
+
+# What is no regular file, or has no end
+
+
+def _bind_socket(path: Path) -> None:
+    folder = os.open(path.parent, os.O_PATH)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(f"/proc/self/fd/{folder}/{path.name}")  # a path of a socket may have 107 characters
+    finally:
+        os.close(folder)
+
+
+def _write_sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(_SPARSE_BYTES)
+
+
+def _write_unreadable(path: Path) -> None:
+    path.write_text("{}", encoding="utf-8")
+    path.chmod(0)
+
+
+def _write_bomb(path: Path, text: int) -> None:
+    with path.open("wb") as file:
+        for _ in range(_BOMB_MEMBERS):
+            file.write(_bomb_member(text))
+
+
+@functools.lru_cache(maxsize=None)
+def _bomb_member(text: int) -> bytes:
+    return gzip.compress(_BOMB_TEXTS[text])
+
+
+_NO_FILES: dict[str, Callable[[Path], None]] = {
+    "a named pipe": os.mkfifo,
+    "a socket": _bind_socket,
+    "a folder": Path.mkdir,
+    "a link to nothing": lambda path: path.symlink_to("nothing"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
+    "a link to /dev/stdin": lambda path: path.symlink_to("/dev/stdin"),
+    "a link to a foreign file": lambda path: path.symlink_to(path.parents[2] / "foreign" / "file"),
+    "an empty file": Path.touch,
+    "a file of 6 GiB": _write_sparse,
+    "an unreadable file": _write_unreadable,
+    "a text": lambda path: path.write_text("no JSON and no archive") and None,
+    **{f"a bomb of {text[:7]!r}": functools.partial(_write_bomb, text=index) for index, text in enumerate(_BOMB_TEXTS)},
+}
+#: In names of files.
+_NAMES = ("\x1b[2J", "\n", "\udcff\udc80", "[/]", "[bold]", "=1+1", "<faultmarker>", "\u202e", "'\"`$(x)", "é中\U0001f600", "a" * 200)

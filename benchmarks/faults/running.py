@@ -1,0 +1,124 @@
+"""Campaigns run by several processes, which may die of what they try."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
+
+__all__ = ["Campaign", "run_campaign", "usable_cpus"]
+
+#: Fresh processes, without the threads and the memory of this one.
+_PROCESSES = multiprocessing.get_context("spawn")
+
+
+class Campaign(Protocol):
+    """A kind of fault. It is pickled into each worker."""
+
+    #: A worker that takes longer for an input is killed, and the input is a hang.
+    time_limit_s: float
+
+    def try_input(self, index: int, folder: Path) -> Trial:
+        """Try an input in a folder of the worker's own: the same one for the same index."""
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    connection: Connection
+    folder: Path
+    #: Of the input that it tries.
+    index: int | None = None
+    started_s: float = 0.0
+
+    def give(self, index: int) -> None:
+        """Have it try an input."""
+        self.index, self.started_s = index, time.monotonic()
+        self.connection.send(index)
+
+    def end(self) -> None:
+        """Kill it and what it has started."""
+        if self.process.pid:
+            with suppress(ProcessLookupError):  # it has not come so far as to have a group
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def usable_cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def run_campaign(
+    campaign: Campaign, indexes: Sequence[int], workers: int, folder: Path, seconds: float | None = None
+) -> Iterator[Trial]:
+    """Yield what came of each input; after so many seconds no further ones are begun."""
+    end_s = time.monotonic() + (seconds or float("inf"))
+    left = deque(indexes)
+    running = [_start(campaign, folder / f"worker-{number}") for number in range(min(workers, len(left)))]
+    try:
+        for worker in running:
+            worker.give(left.popleft())
+        while busy := [worker for worker in running if worker.index is not None]:
+            ready = wait([worker.connection for worker in busy], timeout=1)
+            for worker in busy:
+                trial = _trial(worker, campaign, worker.connection in ready)
+                if trial is None:
+                    continue
+                yield trial
+                worker.index = None
+                if not worker.process.is_alive():
+                    running.remove(worker)
+                    running.append(worker := _start(campaign, worker.folder))
+                if left and time.monotonic() < end_s:
+                    worker.give(left.popleft())
+    finally:
+        for worker in running:
+            worker.end()
+
+
+def _start(campaign: Campaign, folder: Path) -> _Worker:
+    ours, theirs = _PROCESSES.Pipe()
+    process = _PROCESSES.Process(target=_work, args=(campaign, theirs, folder))
+    process.start()
+    theirs.close()
+    return _Worker(process, ours, folder)
+
+
+def _work(campaign: Campaign, connection: Connection, folder: Path) -> None:
+    """Try what comes through the connection until it closes; a group of its own, so that all can be killed."""
+    os.setpgid(0, 0)
+    folder.mkdir(parents=True, exist_ok=True)
+    while True:
+        try:
+            index = connection.recv()
+        except EOFError:
+            return
+        connection.send(campaign.try_input(index, folder))
+
+
+def _trial(worker: _Worker, campaign: Campaign, is_ready: bool) -> Trial | None:
+    """Return what came of the worker's input; None where it still tries."""
+    if is_ready:
+        with suppress(EOFError, ConnectionError):
+            trial: Trial = worker.connection.recv()
+            return trial
+    elif time.monotonic() - worker.started_s < campaign.time_limit_s:
+        return None
+    is_hung = not is_ready
+    worker.end()
+    kind, words = (Kind.HANG, "no end") if is_hung else (Kind.TRACEBACK, f"a worker's end: {worker.process.exitcode}")
+    return Trial(worker.index or 0, "an input that ended its worker", Answer.REFUSED, (Wrong(kind, words, words),))

@@ -1,0 +1,138 @@
+"""Valid files, made by the product: what mutants are made of, and what has to be shown beside them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.faults.sandbox import Sandbox
+from storage.fit import FitAnswer, FitGroup, FitPoint, write_answer
+from storage.run_file import StoredRun, read_storage
+
+__all__ = ["GOOD", "MakingFailed", "Samples", "record_command", "session_command"]
+
+#: Of the run that every report has to show.
+GOOD = "goodrun"
+#: A program with phases and a child, which lives for three seconds.
+PROGRAM = """
+import os, pathlib, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3)"])
+pathlib.Path(sys.argv[1]).touch()
+kept = []
+for phase in ("load", "warm", "steady"):
+    with open(os.environ["REUSEBENCH_PHASES"], "a") as file:
+        print(phase, file=file)
+    kept.append(bytearray(4 << 20))
+    time.sleep(1)
+child.wait()
+"""
+_MAKING_LIMIT_S = 300.0
+_PREDICTED_BYTES = 40 << 20
+
+
+def session_command(model: Path, storage: Path, *arguments: str, file: str = "bench/test_dup.py") -> list[str]:
+    """Return the command of a session that is as short as one can be."""
+    return [
+        *("-m", "pytest", file, "-p", "no:cacheprovider", "--quick", "--repeats=1", "--rounds=2", "--cycles=4", "--duration=1"),
+        *("--streams=1", "--contexts=2", "--runtime=onnxruntime", f"--model={model}", f"--benchmark-storage=file://{storage}"),
+        *arguments,
+    ]  # fmt: skip
+
+
+def record_command(sandbox: Sandbox) -> list[str]:
+    """Return the command that records PROGRAM, which says by a file `started` that it runs."""
+    started, phases = sandbox.folder / "started", sandbox.folder / "phases"
+    command = ["-m", "commands", "record", "--storage", str(sandbox.storage), "--name", "program", "--phases", str(phases)]
+    return [*command, "--", sys.executable, "-c", PROGRAM, str(started)]
+
+
+class MakingFailed(Exception):
+    """The product does not work here even where nothing is wrong; the message is what it printed."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The folder of them."""
+
+    folder: Path
+
+    @property
+    def model(self) -> Path:
+        """The smallest of the built-in networks."""
+        return self.folder / "tiny.onnx"
+
+    @property
+    def storage(self) -> Path:
+        """A run of reuse, leaks and streams, a recorded program, and an answer of `fit`."""
+        return self.folder / "made" / "storage"
+
+    @property
+    def good(self) -> Path:
+        """The storage of the run that has to be shown."""
+        return self.folder / "good" / "storage"
+
+    def make(self) -> Samples:
+        """Make what is not there yet, and return the samples."""
+        if self.model.exists():
+            return self
+        self.folder.mkdir(parents=True, exist_ok=True)
+        made, good = Sandbox(self.folder / "made").make(), Sandbox(self.folder / "good").make()
+        clip, unfinished = self.folder / "clip.mp4", self.folder / "unfinished.onnx"
+        _run(made, "-m", "commands", "models", "build", "tiny", "--size", "64", "--output", str(unfinished))
+        _run(made, "-m", "commands", "models", "clip", "--seconds", "1", "--size", "320x240", "--output", str(clip))
+        _run(good, *session_command(unfinished, good.storage, "-k", "no_reuse]", f"--benchmark-save={GOOD}"))
+        chosen = "partial_dup] or cycles_load or streams_no_reuse] or full_dup_internal_reuse]"
+        files = ("bench/test_leaks.py", "bench/test_published.py")
+        _run(made, *session_command(unfinished, made.storage, *files, f"--video={clip}", "-k", chosen))
+        _run(made, *record_command(made))
+        _write_fit(made.storage)
+        unfinished.rename(self.model)
+        return self
+
+
+def _run(sandbox: Sandbox, *command: str) -> None:
+    code = sandbox.run(command, _MAKING_LIMIT_S)
+    if code != 0:
+        raise MakingFailed(f"{' '.join(command)}: exit code {code}\n{sandbox.output()}")
+
+
+def _write_fit(storage: Path) -> None:
+    """Write an answer as `fit` does, which would measure for half a minute; its plan is that of a measured result."""
+    result = next(run.results[0].info for run in read_storage(storage) if isinstance(run, StoredRun) and run.results)
+    point = FitPoint(layout=(FitGroup("tiny", ()),), contexts=2, lanes=1, bytes=_PREDICTED_BYTES, limited_bytes=_PREDICTED_BYTES)
+    answer = FitAnswer(
+        recorded_at="2026-11-30T12:00:00+00:00",
+        runtime="onnxruntime",
+        runtime_version=result.runtime_version,
+        target=result.target,
+        chip=None,
+        models=("tiny",),
+        streams=(1,),
+        contexts=2,
+        cores=2,
+        fps=None,
+        limit_of="application_memory",
+        limit_bytes=2 * _PREDICTED_BYTES,
+        fits=True,
+        recommended=result.plan,
+        predicted_npu_memory_bytes=None,
+        predicted_npu_peak_bytes=None,
+        predicted_npu_components_bytes=None,
+        predicted_application_memory_bytes=_PREDICTED_BYTES,
+        predicted_application_memory_plus_minus_bytes=0,
+        predicted_application_memory_over_baseline_bytes=_PREDICTED_BYTES,
+        predicted_application_memory_trimmed_over_baseline_bytes=_PREDICTED_BYTES,
+        predicted_frames_per_s=30.0,
+        predicted_frames_per_s_plus_minus=None,
+        least_bytes=None,
+        today=point,
+        best=point,
+        frontier=(point,),
+        points=(point, msgspec.structs.replace(point, bytes=2.0 * _PREDICTED_BYTES)),
+        layouts=2,
+        busy_percent=0.0,
+    )
+    write_answer(storage, answer)

@@ -1,0 +1,126 @@
+"""Processes of the product with folders of their own, so that all they leave behind is seen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.faults.trial import Kind, Wrong
+
+__all__ = ["CHECKOUT", "Sandbox", "signal_all", "tracebacks", "wait_until"]
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+#: Inherited by every process of a sandbox, whatever becomes of its parent.
+_MARK = "FAULTS_SANDBOX"
+#: What Python and pytest print of an error that nobody expected.
+_TRACEBACKS = ("Traceback (most recent call last)", "INTERNALERROR>")
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A home, a cache, a folder for temporary files, and one for a storage."""
+
+    folder: Path
+
+    @property
+    def storage(self) -> Path:
+        """The storage of its sessions."""
+        return self.folder / "storage"
+
+    def make(self) -> Sandbox:
+        """Make the folders and return it."""
+        for name in ("home", "cache", "tmp", "storage"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        return self
+
+    def start(self, command: Sequence[str], variables: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
+        """Start a command of Python's, `-m MODULE ...`; what it prints goes to the file `output` of the sandbox."""
+        environment = {
+            **os.environ,
+            "HOME": str(self.folder / "home"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "TMPDIR": str(self.folder / "tmp"),
+            _MARK: str(self.folder),
+            **(variables or {}),
+        }
+        with (self.folder / "output").open("wb") as output:
+            return subprocess.Popen(
+                [sys.executable, *command],
+                cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, **options,
+            )  # fmt: skip
+
+    def run(self, command: Sequence[str], time_limit_s: float, variables: Mapping[str, str] | None = None) -> int | None:
+        """Run it and return its exit code; None where it took too long, and was killed."""
+        process = self.start(command, variables)
+        try:
+            return process.wait(time_limit_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            process.wait()
+            return None
+
+    def output(self) -> str:
+        """Return what the newest command has printed."""
+        return (self.folder / "output").read_text(encoding="utf-8", errors="replace")
+
+    def processes(self) -> Iterator[int]:
+        """Yield the processes of the sandbox that are alive."""
+        mark = f"{_MARK}={self.folder}".encode()
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (path / "environ").read_bytes().split(b"\0"):
+                    yield int(path.name)
+
+    def measured_process(self) -> int | None:
+        """Return the process that measures, if there is one."""
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                if b"scenarios.driver" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    return pid
+        return None
+
+    def kill(self) -> None:
+        """Kill all of its processes."""
+        while pids := list(self.processes()):
+            signal_all(pids, signal.SIGKILL)
+            time.sleep(0.01)
+
+    def files(self) -> set[str]:
+        """Return what is in the cache and among the temporary files."""
+        parts = (self.folder / "cache", self.folder / "tmp")
+        return {str(path.relative_to(self.folder)) for part in parts for path in part.rglob("*")}
+
+
+def signal_all(pids: Sequence[int], number: int) -> None:
+    """Send a signal to processes, some of which may have gone."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def wait_until(is_so: Callable[[], bool], time_limit_s: float) -> bool:
+    """Wait, at most so long; return whether it is so."""
+    end_s = time.monotonic() + time_limit_s
+    while not is_so():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def tracebacks(text: str) -> Iterator[Wrong]:
+    """Yield the traceback in a text, if there is one; its place is its last line of the project."""
+    at = min((index for words in _TRACEBACKS if (index := text.find(words)) >= 0), default=None)
+    if at is not None:
+        lines = [line.strip() for line in text[at:].splitlines()]
+        places = [line for line in lines if str(CHECKOUT) in line and "File " in line and "/.venv/" not in line]
+        place = places[-1].split(str(CHECKOUT) + "/")[-1].replace('", line ', ":") if places else lines[-1]
+        yield Wrong(Kind.TRACEBACK, place, text[at:][:6000])

@@ -1,0 +1,118 @@
+"""What came of one made-up fault, and the table of many."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["ENDS", "Answer", "End", "Kind", "Tally", "Trial", "Wrong", "markdown_table"]
+
+MIB = 2**20
+
+
+class Answer(enum.Enum):
+    """How the product took what it was given."""
+
+    #: The input is shown or measured as if nothing were wrong with it.
+    SURVIVED = "survived"
+    #: It is named, with an exit code that is not 0.
+    REFUSED = "refused"
+    #: Neither: it has become somebody else's file.
+    PASSED_OVER = "passed over"
+
+
+class Kind(enum.Enum):
+    """What may never be; the values are the heads of the table."""
+
+    TRACEBACK = "tracebacks"
+    HANG = "hangs"
+    LOST = "lost results"
+    LEFTOVER = "left behind"
+    #: The answer is there and is not right: exit code, unescaped text, memory over the limit, a foreign file changed.
+    FALSE = "false answers"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One thing that may not be."""
+
+    kind: Kind
+    #: Where it shows, such as the last line of a traceback; faults of one place are counted as one.
+    place: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One input that was tried."""
+
+    index: int
+    #: What was done, in a few words.
+    about: str
+    answer: Answer
+    wrongs: tuple[Wrong, ...] = ()
+    #: The most that a process of the product had.
+    peak_rss_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class End:
+    """How a command of the product ended."""
+
+    code: int
+    output: str
+    errors: str
+    #: A traceback, a hang: what no command may end with.
+    wrong: Wrong | None = None
+
+
+#: Exit codes that commands/__init__.py documents, and those of Ctrl-C and of a closed pipe.
+ENDS = frozenset((0, 1, 2, 130, 141))
+
+
+@dataclass
+class Tally:
+    """The sums of a campaign."""
+
+    campaign: str
+    answers: Counter[Answer] = field(default_factory=Counter)
+    #: Trials by what was wrong with them; a trial counts once for each kind.
+    kinds: Counter[Kind] = field(default_factory=Counter)
+    places: dict[tuple[Kind, str], list[Trial]] = field(default_factory=dict)
+    peak_rss_bytes: int = 0
+
+    def add(self, trials: Iterable[Trial]) -> None:
+        """Count trials."""
+        for trial in trials:
+            self.answers[trial.answer] += 1
+            self.kinds.update({wrong.kind for wrong in trial.wrongs})
+            self.peak_rss_bytes = max(self.peak_rss_bytes, trial.peak_rss_bytes)
+            for wrong in trial.wrongs:
+                self.places.setdefault((wrong.kind, wrong.place), []).append(trial)
+
+    @property
+    def tried(self) -> int:
+        """How many inputs were tried."""
+        return sum(self.answers.values())
+
+    def cells(self) -> list[str]:
+        """Return the row of the table."""
+        counts = [self.tried, *(self.answers[answer] for answer in Answer), *(self.kinds[kind] for kind in Kind)]
+        return [self.campaign, *(f"{count:,}" for count in counts), f"{self.peak_rss_bytes / MIB:,.0f}"]
+
+    def places_in_words(self, keep: Path) -> list[str]:
+        """Return a line for each place where something was wrong, the most frequent first."""
+        lines = []
+        for (kind, place), trials in sorted(self.places.items(), key=lambda item: -len(item[1])):
+            lines.append(f"{kind.value}: {place}: {len(trials)}, first {trials[0].about}, kept in {keep / self.campaign / str(trials[0].index)}")
+        return lines
+
+
+def markdown_table(tallies: Sequence[Tally]) -> str:
+    """Return the table as docs/reliability.md has it."""
+    heads = ["campaign", "inputs", *(answer.value for answer in Answer), *(kind.value for kind in Kind), "peak RSS, MiB"]
+    rows = [heads, ["---", *["---:"] * (len(heads) - 1)], *(tally.cells() for tally in tallies)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
