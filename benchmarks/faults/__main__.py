@@ -8,13 +8,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.faults.kills import Kills
 from benchmarks.faults.running import Campaign, run_campaign, usable_cpus
 from benchmarks.faults.samples import Samples
 from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Tally, markdown_table
 
+_CAMPAIGNS = {"stored": Stored, "kills": Kills}
 #: How many inputs docs/reliability.md asks for.
-_COUNTS = {"stored": 20_000}
+_COUNTS = {"stored": 20_000, "kills": 300}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _campaign(name: str, samples: Samples, options: argparse.Namespace) -> Campaign:
-    return Stored(samples, options.seed, options.keep)
+    return _CAMPAIGNS[name](samples, options.seed, options.keep)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -168,4 +168,4 @@ _NO_FILES: dict[str, Callable[[Path], None]] = {
     **{f"a bomb of {text[:7]!r}": functools.partial(_write_bomb, text=index) for index, text in enumerate(_BOMB_TEXTS)},
 }
 #: In names of files.
-_NAMES = ("\x1b[2J", "\n", "\udcff\udc80", "[/]", "[bold]", "=1+1", "<faultmarker>", "\u202e", "'\"`$(x)", "é中\U0001f600", "a" * 200)
+_NAMES = ("\x1b[2J", "\n", "\udcff\udc80", "[bold red]", "=1+1", "<faultmarker>", "\u202e", "'\"`$(x)", "é中\U0001f600", "a" * 200)

@@ -74,6 +74,15 @@ class Samples:
         """The storage of the run that has to be shown."""
         return self.folder / "good" / "storage"
 
+    @property
+    def page(self) -> Path:
+        """A report of the good run."""
+        return self.folder / "page"
+
+    def usual_files(self) -> set[str]:
+        """Return what the product leaves in its cache and among temporary files where nothing goes wrong."""
+        return Sandbox(self.folder / "made").files() | Sandbox(self.folder / "good").files()
+
     def make(self) -> Samples:
         """Make what is not there yet, and return the samples."""
         if self.model.exists():
@@ -89,6 +98,7 @@ class Samples:
         _run(made, *session_command(unfinished, made.storage, *files, f"--video={clip}", "-k", chosen))
         _run(made, *record_command(made))
         _write_fit(made.storage)
+        _run(good, "-m", "commands", "report", "--storage", str(good.storage), "--output", str(self.page))
         unfinished.rename(self.model)
         return self
 

@@ -103,8 +103,7 @@ class Stored:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.samples.good, folder / "storage")
         mutant.write(folder / "storage")
-        words = "\n\n".join(f"{wrong.kind.value}: {wrong.place}\n{wrong.words}" for wrong in trial.wrongs)
-        (folder / "wrong.txt").write_text(f"{trial.about}\n\n{words}\n", encoding="utf-8", errors="backslashreplace")
+        (folder / "wrong.txt").write_text(trial.in_words(), encoding="utf-8", errors="backslashreplace")
 
 
 def _commands(index: int) -> Iterator[tuple[str, ...]]:

@@ -57,6 +57,11 @@ class Trial:
     #: The most that a process of the product had.
     peak_rss_bytes: int = 0
 
+    def in_words(self) -> str:
+        """Return what was done and all that is wrong."""
+        parts = [f"{wrong.kind.value}: {wrong.place}\n{wrong.words}" for wrong in self.wrongs]
+        return "\n\n".join((self.about, *parts)) + "\n"
+
 
 @dataclass(frozen=True)
 class End:

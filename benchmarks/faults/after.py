@@ -1,0 +1,80 @@
+"""What must hold after a session, however it ended: nothing lost, nothing running, nothing left behind."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.faults.samples import Samples
+from benchmarks.faults.sandbox import Sandbox, tracebacks, wait_until
+from benchmarks.faults.trial import Kind, Trial, Wrong
+from storage.run_file import BadFile, StoredRun, read_storage
+
+__all__ = ["after_session", "announced", "keep_sandbox", "stored_names"]
+
+#: The line of a configuration that has ended: runtime, scenario, and what came of it.
+_ANNOUNCED = re.compile(r"^onnxruntime (\S+) {2,}(?!skipped)\S", re.MULTILINE)
+#: How long processes may live that have lost their harness, and how long a command that cleans may take.
+_ENDING_S, _CLEANING_S = 10.0, 60.0
+
+
+def announced(output: str) -> set[str]:
+    """Return the scenarios that the terminal says are finished."""
+    return set(_ANNOUNCED.findall(output))
+
+
+def stored_names(storage: Path) -> set[str]:
+    """Return the scenarios and programs of a storage whose files can be read."""
+    runs = [file for file in read_storage(storage) if isinstance(file, StoredRun)]
+    scenarios = {result.info.scenario for run in runs for result in run.results}
+    return scenarios | {program.name for run in runs for program in run.programs}
+
+
+def after_session(sandbox: Sandbox, samples: Samples) -> Iterator[Wrong]:
+    """Yield what is wrong when the harness has ended; ends what is still running, and cleans as a user would."""
+    output = sandbox.output()
+    yield from tracebacks(output)
+    if not wait_until(lambda: not any(sandbox.processes()), _ENDING_S):
+        lines = sorted({_command_line(pid) for pid in sandbox.processes()})
+        yield Wrong(Kind.LEFTOVER, f"running: {', '.join(lines)}"[:200], "\n".join(lines))
+        sandbox.kill()
+    yield from _of_storage(sandbox.storage, output)
+    (sandbox.folder / "output").rename(sandbox.folder / "output-of-session")
+    sandbox.run(("-m", "commands", "runs", "prune", "--cache"), _CLEANING_S)
+    left = {path for path in sandbox.files() - samples.usual_files() if not path.endswith("/.lock")}
+    if left:
+        yield Wrong(Kind.LEFTOVER, f"files: {_pattern(min(left))}", "\n".join([*sorted(left), sandbox.output()]))
+
+
+def _of_storage(storage: Path, output: str) -> Iterator[Wrong]:
+    bad_files = [file for file in read_storage(storage) if isinstance(file, BadFile)]
+    if bad_files:
+        yield Wrong(Kind.LOST, "a stored file cannot be read", "\n".join(map(str, bad_files)))
+    lost = announced(output) - stored_names(storage)
+    if lost:
+        yield Wrong(Kind.LOST, "configurations that the terminal has shown are not stored", f"{sorted(lost)}\n{output}")
+
+
+def keep_sandbox(sandbox: Sandbox, trial: Trial, keep: Path) -> None:
+    """Move the sandbox of a trial with something wrong to where it is kept; remove another one."""
+    if trial.wrongs:
+        folder = keep / str(trial.index)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(sandbox.folder, folder, symlinks=True)
+        (folder / "wrong.txt").write_text(trial.in_words(), encoding="utf-8", errors="backslashreplace")
+    shutil.rmtree(sandbox.folder, ignore_errors=True)
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:150]
+    except OSError:
+        return "gone"
+
+
+def _pattern(path: str) -> str:
+    """Return the path without what is by chance."""
+    return re.sub(r"tmp\w{8}|\d+", "*", path)

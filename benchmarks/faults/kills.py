@@ -1,0 +1,131 @@
+"""The campaign `kills`: signals at any moment, to what measures and to what is measured."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.faults.after import after_session, keep_sandbox, stored_names
+from benchmarks.faults.samples import Samples, record_command, session_command
+from benchmarks.faults.sandbox import Sandbox, signal_all, wait_until
+from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
+
+__all__ = ["Kills"]
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+#: What is killed, how often, and within how many seconds after its start the signal comes.
+_SHARES = {"session": 5, "measured": 3, "record": 2, "report": 1}
+_LENGTHS_S = {"session": 4.5, "measured": 4.5, "record": 4.5, "report": 4.0}
+#: How long a process may take to end that was told to; and a session whose measured process was stopped.
+_ENDING_S, _SESSION_S = 30.0, 90.0
+#: Of a step of the measured process.
+_TIME_LIMIT_S = 4
+#: What `record` has read before so long it may lose: it is stored as it goes.
+_UNRECORDED_S = 2.0
+
+
+@dataclass(frozen=True)
+class Kills:
+    """Each input is a command and signals at moments by chance."""
+
+    samples: Samples
+    seed: int
+    keep: Path
+    time_limit_s: float = 300.0
+
+    def try_input(self, index: int, folder: Path) -> Trial:
+        """Start a command, send the signals, and look at what is left."""
+        chance = random.Random(f"kills {self.seed} {index}")
+        (kind,) = chance.choices(list(_SHARES), list(_SHARES.values()))
+        sandbox = Sandbox(folder / str(index)).make()
+        moment_s = chance.uniform(0.0, _LENGTHS_S[kind])
+        if kind == "measured":
+            trial = self._measured(index, sandbox, chance, moment_s)
+        else:
+            numbers = [chance.choice(_ENDING) for _ in range(chance.choice((1, 1, 2)))]
+            trial = self._told(index, sandbox, kind, numbers, moment_s, chance.uniform(0.0, 0.5))
+        keep_sandbox(sandbox, trial, self.keep / "kills")
+        return trial
+
+    def _told(
+        self, index: int, sandbox: Sandbox, kind: str, numbers: Sequence[int], moment_s: float, between_s: float
+    ) -> Trial:
+        """Signal the command itself."""
+        page = sandbox.folder / "page"
+        if kind == "report":
+            shutil.copytree(self.samples.page, page)
+            report = ("-m", "commands", "report", "--storage", str(self.samples.storage), "--output", str(page))
+        command = {"session": self._session, "record": record_command, "report": lambda _: report}[kind](sandbox)
+        process = sandbox.start(command)
+        _sleep(process, moment_s)
+        is_running = process.poll() is None
+        for number in numbers:
+            signal_all([process.pid] if process.poll() is None else [], number)
+            _sleep(process, between_s)
+        killed_s = time.time()
+        wrongs = [*_of_end(process, sandbox, _ENDING_S), *after_session(sandbox, self.samples)]
+        if kind == "record":
+            wrongs += _of_record(sandbox, killed_s)
+        if kind == "report":
+            wrongs += _of_page(page, self.samples.page)
+        names = " and ".join(signal.Signals(number).name for number in numbers)
+        answer = Answer.REFUSED if is_running else Answer.SURVIVED
+        return Trial(index, f"{names} to {kind} after {moment_s:.2f} s", answer, tuple(wrongs))
+
+    def _measured(self, index: int, sandbox: Sandbox, chance: random.Random, moment_s: float) -> Trial:
+        """Stop or kill the measured process; perhaps the harness after it."""
+        number = chance.choice((signal.SIGKILL, signal.SIGSTOP, signal.SIGSTOP))
+        after = chance.choice((None, signal.SIGKILL, signal.SIGTERM)) if number == signal.SIGSTOP else None
+        process = sandbox.start(self._session(sandbox))
+        _sleep(process, moment_s)
+        pid = None
+        while process.poll() is None and pid is None:
+            pid = sandbox.measured_process()
+        signal_all([pid] if pid else [], number)
+        if after is not None and process.poll() is None:
+            _sleep(process, chance.uniform(0.0, 0.3))
+            signal_all([process.pid], after)
+        wrongs = [*_of_end(process, sandbox, _SESSION_S if after is None else _ENDING_S), *after_session(sandbox, self.samples)]
+        names = number.name + (f", then {after.name} to the session" if after else "")
+        return Trial(index, f"{names} to the measured process after {moment_s:.2f} s", Answer.REFUSED, tuple(wrongs))
+
+    def _session(self, sandbox: Sandbox) -> list[str]:
+        chosen = ("-k", "no_reuse] or partial_dup]", f"--time-limit={_TIME_LIMIT_S}")
+        return session_command(self.samples.model, sandbox.storage, *chosen)
+
+
+def _sleep(process: subprocess.Popen[bytes], seconds: float) -> None:
+    wait_until(lambda: process.poll() is not None, seconds)
+
+
+def _of_end(process: subprocess.Popen[bytes], sandbox: Sandbox, time_limit_s: float) -> Iterator[Wrong]:
+    try:
+        process.wait(time_limit_s)
+    except subprocess.TimeoutExpired:
+        yield Wrong(Kind.HANG, "it does not end", sandbox.output())
+        sandbox.kill()
+        process.wait()
+
+
+def _of_record(sandbox: Sandbox, killed_s: float) -> Iterator[Wrong]:
+    started = sandbox.folder / "started"
+    if started.exists() and killed_s - started.stat().st_mtime > _UNRECORDED_S and not stored_names(sandbox.storage):
+        yield Wrong(Kind.LOST, "what was recorded is not stored", sandbox.output())
+
+
+def _of_page(page: Path, before: Path) -> Iterator[Wrong]:
+    """Yield what of a report is neither its former page nor a whole new one."""
+    for file in before.rglob("*"):
+        now = page / file.relative_to(before)
+        if file.is_file() and not now.exists():
+            yield Wrong(Kind.LOST, f"report: {file.name} is gone", "")
+        elif file.suffix == ".html" and not now.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+            yield Wrong(Kind.LOST, f"report: {file.name} is half a page", "")
+        elif file.is_file() and not now.stat().st_size:
+            yield Wrong(Kind.LOST, f"report: {file.name} is empty", "")
