@@ -8,15 +8,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.faults.disk import Disk
 from benchmarks.faults.kills import Kills
 from benchmarks.faults.running import Campaign, run_campaign, usable_cpus
 from benchmarks.faults.samples import Samples
 from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Tally, markdown_table
 
-_CAMPAIGNS = {"stored": Stored, "kills": Kills}
+_CAMPAIGNS = {"stored": Stored, "kills": Kills, "disk": Disk}
 #: How many inputs docs/reliability.md asks for.
-_COUNTS = {"stored": 20_000, "kills": 300}
+_COUNTS = {"stored": 20_000, "kills": 300, "disk": 240}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from benchmarks.faults.sandbox import Sandbox, tracebacks, wait_until
 from benchmarks.faults.trial import Kind, Trial, Wrong
 from storage.run_file import BadFile, StoredRun, read_storage
 
-__all__ = ["after_session", "announced", "keep_sandbox", "stored_names"]
+__all__ = ["after_session", "announced", "keep_sandbox", "page_wrongs", "stored_names"]
 
 #: The line of a configuration that has ended: runtime, scenario, and what came of it.
 _ANNOUNCED = re.compile(r"^onnxruntime (\S+) {2,}(?!skipped)\S", re.MULTILINE)
@@ -55,6 +55,18 @@ def _of_storage(storage: Path, output: str) -> Iterator[Wrong]:
     lost = announced(output) - stored_names(storage)
     if lost:
         yield Wrong(Kind.LOST, "configurations that the terminal has shown are not stored", f"{sorted(lost)}\n{output}")
+
+
+def page_wrongs(page: Path, before: Path) -> Iterator[Wrong]:
+    """Yield what of a report is neither its former page nor a whole new one."""
+    for file in before.rglob("*"):
+        now = page / file.relative_to(before)
+        if file.is_file() and not now.exists():
+            yield Wrong(Kind.LOST, f"report: {file.name} is gone", "")
+        elif file.suffix == ".html" and not now.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+            yield Wrong(Kind.LOST, f"report: {file.name} is half a page", "")
+        elif file.is_file() and not now.stat().st_size:
+            yield Wrong(Kind.LOST, f"report: {file.name} is empty", "")
 
 
 def keep_sandbox(sandbox: Sandbox, trial: Trial, keep: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.faults.after import after_session, keep_sandbox, stored_names
+from benchmarks.faults.after import after_session, keep_sandbox, page_wrongs, stored_names
 from benchmarks.faults.samples import Samples, record_command, session_command
 from benchmarks.faults.sandbox import Sandbox, signal_all, wait_until
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
@@ -57,7 +57,7 @@ class Kills:
         self, index: int, sandbox: Sandbox, kind: str, numbers: Sequence[int], moment_s: float, between_s: float
     ) -> Trial:
         """Signal the command itself."""
-        page = sandbox.folder / "page"
+        page = sandbox.disk / "page"
         if kind == "report":
             shutil.copytree(self.samples.page, page)
             report = ("-m", "commands", "report", "--storage", str(self.samples.storage), "--output", str(page))
@@ -73,7 +73,7 @@ class Kills:
         if kind == "record":
             wrongs += _of_record(sandbox, killed_s)
         if kind == "report":
-            wrongs += _of_page(page, self.samples.page)
+            wrongs += page_wrongs(page, self.samples.page)
         names = " and ".join(signal.Signals(number).name for number in numbers)
         answer = Answer.REFUSED if is_running else Answer.SURVIVED
         return Trial(index, f"{names} to {kind} after {moment_s:.2f} s", answer, tuple(wrongs))
@@ -96,7 +96,7 @@ class Kills:
         return Trial(index, f"{names} to the measured process after {moment_s:.2f} s", Answer.REFUSED, tuple(wrongs))
 
     def _session(self, sandbox: Sandbox) -> list[str]:
-        chosen = ("-k", "no_reuse] or partial_dup]", f"--time-limit={_TIME_LIMIT_S}")
+        chosen = ("-k", "partial_dup] or full_dup_internal_reuse]", f"--time-limit={_TIME_LIMIT_S}")
         return session_command(self.samples.model, sandbox.storage, *chosen)
 
 
@@ -117,15 +117,3 @@ def _of_record(sandbox: Sandbox, killed_s: float) -> Iterator[Wrong]:
     started = sandbox.folder / "started"
     if started.exists() and killed_s - started.stat().st_mtime > _UNRECORDED_S and not stored_names(sandbox.storage):
         yield Wrong(Kind.LOST, "what was recorded is not stored", sandbox.output())
-
-
-def _of_page(page: Path, before: Path) -> Iterator[Wrong]:
-    """Yield what of a report is neither its former page nor a whole new one."""
-    for file in before.rglob("*"):
-        now = page / file.relative_to(before)
-        if file.is_file() and not now.exists():
-            yield Wrong(Kind.LOST, f"report: {file.name} is gone", "")
-        elif file.suffix == ".html" and not now.read_text(encoding="utf-8").rstrip().endswith("</html>"):
-            yield Wrong(Kind.LOST, f"report: {file.name} is half a page", "")
-        elif file.is_file() and not now.stat().st_size:
-            yield Wrong(Kind.LOST, f"report: {file.name} is empty", "")

@@ -105,7 +105,7 @@ def _work(campaign: Campaign, connection: Connection, folder: Path) -> None:
     while True:
         try:
             index = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         connection.send(campaign.try_input(index, folder))
 
@@ -118,7 +118,9 @@ def _trial(worker: _Worker, campaign: Campaign, is_ready: bool) -> Trial | None:
             return trial
     elif time.monotonic() - worker.started_s < campaign.time_limit_s:
         return None
-    is_hung = not is_ready
+    if is_ready:
+        worker.process.join()
+    code = worker.process.exitcode
     worker.end()
-    kind, words = (Kind.HANG, "no end") if is_hung else (Kind.TRACEBACK, f"a worker's end: {worker.process.exitcode}")
+    kind, words = (Kind.HANG, "no end") if code is None else (Kind.TRACEBACK, f"a worker's end: {code}")
     return Trial(worker.index or 0, "an input that ended its worker", Answer.REFUSED, (Wrong(kind, words, words),))

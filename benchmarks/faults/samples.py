@@ -67,12 +67,12 @@ class Samples:
     @property
     def storage(self) -> Path:
         """A run of reuse, leaks and streams, a recorded program, and an answer of `fit`."""
-        return self.folder / "made" / "storage"
+        return Sandbox(self.folder / "made").storage
 
     @property
     def good(self) -> Path:
         """The storage of the run that has to be shown."""
-        return self.folder / "good" / "storage"
+        return Sandbox(self.folder / "good").storage
 
     @property
     def page(self) -> Path:

@@ -31,23 +31,28 @@ class Sandbox:
     folder: Path
 
     @property
+    def disk(self) -> Path:
+        """What the product may write to; `output` is beside it."""
+        return self.folder / "disk"
+
+    @property
     def storage(self) -> Path:
         """The storage of its sessions."""
-        return self.folder / "storage"
+        return self.disk / "storage"
 
     def make(self) -> Sandbox:
         """Make the folders and return it."""
         for name in ("home", "cache", "tmp", "storage"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+            (self.disk / name).mkdir(parents=True, exist_ok=True)
         return self
 
     def start(self, command: Sequence[str], variables: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
         """Start a command of Python's, `-m MODULE ...`; what it prints goes to the file `output` of the sandbox."""
         environment = {
             **os.environ,
-            "HOME": str(self.folder / "home"),
-            "XDG_CACHE_HOME": str(self.folder / "cache"),
-            "TMPDIR": str(self.folder / "tmp"),
+            "HOME": str(self.disk / "home"),
+            "XDG_CACHE_HOME": str(self.disk / "cache"),
+            "TMPDIR": str(self.disk / "tmp"),
             _MARK: str(self.folder),
             **(variables or {}),
         }
@@ -95,8 +100,8 @@ class Sandbox:
 
     def files(self) -> set[str]:
         """Return what is in the cache and among the temporary files."""
-        parts = (self.folder / "cache", self.folder / "tmp")
-        return {str(path.relative_to(self.folder)) for part in parts for path in part.rglob("*")}
+        parts = (self.disk / "cache", self.disk / "tmp")
+        return {str(path.relative_to(self.disk)) for part in parts for path in part.rglob("*")}
 
 
 def signal_all(pids: Sequence[int], number: int) -> None:

@@ -1,0 +1,145 @@
+"""The campaign `disk`: one change of a file after another fails, as on a disk that is full or breaks."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import random
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.faults.after import after_session, keep_sandbox, page_wrongs, stored_names
+from benchmarks.faults.samples import Samples, record_command, session_command
+from benchmarks.faults.sandbox import Sandbox
+from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
+from targets.compilers import find_compiler
+from targets.rknn_library import architecture_of_this_python
+
+__all__ = ["Disk"]
+
+_SOURCE = Path(__file__).with_name("failing_writes.c")
+_COUNTER_BYTES = 8
+_ERRORS = (errno.ENOSPC, errno.ENOSPC, errno.ENOSPC, errno.EIO, errno.EDQUOT)
+_COMMAND_LIMIT_S = 90.0
+#: What is run; the session, which writes most, comes more often.
+_COMMANDS = ("session", "report", "session", "export", "session", "record", "prune", "models build", "history")
+_SESSION = ("partial_dup", "full_dup_internal_reuse")
+
+
+@dataclass(frozen=True)
+class Disk:
+    """Each input is a command and the number of the change that fails."""
+
+    samples: Samples
+    seed: int
+    keep: Path
+    time_limit_s: float = 600.0
+
+    def try_input(self, index: int, folder: Path) -> Trial:
+        """Run a command on a disk that fails."""
+        chance = random.Random(f"disk {self.seed} {index}")
+        name = _COMMANDS[index % len(_COMMANDS)]
+        changes = _changes_of(self, name, folder)
+        at = (_ordinal(index) + self.seed) % changes
+        number, is_once = chance.choice(_ERRORS), chance.random() < 0.3
+        sandbox = Sandbox(folder / str(index)).make()
+        code = self._run(name, sandbox, folder, {"AT": at + 1, "ERRNO": number, "ONCE": int(is_once)})
+        wrongs = list(self._of_end(name, sandbox, code))
+        wrongs += after_session(sandbox, self.samples)
+        about = f"{errno.errorcode[number]}{' once' * is_once} at change {at + 1} of {changes} of {name}"
+        trial = Trial(index, about, Answer.REFUSED if code else Answer.SURVIVED, tuple(wrongs))
+        keep_sandbox(sandbox, trial, self.keep / "disk")
+        return trial
+
+    def _run(self, name: str, sandbox: Sandbox, folder: Path, values: Mapping[str, int]) -> int | None:
+        """Run the command with the library that has changes fail."""
+        if name in ("prune", "report"):
+            shutil.copytree(self.samples.good, sandbox.storage, dirs_exist_ok=True)
+        if name == "report":
+            shutil.copytree(self.samples.page, sandbox.disk / "out")
+        counter = folder / "counter"
+        counter.write_bytes(bytes(_COUNTER_BYTES))
+        variables = {f"FAULTS_{key}": str(value) for key, value in values.items()}
+        variables |= {"FAULTS_REMOVING": str(int(name == "prune"))}
+        variables |= {"FAULTS_FOLDER": f"{sandbox.disk}/", "FAULTS_COUNTER": str(counter), "LD_PRELOAD": str(_library(folder))}
+        return sandbox.run(self._command(name, sandbox), _COMMAND_LIMIT_S, variables)
+
+    def _command(self, name: str, sandbox: Sandbox) -> list[str]:
+        good, out = str(self.samples.good), str(sandbox.disk / "out")
+        if name == "session":
+            chosen = " or ".join(f"{scenario}]" for scenario in _SESSION)
+            return session_command(self.samples.model, sandbox.storage, "-k", chosen)
+        if name == "record":
+            return record_command(sandbox)
+        arguments = {
+            "report": ("report", "--storage", good, "--output", out),
+            "history": ("history", "--storage", good, "--output", out),
+            "export": ("export", "latest", "--format", "jsonl", "--storage", good, "--output", out),
+            "prune": ("runs", "prune", "--keep", "0", "--named", "--storage", str(sandbox.storage)),
+            "models build": ("models", "build", "tiny", "--size", "64"),
+        }[name]
+        return ["-m", "commands", *arguments]
+
+    def _of_end(self, name: str, sandbox: Sandbox, code: int | None) -> Iterator[Wrong]:
+        """Yield what is wrong with how the command ended."""
+        output = sandbox.output()
+        if code is None:
+            yield Wrong(Kind.HANG, f"{name} does not end", output)
+            return
+        if code < 0 or (code and not output.strip()):
+            yield Wrong(Kind.FALSE, f"{name} ends with {code} and no word", output)
+        if name == "report":
+            yield from page_wrongs(sandbox.disk / "out", self.samples.page)
+        if code == 0:
+            yield from (Wrong(Kind.FALSE, f"{name}: exit code 0, and {what}", output) for what in self._missing(name, sandbox))
+
+    def _missing(self, name: str, sandbox: Sandbox) -> Iterator[str]:
+        """Yield what a command that ended well has not done."""
+        out = sandbox.disk / "out"
+        if name in ("session", "record"):
+            wanted = {"program"} if name == "record" else set(_SESSION)
+            yield from (f"{scenario} is not stored" for scenario in sorted(wanted - stored_names(sandbox.storage)))
+        elif name == "prune":
+            yield from ("a run is still there" for _ in sandbox.storage.glob("*/0*.json"))
+        elif name == "export":
+            if not out.is_file() or not out.read_bytes().endswith(b"}\n"):
+                yield "the export is not whole"
+        elif name == "models build":
+            built = Path(sandbox.output().splitlines()[-1])
+            if not built.is_file() or built.read_bytes() != self.samples.model.read_bytes():
+                yield "the model is not whole"
+        else:
+            pages = [*out.glob("*.html")]
+            yield from (f"{page.name} is half a page" for page in pages if not page.read_text().rstrip().endswith("</html>"))
+            if not pages:
+                yield "there is no page"
+
+
+def _ordinal(index: int) -> int:
+    """Return how many inputs before this one run the same command: it is the number of the change that fails."""
+    rounds, place = divmod(index, len(_COMMANDS))
+    return rounds * _COMMANDS.count(_COMMANDS[place]) + _COMMANDS[:place].count(_COMMANDS[place])
+
+
+@functools.lru_cache(maxsize=None)
+def _library(folder: Path) -> Path:
+    """Compile the library, once in a worker."""
+    compiler = find_compiler(architecture_of_this_python() or "")
+    if compiler is None:
+        raise SystemExit("the campaign `disk` needs a C compiler (Debian: apt install gcc)")
+    library = folder / "failing_writes.so"
+    compiler.compile(["-shared", "-fPIC", "-O2", "-o", str(library), str(_SOURCE), "-ldl"])
+    return library
+
+
+@functools.lru_cache(maxsize=None)
+def _changes_of(campaign: Disk, name: str, folder: Path) -> int:
+    """Return how many changes the command makes where none fails."""
+    sandbox = Sandbox(folder / f"counting-{name.replace(' ', '-')}").make()
+    code = campaign._run(name, sandbox, folder, {"AT": 0, "ERRNO": 0, "ONCE": 0})
+    if code != 0:
+        raise RuntimeError(f"{name} ends with {code} where no change fails:\n{sandbox.output()}")
+    shutil.rmtree(sandbox.folder)
+    return int.from_bytes((folder / "counter").read_bytes(), "little")
