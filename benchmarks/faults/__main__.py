@@ -5,19 +5,26 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.faults.disk import Disk
 from benchmarks.faults.kills import Kills
+from benchmarks.faults.memory import Memory
+from benchmarks.faults.models import Models
 from benchmarks.faults.running import Campaign, run_campaign, usable_cpus
 from benchmarks.faults.samples import Samples
 from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Tally, markdown_table
 
-_CAMPAIGNS = {"stored": Stored, "kills": Kills, "disk": Disk}
-#: How many inputs docs/reliability.md asks for.
-_COUNTS = {"stored": 20_000, "kills": 300, "disk": 240}
+#: How many inputs of each docs/reliability.md asks for; of `models` a third is measured.
+_CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
+    "stored": (Stored, 20_000),
+    "models": (Models, 1500),
+    "kills": (Kills, 300),
+    "disk": (Disk, 270),
+    "memory": (Memory, 100),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,10 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tallies = []
     with tempfile.TemporaryDirectory(prefix="reusebench-faults-") as folder:
         samples = Samples(Path(folder) / "samples").make()
-        for name in options.campaigns or list(_COUNTS):
-            indexes = range(options.count or _COUNTS[name]) if options.only is None else [options.only]
+        samples.add_models(options.model)
+        for name in options.campaigns or list(_CAMPAIGNS):
+            make, count = _CAMPAIGNS[name]
+            indexes = range(options.count or count) if options.only is None else [options.only]
             tally = Tally(name)
-            campaign = _campaign(name, samples, options)
+            campaign = make(samples, options.seed, options.keep.absolute())
             for trial in run_campaign(campaign, indexes, options.workers, Path(folder) / name, options.seconds):
                 tally.add([trial])
                 if trial.wrongs:
@@ -40,19 +49,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(tally.kinds for tally in tallies) else 0
 
 
-def _campaign(name: str, samples: Samples, options: argparse.Namespace) -> Campaign:
-    return _CAMPAIGNS[name](samples, options.seed, options.keep)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks.faults", description=__doc__)
-    parser.add_argument("campaigns", nargs="*", choices=[*_COUNTS, []], metavar="CAMPAIGN", help=f"{', '.join(_COUNTS)}; default: all")
-    parser.add_argument("--count", type=int, metavar="N", help=f"inputs of each; default: {_COUNTS}")
+    names = ", ".join(_CAMPAIGNS)
+    parser.add_argument(
+        "campaigns", nargs="*", choices=[*_CAMPAIGNS, []], metavar="CAMPAIGN", help=f"{names}; default: all"
+    )
+    parser.add_argument(
+        "--count", type=int, metavar="N", help="inputs of each; default: what docs/reliability.md asks for"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="other inputs (default: %(default)s)")
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no further input of a campaign after so long")
     parser.add_argument("--workers", type=int, default=usable_cpus(), metavar="N", help="default: the usable CPUs")
     parser.add_argument("--only", type=int, metavar="INDEX", help="this input alone")
-    parser.add_argument("--keep", type=Path, default=Path("out/faults"), metavar="DIR", help="for what went wrong (default: %(default)s)")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="of `models`, beside those that can be made here, such as an .rknn file; repeatable",
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=Path("out/faults"),
+        metavar="DIR",
+        help="for what went wrong (default: %(default)s)",
+    )
     return parser
 
 

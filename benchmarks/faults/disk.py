@@ -63,7 +63,11 @@ class Disk:
         counter.write_bytes(bytes(_COUNTER_BYTES))
         variables = {f"FAULTS_{key}": str(value) for key, value in values.items()}
         variables |= {"FAULTS_REMOVING": str(int(name == "prune"))}
-        variables |= {"FAULTS_FOLDER": f"{sandbox.disk}/", "FAULTS_COUNTER": str(counter), "LD_PRELOAD": str(_library(folder))}
+        variables |= {
+            "FAULTS_FOLDER": f"{sandbox.disk}/",
+            "FAULTS_COUNTER": str(counter),
+            "LD_PRELOAD": str(_library(folder)),
+        }
         return sandbox.run(self._command(name, sandbox), _COMMAND_LIMIT_S, variables)
 
     def _command(self, name: str, sandbox: Sandbox) -> list[str]:
@@ -93,7 +97,9 @@ class Disk:
         if name == "report":
             yield from page_wrongs(sandbox.disk / "out", self.samples.page)
         if code == 0:
-            yield from (Wrong(Kind.FALSE, f"{name}: exit code 0, and {what}", output) for what in self._missing(name, sandbox))
+            yield from (
+                Wrong(Kind.FALSE, f"{name}: exit code 0, and {what}", output) for what in self._missing(name, sandbox)
+            )
 
     def _missing(self, name: str, sandbox: Sandbox) -> Iterator[str]:
         """Yield what a command that ended well has not done."""
@@ -112,7 +118,9 @@ class Disk:
                 yield "the model is not whole"
         else:
             pages = [*out.glob("*.html")]
-            yield from (f"{page.name} is half a page" for page in pages if not page.read_text().rstrip().endswith("</html>"))
+            yield from (
+                f"{page.name} is half a page" for page in pages if not page.read_text().rstrip().endswith("</html>")
+            )
             if not pages:
                 yield "there is no page"
 
@@ -123,7 +131,7 @@ def _ordinal(index: int) -> int:
     return rounds * _COMMANDS.count(_COMMANDS[place]) + _COMMANDS[:place].count(_COMMANDS[place])
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _library(folder: Path) -> Path:
     """Compile the library, once in a worker."""
     compiler = find_compiler(architecture_of_this_python() or "")
@@ -134,7 +142,7 @@ def _library(folder: Path) -> Path:
     return library
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _changes_of(campaign: Disk, name: str, folder: Path) -> int:
     """Return how many changes the command makes where none fails."""
     sandbox = Sandbox(folder / f"counting-{name.replace(' ', '-')}").make()

@@ -14,7 +14,15 @@ from types import FrameType
 from benchmarks.faults.trial import ENDS, End, Kind, Wrong
 from commands import main
 
-__all__ = ["CHECKOUT", "ADDRESS_SPACE_BYTES", "limit_address_space", "peak_rss_bytes", "place_of", "reset_peak", "run_command"]
+__all__ = [
+    "ADDRESS_SPACE_BYTES",
+    "CHECKOUT",
+    "limit_address_space",
+    "peak_rss_bytes",
+    "place_of",
+    "reset_peak",
+    "run_command",
+]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 #: A file that unpacks without end shall end this process, and not the machine.
@@ -36,8 +44,10 @@ def run_command(arguments: tuple[str, ...], time_limit_s: float) -> End:
 
 
 def _end(arguments: tuple[str, ...], time_limit_s: float, output: int, errors: int) -> tuple[int, Wrong | None]:
-    streams = [os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors=handler)
-               for descriptor, handler in ((output, "strict"), (errors, "backslashreplace"))]
+    streams = [
+        os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors=handler)
+        for descriptor, handler in ((output, "strict"), (errors, "backslashreplace"))
+    ]
     earlier = signal.signal(signal.SIGALRM, _raise_too_long)
     signal.setitimer(signal.ITIMER_REAL, time_limit_s)
     try:
@@ -58,7 +68,7 @@ def _end(arguments: tuple[str, ...], time_limit_s: float, output: int, errors: i
     raise AssertionError("a command of click always exits")
 
 
-def _raise_too_long(number: int, frame: FrameType | None) -> None:
+def _raise_too_long(_number: int, _frame: FrameType | None) -> None:
     raise _TooLong
 
 

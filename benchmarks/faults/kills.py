@@ -58,11 +58,13 @@ class Kills:
     ) -> Trial:
         """Signal the command itself."""
         page = sandbox.disk / "page"
-        if kind == "report":
-            shutil.copytree(self.samples.page, page)
-            report = ("-m", "commands", "report", "--storage", str(self.samples.storage), "--output", str(page))
-        command = {"session": self._session, "record": record_command, "report": lambda _: report}[kind](sandbox)
-        process = sandbox.start(command)
+        shutil.copytree(self.samples.page, page)
+        commands = {
+            "session": self._session(sandbox),
+            "record": record_command(sandbox),
+            "report": ["-m", "commands", "report", "--storage", str(self.samples.storage), "--output", str(page)],
+        }
+        process = sandbox.start(commands[kind])
         _sleep(process, moment_s)
         is_running = process.poll() is None
         for number in numbers:
@@ -91,7 +93,10 @@ class Kills:
         if after is not None and process.poll() is None:
             _sleep(process, chance.uniform(0.0, 0.3))
             signal_all([process.pid], after)
-        wrongs = [*_of_end(process, sandbox, _SESSION_S if after is None else _ENDING_S), *after_session(sandbox, self.samples)]
+        wrongs = [
+            *_of_end(process, sandbox, _SESSION_S if after is None else _ENDING_S),
+            *after_session(sandbox, self.samples),
+        ]
         names = number.name + (f", then {after.name} to the session" if after else "")
         return Trial(index, f"{names} to the measured process after {moment_s:.2f} s", Answer.REFUSED, tuple(wrongs))
 

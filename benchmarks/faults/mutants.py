@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.faults.mutation import mutated_bytes, mutated_json, mutated_text
+from benchmarks.faults.mutation import mutated_bytes, mutated_json
 from benchmarks.faults.samples import Samples
 
 __all__ = ["Mutant", "make_mutant"]
@@ -81,10 +81,12 @@ def _trace_mutant(
     else:
         data = trace.read_bytes()
         data, about = (
-            mutated_bytes(data, chance) if kind == "trace bytes" else mutated_json(json.loads(gzip.decompress(data)), chance, seed)
+            mutated_bytes(data, chance)
+            if kind == "trace bytes"
+            else mutated_json(json.loads(gzip.decompress(data)), chance, seed)
         )
         changed = data if kind == "trace bytes" else gzip.compress(data, 1)
-        change = lambda path: path.write_bytes(changed) and None  # noqa: E731
+        change = functools.partial(_write, content=changed)
 
     def write(storage: Path) -> None:
         _writer(target, content)(storage)
@@ -131,6 +133,10 @@ def _bind_socket(path: Path) -> None:
         os.close(folder)
 
 
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
 def _write_sparse(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(_SPARSE_BYTES)
@@ -147,7 +153,7 @@ def _write_bomb(path: Path, text: int) -> None:
             file.write(_bomb_member(text))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _bomb_member(text: int) -> bytes:
     return gzip.compress(_BOMB_TEXTS[text])
 
@@ -164,8 +170,19 @@ _NO_FILES: dict[str, Callable[[Path], None]] = {
     "an empty file": Path.touch,
     "a file of 6 GiB": _write_sparse,
     "an unreadable file": _write_unreadable,
-    "a text": lambda path: path.write_text("no JSON and no archive") and None,
+    "a text": functools.partial(_write, content=b"no JSON and no archive"),
     **{f"a bomb of {text[:7]!r}": functools.partial(_write_bomb, text=index) for index, text in enumerate(_BOMB_TEXTS)},
 }
 #: In names of files.
-_NAMES = ("\x1b[2J", "\n", "\udcff\udc80", "[bold red]", "=1+1", "<faultmarker>", "\u202e", "'\"`$(x)", "é中\U0001f600", "a" * 200)
+_NAMES = (
+    "\x1b[2J",
+    "\n",
+    "\udcff\udc80",
+    "[bold red]",
+    "=1+1",
+    "<faultmarker>",
+    "\u202e",
+    "'\"`$(x)",
+    "é中\U0001f600",
+    "a" * 200,
+)

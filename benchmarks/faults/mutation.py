@@ -64,8 +64,29 @@ _TEXTS = (
 )  # fmt: skip
 _NUMBERS = (0, -1, 1, 2**31, 2**53 + 1, 2**63, -(2**63) - 1, 2**64, 10**400, -(10**309), 0.0, -0.0, 1e308, 5e-324, 0.1)
 #: What json.dumps cannot write.
-_LITERALS = ("NaN", "Infinity", "-Infinity", "1e999", "-1e99999", "1" * 5000, "01", "0x1F", "'text'", "nul", "", '"\\ud800"', '"\\u0000"',
-             '"\\x"', '"\n"', "1.", "[" * 10_000 + "]" * 10_000, '{"a":' * 10_000 + "1" + "}" * 10_000, "[" * 100_000, "[1,]", "//")
+_LITERALS = (
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e999",
+    "-1e99999",
+    "1" * 5000,
+    "01",
+    "0x1F",
+    "'text'",
+    "nul",
+    "",
+    '"\\ud800"',
+    '"\\u0000"',
+    '"\\x"',
+    '"\n"',
+    "1.",
+    "[" * 10_000 + "]" * 10_000,
+    '{"a":' * 10_000 + "1" + "}" * 10_000,
+    "[" * 100_000,
+    "[1,]",
+    "//",
+)
 _PLACE = "@literal {}@"
 
 _leaves = (
@@ -74,7 +95,9 @@ _leaves = (
 )  # fmt: skip
 _values = st.recursive(
     _leaves,
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(_TEXTS) | st.text(max_size=8), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(_TEXTS) | st.text(max_size=8), inner, max_size=5)
+    ),
     max_leaves=12,
 )
 
@@ -84,7 +107,11 @@ def _made_by_hypothesis(number: int) -> list[Json]:
     """Return values of every JSON type; the same ones for the same number."""
     values: list[Json] = []
     keep_all = settings(
-        max_examples=400, database=None, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck)
+        max_examples=400,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
     )
 
     @seed(number)
@@ -123,13 +150,13 @@ class _Document:
         if self.chance.random() < 0.5:
             places = list(_places(self.content))
             return self.chance.choice(places) if places else None
-        found, inner = None, self.content
+        place, inner = None, self.content
         while isinstance(inner, (dict, list)) and inner:
-            key: _Key = self.chance.choice(list(inner)) if isinstance(inner, dict) else self.chance.randrange(len(inner))
-            found, inner = (inner, key), inner[key]
+            key = self.chance.choice(list(inner) if isinstance(inner, dict) else range(len(inner)))
+            place, inner = (inner, key), inner[key]
             if self.chance.random() < 0.2:
                 break
-        return found
+        return place
 
     def text(self) -> str:
         """Return it as it is written to a file."""
@@ -153,7 +180,7 @@ def _replace(document: _Document, container: Json, key: _Key) -> None:
     container[key] = document.hostile()
 
 
-def _remove(document: _Document, container: Json, key: _Key) -> None:
+def _remove(_document: _Document, container: Json, key: _Key) -> None:
     del container[key]
 
 
@@ -174,7 +201,7 @@ def _repeat(document: _Document, container: Json, key: _Key) -> None:
     container[key] = document.literal(f"{value}, {json.dumps(key)}: {json.dumps(document.chance.choice(_TEXTS))}")
 
 
-def _empty(document: _Document, container: Json, key: _Key) -> None:
+def _empty(_document: _Document, container: Json, key: _Key) -> None:
     container[key] = type(container[key])() if container[key] is not None else {}
 
 
@@ -189,7 +216,9 @@ def _nudge(document: _Document, container: Json, key: _Key) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         container[key] = document.hostile()
     elif isinstance(value, str):
-        container[key] = document.chance.choice((value + document.chance.choice(_TEXTS), document.chance.choice(_TEXTS) + value))
+        container[key] = document.chance.choice(
+            (value + document.chance.choice(_TEXTS), document.chance.choice(_TEXTS) + value)
+        )
     else:
         container[key] = document.chance.choice((-value, value + 1, value * 2**40, value / 3, 0))
 
@@ -205,7 +234,9 @@ def _swap(document: _Document, container: Json, key: _Key) -> None:
 def _resize(document: _Document, container: Json, key: _Key) -> None:
     """Change how long a list is, of those whose lengths belong together."""
     value = container[key]
-    container[key] = value[: len(value) // 2] if isinstance(value, list) and document.chance.random() < 0.5 else [value, value]
+    container[key] = (
+        value[: len(value) // 2] if isinstance(value, list) and document.chance.random() < 0.5 else [value, value]
+    )
 
 
 _CHANGES: tuple[Callable[[_Document, Json, _Key], None], ...] = (

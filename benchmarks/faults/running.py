@@ -26,8 +26,9 @@ _PROCESSES = multiprocessing.get_context("spawn")
 class Campaign(Protocol):
     """A kind of fault. It is pickled into each worker."""
 
-    #: A worker that takes longer for an input is killed, and the input is a hang.
-    time_limit_s: float
+    @property
+    def time_limit_s(self) -> float:
+        """A worker that takes longer for an input is killed, and the input is a hang."""
 
     def try_input(self, index: int, folder: Path) -> Trial:
         """Try an input in a folder of the worker's own: the same one for the same index."""

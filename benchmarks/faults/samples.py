@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from benchmarks.faults.sandbox import Sandbox
+from runtimes import RUNTIMES
 from storage.fit import FitAnswer, FitGroup, FitPoint, write_answer
 from storage.run_file import StoredRun, read_storage
 
@@ -29,24 +33,32 @@ for phase in ("load", "warm", "steady"):
     time.sleep(1)
 child.wait()
 """
+_PLAN = {
+    "name": "plan",
+    "cores": 1,
+    "models": {"tiny": "tiny.onnx", "again": {"network": "tiny", "size": 64, "seed": 2}},
+    "contexts": {
+        "first": {"model": "tiny", "internal": "memory", "core": 0},
+        "second": {"dup": "first", "internal": "memory"},
+        "third": {"model": "again", "zero_copy": ["input", "output"]},
+    },
+}
 _MAKING_LIMIT_S = 300.0
 _PREDICTED_BYTES = 40 << 20
 
 
 def session_command(model: Path, storage: Path, *arguments: str, file: str = "bench/test_dup.py") -> list[str]:
     """Return the command of a session that is as short as one can be."""
-    return [
-        *("-m", "pytest", file, "-p", "no:cacheprovider", "--quick", "--repeats=1", "--rounds=2", "--cycles=4", "--duration=1"),
-        *("--streams=1", "--contexts=2", "--runtime=onnxruntime", f"--model={model}", f"--benchmark-storage=file://{storage}"),
-        *arguments,
-    ]  # fmt: skip
+    size = ("--quick", "--repeats=1", "--rounds=2", "--cycles=4", "--duration=1", "--streams=1", "--contexts=2")
+    selection = ("--runtime=onnxruntime", f"--model={model}", f"--benchmark-storage=file://{storage}")
+    return ["-m", "pytest", file, "-p", "no:cacheprovider", *size, *selection, *arguments]
 
 
 def record_command(sandbox: Sandbox) -> list[str]:
     """Return the command that records PROGRAM, which says by a file `started` that it runs."""
     started, phases = sandbox.folder / "started", sandbox.folder / "phases"
-    command = ["-m", "commands", "record", "--storage", str(sandbox.storage), "--name", "program", "--phases", str(phases)]
-    return [*command, "--", sys.executable, "-c", PROGRAM, str(started)]
+    command = ["-m", "commands", "record", "--storage", str(sandbox.storage), "--name", "program"]
+    return [*command, "--phases", str(phases), "--", sys.executable, "-c", PROGRAM, str(started)]
 
 
 class MakingFailed(Exception):
@@ -79,6 +91,40 @@ class Samples:
         """A report of the good run."""
         return self.folder / "page"
 
+    @property
+    def plan(self) -> Path:
+        """A plan file of that network."""
+        return self.folder / "plan.json"
+
+    @property
+    def models(self) -> list[Path]:
+        """The model files of all kinds that are here."""
+        kinds = {entry.suffix for entry in RUNTIMES}
+        return sorted(path for path in (self.folder / "models").iterdir() if path.suffix in kinds)
+
+    def add_models(self, files: Iterable[Path]) -> None:
+        """Take model files of the user, and the network in every form that can be made here."""
+        folder = self.folder / "models"
+        folder.mkdir()
+        for file in (self.model, *files):
+            shutil.copy(file, folder)
+        for entry in RUNTIMES:
+            output = str(folder / f"{entry.name}{entry.suffix}")
+            command = (
+                "-m",
+                "commands",
+                "models",
+                "build",
+                "tiny",
+                "--size",
+                "64",
+                "--for",
+                entry.name,
+                "--output",
+                output,
+            )
+            Sandbox(self.folder / "made").run(command, _MAKING_LIMIT_S)  # where its converter is missing, there is none
+
     def usual_files(self) -> set[str]:
         """Return what the product leaves in its cache and among temporary files where nothing goes wrong."""
         return Sandbox(self.folder / "made").files() | Sandbox(self.folder / "good").files()
@@ -90,7 +136,8 @@ class Samples:
         self.folder.mkdir(parents=True, exist_ok=True)
         made, good = Sandbox(self.folder / "made").make(), Sandbox(self.folder / "good").make()
         clip, unfinished = self.folder / "clip.mp4", self.folder / "unfinished.onnx"
-        _run(made, "-m", "commands", "models", "build", "tiny", "--size", "64", "--output", str(unfinished))
+        _run(made, "-m", "commands", "models", "build", "tiny", "--size", "64")  # into its cache, as users do
+        shutil.copy(made.output().strip(), unfinished)
         _run(made, "-m", "commands", "models", "clip", "--seconds", "1", "--size", "320x240", "--output", str(clip))
         _run(good, *session_command(unfinished, good.storage, "-k", "no_reuse]", f"--benchmark-save={GOOD}"))
         chosen = "partial_dup] or cycles_load or streams_no_reuse] or full_dup_internal_reuse]"
@@ -100,6 +147,7 @@ class Samples:
         _write_fit(made.storage)
         _run(good, "-m", "commands", "report", "--storage", str(good.storage), "--output", str(self.page))
         unfinished.rename(self.model)
+        self.plan.write_text(json.dumps(_PLAN), encoding="utf-8")
         return self
 
 
@@ -112,7 +160,9 @@ def _run(sandbox: Sandbox, *command: str) -> None:
 def _write_fit(storage: Path) -> None:
     """Write an answer as `fit` does, which would measure for half a minute; its plan is that of a measured result."""
     result = next(run.results[0].info for run in read_storage(storage) if isinstance(run, StoredRun) and run.results)
-    point = FitPoint(layout=(FitGroup("tiny", ()),), contexts=2, lanes=1, bytes=_PREDICTED_BYTES, limited_bytes=_PREDICTED_BYTES)
+    point = FitPoint(
+        layout=(FitGroup("tiny", ()),), contexts=2, lanes=1, bytes=_PREDICTED_BYTES, limited_bytes=_PREDICTED_BYTES
+    )
     answer = FitAnswer(
         recorded_at="2026-11-30T12:00:00+00:00",
         runtime="onnxruntime",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.faults.trial import Kind, Wrong
 
@@ -22,6 +22,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 _MARK = "FAULTS_SANDBOX"
 #: What Python and pytest print of an error that nobody expected.
 _TRACEBACKS = ("Traceback (most recent call last)", "INTERNALERROR>")
+_PLACE = re.compile(rf'File "{re.escape(str(CHECKOUT))}/((?!\.venv)[^"]+)", line (\d+)')
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Sandbox:
             (self.disk / name).mkdir(parents=True, exist_ok=True)
         return self
 
-    def start(self, command: Sequence[str], variables: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
+    def start(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start a command of Python's, `-m MODULE ...`; what it prints goes to the file `output` of the sandbox."""
         environment = {
             **os.environ,
@@ -59,10 +60,17 @@ class Sandbox:
         with (self.folder / "output").open("wb") as output:
             return subprocess.Popen(
                 [sys.executable, *command],
-                cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, **options,
-            )  # fmt: skip
+                cwd=CHECKOUT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
 
-    def run(self, command: Sequence[str], time_limit_s: float, variables: Mapping[str, str] | None = None) -> int | None:
+    def run(
+        self, command: Sequence[str], time_limit_s: float, variables: Mapping[str, str] | None = None
+    ) -> int | None:
         """Run it and return its exit code; None where it took too long, and was killed."""
         process = self.start(command, variables)
         try:
@@ -122,10 +130,11 @@ def wait_until(is_so: Callable[[], bool], time_limit_s: float) -> bool:
 
 
 def tracebacks(text: str) -> Iterator[Wrong]:
-    """Yield the traceback in a text, if there is one; its place is its last line of the project."""
-    at = min((index for words in _TRACEBACKS if (index := text.find(words)) >= 0), default=None)
-    if at is not None:
-        lines = [line.strip() for line in text[at:].splitlines()]
-        places = [line for line in lines if str(CHECKOUT) in line and "File " in line and "/.venv/" not in line]
-        place = places[-1].split(str(CHECKOUT) + "/")[-1].replace('", line ', ":") if places else lines[-1]
-        yield Wrong(Kind.TRACEBACK, place, text[at:][:6000])
+    """Yield the traceback in a text, if there is one that came through the project; its place is the last such line.
+
+    Before the project is loaded pytest makes files of its own, and has a traceback where it cannot.
+    """
+    at = min((index for words in _TRACEBACKS if (index := text.find(words)) >= 0), default=len(text))
+    places = _PLACE.findall(text, at)
+    if places:
+        yield Wrong(Kind.TRACEBACK, ":".join(places[-1]), text[at:][:6000])

@@ -19,7 +19,7 @@ from benchmarks.faults.mutation import FORMULA, MARKER
 from benchmarks.faults.samples import GOOD, Samples
 from benchmarks.faults.trial import Answer, End, Kind, Trial, Wrong
 
-__all__ = ["Stored"]
+__all__ = ["Stored", "end_wrongs"]
 
 #: Of one command over two stored files; hundreds of times what it takes.
 _COMMAND_LIMIT_S, _PAGE_LIMIT_S = 20.0, 90.0
@@ -58,7 +58,7 @@ class Stored:
         before = _snapshot(folder)
         listed = run_command(("runs", "list", "--storage", str(storage)), _COMMAND_LIMIT_S)
         answer = _answer(mutant, listed)
-        wrongs = [*_of_end(listed, (0, 1)), *_of_list(mutant, answer, listed)]
+        wrongs = [*end_wrongs(listed, (0, 1)), *_of_list(answer, listed)]
         for arguments in _commands(index):
             wrongs += self._of_command(arguments, storage, out)
         wrongs += _changed(before, _snapshot(folder))
@@ -93,7 +93,7 @@ class Stored:
         output = ("--output", str(out)) if writes else ()
         limit_s = _PAGE_LIMIT_S if arguments in (("report",), ("history",)) else _COMMAND_LIMIT_S
         end = run_command((*arguments, "--storage", str(storage), *output), limit_s)
-        wrongs = list(_of_end(end, (0, 1) if writes or arguments[0] == "runs" else (0, 1, 2)))
+        wrongs = list(end_wrongs(end, (0, 1) if writes or arguments[0] == "runs" else (0, 1, 2)))
         if arguments[0] == "export" and "csv" in arguments:
             wrongs += _of_cells(end.output.splitlines(), "export --format csv")
         return wrongs
@@ -120,7 +120,7 @@ def _answer(mutant: Mutant, listed: End) -> Answer:
     return Answer.SURVIVED if mutant.name in listed.output else Answer.PASSED_OVER
 
 
-def _of_list(mutant: Mutant, answer: Answer, listed: End) -> Iterator[Wrong]:
+def _of_list(answer: Answer, listed: End) -> Iterator[Wrong]:
     if listed.wrong:
         return
     if GOOD not in listed.output:
@@ -129,7 +129,7 @@ def _of_list(mutant: Mutant, answer: Answer, listed: End) -> Iterator[Wrong]:
         yield Wrong(Kind.FALSE, f"runs list: a file is left out with exit code {listed.code}", listed.errors)
 
 
-def _of_end(end: End, codes: Sequence[int]) -> Iterator[Wrong]:
+def end_wrongs(end: End, codes: Sequence[int]) -> Iterator[Wrong]:
     """Yield what no command may do, whatever it reads."""
     if end.wrong:
         yield end.wrong
@@ -150,7 +150,7 @@ def _of_removal(mutant: Mutant, storage: Path, answer: Answer, folder: Path) -> 
     """Remove all runs, and yield what of it is wrong: what was refused has to stay, and what is foreign."""
     foreign = _snapshot(folder / "foreign")
     end = run_command(("runs", "prune", "--keep", "0", "--named", "--storage", str(storage)), _COMMAND_LIMIT_S)
-    yield from _of_end(end, (0, 1))
+    yield from end_wrongs(end, (0, 1))
     if _snapshot(folder / "foreign") != foreign:
         yield Wrong(Kind.FALSE, "runs prune: foreign files were changed", end.output)
     if answer is Answer.REFUSED and not any(mutant.name in path.name for path in storage.rglob("*")):

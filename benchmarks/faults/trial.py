@@ -112,12 +112,19 @@ class Tally:
         """Return a line for each place where something was wrong, the most frequent first."""
         lines = []
         for (kind, place), trials in sorted(self.places.items(), key=lambda item: -len(item[1])):
-            lines.append(f"{kind.value}: {place}: {len(trials)}, first {trials[0].about}, kept in {keep / self.campaign / str(trials[0].index)}")
+            kept = keep / self.campaign / str(trials[0].index)
+            lines.append(f"{kind.value}: {place}: {len(trials)}, first {trials[0].about}, kept in {kept}")
         return lines
 
 
 def markdown_table(tallies: Sequence[Tally]) -> str:
     """Return the table as docs/reliability.md has it."""
-    heads = ["campaign", "inputs", *(answer.value for answer in Answer), *(kind.value for kind in Kind), "peak RSS, MiB"]
+    heads = [
+        "campaign",
+        "inputs",
+        *(answer.value for answer in Answer),
+        *(kind.value for kind in Kind),
+        "peak RSS, MiB",
+    ]
     rows = [heads, ["---", *["---:"] * (len(heads) - 1)], *(tally.cells() for tally in tallies)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
