@@ -17,7 +17,7 @@ from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 from targets.compilers import find_compiler
 from targets.rknn_library import architecture_of_this_python
 
-__all__ = ["Disk"]
+__all__ = ["Disk", "compile_library"]
 
 _SOURCE = Path(__file__).with_name("failing_writes.c")
 _COUNTER_BYTES = 8
@@ -66,7 +66,7 @@ class Disk:
         variables |= {
             "FAULTS_FOLDER": f"{sandbox.disk}/",
             "FAULTS_COUNTER": str(counter),
-            "LD_PRELOAD": str(_library(folder)),
+            "LD_PRELOAD": str(compile_library(folder)),
         }
         return sandbox.run(self._command(name, sandbox), _COMMAND_LIMIT_S, variables)
 
@@ -132,7 +132,7 @@ def _ordinal(index: int) -> int:
 
 
 @functools.cache
-def _library(folder: Path) -> Path:
+def compile_library(folder: Path) -> Path:
     """Compile the library, once in a worker."""
     compiler = find_compiler(architecture_of_this_python() or "")
     if compiler is None:

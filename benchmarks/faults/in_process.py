@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from benchmarks.faults.sandbox import CHECKOUT
 from benchmarks.faults.trial import ENDS, End, Kind, Wrong
 from commands import main
 
-__all__ = [
-    "ADDRESS_SPACE_BYTES",
-    "CHECKOUT",
-    "limit_address_space",
-    "peak_rss_bytes",
-    "place_of",
-    "reset_peak",
-    "run_command",
-]
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-#: A file that unpacks without end shall end this process, and not the machine.
-ADDRESS_SPACE_BYTES = 8 * 2**30
+__all__ = ["peak_rss_bytes", "place_of", "reset_peak", "run_command"]
 
 
 class _TooLong(BaseException):
@@ -105,11 +93,6 @@ def _text(descriptor: int) -> str:
     with os.fdopen(os.dup(descriptor), "rb") as file:
         file.seek(0)
         return file.read().decode("utf-8", "surrogateescape")
-
-
-def limit_address_space() -> None:
-    """Bound what this process and those that it starts can take."""
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
 
 
 def reset_peak() -> None:

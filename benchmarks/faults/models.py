@@ -18,7 +18,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from benchmarks.faults.after import after_session, keep_sandbox
-from benchmarks.faults.in_process import limit_address_space, peak_rss_bytes, reset_peak, run_command
+from benchmarks.faults.in_process import peak_rss_bytes, reset_peak, run_command
 from benchmarks.faults.mutation import mutated_bytes, mutated_json, mutated_text
 from benchmarks.faults.samples import Samples, session_command
 from benchmarks.faults.sandbox import Sandbox
@@ -76,7 +76,6 @@ class Models:
         return folder / sample.name, f"{changed.suffix}: {about}"
 
     def _inspect(self, index: int, model: Path, about: str, sandbox: Sandbox) -> Trial:
-        limit_address_space()
         os.environ.update(XDG_CACHE_HOME=str(sandbox.disk / "cache"), TMPDIR=str(sandbox.disk / "tmp"))
         reset_peak()
         arguments = ("models", "inspect", str(model)) + (("--json",) if index % 2 else ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import signal
 import time
 from collections import deque
@@ -21,6 +22,8 @@ __all__ = ["Campaign", "run_campaign", "usable_cpus"]
 
 #: Fresh processes, without the threads and the memory of this one.
 _PROCESSES = multiprocessing.get_context("spawn")
+#: Of a worker: a file that unpacks without end shall end it, and not the machine.
+_ADDRESS_SPACE_BYTES = 8 * 2**30
 
 
 class Campaign(Protocol):
@@ -102,6 +105,7 @@ def _start(campaign: Campaign, folder: Path) -> _Worker:
 def _work(campaign: Campaign, connection: Connection, folder: Path) -> None:
     """Try what comes through the connection until it closes; a group of its own, so that all can be killed."""
     os.setpgid(0, 0)
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
     folder.mkdir(parents=True, exist_ok=True)
     while True:
         try:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
-from benchmarks.faults.in_process import limit_address_space, peak_rss_bytes, reset_peak, run_command
+from benchmarks.faults.in_process import peak_rss_bytes, reset_peak, run_command
 from benchmarks.faults.mutants import Mutant, make_mutant
 from benchmarks.faults.mutation import FORMULA, MARKER
 from benchmarks.faults.samples import GOOD, Samples
 from benchmarks.faults.trial import Answer, End, Kind, Trial, Wrong
 
-__all__ = ["Stored", "end_wrongs"]
+__all__ = ["Stored", "end_wrongs", "file_wrongs"]
 
 #: Of one command over two stored files; hundreds of times what it takes.
 _COMMAND_LIMIT_S, _PAGE_LIMIT_S = 20.0, 90.0
@@ -48,7 +48,6 @@ class Stored:
 
     def try_input(self, index: int, folder: Path) -> Trial:
         """Write the mutant into a storage, and run the commands over it."""
-        limit_address_space()
         self._set_up(folder)
         storage, out = folder / "storage", folder / "out"
         os.environ.update(XDG_CACHE_HOME=str(folder / "cache"), HOME=str(folder), TMPDIR=str(folder / "tmp"))
@@ -64,7 +63,7 @@ class Stored:
         wrongs += _changed(before, _snapshot(folder))
         if index % _PAGE_EVERY == 0:
             wrongs += self._of_command(("report",), storage, out) + self._of_command(("history",), storage, out)
-        wrongs += [wrong for file in out.rglob("*") if file.is_file() for wrong in _of_file(file)]
+        wrongs += [wrong for file in out.rglob("*") if file.is_file() for wrong in file_wrongs(file)]
         wrongs += _of_removal(mutant, storage, answer, folder)
         peak_bytes = peak_rss_bytes()
         if peak_bytes > _MOST_BYTES:
@@ -178,7 +177,8 @@ def _changed(before: dict[str, tuple[int, int, int]], after: dict[str, tuple[int
 # What was written
 
 
-def _of_file(file: Path) -> Iterator[Wrong]:
+def file_wrongs(file: Path) -> Iterator[Wrong]:
+    """Yield what is wrong with a page or a table that was made of stored texts."""
     if file.suffix == ".html":
         page = _Page()
         page.feed(file.read_text(encoding="utf-8"))

@@ -1,0 +1,79 @@
+"""What a session leaves behind is noticed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.faults import after
+from benchmarks.faults.after import after_session, announced, page_wrongs
+from benchmarks.faults.samples import Samples
+from benchmarks.faults.sandbox import Sandbox, tracebacks
+from benchmarks.faults.trial import Kind
+from tests.support import CHECKOUT, TIME_LIMIT_S
+
+_ANNOUNCES = 'print("onnxruntime no_reuse                    40.8 MiB memory")'
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    """Return a sandbox in which processes need not be waited for long."""
+    monkeypatch.setattr(after, "_ENDING_S", 0.2)
+    return Sandbox(tmp_path / "sandbox").make()
+
+
+def _run(sandbox: Sandbox, code: str) -> None:
+    assert sandbox.run(("-c", code), TIME_LIMIT_S) is not None
+
+
+def _kinds(sandbox: Sandbox, samples: Samples) -> list[Kind]:
+    return [wrong.kind for wrong in after_session(sandbox, samples)]
+
+
+def test_a_good_end_leaves_nothing(sandbox: Sandbox, samples: Samples) -> None:
+    """Nothing is wrong where nothing is left."""
+    _run(sandbox, "print('done')")
+    assert _kinds(sandbox, samples) == []
+
+
+def test_a_process_that_lives_on_is_noticed_and_ended(sandbox: Sandbox, samples: Samples) -> None:
+    """A process in a session of its own, whose parent has gone, is known by its environment."""
+    code = "import subprocess, sys; subprocess.Popen(['sleep', '60'], start_new_session=True)"
+    _run(sandbox, code)
+    assert _kinds(sandbox, samples) == [Kind.LEFTOVER]
+    assert [*sandbox.processes()] == []
+
+
+def test_a_file_that_stays_is_noticed(sandbox: Sandbox, samples: Samples) -> None:
+    """A temporary file is left behind where a good session leaves none."""
+    _run(sandbox, "import tempfile; tempfile.mkstemp()")
+    assert _kinds(sandbox, samples) == [Kind.LEFTOVER]
+
+
+def test_a_lost_result_is_noticed(sandbox: Sandbox, samples: Samples) -> None:
+    """What the terminal has shown has to be in the storage."""
+    _run(sandbox, _ANNOUNCES)
+    assert announced(sandbox.output()) == {"no_reuse"}
+    assert _kinds(sandbox, samples) == [Kind.LOST]
+
+
+def test_a_traceback_of_the_project_is_noticed() -> None:
+    """It is named by its last line of the project; one that never came there is another's."""
+    code = "from storage.limits import parse_limit; parse_limit(None)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    (wrong,) = tracebacks(done.stderr)
+    assert wrong.place.startswith("storage/limits.py:")
+    assert [*tracebacks('Traceback (most recent call last)\n  File "/elsewhere.py", line 1, in f')] == []
+
+
+def test_half_a_page_is_noticed(tmp_path: Path) -> None:
+    """A report is its old pages or its new ones, whole."""
+    for folder, text in (("before", "<html></html>"), ("whole", "<html>new</html>\n"), ("half", "<html>")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "index.html").write_text(text, encoding="utf-8")
+    (tmp_path / "none").mkdir()
+    counts = [len([*page_wrongs(tmp_path / name, tmp_path / "before")]) for name in ("before", "whole", "half", "none")]
+    assert counts == [0, 0, 1, 1]

@@ -1,0 +1,51 @@
+"""Workers may die of what they try, and are replaced."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.faults.running import run_campaign
+from benchmarks.faults.trial import Answer, Kind, Tally, Trial, Wrong, markdown_table
+
+_DIES, _HANGS = 2, 3
+
+
+@dataclass(frozen=True)
+class _Scripted:
+    time_limit_s: float = 4.0
+
+    def try_input(self, index: int, folder: Path) -> Trial:
+        assert folder.is_dir()
+        if index == _DIES:
+            os._exit(7)
+        if index == _HANGS:
+            time.sleep(600)
+        return Trial(index, "an input", Answer.SURVIVED, peak_rss_bytes=index << 20)
+
+
+def test_every_input_is_tried(tmp_path: Path) -> None:
+    """What ends its worker is a traceback, what never ends a hang, and all others are tried all the same."""
+    trials = {trial.index: trial for trial in run_campaign(_Scripted(), range(6), 2, tmp_path)}
+    assert sorted(trials) == [*range(6)]
+    kinds = {index: [wrong.kind for wrong in trial.wrongs] for index, trial in trials.items() if trial.wrongs}
+    assert kinds == {_DIES: [Kind.TRACEBACK], _HANGS: [Kind.HANG]}
+
+
+def test_a_campaign_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    """After the seconds no further input is begun."""
+    trials = [*run_campaign(_Scripted(), [0] * 100_000, 1, tmp_path, seconds=0.1)]
+    assert 0 < len(trials) < 100_000
+
+
+def test_the_table_counts_what_was_wrong() -> None:
+    """A row has the inputs by answer, the trials by what was wrong with them, and the highest memory."""
+    tally = Tally("stored")
+    lost = Wrong(Kind.LOST, "a place", "words")
+    tally.add([Trial(0, "first", Answer.SURVIVED, peak_rss_bytes=3 << 20), Trial(1, "next", Answer.REFUSED, (lost,))])
+    table = markdown_table([tally]).splitlines()
+    assert table[-1] == "| stored | 2 | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 3 |"
+    assert len({line.count("|") for line in table}) == 1
+    assert tally.places_in_words(Path("kept")) == ["lost results: a place: 1, first next, kept in kept/stored/1"]
