@@ -30,11 +30,12 @@ _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaigns; exit code 1 where anything was wrong."""
     options = _parser().parse_args(arguments)
-    tallies = []
+    names, tallies = options.campaigns or list(_CAMPAIGNS), []
     with tempfile.TemporaryDirectory(prefix="reusebench-faults-") as folder:
         samples = Samples(Path(folder) / "samples").make()
-        samples.add_models(options.model)
-        for name in options.campaigns or list(_CAMPAIGNS):
+        if "models" in names:
+            samples.add_models(options.model)
+        for name in names:
             make, count = _CAMPAIGNS[name]
             indexes = range(options.count or count) if options.only is None else [options.only]
             tally = Tally(name)

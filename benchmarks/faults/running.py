@@ -16,6 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.faults.sandbox import Sandbox
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 
 __all__ = ["Campaign", "run_campaign", "usable_cpus"]
@@ -58,6 +59,7 @@ class _Worker:
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
+        Sandbox(self.folder).kill()  # sessions of its own
         self.connection.close()
 
 

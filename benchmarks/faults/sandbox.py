@@ -54,7 +54,7 @@ class Sandbox:
             "HOME": str(self.disk / "home"),
             "XDG_CACHE_HOME": str(self.disk / "cache"),
             "TMPDIR": str(self.disk / "tmp"),
-            _MARK: str(self.folder),
+            _MARK: f"{self.folder}/",
             **(variables or {}),
         }
         with (self.folder / "output").open("wb") as output:
@@ -85,11 +85,12 @@ class Sandbox:
         return (self.folder / "output").read_text(encoding="utf-8", errors="replace")
 
     def processes(self) -> Iterator[int]:
-        """Yield the processes of the sandbox that are alive."""
-        mark = f"{_MARK}={self.folder}".encode()
+        """Yield the processes that are alive of the sandbox, and of those in its folder."""
+        mark = f"{_MARK}={self.folder}/".encode()
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if mark in (path / "environ").read_bytes().split(b"\0"):
+                variables = (path / "environ").read_bytes().split(b"\0")
+                if any(variable.startswith(mark) for variable in variables):
                     yield int(path.name)
 
     def measured_process(self) -> int | None:
