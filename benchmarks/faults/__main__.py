@@ -13,7 +13,7 @@ from benchmarks.faults.kills import Kills
 from benchmarks.faults.memory import Memory
 from benchmarks.faults.models import Models
 from benchmarks.faults.running import Campaign, run_campaign, usable_cpus
-from benchmarks.faults.samples import Samples
+from benchmarks.faults.samples import MakingFailed, Samples
 from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Tally, markdown_table
 
@@ -32,7 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     names, tallies = options.campaigns or list(_CAMPAIGNS), []
     with tempfile.TemporaryDirectory(prefix="reusebench-faults-") as folder:
-        samples = Samples(Path(folder) / "samples").make()
+        try:
+            samples = Samples(Path(folder) / "samples").make()
+        except MakingFailed as error:
+            sys.exit(f"the product does not work here: {error}")
         if "models" in names:
             samples.add_models(options.model)
         for name in names:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.faults.samples import Samples
+from benchmarks.faults.samples import Samples, reusebench
 from benchmarks.faults.sandbox import Sandbox, tracebacks, wait_until
 from benchmarks.faults.trial import Kind, Trial, Wrong
 from storage.run_file import BadFile, StoredRun, read_storage
@@ -42,7 +42,7 @@ def after_session(sandbox: Sandbox, samples: Samples) -> Iterator[Wrong]:
         sandbox.kill()
     yield from _of_storage(sandbox.storage, output)
     (sandbox.folder / "output").rename(sandbox.folder / "output-of-session")
-    sandbox.run(("-m", "commands", "runs", "prune", "--cache"), _CLEANING_S)
+    sandbox.run(reusebench("runs", "prune", "--cache"), _CLEANING_S)
     left = {path for path in sandbox.files() - samples.usual_files() if not path.endswith("/.lock")}
     if left:
         yield Wrong(Kind.LEFTOVER, f"files: {_pattern(min(left))}", "\n".join([*sorted(left), sandbox.output()]))

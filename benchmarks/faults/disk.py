@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.faults.after import after_session, keep_sandbox, page_wrongs, stored_names
-from benchmarks.faults.samples import Samples, record_command, session_command
+from benchmarks.faults.samples import Samples, record_command, reusebench, session_command
 from benchmarks.faults.sandbox import Sandbox
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 from targets.compilers import find_compiler
@@ -84,7 +84,7 @@ class Disk:
             "prune": ("runs", "prune", "--keep", "0", "--named", "--storage", str(sandbox.storage)),
             "models build": ("models", "build", "tiny", "--size", "64"),
         }[name]
-        return ["-m", "commands", *arguments]
+        return reusebench(*arguments)
 
     def _of_end(self, name: str, sandbox: Sandbox, code: int | None) -> Iterator[Wrong]:
         """Yield what is wrong with how the command ended."""

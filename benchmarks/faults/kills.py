@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.faults.after import after_session, keep_sandbox, page_wrongs, stored_names
-from benchmarks.faults.samples import Samples, record_command, session_command
+from benchmarks.faults.samples import Samples, record_command, reusebench, session_command
 from benchmarks.faults.sandbox import Sandbox, signal_all, wait_until
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 
@@ -62,7 +62,7 @@ class Kills:
         commands = {
             "session": self._session(sandbox),
             "record": record_command(sandbox),
-            "report": ["-m", "commands", "report", "--storage", str(self.samples.storage), "--output", str(page)],
+            "report": reusebench("report", "--storage", str(self.samples.storage), "--output", str(page)),
         }
         process = sandbox.start(commands[kind])
         _sleep(process, moment_s)

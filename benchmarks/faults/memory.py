@@ -25,8 +25,8 @@ __all__ = ["Memory"]
 _SCENARIOS = ("no_reuse", "partial_dup", "full_dup_internal_reuse")
 #: Of the most address space that a measured process takes: below it does not start, above nothing fails.
 _LEAST_SHARE, _MOST_SHARE = 0.1, 1.0
-#: As many shares are tried between these before they repeat.
-_SHARES = 50
+#: So many shares are tried between these before they repeat, far ones one after the other.
+_SHARES, _STRIDE = 50, 17
 _SESSION_LIMIT_S, _INTERVAL_S = 120.0, 0.002
 #: Of a step of the measured process.
 _TIME_LIMIT_S = 20
@@ -48,7 +48,7 @@ class Memory:
         """Run a session of three configurations, with one measured process limited."""
         chance = random.Random(f"memory {self.seed} {index}")
         peak_bytes, processes = _without_limit(self, folder)
-        share = _LEAST_SHARE + (_MOST_SHARE - _LEAST_SHARE) * (index % _SHARES + chance.random()) / _SHARES
+        share = _LEAST_SHARE + (_MOST_SHARE - _LEAST_SHARE) * (index * _STRIDE % _SHARES + chance.random()) / _SHARES
         limit_bytes, number = int(share * peak_bytes), chance.randrange(processes)
         sandbox = Sandbox(folder / str(index)).make()
         process = self._start(sandbox)

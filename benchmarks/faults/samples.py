@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from runtimes import RUNTIMES
 from storage.fit import FitAnswer, FitGroup, FitPoint, write_answer
 from storage.run_file import StoredRun, read_storage
 
-__all__ = ["GOOD", "MakingFailed", "Samples", "record_command", "session_command"]
+__all__ = ["GOOD", "MakingFailed", "Samples", "record_command", "reusebench", "session_command"]
 
 #: Of the run that every report has to show.
 GOOD = "goodrun"
@@ -43,8 +43,15 @@ _PLAN = {
         "third": {"model": "again", "zero_copy": ["input", "output"]},
     },
 }
+#: Of reuse, leaks and streams.
+_CHOSEN = "partial_dup] or full_dup_internal_reuse] or cycles_contexts] or streams_no_reuse]"
 _MAKING_LIMIT_S = 300.0
 _PREDICTED_BYTES = 40 << 20
+
+
+def reusebench(*arguments: str) -> list[str]:
+    """Return the command `reusebench ARGUMENTS`, as a sandbox runs it."""
+    return ["-m", "commands", *arguments]
 
 
 def session_command(model: Path, storage: Path, *arguments: str, file: str = "bench/test_dup.py") -> list[str]:
@@ -57,8 +64,8 @@ def session_command(model: Path, storage: Path, *arguments: str, file: str = "be
 def record_command(sandbox: Sandbox) -> list[str]:
     """Return the command that records PROGRAM, which says by a file `started` that it runs."""
     started, phases = sandbox.folder / "started", sandbox.folder / "phases"
-    command = ["-m", "commands", "record", "--storage", str(sandbox.storage), "--name", "program"]
-    return [*command, "--phases", str(phases), "--", sys.executable, "-c", PROGRAM, str(started)]
+    command = ("record", "--storage", str(sandbox.storage), "--name", "program", "--phases", str(phases))
+    return reusebench(*command, "--", sys.executable, "-c", PROGRAM, str(started))
 
 
 class MakingFailed(Exception):
@@ -110,48 +117,33 @@ class Samples:
             shutil.copy(file, folder)
         for entry in RUNTIMES:
             output = str(folder / f"{entry.name}{entry.suffix}")
-            command = (
-                "-m",
-                "commands",
-                "models",
-                "build",
-                "tiny",
-                "--size",
-                "64",
-                "--for",
-                entry.name,
-                "--output",
-                output,
-            )
-            Sandbox(self.folder / "made").run(command, _MAKING_LIMIT_S)  # where its converter is missing, there is none
+            size = ("--size", "64", "--for", entry.name, "--output", output)
+            # Where its converter is missing, there is none.
+            Sandbox(self.folder / "made").run(reusebench("models", "build", "tiny", *size), _MAKING_LIMIT_S)
 
     def usual_files(self) -> set[str]:
         """Return what the product leaves in its cache and among temporary files where nothing goes wrong."""
         return Sandbox(self.folder / "made").files() | Sandbox(self.folder / "good").files()
 
     def make(self) -> Samples:
-        """Make what is not there yet, and return the samples."""
-        if self.model.exists():
-            return self
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Make all but the model files of other kinds, and return the samples."""
+        self.folder.mkdir(parents=True)
         made, good = Sandbox(self.folder / "made").make(), Sandbox(self.folder / "good").make()
-        clip, unfinished = self.folder / "clip.mp4", self.folder / "unfinished.onnx"
-        _run(made, "-m", "commands", "models", "build", "tiny", "--size", "64")  # into its cache, as users do
-        shutil.copy(made.output().strip(), unfinished)
-        _run(made, "-m", "commands", "models", "clip", "--seconds", "1", "--size", "320x240", "--output", str(clip))
-        _run(good, *session_command(unfinished, good.storage, "-k", "no_reuse]", f"--benchmark-save={GOOD}"))
-        chosen = "partial_dup] or cycles_load or streams_no_reuse] or full_dup_internal_reuse]"
-        files = ("bench/test_leaks.py", "bench/test_published.py")
-        _run(made, *session_command(unfinished, made.storage, *files, f"--video={clip}", "-k", chosen))
-        _run(made, *record_command(made))
+        _run(made, reusebench("models", "build", "tiny", "--size", "64"))  # into its cache, as users do
+        shutil.copy(made.output().strip(), self.model)
+        clip = str(self.folder / "clip.mp4")
+        _run(made, reusebench("models", "clip", "--seconds", "1", "--size", "320x240", "--output", clip))
+        _run(good, session_command(self.model, good.storage, "-k", "no_reuse]", f"--benchmark-save={GOOD}"))
+        chosen = ("bench/test_leaks.py", "bench/test_published.py", f"--video={clip}", "-k", _CHOSEN)
+        _run(made, session_command(self.model, made.storage, *chosen))
+        _run(made, record_command(made))
         _write_fit(made.storage)
-        _run(good, "-m", "commands", "report", "--storage", str(good.storage), "--output", str(self.page))
-        unfinished.rename(self.model)
+        _run(good, reusebench("report", "--storage", str(good.storage), "--output", str(self.page)))
         self.plan.write_text(json.dumps(_PLAN), encoding="utf-8")
         return self
 
 
-def _run(sandbox: Sandbox, *command: str) -> None:
+def _run(sandbox: Sandbox, command: Sequence[str]) -> None:
     code = sandbox.run(command, _MAKING_LIMIT_S)
     if code != 0:
         raise MakingFailed(f"{' '.join(command)}: exit code {code}\n{sandbox.output()}")

@@ -22,7 +22,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 _MARK = "FAULTS_SANDBOX"
 #: What Python and pytest print of an error that nobody expected.
 _TRACEBACKS = ("Traceback (most recent call last)", "INTERNALERROR>")
-_PLACE = re.compile(rf'File "{re.escape(str(CHECKOUT))}/((?!\.venv)[^"]+)", line (\d+)')
+_PLACE = re.compile(rf'File "{re.escape(str(CHECKOUT))}/((?!\.venv)[^"]+)", line (\d+), in (.+)')
+_INTERRUPTED = re.compile(r"^KeyboardInterrupt$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,10 @@ def wait_until(is_so: Callable[[], bool], time_limit_s: float) -> bool:
 def tracebacks(text: str) -> Iterator[Wrong]:
     """Yield the traceback in a text, if there is one that came through the project; its place is the last such line.
 
-    Before the project is loaded pytest makes files of its own, and has a traceback where it cannot.
+    Before the project is loaded Python and pytest have tracebacks of their own: pytest where it cannot make its
+    temporary files, Python where Ctrl-C comes while it imports.
     """
     at = min((index for words in _TRACEBACKS if (index := text.find(words)) >= 0), default=len(text))
     places = _PLACE.findall(text, at)
-    if places:
-        yield Wrong(Kind.TRACEBACK, ":".join(places[-1]), text[at:][:6000])
+    if places and not (places[-1][2] == "<module>" and _INTERRUPTED.search(text, at)):
+        yield Wrong(Kind.TRACEBACK, "{}:{} {}".format(*places[-1]), text[at:][:6000])

@@ -61,10 +61,15 @@ def test_a_lost_result_is_noticed(sandbox: Sandbox, samples: Samples) -> None:
 
 
 def test_a_traceback_of_the_project_is_noticed() -> None:
-    """It is named by its last line of the project; one that never came there is another's."""
+    """It is named by its last line of the project; one that never came there, or Ctrl-C at an import, is another's."""
     code = "from storage.limits import parse_limit; parse_limit(None)"
     done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     (wrong,) = tracebacks(done.stderr)
+    imported = (
+        f'Traceback (most recent call last)\n  File "{CHECKOUT}/cache.py", line 9, in <module>\nKeyboardInterrupt\n'
+    )
+    assert [*tracebacks(imported)] == []
+    assert [*tracebacks(imported.replace("<module>", "locked"))] != []
     assert wrong.place.startswith("storage/limits.py:")
     assert [*tracebacks('Traceback (most recent call last)\n  File "/elsewhere.py", line 1, in f')] == []
 
