@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from benchmarks.faults.after import after_session, keep_sandbox
 from benchmarks.faults.in_process import peak_rss_bytes, reset_peak, run_command
