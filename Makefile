@@ -80,4 +80,4 @@ pins:
 	$(PIN) --python-version 3.8 --no-deps targets/ziglang.in -o targets/ziglang.txt
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) out .hypothesis .pytest_cache .mypy_cache .ruff_cache *.egg-info
