@@ -65,7 +65,7 @@ def page_wrongs(page: Path, before: Path) -> Iterator[Wrong]:
             yield Wrong(Kind.LOST, f"report: {file.name} is gone", "")
         elif file.suffix == ".html" and not now.read_text(encoding="utf-8").rstrip().endswith("</html>"):
             yield Wrong(Kind.LOST, f"report: {file.name} is half a page", "")
-        elif file.is_file() and not now.stat().st_size:
+        elif file.is_file() and file.stat().st_size and not now.stat().st_size:
             yield Wrong(Kind.LOST, f"report: {file.name} is empty", "")
 
 
