@@ -47,7 +47,8 @@ class Disk:
         sandbox = Sandbox(folder / str(index)).make()
         code = self._run(name, sandbox, folder, {"AT": at + 1, "ERRNO": number, "ONCE": int(is_once)})
         wrongs = list(self._of_end(name, sandbox, code))
-        wrongs += after_session(sandbox, self.samples)
+        may_lose = 0 if not code else 1 if is_once else len(_SESSION)
+        wrongs += after_session(sandbox, self.samples, may_lose)
         about = f"{errno.errorcode[number]}{' once' * is_once} at change {at + 1} of {changes} of {name}"
         trial = Trial(index, about, Answer.REFUSED if code else Answer.SURVIVED, tuple(wrongs))
         keep_sandbox(sandbox, trial, self.keep / "disk")
