@@ -21,6 +21,7 @@ __all__ = [
     "open_regular",
     "printable",
     "read_regular",
+    "remove_inside",
     "replacing",
     "started_umask",
 ]
@@ -80,6 +81,27 @@ def open_inside(folder: Path, relative: str) -> BinaryIO:
 
     OSError where the path is absolute or leads out of the folder, as where the file is missing.
     """
+    with _folder_inside(folder, relative) as (within, name):
+        return _regular(os.open(name, _READ | os.O_NOFOLLOW, dir_fd=within), folder / relative)
+
+
+def remove_inside(folder: Path, relative: str) -> None:
+    """Remove a regular file, or an empty folder, by its path relative to the folder; OSError where it is neither.
+
+    No link below the folder is followed, whatever anybody puts there meanwhile.
+    """
+    with _folder_inside(folder, relative) as (within, name):
+        status = os.stat(name, dir_fd=within, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            os.rmdir(name, dir_fd=within)
+        else:
+            _check_regular(status, folder / relative)
+            os.unlink(name, dir_fd=within)
+
+
+@contextmanager
+def _folder_inside(folder: Path, relative: str) -> Iterator[tuple[int, str]]:
+    """Yield the open folder that the path's last part is in, and that part."""
     parts = PurePosixPath(relative).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in relative:
         raise OSError(errno.EACCES, "its path leads out of its folder", relative)
@@ -89,7 +111,7 @@ def open_inside(folder: Path, relative: str) -> BinaryIO:
             inner = os.open(part, _FOLDER, dir_fd=within)
             os.close(within)
             within = inner
-        return _regular(os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=within), folder / relative)
+        yield within, parts[-1]
     finally:
         os.close(within)
 

@@ -98,7 +98,7 @@ def read_noise(storage: Path) -> Noise:
     """Return the figures of a storage's runs, which are measured first where it has none."""
     if not any(storage.glob("*/*.json")):
         measure(storage, 0, max(_REPEATS))
-    runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.recorded_at)
+    runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.order)
     noise: dict[tuple[str, str], list[float]] = {}
     for run in runs:
         for measured in run.measured if run.name != GROWN else ():

@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         storage = options.storage or Path(folder)
         if not any(storage.glob("*/*.json")):
             measure(storage, options.pairs, options.repeats)
-        runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.recorded_at)
+        runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.order)
     print("\n".join([*noise_lines(runs), "", *error_lines(runs, alone=False), "", *error_lines(runs, alone=True)]))
 
 
@@ -128,7 +128,7 @@ def trials(runs: Sequence[Run], alone: bool) -> Iterator[Trial]:
     metrics = [find_metric(name) for name in _METRICS]
     quiet = [run for run in runs if run.name == _QUIET]
     for head in runs:
-        before = [run for run in quiet if run.recorded_at < head.recorded_at]
+        before = [run for run in quiet if run.order < head.order]
         if len(before) >= _EARLIER:
             changes = compare_runs(before[-1:], [head], [] if alone else before[-_EARLIER:], metrics)
             yield Trial(head.name == GROWN, changes.rows)

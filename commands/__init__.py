@@ -1,15 +1,17 @@
-"""The command `reusebench`: its subcommands, and how they end at a mistake, Ctrl-C or a closed pipe.
+"""The command `reusebench`: its subcommands, and how they end at a mistake, Ctrl-C or an output that takes nothing.
 
 Exit codes: 0 all is well; 1 the command worked and the answer is bad; 2 a mistake of the user.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
 import sys
-from typing import NamedTuple, NoReturn
+from io import TextIOWrapper
+from typing import Any, NamedTuple, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
@@ -67,11 +69,20 @@ _MISTAKES = (
     UserError,
     VideoError,
 )
+#: Of a write: files that commands write have sentences of their own.
+_OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def drop_output() -> None:
     """Drop what cannot be written to standard output: the interpreter writes it once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_folder() -> None:
+    try:
+        os.getcwd()
+    except OSError:
+        raise UserError("the working folder is gone; change to one that is there") from None
 
 
 class _Reusebench(click.Group):
@@ -104,9 +115,29 @@ class _Reusebench(click.Group):
             if name.startswith(incomplete)
         ]
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the command on an output as it is here: one of ASCII shows escapes, one that is full is said."""
+        if sys.stdout is None:
+            click.echo("Error: standard output is closed; send it to a file, or to /dev/null", err=True)
+            sys.exit(2)
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        try:
+            try:
+                return super().main(*arguments, **options)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            if error.filename is not None or error.errno not in _OF_OUTPUT:
+                raise
+            drop_output()
+            click.echo(f"Error: standard output cannot be written ({error.strerror})", err=True)
+            sys.exit(2)
+
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the command; it returns its exit code, or None for 0."""
         try:
+            _check_folder()
             exit_code = super().invoke(ctx)
             sys.stdout.flush()
         except _MISTAKES as error:

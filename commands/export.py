@@ -10,6 +10,7 @@ import click
 from commands import drop_output
 from commands.known_runs import KnownRuns, warn
 from commands.options import PATH, metrics, project, storages
+from files import replacing
 from reports.compare import exports
 from reports.errors import ReportError
 from storage.metrics import Metric
@@ -50,7 +51,8 @@ def export(
     content = exports.export_runs(chosen, _FORMATS[name], metrics).encode()
     try:
         if output:
-            output.write_bytes(content)
+            with replacing(output) as unfinished:
+                unfinished.write_bytes(content)
         else:
             click.echo(content, nl=False)
     except BrokenPipeError:

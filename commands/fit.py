@@ -17,6 +17,7 @@ from tabulate import tabulate
 
 from commands.benching import run_bench
 from commands.options import PATH, target_storage
+from files import replacing
 from fit.answering import stored_answer, with_measured
 from fit.layouts import Demand, Layout
 from fit.npu import NpuCosts
@@ -34,6 +35,7 @@ from samplers.system import read_system
 from scenarios.catalogue import RESOLUTIONS, STREAMS
 from scenarios.plan import LOAD, Plan
 from snippets import snippet_of
+from storage.errors import StorageError
 from storage.fit import FitAnswer, FitGroup, FitPoint, answer_json, calibrations, write_answer
 from storage.limits import parse_size
 from storage.result import BUSY_PERCENT, Result
@@ -463,5 +465,9 @@ def _mib(size: float) -> str:
 def _write_plan(plan: Plan, storage: Path) -> Path:
     """Write the plan beside the answers, and return its path."""
     path = calibrations(storage).parent / f"recommended-{plan.runtime}.json"
-    path.write_text(json.dumps(plan.to_json(), indent=2), encoding="utf-8")
+    try:
+        with replacing(path) as unfinished:
+            unfinished.write_text(json.dumps(plan.to_json(), indent=2), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"the plan cannot be stored in {path.parent} ({error.strerror})") from None
     return path

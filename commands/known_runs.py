@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from storage.board import board_storage
-from storage.errors import StorageError
 from storage.references import find_runs
-from storage.run_file import BadFile, storages_in
+from storage.run_file import BadFile, check_storage, storages_in
 from storage.runs import Run, read_runs
 
 __all__ = ["KnownRuns", "board_storages", "warn"]
@@ -24,8 +23,7 @@ def warn(subject: object) -> None:
 
 def board_storages(folder: Path) -> list[Path]:
     """Return the storage of one board, the folder itself, or those of all boards inside it."""
-    if not folder.is_dir():
-        raise StorageError(f"no storage at {folder}. Run `pytest bench/` first, or name another with --storage DIR")
+    check_storage(folder)
     return storages_in(folder)
 
 

@@ -55,7 +55,8 @@ def report(storages: Sequence[Path], runs: Sequence[str], output: Path, language
     except OSError as error:
         reason = f"cannot write the report into {output} ({error.strerror})"
         raise ReportError(f"{reason}. Name another folder with --output DIR") from None
-    console, texts = Console(), texts_of(language)
+    # Text of others may look like markup.
+    console, texts = Console(markup=False, emoji=False), texts_of(language)
     # What the newest run has measured; the page shows the older ones too.
     newest_file = material.groups[0].newest.path if material.groups else None
     newest = [group for group in material.groups if any(row.file.path == newest_file for row in group.rows)]

@@ -12,8 +12,9 @@ from tabulate import tabulate
 
 from commands.known_runs import board_storages, warn
 from commands.options import storage
+from files import printable
 from storage.errors import StorageError
-from storage.maintenance.inventory import take_inventory
+from storage.maintenance.inventory import RunFiles, take_inventory
 from storage.maintenance.pruning import Pruning, plan_pruning, remove, runs_before
 from storage.runs import Run
 
@@ -49,7 +50,7 @@ def list_runs(limit: int | None, storage: Path) -> int:
     """
     inventories = [take_inventory(folder) for folder in board_storages(storage)]
     stored = [(row.run, inventory.size_bytes(row)) for inventory in inventories for row in inventory.runs]
-    stored.sort(key=lambda run_and_size: run_and_size[0].recorded_at)
+    stored.sort(key=lambda run_and_size: run_and_size[0].order)
     shown = stored if limit is None else stored[max(0, len(stored) - limit) :]
     rows = [_cells(run, size_bytes) for run, size_bytes in shown]
     if rows:
@@ -95,14 +96,15 @@ def prune(keep: int | None, date: datetime.datetime | None, named: bool, dry_run
     if not inventory.runs:
         raise StorageError(f"there is no run in {folders[0]}: it is no storage, and nothing in it is removed")
     old = runs_before(inventory.runs, date) if date else inventory.runs[: max(0, len(inventory.runs) - (keep or 0))]
-    pruning = plan_pruning(inventory, old, named, time.time())
+    pruning = plan_pruning(inventory, old, named, time.time(), by_date=date is not None)
     click.echo("\n".join(_pruning_lines(pruning)))
     if not dry_run:
         try:
-            remove(pruning)
+            remove(pruning, inventory.storage)
         except OSError as error:
             raise StorageError(
-                f"{error.filename} cannot be removed ({error.strerror}). It and what follows it are still there; "
+                f"{printable(str(error.filename))} cannot be removed ({error.strerror}). It and what follows it are "
+                "still there; "
                 "the same command goes on"
             ) from None
     click.echo(f"{_mib(pruning.freed_bytes)} MiB {'would be removed' if dry_run else 'removed'}")
@@ -129,21 +131,31 @@ def _cells(run: Run, size_bytes: int) -> Sequence[str]:
 
 def _pruning_lines(pruning: Pruning) -> Iterator[str]:
     """Yield every file that goes, how many they are, and what of the old stays."""
-    yield from (f"{stored.run.moment}  {stored.run.path}" for stored in pruning.runs)
-    yield from (f"  {file.path}" for file in (*pruning.traces, *pruning.leftovers))
+    yield from (f"{stored.run.moment}  {printable(str(stored.run.path))}" for stored in pruning.runs)
+    yield from (f"  {printable(str(file.path))}" for file in (*pruning.traces, *pruning.leftovers))
     yield f"{_count(len(pruning.runs), 'run')} with {_count(len(pruning.traces), 'trace')}"
     if pruning.leftovers:
         yield f"{_count(len(pruning.leftovers), 'file')} that no run has, a day old or more"
     if pruning.named:
         names = ", ".join(dict.fromkeys(stored.run.name for stored in pruning.named))
         yield f"kept for the name: {_count(len(pruning.named), 'run')} ({names}); --named removes named runs too"
+    if pruning.undated:
+        yield (
+            f"kept: {_runs(pruning.undated)} with a date that cannot be right, as when the clock was not set; "
+            "--keep N goes by their numbers"
+        )
     if pruning.growing:
-        yield f"kept: {_count(len(pruning.growing), 'run')} that may still be measured"
+        yield f"kept: {_runs(pruning.growing)} that may still be measured"
     if pruning.linked:
-        yield f"kept: {_count(len(pruning.linked), 'run')} behind links, which are not followed"
+        yield f"kept: {_runs(pruning.linked)} behind links, which are not followed"
     if pruning.unclear:
         count = _count(len(pruning.unclear), "trace")
         yield f"kept: {count} that no run has, for they may be of a damaged file, which is never removed"
+
+
+def _runs(runs: Sequence[RunFiles]) -> str:
+    """Return how many runs these are, and their names."""
+    return f"{_count(len(runs), 'run')} ({', '.join(str(stored.run) for stored in runs)})"
 
 
 def _mib(size_bytes: int) -> str:

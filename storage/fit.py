@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
 import msgspec
 
+from files import printable, read_regular, replacing
 from messages import Message
 from scenarios.plan import Plan
+from storage.decoding import MOST_BYTES, decode_stored
 from storage.errors import StorageError
+from storage.run_file import BadFile
 
 __all__ = [
     "FIT_SCHEMA",
@@ -128,23 +129,25 @@ def calibrations(storage: Path) -> Path:
 def write_answer(storage: Path, answer: FitAnswer) -> Path:
     """Keep the newest answer of each runtime and target, replacing the file as a whole; return its path."""
     folder = storage / _FOLDER
-    name = f"answer-{answer.runtime}-{answer.target.replace(':', '-').replace('/', '-')}.json"
+    path = folder / f"answer-{answer.runtime}-{answer.target.replace(':', '-').replace('/', '-')}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor, unfinished = tempfile.mkstemp(dir=folder)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(answer))
-        return Path(unfinished).rename(folder / name)
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(msgspec.json.encode(answer))
     except OSError as error:
         raise StorageError(f"the answer cannot be stored in {folder}: {error.strerror}") from None
+    return path
 
 
-def read_answers(storage: Path) -> Iterator[FitAnswer]:
-    """Yield the answers of a storage that this version reads."""
+def read_answers(storage: Path) -> Iterator[FitAnswer | BadFile]:
+    """Yield the answers of a storage that this version reads, and those that could not be read."""
     for path in sorted((storage / _FOLDER).glob("answer-*.json")):
         try:
-            answer = msgspec.json.decode(path.read_bytes(), type=FitAnswer)
-        except (OSError, msgspec.DecodeError):
-            continue
-        if answer.schema == FIT_SCHEMA:
-            yield answer
+            answer = decode_stored(read_regular(path, MOST_BYTES), FitAnswer)
+        except OSError as error:
+            yield BadFile(path, Message("file_unreadable", {"error": error.strerror or str(error)}))
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            yield BadFile(path, Message("file_damaged", {"error": printable(str(error))}))
+        else:
+            if answer.schema == FIT_SCHEMA:
+                yield answer

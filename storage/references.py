@@ -5,6 +5,7 @@ They are tried in this order; the first that matches counts. docs/storage.md exp
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,8 +22,8 @@ __all__ = ["find_runs"]
 _VALID = (
     "a number, a name, `latest`, `latest~1`, a range `12..latest`, the path of a file or of a storage, a git revision"
 )
-_LATEST = re.compile(r"latest(?:~(\d+))?")
-_NUMBER = re.compile(r"\d+")
+_LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _RANGE = ".."
 #: Ranges of numbers, names or commits that a message lists.
 _MOST_LISTED = 8
@@ -49,7 +50,7 @@ def find_runs(
         or _numbered(words, runs)
         or _between(words, finished)
         or _named(words, finished)
-        or _at_path(words, report_bad_file)
+        or _at_path(words, runs, report_bad_file)
         or _of_commit(words, finished, project)
     )
     if not matches:
@@ -101,13 +102,16 @@ def _named(words: str, runs: Sequence[Run]) -> list[Run] | None:
     return [run for run in runs if words in (run.name, run.path.stem, run.path.name)] or None
 
 
-def _at_path(words: str, report_bad_file: Callable[[BadFile], None]) -> list[Run] | None:
+def _at_path(words: str, known: Sequence[Run], report_bad_file: Callable[[BadFile], None]) -> list[Run] | None:
     """Return the run in a file, or the runs of a storage; None where there is no such file, or the folder has none."""
+    if not os.path.exists(words):  # Path.exists raises where a name is too long
+        return None
     path = Path(words)
-    if path.is_file():
-        run = read_run(path)
+    if not path.is_dir():
+        # As it is in its storage, where its number says how new it is.
+        run = next((run for run in known if run.path.resolve() == path.resolve()), None) or read_run(path)
         if isinstance(run, BadFile):
-            raise StorageError(f"{run.path}: {run.reason}. Name another file, or runs otherwise: {_VALID}")
+            raise StorageError(f"{run.file}: {run.reason}. Name another file, or runs otherwise: {_VALID}")
         return [run]
     runs = []
     for storage in storages_in(path):
@@ -155,7 +159,7 @@ def _commit(words: str, project: Path) -> str | None:
 
 
 def _by_time(runs: Iterable[Run]) -> list[Run]:
-    return sorted(runs, key=lambda run: (run.recorded_at, run.number or 0, run.path))
+    return sorted(runs, key=lambda run: (run.order, run.path))
 
 
 def _no_such_run(words: str, runs: Sequence[Run]) -> StorageError:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import fcntl
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import Annotated, Any, Optional
 
 import msgspec
 
+from files import UNFINISHED, open_inside, printable, read_regular
 from messages import Message
 from samplers.readings import Environment
+from storage.decoding import MOST_BYTES, decode_stored
+from storage.errors import StorageError
 from storage.program import PROGRAM_SCHEMA, Program
 from storage.result import SCHEMA, Result
 
@@ -29,11 +33,16 @@ __all__ = [
     "WITHOUT_SPEED",
     "BadFile",
     "Commit",
+    "Cpu",
     "LatencyStats",
     "MachineInfo",
+    "RunOrder",
     "RunWriter",
     "StoredResult",
     "StoredRun",
+    "check_storage",
+    "is_unfinished_run",
+    "is_written",
     "python_folder",
     "read_run_file",
     "read_storage",
@@ -49,18 +58,40 @@ WITHOUT_SPEED, PROGRAMS, _UNFINISHED = "reusebench_without_speed", "reusebench_p
 _READ = {SCHEMA: Result, "reusebench-result-1": Result, PROGRAM_SCHEMA: Program}
 _OURS = "reusebench-"
 #: The file that is being written: it is beside the folders of runs, and keeps the number for its writer.
-UNFINISHED_NAME = re.compile(r"\.(\d+)\.unfinished")
-_NUMBERED = re.compile(r"(\d+)_.+\.json")
+UNFINISHED_NAME = re.compile(rf"\.[0-9]+{re.escape(UNFINISHED)}")
+#: Longer numbers are none that this project has given.
+_NUMBERED = re.compile(r"([0-9]{1,9})_.+\.json", re.DOTALL)
 #: Files of runs in a storage, each in the folder of a Python's version.
 _RUNS = "*/[0-9]*.json"
+#: Folders of a storage that have no runs: traces, and the answers of `reusebench fit`.
+_NOT_OF_RUNS = ("traces", "fit")
+#: How pytest-benchmark's JSON begins.
+_BEGINNING = b'{"machine_info":'
 #: What pytest-benchmark does not allow in --benchmark-save.
 _NOT_IN_NAMES = r"\/:*?<>|"
+#: Of a run's latencies, in seconds: 30 years.
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+#: What runs are sorted by, the oldest first: in one storage by their number, for a clock may be wrong; runs of several
+#: storages by the time. A time before that of a lower number counts as that.
+RunOrder = tuple[str, int, str]
+#: A file's name may have 255 bytes; a number and `.json` are beside this one, and other names are made of it.
+_MOST_NAME_BYTES = 200
+#: Before it there was no such run: the clock was not set.
+_FIRST_YEAR = 2020
+#: Runs that are measured at the same time may end in any order.
+_MEASURED_AT_ONCE = datetime.timedelta(days=1)
 
 
 class LatencyStats(msgspec.Struct, frozen=True):
     """Of pytest-benchmark's statistics of the latencies, in seconds."""
 
-    median: float
+    median: _Seconds
+
+
+class Cpu(msgspec.Struct, frozen=True):
+    """The processor, as pytest-benchmark describes it."""
+
+    brand_raw: Optional[str] = None
 
 
 class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +102,7 @@ class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
     release: str = ""
     machine: str = ""
     python_version: str = ""
-    cpu: dict[str, Any] = {}
+    cpu: Cpu = Cpu()
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +131,14 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     programs: tuple[Program, ...]
     #: False while it is measured, and for good where its session was cut off.
     is_finished: bool
+    order: RunOrder
+    #: False where the clock cannot have been right.
+    is_dated: bool
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file, as it may be shown."""
+        return printable(self.path.name)
 
     @property
     def board(self) -> str:
@@ -114,9 +153,14 @@ class BadFile(msgspec.Struct, frozen=True):
     reason: Message
 
     @property
+    def file(self) -> str:
+        """Its path, as it may be shown."""
+        return printable(str(self.path))
+
+    @property
     def message(self) -> Message:
         """What is wrong and what to do."""
-        return Message("bad_file", {"file": str(self.path), "reason": self.reason})
+        return Message("bad_file", {"file": self.file, "reason": self.reason})
 
     def __str__(self) -> str:
         """Return it in English."""
@@ -151,31 +195,39 @@ class _SchemaUnknown(Exception):
 def read_run_file(path: Path) -> StoredRun | BadFile | None:
     """Return the file's run, what is wrong with it, or None where there is nothing of ours in it."""
     try:
-        document = msgspec.json.decode(path.read_bytes(), type=_Document)
+        document = msgspec.json.decode(read_regular(path, MOST_BYTES), type=_Document)
         results = [*_results(document.benchmarks), *_results(document.without_speed)]
         programs = [program for raw in document.programs if isinstance(program := _ours(raw), Program)]
         if not results and not programs:
             return None
-        datetime.datetime.fromisoformat(document.datetime)
+        recorded_at = _moment(document.datetime)
         return StoredRun(
             path=path,
-            recorded_at=document.datetime,
-            machine=msgspec.json.decode(document.machine_info, type=MachineInfo),
-            commit=msgspec.json.decode(document.commit_info, type=Commit),
+            recorded_at=recorded_at,
+            machine=decode_stored(document.machine_info, MachineInfo),
+            commit=decode_stored(document.commit_info, Commit),
             results=tuple(results),
             programs=tuple(programs),
             is_finished=not document.unfinished,
+            order=(recorded_at, run_number(path) or 0, path.name),
+            is_dated=int(recorded_at[:4]) >= _FIRST_YEAR,
         )
     except OSError as error:
         reason = Message("file_unreadable", {"error": error.strerror or str(error)})
     except _SchemaUnknown as error:
-        reason = Message("file_schema_unknown", {"schema": str(error), "known": ", ".join(_READ)})
+        reason = Message("file_schema_unknown", {"schema": printable(str(error)), "known": ", ".join(_READ)})
     except msgspec.ValidationError as error:
-        reason = Message("file_invalid", {"error": str(error)})
+        reason = Message("file_invalid", {"error": printable(str(error))})
     # No JSON, which is a ValueError in newer msgspec alone; or no date.
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        reason = Message("file_damaged", {"error": str(error)})
+    except (msgspec.DecodeError, ValueError, OverflowError, RecursionError) as error:
+        reason = Message("file_damaged", {"error": printable(str(error))})
     return BadFile(path, reason)
+
+
+def _moment(text: str) -> str:
+    """Return the date and time as it is shown and sorted by: in UTC, as pytest-benchmark writes it."""
+    moment = datetime.datetime.fromisoformat(text)
+    return (moment.astimezone(datetime.timezone.utc) if moment.tzinfo else moment).isoformat()
 
 
 def _results(benchmarks: list[_Benchmark]) -> Iterator[StoredResult]:
@@ -195,18 +247,92 @@ def _ours(raw: msgspec.Raw) -> Result | Program | None:
         return None
     if schema not in _READ:
         raise _SchemaUnknown(schema)
-    stored: Result | Program = msgspec.json.decode(raw, type=_READ[schema])
+    stored: Result | Program = decode_stored(raw, _READ[schema])
     return stored
+
+
+def check_storage(folder: Path) -> None:
+    """Raise StorageError where there is no storage, or it may not be read."""
+    name = printable(str(folder))
+    try:
+        os.scandir(folder).close()
+    except (FileNotFoundError, NotADirectoryError):
+        raise StorageError(
+            f"no storage at {name}. Run `pytest bench/` first, or name another with --storage DIR"
+        ) from None
+    except OSError as error:
+        raise StorageError(
+            f"the storage {name} cannot be read ({error.strerror}). Give this user the right to read it, or name "
+            "another with --storage DIR"
+        ) from None
 
 
 def read_storage(storage: Path) -> Iterator[StoredRun | BadFile]:
     """Yield every run of the storage, by number; files without results of ours are passed over."""
-    yield from filter(None, map(read_run_file, run_files(storage)))
+    paths, unreadable = _listing(storage)
+    yield from unreadable
+    numbers = [number for path in paths if (number := run_number(path)) is not None]
+    # Older storages count the runs of each Python for itself.
+    by_folder = len(set(numbers)) < len(numbers)
+    latest: dict[Path | None, str] = {}
+    for path in paths:
+        file, number = read_run_file(path), run_number(path)
+        if isinstance(file, StoredRun) and number is not None:
+            sequence = path.parent if by_folder else None
+            before = latest.get(sequence, file.recorded_at)
+            latest[sequence] = max(before, file.recorded_at)
+            yield msgspec.structs.replace(
+                file,
+                order=(latest[sequence], number, path.name),
+                is_dated=file.is_dated and not _is_long_before(file.recorded_at, before),
+            )
+        elif file is not None:
+            yield file
+
+
+def _is_long_before(one: str, other: str) -> bool:
+    """Whether a moment lies further before another one than runs that are measured at once may end."""
+    moments = [datetime.datetime.fromisoformat(text).replace(tzinfo=None) for text in (one, other)]
+    return moments[1] - moments[0] > _MEASURED_AT_ONCE
 
 
 def run_files(storage: Path) -> list[Path]:
     """Return the files of the storage that may be runs, by number."""
-    return sorted(storage.glob("*/*.json"), key=lambda path: (run_number(path) or 0, path.name))
+    return _listing(storage)[0]
+
+
+def _listing(storage: Path) -> tuple[list[Path], list[BadFile]]:
+    """Return the files of the storage that may be runs, by number, and folders that may not be read."""
+    paths: list[Path] = []
+    unreadable: list[BadFile] = []
+
+    def read(folder: Path, listed: Callable[[Path], list[Path]]) -> list[Path]:
+        try:
+            return listed(folder)
+        except OSError as error:
+            unreadable.append(BadFile(folder, Message("file_unreadable", {"error": error.strerror or str(error)})))
+            return []
+
+    for folder in read(storage, _folders):
+        paths += read(folder, _files)
+    return sorted(paths, key=lambda path: (run_number(path) or 0, path.name, path)), unreadable
+
+
+def _folders(storage: Path) -> list[Path]:
+    """Return the folders of the storage that have runs, one for each version of Python."""
+    return sorted(storage / name for name in _names(storage) if name not in _NOT_OF_RUNS)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [folder / name for name in _names(folder) if name.endswith(".json")]
+
+
+def _names(folder: Path) -> list[str]:
+    """Return what is in a folder; nothing where there is none."""
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def run_number(path: Path) -> int | None:
@@ -231,12 +357,14 @@ class RunWriter:
 
     def __init__(self, storage: Path, name: str) -> None:
         """Take the storage and the run's name; ValueError where no file can have it."""
-        if not name or set(name) & set(_NOT_IN_NAMES):
-            valid = f"valid: one character or more, none of {_NOT_IN_NAMES}"
-            raise ValueError(f"{name!r} cannot be the name of a run; {valid}")
+        if not name.isprintable() or not 0 < len(name.encode()) <= _MOST_NAME_BYTES or set(name) & set(_NOT_IN_NAMES):
+            valid = f"valid: 1 to {_MOST_NAME_BYTES} bytes of printable UTF-8, none of {_NOT_IN_NAMES}"
+            raise ValueError(f"'{printable(name)}' cannot be the name of a run; {valid}")
         self._storage, self._name = storage, name
         #: Once the number is taken.
         self.path: Path | None = None
+        #: The descriptor of what was written last; its file is locked as long as there is more to come.
+        self._held: int | None = None
 
     def write(self, document: dict[str, Any], finished: bool = True) -> Path:
         """Write the run and return its path; `document` is pytest-benchmark's, values may be msgspec.Raw."""
@@ -245,18 +373,49 @@ class RunWriter:
         new = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         number, unfinished = _claim(self._storage, self.path)
+        former, self._held = self._held, None
         try:
             with unfinished.open("wb") as file:
+                if not finished:
+                    self._held = os.dup(file.fileno())
+                _lock(file.fileno())
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             self.path = unfinished.rename(folder / f"{number:04}_{self._name}.json")
         except BaseException:
             unfinished.unlink(missing_ok=True)
+            former, self._held = self._held, former
             raise
+        finally:
+            if former is not None:
+                os.close(former)
         for changed in (folder, self._storage, *(path.parent for path in new[1:])):
             _sync_names(changed)
         return self.path
+
+
+def is_unfinished_run(storage: Path, relative: str) -> bool:
+    """Whether a file of the storage, by its path in it, is the beginning of a run, which may be empty."""
+    with open_inside(storage, relative) as file:
+        return _BEGINNING.startswith(file.read(len(_BEGINNING)))
+
+
+def is_written(storage: Path, relative: str) -> bool:
+    """Whether a file of the storage, by its path in it, has a writer that lives; not known of a network's disk."""
+    with open_inside(storage, relative) as file:
+        return not _lock(file.fileno())
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock the file as long as it is open; return whether no other process has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # not on every network file system
+        pass
+    return True
 
 
 def save_run(storage: Path, document: dict[str, Any], name: str) -> Path:
@@ -286,7 +445,7 @@ def _claim(storage: Path, path: Path | None) -> tuple[int, Path]:
 
 
 def _numbers(storage: Path) -> set[int]:
-    return {run_number(path) or 0 for path in storage.glob("*/*.json")}
+    return {run_number(path) or 0 for folder in _folders(storage) for path in _files(folder)}
 
 
 def _sync_names(folder: Path) -> None:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from files import printable
 from messages import Message
 from scenarios.plan import Plan
 from storage.metrics import METRICS, Metric
 from storage.program import Phase, Program
 from storage.result import Result
-from storage.run_file import BadFile, StoredRun, read_run_file, read_storage
+from storage.run_file import BadFile, RunOrder, StoredRun, read_run_file, read_storage, run_number
 
 __all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "plan_digest", "read_run", "read_runs", "run_of"]
 
@@ -30,10 +31,9 @@ CONDITIONS = (
     "plan",
     "npu_memory_limit_bytes",
 )
-#: pytest-benchmark's file names: a number, and a name; the harness's own names are dates.
-_FILE_NAME = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
 #: What pytest-benchmark calls a commit that is none.
 _NO_COMMITS = ("unversioned", "unknown")
+#: The harness's own names of runs are dates.
 _DATE = re.compile(r"\d{8}_\d{6}")
 #: Digits of a digest that distinguish two plans, and of a commit's id that are shown.
 _DIGITS, _COMMIT_DIGITS = 12, 10
@@ -99,8 +99,11 @@ class Run:
     #: Whether the commit's files had been changed.
     is_dirty: bool
     measured: tuple[Measured, ...]
+    order: RunOrder
+    #: False where the clock cannot have been right.
+    is_dated: bool
     #: False while it is measured, and for good where its session was cut off.
-    is_finished: bool = True
+    is_finished: bool
 
     @property
     def is_named(self) -> bool:
@@ -119,7 +122,7 @@ class Run:
 
     def __str__(self) -> str:
         """Return what a table calls it."""
-        return self.path.stem
+        return printable(self.path.stem)
 
 
 def read_runs(storage: Path) -> Iterator[Run | BadFile]:
@@ -141,17 +144,19 @@ def plan_digest(plan: Plan) -> str:
 
 def run_of(file: StoredRun) -> Run:
     """Return the run in short."""
-    named = _FILE_NAME.fullmatch(file.path.stem)
+    number = run_number(file.path)
     phases = [phase for program in file.programs for phase in _of_program(program, file.board)]
     return Run(
         path=file.path,
-        number=int(named["number"]) if named else None,
-        name=named["name"] if named else file.path.stem,
+        number=number,
+        name=printable(file.path.stem if number is None else file.path.stem.partition("_")[2]),
         recorded_at=file.recorded_at,
         board=file.board,
         commit=None if file.commit.id in _NO_COMMITS else file.commit.id,
         is_dirty=file.commit.dirty,
         measured=(*(_of_scenario(result.info, file.board) for result in file.results), *phases),
+        order=file.order,
+        is_dated=file.is_dated,
         is_finished=file.is_finished,
     )
 

@@ -7,17 +7,20 @@ import re
 import warnings
 import zlib
 from pathlib import Path
-from typing import Optional, TypeVar
+from typing import BinaryIO, Optional, TypeVar
 
 import msgspec
 
 from accounting.ledger import Ledger
+from files import UNFINISHED, open_inside, replacing
+from storage.decoding import MOST_BYTES, decode_stored
 from storage.program import Process
 from targets.barriers import BarrierReading
 
 __all__ = [
     "TRACES",
     "TRACE_NAME",
+    "UNFINISHED_TRACE",
     "FrameTime",
     "FrameTimes",
     "MemoryTimeline",
@@ -26,6 +29,7 @@ __all__ = [
     "ProgramTrace",
     "Timeline",
     "Trace",
+    "is_trace",
     "read_trace",
     "write_trace",
 ]
@@ -34,6 +38,13 @@ __all__ = [
 TRACES = "traces"
 #: Of the files in it; every run has a folder of its own there.
 TRACE_NAME = re.compile(r".+\.json\.gz")
+#: While they are written, which a power cut may leave.
+UNFINISHED_TRACE = re.compile(rf"\..+\.json\.gz\.[0-9]+{re.escape(UNFINISHED)}")
+#: What they unpack to, at its beginning.
+_BEGINNINGS = (b'{"barriers":', b'{"timeline":')
+_BLOCK = 4096
+#: zlib's word for gzip's format (wbits).
+_GZIP = 31
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -124,7 +135,7 @@ def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace)
     path = storage / relative
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with gzip.open(path, "wb", compresslevel=6) as file:
+        with replacing(path) as unfinished, gzip.open(unfinished, "wb", compresslevel=6) as file:
             file.write(msgspec.json.encode(trace))
     except OSError as error:
         reason = error.strerror or error
@@ -133,9 +144,30 @@ def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace)
 
 
 def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | None:
-    """Return a trace of this kind, or None where its file is lost or damaged: tables do not need it."""
+    """Return a trace of this kind, or None where its file is lost or damaged: tables do not need it.
+
+    A path that leads out of the storage is of no trace.
+    """
     try:
-        with gzip.open(storage / relative) as file:
-            return msgspec.json.decode(file.read(), type=kind)
-    except (OSError, EOFError, ValueError, msgspec.DecodeError, zlib.error):
+        with open_inside(storage, relative) as file:
+            return decode_stored(_unpacked(file), kind)
+    except (OSError, EOFError, ValueError, RecursionError, msgspec.DecodeError, zlib.error):
         return None
+
+
+def is_trace(storage: Path, relative: str) -> bool:
+    """Whether a file of the storage, by its path in it, begins as a trace does."""
+    try:
+        with open_inside(storage, relative) as file:
+            return zlib.decompressobj(_GZIP).decompress(file.read(_BLOCK), _BLOCK).startswith(_BEGINNINGS)
+    except (OSError, zlib.error):
+        return False
+
+
+def _unpacked(file: BinaryIO) -> bytes:
+    """Return what the file unpacks to; EOFError where it is cut short, or is more than is read."""
+    unpacking = zlib.decompressobj(_GZIP)
+    content = unpacking.decompress(file.read(MOST_BYTES), MOST_BYTES)
+    if not unpacking.eof:
+        raise EOFError
+    return content

@@ -29,6 +29,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from files import replacing
+
 #: Drawn in this colour, which stands nowhere else, and then replaced by the page's text colour.
 INK = "#010203"
 WIDTH_PX = 760
@@ -261,7 +263,8 @@ def write_figures(figures: Mapping[str, str], folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, svg in figures.items():
         file_name = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")
-        (folder / f"{file_name}.svg").write_text(_as_file(svg), encoding="utf-8")
+        with replacing(folder / f"{file_name}.svg") as unfinished:
+            unfinished.write_text(_as_file(svg), encoding="utf-8")
     return folder
 
 

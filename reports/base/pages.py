@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from files import replacing
 from reports.base.texts import LANGUAGES, texts_of
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -48,7 +49,8 @@ def write_page(
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / page_name(stem, language, first)
-    path.write_text(html, encoding="utf-8")
+    with replacing(path) as unfinished:
+        unfinished.write_text(html, encoding="utf-8")
     return path
 
 

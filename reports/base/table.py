@@ -9,9 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from files import replacing
 from reports.base.texts import Texts
 
 TABLE_FORMATS = ("csv", "md", "json")
+#: At the beginning of a cell of text they make it a formula of a spreadsheet.
+_FORMULA = tuple("=+-@\t\r")
 #: Of the form of the JSON files; of the columns each table's own list is the promise.
 _JSON_VERSION = 1
 
@@ -46,9 +49,15 @@ def csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     import pandas as pd
 
     # As objects, so that whole numbers stay whole where others are missing.
-    frame: pd.DataFrame = pd.DataFrame(list(records), columns=list(columns), dtype=object)
+    rows = [{column: csv_cell(record.get(column)) for column in columns} for record in records]
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=list(columns), dtype=object)
     text: str = frame.to_csv(index=False, lineterminator="\n")
     return text
+
+
+def csv_cell(value: Any) -> Any:
+    """Return what stands in CSV: text that a spreadsheet would calculate gets an apostrophe, which makes it text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Container[int] = ()) -> str:
@@ -74,7 +83,8 @@ def write_records(
             rows = [{column: record.get(column) for column in columns} for record in records]
             document = {"version": _JSON_VERSION, "table": name, "columns": list(columns), "rows": rows}
             text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-        (folder / f"{name}.{form}").write_text(text, encoding="utf-8")
+        with replacing(folder / f"{name}.{form}") as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
 
 
 def _in_a_line(cell: object) -> str:

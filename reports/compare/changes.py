@@ -132,8 +132,8 @@ def compare_runs(
             allowed.append(Differing(configuration, differing))
         sides[configuration] = (before, after)
     # What was measured before the head.
-    first, paths = min(run.recorded_at for run in head), {run.path for run in head}
-    earlier = _by_configuration(run for run in known if run.recorded_at < first and run.path not in paths)
+    first, paths = min(run.order for run in head), {run.path for run in head}
+    earlier = _by_configuration(run for run in known if run.order < first and run.path not in paths)
     return Changes(
         tuple(base),
         tuple(head),
@@ -152,7 +152,7 @@ def compare_runs(
 def _by_configuration(runs: Iterable[Run]) -> dict[Configuration, list[Measured]]:
     """Return what the runs have of each configuration, oldest first."""
     measured: dict[Configuration, list[Measured]] = {}
-    for run in sorted(runs, key=lambda run: run.recorded_at):
+    for run in sorted(runs, key=lambda run: run.order):
         for one in run.measured:
             measured.setdefault(one.configuration, []).append(one)
     return measured

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
+from reports.base.table import csv_cell
 from reports.compare.trace_events import trace_events, without_trace
 from reports.errors import ReportError
 from storage.metrics import METRICS, Metric
@@ -231,7 +232,8 @@ def _csv(runs: Sequence[Run], metrics: _Metrics) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(long_form(runs, metrics))
+    for record in long_form(runs, metrics):
+        writer.writerow({column: csv_cell(value) for column, value in record.items()})
     return text.getvalue()
 
 

@@ -103,7 +103,7 @@ def _opening_lines(changes: Changes) -> list[str]:
 
 def _side(runs: Sequence[Run]) -> str:
     """Return the runs' names, and the commit and date of the newest."""
-    newest = max(runs, key=lambda run: run.recorded_at)
+    newest = max(runs, key=lambda run: run.order)
     names = ", ".join(map(str, runs[:3])) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
     commit = f", commit {newest.short_commit}" if newest.commit else ""
     return f"{names}, {newest.moment}{commit}, board {newest.board}"

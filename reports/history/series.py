@@ -144,7 +144,7 @@ class History:
 def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeries]:
     """Return every series in which at least one run gave values, in the order of their first runs."""
     members: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
-    for run in sorted(runs, key=lambda run: (run.recorded_at, str(run.path))):
+    for run in sorted(runs, key=lambda run: run.order):
         for position, measured in enumerate(run.measured):
             key = (run.board, measured.conditions["chip"], measured.configuration)
             members.setdefault(key, []).append((run, position))
@@ -177,7 +177,7 @@ def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History
 def changes_of(histories: Iterable[History]) -> list[LevelChange]:
     """Return all change points, the newest first."""
     changes = [change for history in histories for change in history.changes]
-    return sorted(changes, key=lambda change: change.series.points[change.position].run.recorded_at, reverse=True)
+    return sorted(changes, key=lambda change: change.series.points[change.position].run.order, reverse=True)
 
 
 def is_worth_a_page(histories: Iterable[History]) -> bool:

@@ -52,7 +52,7 @@ HISTORY_COLUMNS = (
 
 def run_in_words(run: Run) -> str:
     """Return the run's number, and its commit where it has one."""
-    number = f"{run.number:04}" if run.number is not None else run.path.stem
+    number = f"{run.number:04}" if run.number is not None else str(run)
     return f"{number} {run.short_commit}".rstrip()
 
 

@@ -155,10 +155,10 @@ def _streams(material: Material) -> _Records:
 def _runs(material: Material) -> _Records:
     """Return every stored result of every run, oldest first, also where a newer one stands in the comparison."""
     records = []
-    for file in sorted(material.files, key=lambda file: file.recorded_at):
+    for file in sorted(material.files, key=lambda file: file.order):
         for result in file.results:
             row = Row(result, file, None)
-            run = {"file": file.path.name, "run": row.info.run, "commit": file.commit.id}
+            run = {"file": file.file_name, "run": row.info.run, "commit": file.commit.id}
             records.append({**_comparison_record(row), **run})
     return records
 

@@ -15,7 +15,7 @@ from reports.versions.versions import VersionSet, versions_of
 from storage.board import board_storage
 from storage.fit import FitAnswer, read_answers
 from storage.references import find_runs
-from storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
+from storage.run_file import BadFile, StoredRun, check_storage, read_run_file, read_storage, storages_in
 from storage.runs import run_of
 
 #: Groups that the page has sections and figures of, one for each runtime and some of plans: more would make it too
@@ -64,10 +64,7 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
     """Return what the storages hold: where runs are named, these alone, each for itself; else the newest of all."""
     folders: list[Path] = []
     for storage in storages or [board_storage()]:
-        if not storage.is_dir():
-            raise ReportError(
-                f"no storage at {storage}. Run `pytest bench/` first, or name another storage with --storage DIR"
-            )
+        check_storage(storage)
         folders += storages_in(storage)
     files: list[StoredRun] = []
     bad_files: list[BadFile] = []
@@ -84,9 +81,14 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
         )
     if not runs:
         groups, programs = group_results(files), newest_programs(programs_in(files))
-        fits = [answer for folder in folders for answer in read_answers(folder)]
+        fits = []
+        for answer in (answer for folder in folders for answer in read_answers(folder)):
+            if isinstance(answer, FitAnswer):
+                fits.append(answer)
+            else:
+                bad_files.append(answer)
         return Material(groups, published_rows(), bad_files, files, programs, fits)
-    chosen = sorted(_chosen(files, runs), key=lambda file: file.recorded_at, reverse=True)
+    chosen = sorted(_chosen(files, runs), key=lambda file: file.order, reverse=True)
     groups = [group for file in chosen for group in group_results([file])]
     return Material(groups, published_rows(), bad_files, files, programs_in(chosen))
 

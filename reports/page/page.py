@@ -236,7 +236,7 @@ def _drawn_rows(group: Group) -> list[Row]:
 def _lead(groups: Sequence[Group], boards: Sequence[str], texts: Texts) -> str:
     if len(boards) > 1:
         return texts("lead_boards", boards=texts.joined(boards))
-    return _machine_lead("lead", max((group.newest for group in groups), key=lambda file: file.recorded_at), texts)
+    return _machine_lead("lead", max((group.newest for group in groups), key=lambda file: file.order), texts)
 
 
 def _programs_lead(file: StoredRun, texts: Texts) -> str:
@@ -316,7 +316,7 @@ def _conditions(group: Group, texts: Texts) -> str:
         parts.append(texts("condition_driver", driver=info.driver_version))
     if info.runtime_version and info.runtime_version != group.short_version:
         parts.append(texts("condition_library", version=info.runtime_version))
-    date, run = to_the_minute(group.newest.recorded_at), group.newest.path.name
+    date, run = to_the_minute(group.newest.recorded_at), group.newest.file_name
     parts.append(texts("condition_measured", date=date, run=run, board=group.board))
     for name in MODEL_SETS:
         models = [row.models for row in group.rows if row.model_set == name]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from reports.base.formatting import EMPTY, doubted, mib, milliseconds, per_second, percent, seconds
@@ -118,8 +117,8 @@ def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: C
                 mib(phase_figure(phase, "application_peak_rss"), spread=False),
                 mib(phase_figure(phase, "process_peak_rss"), spread=False),
             ]
-            name = "" if index else escape(program.name)
-            table.add_row(name, escape(phase.name), *figures, texts(f"outcome_{program.info.outcome}"))
+            name = "" if index else program.name
+            table.add_row(name, phase.name, *figures, texts(f"outcome_{program.info.outcome}"))
     console.print(table)
 
 

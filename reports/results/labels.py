@@ -21,7 +21,7 @@ _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     ),
     lambda group, texts: texts("label_cores", cores=group.info.cores),
     lambda group, _: group.info.models[0].name,
-    lambda group, texts: texts("label_run", run=group.newest.path.name.partition("_")[0]),
+    lambda group, texts: texts("label_run", run=group.newest.file_name.partition("_")[0]),
     lambda group, _: to_the_minute(group.newest.recorded_at),
 )
 

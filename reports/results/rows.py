@@ -304,7 +304,7 @@ class Group:
     @property
     def newest(self) -> StoredRun:
         """The latest run that a row came from."""
-        return max((row.file for row in self.rows), key=lambda file: file.recorded_at)
+        return max((row.file for row in self.rows), key=lambda file: file.order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +348,7 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
     """
     gatherings: list[_Gathering] = []
     # Of two runs at the same time the later file is the newer one.
-    for file in sorted(files, key=lambda file: file.recorded_at)[::-1]:
+    for file in sorted(files, key=lambda file: file.order)[::-1]:
         by_conditions: dict[_Conditions, list[StoredResult]] = {}
         for result in file.results:
             by_conditions.setdefault(_conditions(file.board, result.info), []).append(result)
@@ -360,7 +360,7 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
                 gatherings.append(gathering)
             gathering.add(results, file, firsts)
     groups = [Group(tuple(gathering.rows())) for gathering in gatherings]
-    return sorted(groups, key=lambda group: group.newest.recorded_at, reverse=True)
+    return sorted(groups, key=lambda group: group.newest.order, reverse=True)
 
 
 def newest_groups(groups: Iterable[Group]) -> list[Group]:

@@ -64,7 +64,7 @@ class RecordedProgram:
 
 def programs_in(files: Iterable[StoredRun]) -> list[RecordedProgram]:
     """Return every recording, newest first."""
-    newest_first = sorted(files, key=lambda file: file.recorded_at, reverse=True)
+    newest_first = sorted(files, key=lambda file: file.order, reverse=True)
     return [RecordedProgram(info, file) for file in newest_first for info in file.programs]
 
 
@@ -133,7 +133,7 @@ def program_records(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]
                     "pss_readings": sum(phase.pss_readings),
                     **sizes,
                     "command": shlex.join(program.info.command),
-                    "file": program.file.path.name,
+                    "file": program.file.file_name,
                     "commit": program.file.commit.id,
                     "board": program.file.board,
                     "recorded_at": program.file.recorded_at,

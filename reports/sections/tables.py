@@ -196,7 +196,7 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
     facts = {
         "board": own.board,
         "board_model": own.board_model,
-        "cpu": machine.cpu.get("brand_raw"),
+        "cpu": machine.cpu.brand_raw,
         "usable_cpus": own.usable_cpus,
         "cpu_governor": own.cpu_governor,
         "cpu_max_khz": own.cpu_max_khz,
@@ -234,7 +234,7 @@ def memory_sources_table(machine: MachineInfo, texts: Texts) -> Table | None:
 def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
     """Return a row for each runtime and each recorded program of a run, newest first; None without runs."""
     lines = []
-    for file in sorted(files, key=lambda file: file.recorded_at, reverse=True):
+    for file in sorted(files, key=lambda file: file.order, reverse=True):
         measured: list[tuple[str, str, list[str]]] = []
         of_runtimes: dict[tuple[str, str, str], list[StoredResult]] = {}
         for result in file.results:
@@ -245,7 +245,7 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
             measured.append((f"{texts.runtime(runtime)} {version}", target, outcomes))
         for program in file.programs:
             measured.append((texts("program_run", name=program.name), EMPTY, [program.outcome]))
-        name = file.path.name if file.is_finished else texts("run_unfinished", file=file.path.name)
+        name = file.file_name if file.is_finished else texts("run_unfinished", file=file.file_name)
         for subject, target, outcomes in measured:
             ok, lacking = outcomes.count("ok"), outcomes.count("not_supported")
             counts = [str(count) for count in (ok, lacking, len(outcomes) - ok - lacking)]

@@ -129,7 +129,7 @@ def workloads(rows: Sequence[Row]) -> list[Workload]:
         if row.schedule:
             of_workloads.setdefault(workload_key(row.info), Workload(row.schedule, [])).rows.append(row)
     return sorted(
-        of_workloads.values(), key=lambda workload: max(row.file.recorded_at for row in workload.rows), reverse=True
+        of_workloads.values(), key=lambda workload: max(row.file.order for row in workload.rows), reverse=True
     )
 
 

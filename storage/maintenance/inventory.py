@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from storage.run_file import UNFINISHED_NAME, BadFile, StoredRun, read_storage
+from storage.run_file import UNFINISHED_NAME, BadFile, StoredRun, is_unfinished_run, is_written, read_storage
 from storage.runs import Run, run_of
-from storage.trace import TRACE_NAME, TRACES
+from storage.trace import TRACE_NAME, TRACES, UNFINISHED_TRACE
 
 __all__ = ["Inventory", "Leftover", "RunFiles", "take_inventory"]
 
@@ -32,6 +33,8 @@ class RunFiles:
     changed_at_s: float
     #: Whether its file, or the folder of it, is a link.
     is_linked: bool
+    #: Whether the session that measures it lives.
+    is_written: bool
     #: Of each repeat that has one, relative to the storage.
     traces: tuple[str, ...]
 
@@ -50,7 +53,8 @@ class Leftover:
 class Inventory:
     """What there is in one storage."""
 
-    #: By time.
+    storage: Path
+    #: The oldest first.
     runs: Sequence[RunFiles]
     bad_files: Sequence[BadFile]
     #: Every trace, by its path relative to the storage.
@@ -67,22 +71,48 @@ def take_inventory(storage: Path) -> Inventory:
     """Read the storage; files that are not ours are passed over."""
     # The traces first: of a run that is stored meanwhile they are too new to go.
     traces: dict[str, Leftover] = {}
+    unfinished = [file for file in _own_files(storage, UNFINISHED_NAME) if _is_left(storage, file)]
     for folder in _own_paths(storage / TRACES, _RUN_ID):
         of_run = list(_own_files(folder, TRACE_NAME))
         newest_s = max((trace.changed_at_s for trace in of_run), default=0.0)
         for trace in of_run:
-            traces[trace.path.relative_to(storage).as_posix()] = replace(trace, changed_at_s=newest_s)
+            traces[_inside(storage, trace.path)] = replace(trace, changed_at_s=newest_s)
+        unfinished += _own_files(folder, UNFINISHED_TRACE)
     runs: list[RunFiles] = []
     bad_files: list[BadFile] = []
     for file in read_storage(storage):
         if isinstance(file, BadFile):
             bad_files.append(file)
-            continue
-        status = file.path.stat()
-        is_linked = file.path.is_symlink() or file.path.parent.is_symlink()
-        runs.append(RunFiles(run_of(file), status.st_size, status.st_mtime, is_linked, tuple(_traces_of(file))))
-    runs.sort(key=lambda stored: stored.run.recorded_at)
-    return Inventory(runs, bad_files, traces, list(_own_files(storage, UNFINISHED_NAME)))
+        else:
+            with suppress(FileNotFoundError):  # removed meanwhile
+                runs.append(_files_of(storage, file))
+    runs.sort(key=lambda stored: stored.run.order)
+    return Inventory(storage, runs, bad_files, traces, unfinished)
+
+
+def _files_of(storage: Path, file: StoredRun) -> RunFiles:
+    status = file.path.stat()
+    is_linked = file.path.is_symlink() or file.path.parent.is_symlink()
+    return RunFiles(
+        run_of(file),
+        status.st_size,
+        status.st_mtime,
+        is_linked,
+        not file.is_finished and not is_linked and is_written(storage, _inside(storage, file.path)),
+        tuple(_traces_of(file)),
+    )
+
+
+def _inside(storage: Path, path: Path) -> str:
+    return path.relative_to(storage).as_posix()
+
+
+def _is_left(storage: Path, file: Leftover) -> bool:
+    """Whether it is a run that was never finished, and no session is writing it now."""
+    with suppress(FileNotFoundError):
+        name = _inside(storage, file.path)
+        return is_unfinished_run(storage, name) and not is_written(storage, name)
+    return False
 
 
 def _traces_of(file: StoredRun) -> Iterator[str]:

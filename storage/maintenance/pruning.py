@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from files import remove_inside
 from storage.maintenance.inventory import Inventory, Leftover, RunFiles
+from storage.trace import is_trace
 
 __all__ = ["Pruning", "plan_pruning", "remove", "runs_before"]
 
@@ -27,6 +30,8 @@ class Pruning:
     leftovers: list[Leftover] = field(default_factory=list)
     #: Runs that stay because they have a name.
     named: list[RunFiles] = field(default_factory=list)
+    #: Runs that stay because it is not known when they were measured.
+    undated: list[RunFiles] = field(default_factory=list)
     #: Runs that stay because they may still be measured.
     growing: list[RunFiles] = field(default_factory=list)
     #: Runs that stay because their file, or its folder, is a link.
@@ -42,7 +47,7 @@ class Pruning:
 
 
 def runs_before(runs: Sequence[RunFiles], when: datetime.datetime) -> list[RunFiles]:
-    """Return the runs that were recorded before this time."""
+    """Return the runs that were recorded before this time, also where the clock was wrong."""
     old = []
     for stored in runs:
         recorded_at = datetime.datetime.fromisoformat(stored.run.recorded_at)
@@ -51,16 +56,22 @@ def runs_before(runs: Sequence[RunFiles], when: datetime.datetime) -> list[RunFi
     return old
 
 
-def plan_pruning(inventory: Inventory, old: Sequence[RunFiles], with_named: bool, now_s: float) -> Pruning:
+def plan_pruning(
+    inventory: Inventory, old: Sequence[RunFiles], with_named: bool, now_s: float, by_date: bool = False
+) -> Pruning:
     """Return what goes of these old runs, and what belongs to no run; `now_s` are seconds since 1970.
 
-    All traces in a run's folder are its own, also those of plans that were passed over, which it does not name.
+    Where the runs are old by their date, those stay whose date cannot be right.
+    All traces in a run's folder are its own, also those of plans that were passed over, which it does not name. What has
+    the name of a trace and is none stays.
     """
     pruning = Pruning()
     for stored in old:
         if stored.run.is_named and not with_named:
             pruning.named.append(stored)
-        elif not stored.run.is_finished and now_s - stored.changed_at_s <= _LEFT_AFTER_S:
+        elif by_date and not stored.run.is_dated:
+            pruning.undated.append(stored)
+        elif stored.is_written or (not stored.run.is_finished and now_s - stored.changed_at_s <= _LEFT_AFTER_S):
             pruning.growing.append(stored)
         elif stored.is_linked:
             pruning.linked.append(stored)
@@ -71,24 +82,27 @@ def plan_pruning(inventory: Inventory, old: Sequence[RunFiles], with_named: bool
     gone = {name for stored in pruning.runs for name in stored.traces} - staying
     folders = {_folder(name) for name in gone} - {_folder(name) for name in staying}
     for name, trace in sorted(inventory.traces.items()):
-        if name in gone or _folder(name) in folders:
+        is_of_run = name in gone or _folder(name) in folders
+        is_left = name not in staying and now_s - trace.changed_at_s > _LEFT_AFTER_S
+        if not (is_of_run or is_left) or not is_trace(inventory.storage, name):
+            continue
+        if is_of_run:
             pruning.traces.append(trace)
-        elif name not in staying and now_s - trace.changed_at_s > _LEFT_AFTER_S:
+        else:
             (pruning.unclear if inventory.bad_files else pruning.leftovers).append(trace)
     pruning.leftovers += [file for file in inventory.unfinished if now_s - file.changed_at_s > _LEFT_AFTER_S]
     return pruning
 
 
-def remove(pruning: Pruning) -> None:
+def remove(pruning: Pruning, storage: Path) -> None:
     """Remove what goes: runs before their traces, so that no run is ever left without them."""
-    for stored in pruning.runs:
-        stored.run.path.unlink(missing_ok=True)
     beside = [file.path for file in (*pruning.traces, *pruning.leftovers)]
-    for path in beside:
-        path.unlink(missing_ok=True)
-    for folder in {path.parent for path in beside}:
-        with contextlib.suppress(OSError):  # there are others in it
-            folder.rmdir()
+    for path in (*(stored.run.path for stored in pruning.runs), *beside):
+        with suppress(FileNotFoundError):
+            remove_inside(storage, path.relative_to(storage).as_posix())
+    for folder in {path.parent for path in beside} - {storage}:
+        with suppress(OSError):  # there are others in it
+            remove_inside(storage, folder.relative_to(storage).as_posix())
 
 
 def _folder(name: str) -> str:

@@ -175,7 +175,7 @@ def test_unfinished_runs_go_a_day_after_their_last_change(storage: Path, words: 
     """Until then a session may still write them: they stay with their traces, with a note."""
     young, old = _run(storage, 5, finished=False), _age(_run(storage, 6, finished=False), 1.1)
     printed = words("prune", "--keep", "0")
-    assert "kept: 1 run that may still be measured" in printed
+    assert f"kept: 1 run ({young.stem}) that may still be measured" in printed
     assert (young.exists(), old.exists()) == (True, False)
     assert _owners(storage) == {_id(2), _id(5)}
 
@@ -218,9 +218,10 @@ def test_programs_have_traces_too(storage: Path, words: _Words) -> None:
     """What `reusebench record` stored is a run like any other."""
     run_id = "20250101_000000-99"
     repeat = Repeat({"whole": 1}, write_trace(storage, run_id, "1", _TRACE))
-    write_programs(storage, [program("detector", [repeat])], 5, "2025-01-01T00:00:00")
-    assert "program" in words("list").splitlines()[1].split()
-    assert "1 run with 1 trace\n" in words("prune", "--keep", "4")
+    write_programs(storage, [program("detector", [repeat])], 5, "2026-01-05T00:00:00")
+    assert "program" in words("list").splitlines()[5].split()
+    words("prune", "--keep", "0")
+    assert not (storage / "traces" / run_id).exists()
     assert run_id not in _owners(storage)
 
 
@@ -284,7 +285,7 @@ def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) ->
     first = _path(storage, 1)
     first.rename(tmp_path / "moved.json")
     first.symlink_to(tmp_path / "moved.json")
-    assert "kept: 2 runs behind links, which are not followed" in words("prune", "--keep", "0", "--named")
+    assert f"kept: 2 runs ({first.stem}, {other_run.stem}) behind links, which are not followed" in words("prune", "--keep", "0", "--named")
     assert not inside.exists()
     assert all(path.is_symlink() for path in (linked, first, unfinished))
     assert all(path.exists() for path in (trace, other_run, tmp_path / "moved.json"))
@@ -317,7 +318,7 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
     def refuse(path: Path, **_: bool) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(os, "unlink", refuse)
     assert f"0001_{_DATE_NAME}.json cannot be removed (Permission denied)" in words("prune", "--keep", "1", code=2)
 
 

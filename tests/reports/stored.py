@@ -21,7 +21,7 @@ from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, 
 from scenarios.catalogue import STREAMS as OF_STREAMS
 from scenarios.plan import LOAD, Context, Model, Plan, Streams
 from storage.result import Result, Shortage, StreamsRun
-from storage.run_file import WITHOUT_SPEED, Commit, LatencyStats, MachineInfo, StoredRun, read_storage
+from storage.run_file import WITHOUT_SPEED, Commit, Cpu, LatencyStats, MachineInfo, StoredRun, read_storage
 from storage.trace import NpuTimeline, Timeline, Trace, write_trace
 from targets.barriers import BarrierReading, Copies, StepData
 from targets.outcome import Failure
@@ -60,7 +60,7 @@ MACHINE = MachineInfo(
     system="Linux",
     release="6.1.0",
     python_version="3.11.7",
-    cpu={"brand_raw": "A CPU"},
+    cpu=Cpu("A CPU"),
     reusebench=Environment(
         board="board-123456",
         memory_total_bytes=4096 * MIB,

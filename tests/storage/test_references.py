@@ -22,7 +22,9 @@ def _run(
 ) -> Run:
     path = Path(f"/storage/{folder}/{number:04}_{name}.json")
     day = number if at is None else at
-    run = Run(path, number, name, f"2026-11-{day:02}T12:00:00+00:00", "board-123456", None, False, ())
+    at_time = f"2026-11-{day:02}T12:00:00+00:00"
+    order = (at_time, number, path.name)
+    run = Run(path, number, name, at_time, "board-123456", None, False, (), order, is_dated=True, is_finished=True)
     return dataclasses.replace(run, **more)  # type: ignore[arg-type]
 
 

@@ -174,7 +174,7 @@ def test_what_is_no_run_is_a_bad_file(tmp_path: Path, content: bytes | None, cod
     (file,) = read_storage(tmp_path)
     assert isinstance(file, BadFile)
     assert file.reason.code == code
-    assert content is not None or file.reason.values == {"error": "Is a directory"}
+    assert content is not None or file.reason.values == {"error": "it is a folder; a regular file is needed"}
 
 
 def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> None:
@@ -212,10 +212,10 @@ def test_what_json_has_no_form_for(tmp_path: Path) -> None:
     assert json.loads(path.read_bytes())["params"]["of"].startswith("UNSERIALIZABLE[<module 'errno'")
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a:b", "*"])
+@pytest.mark.parametrize("name", ["", "a/b", "a:b", "*", "n" * 300, "two\nlines", "\x1b[2J", "\udcff"])
 def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
     """It is refused with what is valid, and nothing is written."""
-    with pytest.raises(ValueError, match="cannot be the name of a run; valid: one character or more, none of"):
+    with pytest.raises(ValueError, match="cannot be the name of a run; valid: 1 to 200 bytes of printable UTF-8, none of"):
         save_run(tmp_path, {}, name)
     assert list(tmp_path.iterdir()) == []
 

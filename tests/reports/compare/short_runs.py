@@ -34,7 +34,8 @@ def run(number: int, *each: Measured) -> Run:
     """Return the run of this number; a higher number is later."""
     at = (_FIRST + datetime.timedelta(hours=number)).isoformat()
     name = at[:13].replace("-", "").replace("T", "_") + "0000"
-    return Run(Path(f"{number:04}_{name}.json"), number, name, at, "a board", f"{number:040x}", False, each)
+    path, commit = Path(f"{number:04}_{name}.json"), f"{number:040x}"
+    return Run(path, number, name, at, "a board", commit, False, each, (at, number, path.name), True, True)
 
 
 def memory(number: int, *mib: float, metric: str = "application_memory_trimmed_over_baseline") -> Run:
