@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Optional
+from typing import Literal, Optional
 
 import msgspec
 
@@ -33,7 +33,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """NPU memory at the end of the steady phase, in bytes."""
 
     #: "ledger": exact to the byte; "runtime": what the runtime itself reports.
-    source: str
+    source: Literal["ledger", "runtime"]
     contexts: tuple[ContextMemory, ...]
     unattributed_bytes: int
     total_bytes: int

@@ -10,6 +10,7 @@ import msgspec
 
 from accounting.attribution import WEIGHT_REGISTER, Part, owners
 from accounting.ledger import Ledger, Read
+from accounting.sizes import COMPONENTS
 from scenarios.plan import LOAD, SHARED_CONTEXT, Plan
 from targets.barriers import BarrierReading
 
@@ -17,6 +18,7 @@ __all__ = ["WRONG_READS", "Finding", "Shared", "find_wrong_reads", "shared_parts
 
 #: Kinds of Finding that mean that a context computed with memory that was not its own.
 WRONG_READS = ("reads_freed", "reads_foreign")
+_FINDINGS = (*WRONG_READS, "reads_unknown", "not_shared", "leak")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -34,6 +36,11 @@ class Finding(msgspec.Struct, frozen=True):
     #: Of addresses of no known buffer: by how much the lowest one lies past the end of `buffer`, the last before it.
     past_end_bytes: Optional[int] = None
 
+    def __post_init__(self) -> None:
+        """Refuse a kind that is none."""
+        if self.kind not in _FINDINGS:
+            raise ValueError(f"unknown kind of finding {self.kind!r}; valid: {', '.join(_FINDINGS)}")
+
 
 class Shared(msgspec.Struct, frozen=True):
     """Memory that more than its owner's submits read."""
@@ -45,6 +52,11 @@ class Shared(msgspec.Struct, frozen=True):
     owner: int
     #: The other contexts that read it, in order.
     readers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a component that is none."""
+        if self.component not in COMPONENTS:
+            raise ValueError(f"unknown component {self.component!r}; valid: {', '.join(COMPONENTS)}")
 
 
 def find_wrong_reads(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> list[Finding]:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import click
@@ -80,7 +81,7 @@ def drop_output() -> None:
 
 def _check_folder() -> None:
     try:
-        os.getcwd()
+        Path.cwd()
     except OSError:
         raise UserError("the working folder is gone; change to one that is there") from None
 

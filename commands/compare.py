@@ -88,7 +88,8 @@ def compare(
 
     Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
 
-    Exits with 1 where a limit of --fail is broken, with 2 where it could be held against nothing, or memory was short.
+    Exits with 1 where a limit of --fail is broken or a stored file could not be read, with 2 where a limit could be held
+    against nothing, or memory was short.
     """
     if _LIBRARY in across:
         if limits or len(across) > 1:
@@ -121,11 +122,9 @@ def compare(
             f"nothing of {head} can be compared with {base}: no configuration was measured in both with any of these "
             "metrics under the same conditions. The lines above show what differs; --across and --metric choose others"
         )
-    if result is None:
-        return 0
-    if not result.passed:
-        return 1
-    return 2 if result.is_open or changes.differing else 0
+    if result and result.passed and (result.is_open or changes.differing):
+        return 2
+    return 1 if known.bad_files or (result and not result.passed) else 0
 
 
 def _compare_versions(storages: Sequence[Path], runs: Sequence[str], metrics: Sequence[Metric], form: str) -> int:
@@ -142,4 +141,4 @@ def _compare_versions(storages: Sequence[Path], runs: Sequence[str], metrics: Se
         )
     writers = {"md": versions_text.as_markdown, "csv": versions_text.as_csv, "json": versions_text.as_json}
     click.echo(writers.get(form, versions_text.as_text)(sets, metrics or VERSION_METRICS))
-    return 0
+    return 1 if material.bad_files else 0

@@ -83,7 +83,10 @@ class Session:
         if saves and not self._benchmarks.save:
             self._benchmarks.autosave = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d_%H%M%S")
         self._name: str = self._benchmarks.save or self._benchmarks.autosave
-        self._writer = RunWriter(self.storage.resolve(), self._name) if saves else None
+        try:
+            self._writer = RunWriter(self.storage.resolve(), self._name) if saves else None
+        except ValueError as error:
+            raise UserError(f"--benchmark-save: {error}") from None
         self._benchmarks.storage.save = self._save
         # It takes a second, and is called at the beginning and at the end.
         self._benchmarks.get_machine_info = functools.cache(self._benchmarks.get_machine_info)

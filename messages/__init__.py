@@ -48,7 +48,7 @@ def words(message: Message, language: str = ENGLISH) -> str:
         values[name] = words(value, language) if isinstance(value, Message) else value
     try:
         return _texts(language)[message.code].format(**values)
-    except KeyError:
+    except (KeyError, TypeError, ValueError):
         listed = ", ".join(f"{name} {value}" for name, value in values.items())
         return f"{message.code} ({listed})" if listed else message.code
 

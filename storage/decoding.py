@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sized
+from typing import Any, Optional, TypeVar
 
 import msgspec
 
 from files import printable
 
-__all__ = ["MOST_BYTES", "decode_stored"]
+__all__ = ["MOST_BYTES", "check_lengths", "decode_stored"]
 
 #: Of a stored file, unpacked; more is damage. A session of all questions on several runtimes has 3.5 MB, a trace of the
 #: most readings that are kept 5 MB.
@@ -69,7 +70,7 @@ def _is_flat(content: bytes) -> bool:
 
 
 def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
-    """Return the value with its text printable; raise ValidationError where it is too deep, or a number out of range."""
+    """Return the value with its text printable; ValidationError where it is too deep, or a number out of range."""
     if isinstance(value, str):
         return printable(value, keep)
     if depth > _MOST_DEPTH:
@@ -88,3 +89,10 @@ def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
     if isinstance(value, int) and not -_MOST_WHOLE <= value < _MOST_WHOLE:
         raise msgspec.ValidationError(f"{key}: a whole number of more than 64 bits is no figure")
     return value
+
+
+def check_lengths(what: str, lists: Iterable[Optional[Sized]], *valid: int) -> None:
+    """Raise ValueError, which a decoder takes for damage, where lists that belong together differ in length."""
+    lengths = {len(values) for values in lists if values is not None}
+    if not lengths <= set(valid):
+        raise ValueError(f"{what} has lists of {sorted(lengths)} values, valid: {sorted(set(valid))}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Optional
+from typing import Literal, Optional
 
 import msgspec
 
@@ -75,8 +75,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
     #: Of each stream; None: as many frames as without reuse.
     fps: Optional[float]
-    #: "npu_memory" or "application_memory".
-    limit_of: str
+    #: What must be within the limit.
+    limit_of: Literal["npu_memory", "application_memory"]
     limit_bytes: Optional[int]
     #: Whether the recommended layout is within the limit, its uncertainty included, and has the frames.
     fits: bool

@@ -6,6 +6,9 @@ from typing import Annotated, Optional
 
 import msgspec
 
+from storage.decoding import check_lengths
+from targets.outcome import OUTCOMES
+
 __all__ = ["PROGRAM_SCHEMA", "Phase", "PhaseMemory", "Process", "Program", "ProgramRepeat"]
 
 #: Version of the stored form. 1: the first.
@@ -84,3 +87,11 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     repeats: tuple[ProgramRepeat, ...]
     phases: tuple[Phase, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse figures that are not of these repeats."""
+        for phase in self.phases:
+            lists = (phase.durations_ns, phase.pss_readings, *msgspec.structs.astuple(phase.memory))
+            check_lengths("a phase", lists, len(self.repeats))
+        if self.outcome not in OUTCOMES:
+            raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")

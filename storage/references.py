@@ -5,7 +5,6 @@ They are tried in this order; the first that matches counts. docs/storage.md exp
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -104,9 +103,11 @@ def _named(words: str, runs: Sequence[Run]) -> list[Run] | None:
 
 def _at_path(words: str, known: Sequence[Run], report_bad_file: Callable[[BadFile], None]) -> list[Run] | None:
     """Return the run in a file, or the runs of a storage; None where there is no such file, or the folder has none."""
-    if not os.path.exists(words):  # Path.exists raises where a name is too long
-        return None
     path = Path(words)
+    try:
+        path.lstat()
+    except (OSError, ValueError):  # also where no file can have this name
+        return None
     if not path.is_dir():
         # As it is in its storage, where its number says how new it is.
         run = next((run for run in known if run.path.resolve() == path.resolve()), None) or read_run(path)

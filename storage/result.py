@@ -15,8 +15,9 @@ from accounting.domains import DomainUse
 from messages import Message
 from samplers.readings import CpuUse, Machine, NpuMemory, Pressure, ProcessMemory, SystemMemory
 from scenarios.plan import Plan
+from storage.decoding import check_lengths
 from targets.barriers import Copies, NodeOrder
-from targets.outcome import Failure
+from targets.outcome import OUTCOMES, Failure
 
 __all__ = [
     "BUSY_PERCENT",
@@ -126,6 +127,10 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     done_per_s: Optional[_Rates] = None
     lost_per_s: Optional[_Rates] = None
 
+    def __post_init__(self) -> None:
+        """Refuse lists of different length."""
+        check_lengths("a series", msgspec.structs.astuple(self), len(self.seconds))
+
 
 class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
     """What streams came to in one process; figures of speed are None where nothing computes."""
@@ -160,6 +165,10 @@ class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
     #: Lines of /proc/self/maps.
     mappings: tuple[int, ...]
     threads: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse lists of different length."""
+        check_lengths("a series of cycles", msgspec.structs.astuple(self), 0, len(self.pss_bytes))
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
@@ -292,6 +301,29 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     limit: Optional[Limit] = None
     repeats: tuple[StoredRepeat, ...]
     plan: Plan
+
+    def __post_init__(self) -> None:
+        """Refuse figures that are not of these repeats, and accounts that are not of these contexts."""
+        repeats = len(self.repeats)
+        for figures in (self.memory, self.speed):
+            check_lengths("repeats", msgspec.structs.astuple(figures), 0, repeats)
+        check_lengths("repeats", [self.frames], 0, repeats)
+        check_lengths("models", [self.models], len(self.plan.models) or 1)
+        if self.outcome not in OUTCOMES:
+            raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")
+        # A plan that fills has the contexts that fitted alone, and cycles make them as they go.
+        if self.limit is None and self.cycles is None and self.outcome == "ok":
+            self._check_contexts()
+
+    def _check_contexts(self) -> None:
+        contexts = len(self.plan.contexts)
+        accounts = [repeat.npu for repeat in self.repeats if repeat.npu]
+        check_lengths("contexts", self.memory.context_memory_bytes, contexts)
+        check_lengths("contexts", (account.contexts for account in accounts), contexts)
+        check_lengths("contexts", [self.runtime_accounts, self.copies], *range(contexts + 1))
+        shared = (part for account in accounts for part in account.shared)
+        if any(not 0 <= index < contexts for part in shared for index in (part.owner, *part.readers)):
+            raise ValueError("memory is shared with a context that is not in the plan")
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:

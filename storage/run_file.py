@@ -55,7 +55,7 @@ __all__ = [
 #: Top-level keys beside those of pytest-benchmark.
 WITHOUT_SPEED, PROGRAMS, _UNFINISHED = "reusebench_without_speed", "reusebench_programs", "reusebench_unfinished"
 #: Schemas that are read; of later ones nothing is known.
-_READ = {SCHEMA: Result, "reusebench-result-1": Result, PROGRAM_SCHEMA: Program}
+_READ: dict[str, type[Result | Program]] = {SCHEMA: Result, "reusebench-result-1": Result, PROGRAM_SCHEMA: Program}
 _OURS = "reusebench-"
 #: The file that is being written: it is beside the folders of runs, and keeps the number for its writer.
 UNFINISHED_NAME = re.compile(rf"\.[0-9]+{re.escape(UNFINISHED)}")
@@ -247,8 +247,7 @@ def _ours(raw: msgspec.Raw) -> Result | Program | None:
         return None
     if schema not in _READ:
         raise _SchemaUnknown(schema)
-    stored: Result | Program = decode_stored(raw, _READ[schema])
-    return stored
+    return decode_stored(raw, _READ[schema])
 
 
 def check_storage(folder: Path) -> None:
@@ -330,7 +329,7 @@ def _files(folder: Path) -> list[Path]:
 def _names(folder: Path) -> list[str]:
     """Return what is in a folder; nothing where there is none."""
     try:
-        return os.listdir(folder)
+        return [path.name for path in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

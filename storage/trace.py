@@ -13,7 +13,7 @@ import msgspec
 
 from accounting.ledger import Ledger
 from files import UNFINISHED, open_inside, replacing
-from storage.decoding import MOST_BYTES, decode_stored
+from storage.decoding import MOST_BYTES, check_lengths, decode_stored
 from storage.program import Process
 from targets.barriers import BarrierReading
 
@@ -54,6 +54,10 @@ class Timeline(msgspec.Struct, frozen=True):
     rss_bytes: list[int]
     system_memory_bytes: list[int]
 
+    def __post_init__(self) -> None:
+        """Refuse lists of different length."""
+        check_lengths("a timeline", msgspec.structs.astuple(self), len(self.times_ns))
+
 
 class NpuTimeline(msgspec.Struct, frozen=True):
     """NPU memory by the ledger; `live_bytes` count from their time to the next."""
@@ -61,6 +65,10 @@ class NpuTimeline(msgspec.Struct, frozen=True):
     times_ns: list[int]
     live_bytes: list[int]
     ledger: Ledger
+
+    def __post_init__(self) -> None:
+        """Refuse lists of different length."""
+        check_lengths("a timeline", [self.live_bytes], len(self.times_ns))
 
 
 class FrameTime(msgspec.Struct, frozen=True, array_like=True):
@@ -102,6 +110,10 @@ class MemoryTimeline(msgspec.Struct, frozen=True, omit_defaults=True):
     pss_bytes: list[int] = []
     system_memory_bytes: list[int] = []
     npu_memory_bytes: list[int] = []
+
+    def __post_init__(self) -> None:
+        """Refuse lists of different length."""
+        check_lengths("a timeline", msgspec.structs.astuple(self), 0, len(self.times_ns))
 
 
 class PhaseTime(msgspec.Struct, frozen=True):

@@ -242,8 +242,7 @@ def _shared(contexts: Sequence[Context]) -> tuple[str, ...]:
 
 def _digests(row: Row) -> list[str]:
     """Return the digest of each context's model."""
-    plan = row.info.plan
-    return [plan.models[context.model].digest for context in plan.contexts]
+    return [row.info.models[context.model].digest for context in row.info.plan.contexts]
 
 
 # NPU memory, by the account.

@@ -299,8 +299,8 @@ def _in_words(failure: Failure, texts: Texts) -> str:
     Causes are left out: the library's lines are below, and a remedy is no answer to how the next one fails.
     """
     values = failure.reason.values
-    step = texts(f"limit_in_{failure.phase}")
-    if "call" in values:
+    step = texts.words.get(f"limit_in_{failure.phase}", failure.phase)
+    if {"call", "code", "name"} <= values.keys():
         name = values["name"]
         words = texts.message(name) if isinstance(name, Message) else name
         return texts("limit_call", step=step, call=values["call"], code=values["code"], name=words)

@@ -61,9 +61,9 @@ def plan_pruning(
 ) -> Pruning:
     """Return what goes of these old runs, and what belongs to no run; `now_s` are seconds since 1970.
 
-    Where the runs are old by their date, those stay whose date cannot be right.
-    All traces in a run's folder are its own, also those of plans that were passed over, which it does not name. What has
-    the name of a trace and is none stays.
+    Where the runs are old by their date, those stay whose date cannot be right. All traces in a run's folder are its
+    own, also those of plans that were passed over, which it does not name. What has the name of a trace and is none
+    stays.
     """
     pruning = Pruning()
     for stored in old:

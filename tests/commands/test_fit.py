@@ -10,7 +10,7 @@ import pytest
 
 from cache import cache_root
 from scenarios.plan import INPUT, Plan
-from storage.fit import read_answers
+from storage.fit import FitAnswer, read_answers
 from targets.rknn_library import Library, find_libraries
 from targets.vboard.guest import missing_parts
 from tests.support import Ended, Reusebench
@@ -103,6 +103,7 @@ def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
     assert plan.runtime == "onnxruntime"
     assert len(plan.contexts) == answer["best"]["contexts"] <= 2
     (stored,) = read_answers(on_cpu.storage)
+    assert isinstance(stored, FitAnswer)
     assert stored.recommended == plan
     assert stored.measured_application_memory_bytes == answer["measured_application_memory_bytes"]
 
@@ -115,6 +116,7 @@ def test_the_plan_is_a_file_that_pytest_takes(on_cpu: Calibrated) -> None:
     last = ended.out.splitlines()[-1]
     path = Path(last.removeprefix("pytest bench/ --plan ").removesuffix(" measures it again."))
     (stored,) = read_answers(on_cpu.storage)
+    assert isinstance(stored, FitAnswer)
     assert Plan.from_json(json.loads(path.read_text())) == stored.recommended
 
 

@@ -164,3 +164,44 @@ def test_mistakes_on_the_command_line(reusebench: Reusebench) -> None:
         assert (done.exit_code, done.out) == (2, "")
         assert done.err.startswith("Usage: reusebench ")
         assert done.err.splitlines()[-1].startswith("Error: ")
+
+
+_LIST = (sys.executable, "-m", "commands", "runs", "list", "--storage")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("output", [">/dev/full", ">&-"])
+def test_an_output_that_takes_nothing(tmp_path: Path, output: str, unbuffered: str) -> None:
+    """A full one and a closed one are a sentence, also of the help."""
+    full_run(tmp_path)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    for command in ((*_LIST, str(tmp_path)), (*_LIST[:3], "--help")):
+        shell = ["sh", "-c", f'"$@" {output}', "sh", *command]
+        done = subprocess.run(shell, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("Error: standard output ")
+
+
+def test_an_output_of_ascii(tmp_path: Path) -> None:
+    """What it has no letters for is escaped."""
+    full_run(tmp_path)
+    command = [*_LIST[:3], "report", "--storage", str(tmp_path), "--output", str(tmp_path / "out"), "--lang", "zh-CN"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    done = subprocess.run(
+        [*command, "--format", "csv"], cwd=CHECKOUT, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii()
+    assert b"\\u" in done.stdout
+
+
+def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
+    """It is said in a sentence."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    shell = ["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', str(gone), *_LIST, str(tmp_path)]
+    done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == "Error: the working folder is gone; change to one that is there"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import shutil
 import time
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.run_file import Commit
+from storage.run_file import Commit, RunWriter
 from storage.trace import MemoryTimeline, ProgramTrace, write_trace
 from tests.reports.stored import FAILED, NO_COMMIT, NOT_SUPPORTED, even, result, write_run
 from tests.reports.stored_programs import Repeat, program, write_programs
@@ -171,6 +173,44 @@ def test_runs_before_a_date(storage: Path, words: _Words, date: str, left: list[
     assert _numbers(storage) == left
 
 
+def test_a_clock_that_was_not_set(storage: Path, words: _Words) -> None:
+    """The newest run is that of the highest number, whatever its date; by a date that cannot be right none goes."""
+    newest = _path(storage, 4)
+    newest.write_text(newest.read_text().replace("2026-01-04T", "1970-01-01T"))
+    assert words("list").splitlines()[4].split()[:2] == ["4", "1970-01-01"]
+    printed = words("prune", "--before", "2026-01-02")
+    assert f"kept: 1 run ({newest.stem}) with a date that cannot be right" in printed
+    assert _numbers(storage) == [2, 3, 4]
+    words("prune", "--keep", "1", "--named")
+    assert _numbers(storage) == [4]
+
+
+def test_a_run_that_is_still_measured(storage: Path, words: _Words) -> None:
+    """It stays as long as its session lives, however old it seems to the clock."""
+    document = json.loads(_path(storage, 1).read_bytes())
+    writer = RunWriter(storage, _DATE_NAME)
+    path = _age(writer.write(document, finished=False), 9)
+    assert f"kept: 1 run ({path.stem}) that may still be measured" in words("prune", "--keep", "0", "--named")
+    _age(path, 9)
+    writer.write(document)
+    words("prune", "--keep", "0", "--named")
+    assert not path.exists()
+
+
+def test_what_has_the_name_of_a_trace_and_is_none(storage: Path, words: _Words) -> None:
+    """Only what this project has written is removed, in folders of runs too."""
+    theirs = storage / "traces" / _id(1) / "notes.json.gz"
+    theirs.write_bytes(gzip.compress(b'{"notes": []}'))
+    unfinished = storage / ".0009.unfinished"
+    unfinished.write_text("notes")
+    left = storage / "traces" / _id(1) / ".001.json.gz.77.unfinished"
+    left.touch()
+    for path in (theirs, unfinished, left):
+        _age(path, 9)
+    words("prune", "--keep", "0", "--named")
+    assert (theirs.exists(), unfinished.exists(), left.exists()) == (True, True, False)
+
+
 def test_unfinished_runs_go_a_day_after_their_last_change(storage: Path, words: _Words) -> None:
     """Until then a session may still write them: they stay with their traces, with a note."""
     young, old = _run(storage, 5, finished=False), _age(_run(storage, 6, finished=False), 1.1)
@@ -285,7 +325,9 @@ def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) ->
     first = _path(storage, 1)
     first.rename(tmp_path / "moved.json")
     first.symlink_to(tmp_path / "moved.json")
-    assert f"kept: 2 runs ({first.stem}, {other_run.stem}) behind links, which are not followed" in words("prune", "--keep", "0", "--named")
+    assert f"kept: 2 runs ({first.stem}, {other_run.stem}) behind links, which are not followed" in words(
+        "prune", "--keep", "0", "--named"
+    )
     assert not inside.exists()
     assert all(path.is_symlink() for path in (linked, first, unfinished))
     assert all(path.exists() for path in (trace, other_run, tmp_path / "moved.json"))

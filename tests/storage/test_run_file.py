@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import json
 import os
@@ -10,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +21,7 @@ import pytest
 from pytest_benchmark.utils import get_machine_id
 
 from storage import run_file
+from storage.decoding import MOST_BYTES
 from storage.result import Result
 from storage.run_file import (
     PROGRAMS,
@@ -26,6 +29,7 @@ from storage.run_file import (
     BadFile,
     RunWriter,
     StoredRun,
+    is_written,
     read_run_file,
     read_storage,
     run_number,
@@ -34,6 +38,8 @@ from storage.run_file import (
 from tests.reports.stored import FAILED, changed, even, result, write_run
 from tests.reports.stored_programs import Repeat, program
 
+#: A user who is neither root nor the owner of anything.
+_NOBODY = 65534
 _PYTHON = "Linux-CPython-3.11-64bit"
 
 
@@ -193,6 +199,115 @@ def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> 
     assert [isinstance(file, BadFile) and file.reason.code for file in bad_files] == ["file_damaged"] * len(damaged)
 
 
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, content: bytes) -> None:
+    """A pipe, a device and a file without end are named with what they are; the run beside them is read."""
+    _put(tmp_path, "0001_x.json", content)
+    folder = tmp_path / "python"
+    folder.mkdir()
+    os.mkfifo(folder / "0002_fifo.json")
+    (folder / "0003_zero.json").symlink_to("/dev/zero")
+    (folder / "0004_loop.json").symlink_to("0004_loop.json")
+    with (folder / "0005_large.json").open("wb") as large:
+        large.truncate(MOST_BYTES + 1)
+    run, *bad_files = read_storage(tmp_path)
+    assert isinstance(run, StoredRun)
+    reasons = ("a named pipe", "a device", "Too many levels", "more than 33,554,432 bytes")
+    for file, reason in zip_longest(bad_files, reasons):
+        assert reason in str(file)
+
+
+def test_figures_that_are_not_of_their_repeats(tmp_path: Path, document: dict[str, Any]) -> None:
+    """Lists that should go together and do not are damage: no table could be made of them."""
+    for number, change in enumerate(
+        (
+            _with("benchmarks", 0, "extra_info", "memory", "npu_memory_bytes", value=[1]),
+            _with("benchmarks", 0, "extra_info", "repeats", value=[]),
+            _with("benchmarks", 0, "extra_info", "memory", "context_memory_bytes", value=[[1]] * 3),
+            _with("benchmarks", 0, "extra_info", "models", value=[]),
+            _with("benchmarks", 0, "extra_info", "outcome", value="fine"),
+            _with("benchmarks", 0, "stats", "median", value=-1),
+        ),
+        start=1,
+    ):
+        changed_document = copy.deepcopy(document)
+        change(changed_document)
+        _put(tmp_path, f"{number:04}_x.json", changed_document)
+    files = list(read_storage(tmp_path))
+    assert [isinstance(file, BadFile) and file.reason.code for file in files] == ["file_invalid"] * 6
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("2026-01-02T03:04:05.5+00:00", "2026-01-02T03:04:05.500000+00:00"),
+        ("2026-01-02T03:04:05", "2026-01-02T03:04:05"),
+        ("2026-01-02T03:04:05+09:00", "2026-01-01T18:04:05+00:00"),
+        ("0001-01-01T00:00:00+12:00", None),
+        ("9999-12-31T23:59:59-12:00", None),
+    ],
+)
+def test_moments_are_of_utc(tmp_path: Path, document: dict[str, Any], stored: str, shown: str | None) -> None:
+    """Whatever zone a file has; one that no calendar has is damage."""
+    _put(tmp_path, "0001_x.json", {**document, "datetime": stored})
+    (file,) = read_storage(tmp_path)
+    if shown is None:
+        assert isinstance(file, BadFile)
+    else:
+        assert isinstance(file, StoredRun)
+        assert file.recorded_at == shown
+
+
+def test_the_order_is_that_of_the_numbers(tmp_path: Path, document: dict[str, Any]) -> None:
+    """A clock that was not set, or went back, makes no run older; its date is known to be wrong."""
+    for number, date in enumerate(("2026-01-01", "1970-01-01", "2026-01-03", "2026-01-01", "2026-01-03"), start=1):
+        _put(tmp_path, f"{number:04}_x.json", {**document, "datetime": f"{date}T12:00:00+00:00"})
+    runs = _runs(tmp_path)
+    assert [run_number(run.path) for run in sorted(runs, key=lambda run: run.order)] == [1, 2, 3, 4, 5]
+    assert [run.is_dated for run in runs] == [True, False, True, False, True]
+
+
+def test_the_order_of_an_older_storage(tmp_path: Path, document: dict[str, Any]) -> None:
+    """There each Python had numbers of its own: between them the time counts."""
+    for name, python, date in (
+        ("0001_a.json", "3.9", "2026-01-01"),
+        ("0002_b.json", "3.9", "2026-01-03"),
+        ("0001_c.json", "3.11", "2026-01-02"),
+    ):
+        _put(tmp_path, name, {**document, "datetime": f"{date}T12:00:00"}, python=python)
+    runs = sorted(_runs(tmp_path), key=lambda run: run.order)
+    assert [run.path.stem for run in runs] == ["0001_a", "0001_c", "0002_b"]
+    assert all(run.is_dated for run in runs)
+
+
+def test_a_name_of_lines_has_a_number_too(tmp_path: Path, document: dict[str, Any]) -> None:
+    """Version 0.1.0 stored such names: they are read, shown in one line, and no other run gets their number."""
+    _put(tmp_path, "0007_two\nlines\x1b[2J.json", document)
+    _put(tmp_path, os.fsdecode(b"0008_\xff.json"), document)
+    assert [run.file_name for run in _runs(tmp_path)] == ["0007_two\\nlines\\x1b[2J.json", "0008_\\udcff.json"]
+    assert run_number(save_run(tmp_path, document, "next")) == 9
+
+
+def test_a_folder_that_may_not_be_read(tmp_path: Path, document: dict[str, Any]) -> None:
+    """It is named; no number is given where those that are taken cannot be known."""
+    _put(tmp_path, "0001_x.json", document)
+    hidden = _put(tmp_path, "0002_x.json", document, python="hidden").parent
+    hidden.chmod(0)
+    tmp_path.chmod(0o777)
+
+    def refuse() -> None:
+        for parent in tmp_path.parents[:2]:
+            parent.chmod(0o755)
+        os.setuid(_NOBODY)
+        _, bad_file = sorted(read_storage(tmp_path), key=lambda file: isinstance(file, BadFile))
+        assert isinstance(bad_file, BadFile)
+        assert (bad_file.path, bad_file.reason.values) == (hidden, {"error": "Permission denied"})
+        with pytest.raises(PermissionError):
+            save_run(tmp_path, document, "next")
+
+    if os.getuid() == 0:
+        assert os.waitpid(_fork(refuse), 0)[1] == 0
+
+
 # Writing
 
 
@@ -215,7 +330,9 @@ def test_what_json_has_no_form_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "a/b", "a:b", "*", "n" * 300, "two\nlines", "\x1b[2J", "\udcff"])
 def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
     """It is refused with what is valid, and nothing is written."""
-    with pytest.raises(ValueError, match="cannot be the name of a run; valid: 1 to 200 bytes of printable UTF-8, none of"):
+    with pytest.raises(
+        ValueError, match="cannot be the name of a run; valid: 1 to 200 bytes of printable UTF-8, none of"
+    ):
         save_run(tmp_path, {}, name)
     assert list(tmp_path.iterdir()) == []
 
@@ -375,3 +492,29 @@ def test_a_run_is_on_the_disk_before_its_name_is(
     writer.write(document)
     assert synchronised == [content, "name", path.parent, storage]
     assert isinstance(read_run_file(path), StoredRun)
+
+
+def test_a_run_that_is_measured_has_a_writer(tmp_path: Path, document: dict[str, Any]) -> None:
+    """Which is known of the file until it is finished, or its session is gone, however that ended."""
+    read, write = os.pipe()
+
+    def measure() -> None:
+        RunWriter(tmp_path, "x").write(document, finished=False)
+        os.write(write, b"1")
+        signal.pause()
+
+    session = _fork(measure)
+    os.read(read, 1)
+    (path,) = tmp_path.glob("*/*.json")
+    name = path.relative_to(tmp_path).as_posix()
+    assert is_written(tmp_path, name)
+    os.kill(session, signal.SIGKILL)
+    os.waitpid(session, 0)
+    assert not is_written(tmp_path, name)
+    for descriptor in (read, write):
+        os.close(descriptor)
+    writer = RunWriter(tmp_path, "y")
+    name = writer.write(document, finished=False).relative_to(tmp_path).as_posix()
+    assert is_written(tmp_path, name)
+    writer.write(document)
+    assert not is_written(tmp_path, name)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from storage.trace import TRACES, FrameTime, FrameTimes, Timeline, Trace, read_trace, write_trace
+from storage.decoding import MOST_BYTES
+from storage.trace import TRACES, FrameTime, FrameTimes, Timeline, Trace, is_trace, read_trace, write_trace
 from targets.barriers import Allocation, StepData
 from tests.support import barrier
 
@@ -62,3 +65,42 @@ def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"one\.json\.gz cannot be written .*: reports have no timeline of it"):
         relative = write_trace(tmp_path, "run", "one", _TRACE)
     assert read_trace(tmp_path, relative, Trace) is None
+
+
+def test_a_trace_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
+    """It is like a damaged one, and nothing near its size is held."""
+    relative = write_trace(tmp_path, "run", "one", _TRACE)
+    with gzip.open(tmp_path / relative, "wb") as file:
+        for _ in range(64):
+            file.write(bytes(2**20))
+    tracemalloc.start()
+    assert read_trace(tmp_path, relative, Trace) is None
+    assert tracemalloc.get_traced_memory()[1] < 3 * MOST_BYTES
+    tracemalloc.stop()
+
+
+def test_a_trace_is_read_inside_its_storage_alone(tmp_path: Path) -> None:
+    """No path leads out of it, neither by its parts nor by a link; what is no regular file is not waited for."""
+    storage = tmp_path / "storage"
+    relative = write_trace(storage, "run", "one", _TRACE)
+    outside = (storage / relative).rename(tmp_path / "outside.json.gz")
+    (storage / relative).symlink_to(outside)
+    (storage / "linked").symlink_to(tmp_path)
+    os.mkfifo(storage / "fifo")
+    for path in (relative, "../outside.json.gz", str(outside), "linked/outside.json.gz", "fifo", "", "\0"):
+        assert read_trace(storage, path, Trace) is None
+        assert not is_trace(storage, path)
+
+
+def test_what_is_marked_as_a_trace(tmp_path: Path) -> None:
+    """The beginning of what is packed tells it, also of one that is cut short; other packed JSON is somebody else's."""
+    path = tmp_path / write_trace(tmp_path, "run", "one", _TRACE)
+    content = path.read_bytes()
+    for changed, is_ours in (
+        (content, True),
+        (content[: len(content) // 2], True),
+        (gzip.compress(b'{"notes": []}'), False),
+        (b"", False),
+    ):
+        path.write_bytes(changed)
+        assert is_trace(tmp_path, "traces/run/one.json.gz") == is_ours

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import msgspec
 import pytest
@@ -71,7 +72,7 @@ def _result(
     return build_result(configuration, repeats, failure)
 
 
-def _account(plan: Plan, source: str = "ledger") -> Account:
+def _account(plan: Plan, source: Literal["ledger", "runtime"] = "ledger") -> Account:
     """Return an account of NPU memory in which every context has 600 bytes of weights and 60 of everything else."""
     is_ledger = source == "ledger"
     return Account(
