@@ -88,8 +88,8 @@ def compare(
 
     Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
 
-    Exits with 1 where a limit of --fail is broken or a stored file could not be read, with 2 where a limit could be held
-    against nothing, or memory was short.
+    Exits with 1 where a limit of --fail is broken, or a stored file could not be read; with 2 where a limit could be
+    held against nothing, or memory was short.
     """
     if _LIBRARY in across:
         if limits or len(across) > 1:

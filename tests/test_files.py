@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from files import open_inside, open_regular, printable, read_regular, replacing
+from files import open_inside, open_regular, printable, read_regular, remove_inside, replacing
 from tests.support import CHECKOUT
 
 
@@ -126,3 +126,21 @@ def test_others_may_not_write(tmp_path: Path) -> None:
         "002": ["644", "755", "664", "644"],
         "027": ["640", "750", "640", "640"],
     }
+
+
+def test_only_what_is_inside_is_removed(tmp_path: Path) -> None:
+    """A regular file or an empty folder; neither through a link nor out of the folder."""
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    for path in (folder / "a" / "file", outside / "file"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    (folder / "linked").symlink_to(outside)
+    (folder / "a" / "link").symlink_to(outside / "file")
+    for path in ("linked/file", "../outside/file", str(outside / "file"), "a/link", "linked", "a", ""):
+        with pytest.raises(OSError):  # noqa: PT011  each system call has its own
+            remove_inside(folder, path)
+    (folder / "a" / "link").unlink()
+    remove_inside(folder, "a/file")
+    remove_inside(folder, "a")
+    assert not (folder / "a").exists()
+    assert (outside / "file").exists()

@@ -111,11 +111,11 @@ def test_what_fails_now_fails_the_gate(compare: Callable[..., Ended], storage: P
 
 
 def test_damaged_files_are_named(compare: Callable[..., Ended], storage: Path) -> None:
-    """A file that was cut short is named and costs nothing else."""
+    """A file that was cut short is named and left out; the exit code is 1."""
     (path,) = storage.glob("*/0002_*.json")
     path.write_text(path.read_text()[:1000])
     done = compare(1, 3)
-    assert done.exit_code == 0
+    assert (done.exit_code, "0003" in done.out) == (1, True)
     assert done.err.startswith(f"Warning: {path}: cannot be read")
 
 
