@@ -136,9 +136,9 @@ def test_only_what_is_inside_is_removed(tmp_path: Path) -> None:
         path.touch()
     (folder / "linked").symlink_to(outside)
     (folder / "a" / "link").symlink_to(outside / "file")
-    for path in ("linked/file", "../outside/file", str(outside / "file"), "a/link", "linked", "a", ""):
+    for name in ("linked/file", "../outside/file", str(outside / "file"), "a/link", "linked", "a", ""):
         with pytest.raises(OSError):  # noqa: PT011  each system call has its own
-            remove_inside(folder, path)
+            remove_inside(folder, name)
     (folder / "a" / "link").unlink()
     remove_inside(folder, "a/file")
     remove_inside(folder, "a")

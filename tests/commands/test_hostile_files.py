@@ -35,7 +35,9 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(storage, [result(storage, "no_reuse", even(3))], 2)
     bad = [
         b'{"machine_info":' + b"[" * 10_000,
-        *(_document(good, commit_info=value) for value in ([], "x", 1)),
+        _document(good, commit_info=[]),
+        _document(good, commit_info="x"),
+        _document(good, commit_info=1),
         _document(good, datetime="0001-01-01T00:00:00+12:00"),
         good.read_bytes().replace(b'"elapsed_s":', b'"elapsed_s":1e400,"x":', 1),
         good.read_bytes().replace(b'"elapsed_s":', b'"elapsed_s":NaN,"x":', 1),

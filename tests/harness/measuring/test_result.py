@@ -208,7 +208,7 @@ def test_speed_of_streams_is_that_of_frames(computes: bool) -> None:
     ],
 )
 def test_the_most_exact_source_gives_npu_memory(
-    plan: Plan, source: str | None, held_bytes: int | None, npu_memory_bytes: int | None
+    plan: Plan, source: Literal["ledger", "runtime"] | None, held_bytes: int | None, npu_memory_bytes: int | None
 ) -> None:
     """The ledger, else what the process holds, else the runtime's own words; the whole account is stored."""
     account = _account(plan, source) if source else None
