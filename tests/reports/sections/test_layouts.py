@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from reports.base.texts import LANGUAGES, texts_of
@@ -76,7 +77,8 @@ def test_fewer_contexts_are_said(streams_group: Group) -> None:
 def test_an_internal_memory_of_one_context_is_not_shared(tmp_path: Path) -> None:
     """Only what several contexts use is said to be."""
     info = result(tmp_path, "internal_reuse", even(3))
-    one = changed(info, plan=replace(info.plan, contexts=info.plan.contexts[:1]))
+    memory = msgspec.structs.replace(info.memory, context_memory_bytes=())
+    one = changed(info, plan=replace(info.plan, contexts=info.plan.contexts[:1]), memory=memory, copies=None)
     assert words(tmp_path, one) == ""
 
 
