@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -287,25 +288,26 @@ def test_a_name_of_lines_has_a_number_too(tmp_path: Path, document: dict[str, An
     assert run_number(save_run(tmp_path, document, "next")) == 9
 
 
-def test_a_folder_that_may_not_be_read(tmp_path: Path, document: dict[str, Any]) -> None:
+def test_a_folder_that_may_not_be_read(document: dict[str, Any]) -> None:
     """It is named; no number is given where those that are taken cannot be known."""
-    _put(tmp_path, "0001_x.json", document)
-    hidden = _put(tmp_path, "0002_x.json", document, python="hidden").parent
-    hidden.chmod(0)
-    tmp_path.chmod(0o777)
+    # Not tmp_path, whose parents are closed to other users.
+    with tempfile.TemporaryDirectory() as name:
+        storage = Path(name)
+        _put(storage, "0001_x.json", document)
+        hidden = _put(storage, "0002_x.json", document, python="hidden").parent
+        hidden.chmod(0)
+        storage.chmod(0o777)
 
-    def refuse() -> None:
-        for parent in tmp_path.parents[:2]:
-            parent.chmod(0o755)
-        os.setuid(_NOBODY)
-        _, bad_file = sorted(read_storage(tmp_path), key=lambda file: isinstance(file, BadFile))
-        assert isinstance(bad_file, BadFile)
-        assert (bad_file.path, bad_file.reason.values) == (hidden, {"error": "Permission denied"})
-        with pytest.raises(PermissionError):
-            save_run(tmp_path, document, "next")
+        def refuse() -> None:
+            os.setuid(_NOBODY)
+            _, bad_file = sorted(read_storage(storage), key=lambda file: isinstance(file, BadFile))
+            assert isinstance(bad_file, BadFile)
+            assert (bad_file.path, bad_file.reason.values) == (hidden, {"error": "Permission denied"})
+            with pytest.raises(PermissionError):
+                save_run(storage, document, "next")
 
-    if os.getuid() == 0:
-        assert os.waitpid(_fork(refuse), 0)[1] == 0
+        if os.getuid() == 0:
+            assert os.waitpid(_fork(refuse), 0)[1] == 0
 
 
 # Writing
