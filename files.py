@@ -17,6 +17,7 @@ from typing import BinaryIO
 __all__ = [
     "UNFINISHED",
     "keep_writing_to_user",
+    "open_emptied",
     "open_inside",
     "open_regular",
     "printable",
@@ -114,6 +115,24 @@ def _folder_inside(folder: Path, relative: str) -> Iterator[tuple[int, str]]:
         yield within, parts[-1]
     finally:
         os.close(within)
+
+
+def open_emptied(path: Path) -> int:
+    """Return a descriptor of a regular file that others append to: made, or emptied, also through links.
+
+    OSError where path is there and is no regular file.
+    """
+    with suppress(FileNotFoundError):
+        _check_regular(path.stat(), path)  # as above
+    flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        _check_regular(os.fstat(descriptor), path)
+        os.ftruncate(descriptor, 0)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 @contextmanager

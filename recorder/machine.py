@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from recorder.phases import FileMarks, Marks, PipeMarks
+from recorder.phases import FileMarks, Marks, SocketMarks
 from recorder.program import RecordedProgram, RunningProgram, StartedProgram
 from samplers.environment import environment
 from samplers.host import LOCAL_HOST, Host
@@ -56,7 +56,7 @@ class LocalMachine:
 
     def pipe_marks(self, number: int) -> Marks:
         """Return marks by a file descriptor of the program."""
-        return PipeMarks(number)
+        return SocketMarks(number)
 
     def start(self, command: Sequence[str], marks: Marks) -> RecordedProgram:
         """Start a program."""

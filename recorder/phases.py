@@ -5,9 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
+import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from files import open_emptied
 
 __all__ = [
     "FURTHER",
@@ -23,7 +28,7 @@ __all__ = [
     "Lines",
     "Marks",
     "PhaseLog",
-    "PipeMarks",
+    "SocketMarks",
     "Stretch",
     "phase_name",
 ]
@@ -34,6 +39,8 @@ START, WHOLE = "start", "run"
 MOST_PHASES, FURTHER = 100, "further phases"
 #: Characters of a name that are kept, and bytes of an unfinished line.
 _LONGEST_NAME, _LONGEST_LINE = 100, 4096
+#: Stretches that a trace has.
+_MOST_STRETCHES = 10_000
 
 
 def phase_name(line: bytes) -> str:
@@ -69,35 +76,52 @@ class PhaseLog:
     """The marks of one recording in order."""
 
     def __init__(self, begin_ns: int) -> None:
-        self._name = START
+        #: Of the phase that runs.
+        self.name = START
+        #: Whether there was a mark; before there is one it may be all one phase, WHOLE.
+        self.is_marked = False
         self._begin_ns = begin_ns
         self._done: list[Stretch] = []
-        self._is_marked = False
         self._names: set[str] = set()
 
+    def changes(self, names: Iterable[str]) -> bool:
+        """Whether another phase begins with these marks: a line without a name is none, nor is the same name."""
+        return any(name and self._known(name) != self.name for name in names)
+
     def mark(self, name: str, at_ns: int) -> bool:
-        """Begin a phase; return whether there is a change: a line without a name is none, nor is the same name."""
+        """Begin a phase; return whether it is another one."""
         if not name:
             return False
-        self._is_marked = True
-        if name not in self._names and len(self._names) >= MOST_PHASES:
-            name = FURTHER
+        self.is_marked = True
+        is_other = self.changes([name])
+        name = self._known(name)
         self._names.add(name)
-        if name == self._name:
-            return False
-        self._done.append(Stretch(self._name, self._begin_ns, at_ns))
-        self._name, self._begin_ns = name, at_ns
-        return True
+        if is_other:
+            self._add(at_ns)
+            self.name, self._begin_ns = name, at_ns
+        return is_other
 
     def end(self, at_ns: int) -> list[Stretch]:
-        """Return all stretches, the last of which ends now."""
-        last = Stretch(self._name if self._is_marked else WHOLE, self._begin_ns, at_ns)
-        return [*self._done, last]
+        """Return the stretches, the last of which ends now; of very many the first ones."""
+        self._add(at_ns)
+        return self._done
+
+    def _known(self, name: str) -> str:
+        return name if name in self._names or len(self._names) < MOST_PHASES else FURTHER
+
+    def _add(self, at_ns: int) -> None:
+        if len(self._done) < _MOST_STRETCHES:
+            name = self.name if self.is_marked else WHOLE
+            self._done.append(Stretch(name, self._begin_ns, at_ns))
 
 
 #: In the program's environment: the path of the file, and the number of the file descriptor.
 PHASES_VARIABLE, MARKER_VARIABLE = "REUSEBENCH_PHASES", "REUSEBENCH_MARKER"
 _CHUNK = 65536
+#: Chunks of a file, and messages, that are read at once: readings of memory have their turn.
+_CHUNKS, _MESSAGES = 16, 1000
+#: More than a message to a socket can have; the kernel refuses longer ones (net.core.wmem_max).
+_LONGEST_MESSAGE = 1 << 20
 #: inotify(7).
 _IN_MODIFY = 2
 
@@ -119,6 +143,12 @@ class Marks:
         """Return the names that have come since the last time."""
         return []
 
+    def answer(self) -> None:
+        """Tell the program that its memory has been read, where it can wait for that."""
+
+    def lost(self) -> str | None:
+        """Return a sentence where marks could not come any more."""
+
     def close(self) -> None:
         """Close everything."""
 
@@ -129,7 +159,8 @@ class FileMarks(Marks):
     def __init__(self, path: Path) -> None:
         """Raise OSError where the file cannot be made."""
         self.environment = {PHASES_VARIABLE: str(path.absolute())}
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        self._path = path
+        self._file = open_emptied(path)
         self.descriptor = _inotify(path)
         self._offset = 0
         self._lines = Lines()
@@ -142,9 +173,20 @@ class FileMarks(Marks):
                     pass
         if os.fstat(self._file).st_size < self._offset:  # emptied by the program
             self._offset = 0
-        data = os.pread(self._file, _CHUNK, self._offset)
-        self._offset += len(data)
-        return [phase_name(line) for line in self._lines.feed(data)]
+        names: list[str] = []
+        for _ in range(_CHUNKS):
+            data = os.pread(self._file, _CHUNK, self._offset)
+            self._offset += len(data)
+            names += [phase_name(line) for line in self._lines.feed(data)]
+            if len(data) < _CHUNK:
+                break
+        return names
+
+    def lost(self) -> str | None:
+        """Return a sentence where the file was removed: what is appended to another one of its name is no mark."""
+        if os.fstat(self._file).st_nlink:
+            return None
+        return f"the file of phases {self._path} was removed meanwhile: marks after that were not seen. Append to it only"
 
     def close(self) -> None:
         """Close the file, which stays."""
@@ -201,47 +243,69 @@ class FarPipeMarks(Marks):
         return names
 
 
-class PipeMarks(Marks):
-    """Lines that the program writes to a file descriptor, which is the end of a pipe."""
+class SocketMarks(Marks):
+    """Lines that the program writes to a file descriptor, from which it may read when their phase has been measured.
+
+    It is one end of a pair of sockets that keep messages apart: a program whose recorder was killed gets an error for a
+    mark, and not the signal that a pipe would end it with.
+    """
 
     def __init__(self, number: int) -> None:
         """Take the number that the descriptor has in the program."""
         self.environment = {MARKER_VARIABLE: str(number)}
-        self.descriptor, write = os.pipe()
-        os.set_blocking(self.descriptor, False)
-        self._write: int | None = write
+        own, self._other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own.setblocking(False)
+        self._own: socket.socket | None = own
+        self.descriptor = own.fileno()
         # The two numbers may be the same: then it is only left open (POSIX.1-2024, glibc 2.29).
-        self.actions = [(os.POSIX_SPAWN_DUP2, write, number)]
+        self.actions = [(os.POSIX_SPAWN_DUP2, self._other.fileno(), number)]
         self._lines = Lines()
+        self._unanswered = 0
 
     def started(self) -> None:
-        """Close the program's end here, so that the pipe ends with the program."""
-        if self._write is not None:
-            os.close(self._write)
-            self._write = None
+        """Close the program's end here, so that the connection ends with the program."""
+        self._other.close()
 
     def read(self) -> list[str]:
         """Return the names of the lines that were completed since the last time."""
         names: list[str] = []
-        while self.descriptor is not None:
+        for _ in range(_MESSAGES):
+            if self._own is None:
+                break
             try:
-                data = os.read(self.descriptor, _CHUNK)
+                data = self._own.recv(_LONGEST_MESSAGE)
             except BlockingIOError:
                 break
-            if not data:
-                self._close_read()
+            except ConnectionResetError:  # the program has ended without having read an answer
+                continue
+            if not data and self._has_ended():  # and not a message of no bytes
+                self._close_own()
             names += [phase_name(line) for line in self._lines.feed(data)]
+        self._unanswered += len(names)
         return names
 
-    def close(self) -> None:
-        """Close the pipe."""
-        self.started()
-        self._close_read()
+    def answer(self) -> None:
+        """Write a newline for each line; a program that reads none of them is not waited for."""
+        with contextlib.suppress(OSError):
+            while self._own is not None and self._unanswered:
+                self._unanswered -= 1
+                self._own.send(b"\n")
+        self._unanswered = 0
 
-    def _close_read(self) -> None:
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
+    def close(self) -> None:
+        """Close the connection."""
+        self.started()
+        self._close_own()
+
+    def _has_ended(self) -> bool:
+        poll = select.poll()
+        poll.register(self.descriptor or 0, 0)
+        return bool(poll.poll(0))
+
+    def _close_own(self) -> None:
+        if self._own is not None:
+            self._own.close()
+            self._own, self.descriptor = None, None
 
 
 def _inotify(path: Path) -> int | None:

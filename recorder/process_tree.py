@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from samplers.files import parse_resident_pages
 from samplers.host import Host, names_in, own_pid, read_text, read_texts
 from samplers.npu.process_dmabuf import process_dmabufs
-from samplers.process import read_shares
+from samplers.process import read_shares, reset_peak
 
-__all__ = ["ProcessTree", "SeenProcess", "Shares", "has_children"]
+__all__ = ["Peaks", "ProcessTree", "SeenProcess", "Shares", "has_children"]
 
+#: Of the fields behind the name in /proc/PID/stat (proc(5)): cminflt and cmajflt, starttime, startstack.
+_OF_LIFE = (8, 10, 19, 25)
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -39,6 +42,24 @@ class Shares:
     uss_bytes: int
 
 
+@dataclass(frozen=True)
+class Peaks:
+    """What the kernel has noted of the highest RSS of each process."""
+
+    #: The highest that has risen since the last time; 0: none has.
+    largest_bytes: int
+    #: Sum over all processes since the last begin_phase; None where some of it is not known.
+    sum_bytes: int | None
+
+
+class _Status(NamedTuple):
+    name: str
+    #: VmHWM, in bytes; 0 where it has ended, but was not waited for.
+    high_bytes: int
+    #: What of its /proc/PID/stat is other when it has executed another program, or has waited for a child.
+    life: tuple[str, ...]
+
+
 class ProcessTree:
     """All processes below a root; one that was seen once stays, also where its parent has gone."""
 
@@ -50,6 +71,8 @@ class ProcessTree:
         self._live: dict[int, SeenProcess] = {}
         #: The kernel's high-water mark of each process when it was last read.
         self._high_water: dict[int, int] = {}
+        #: Of all processes at the last begin_phase, where their high-water marks are of the phase alone.
+        self._lives: dict[int, tuple[str, ...]] | None = None
         self.seen: list[SeenProcess] = []
         if with_root:
             self._add([root], now_ns)
@@ -79,13 +102,26 @@ class ProcessTree:
 
     def forget_peaks(self) -> None:
         """Pass over the high-water marks of before: they may be older than the recording."""
-        for pid, (_, high) in _statuses(self._host, self._live).items():
-            self._high_water[pid] = high
+        for pid, status in _statuses(self._host, self._live).items():
+            self._high_water[pid] = status.high_bytes
 
-    def read_peaks(self) -> int:
-        """Return the highest of the kernel's high-water marks that have risen since the last time; 0: none has."""
+    def begin_phase(self, resets: bool) -> None:
+        """Let the high-water marks begin anew; else, with a program that was just started, they do so anyway."""
+        lives = {pid: status.life for pid, status in _statuses(self._host, self._live).items()}
+        self._lives = lives
+        for pid in lives if resets else ():
+            if reset_peak(self._host, pid):
+                self._high_water[pid] = 0
+            else:
+                self._lives = None
+
+    def read_peaks(self) -> Peaks:
+        """Return the kernel's high-water marks."""
         statuses = _statuses(self._host, self._live)
-        return max((self._risen(self._live[pid], *status) for pid, status in statuses.items()), default=0)
+        largest_bytes = max((self._risen(self._live[pid], status) for pid, status in statuses.items()), default=0)
+        # Who came, went or became another one in the meantime may have had any peak.
+        is_known = bool(statuses) and self._lives == {pid: status.life for pid, status in statuses.items()}
+        return Peaks(largest_bytes, sum(status.high_bytes for status in statuses.values()) if is_known else None)
 
     def read_shares(self) -> Shares | None:
         """Return the sum of PSS and USS; None where no process can be read."""
@@ -118,9 +154,9 @@ class ProcessTree:
 
     def _add(self, pids: Collection[int], now_ns: int) -> None:
         """Begin with these processes, but those that have ended: they have no memory."""
-        for pid, (name, high) in _statuses(self._host, pids).items():
-            if high:
-                self._live[pid] = SeenProcess(pid, name, now_ns, now_ns)
+        for pid, status in _statuses(self._host, pids).items():
+            if status.high_bytes:
+                self._live[pid] = SeenProcess(pid, status.name, now_ns, now_ns)
                 self.seen.append(self._live[pid])
 
     def _note_size(self, seen: SeenProcess, statm: bytes | OSError, now_ns: int) -> int:
@@ -134,27 +170,31 @@ class ProcessTree:
         seen.peak_rss_bytes = max(seen.peak_rss_bytes, size)
         return size
 
-    def _risen(self, seen: SeenProcess, name: str, high: int) -> int:
+    def _risen(self, seen: SeenProcess, status: _Status) -> int:
         """Return the process's high-water mark where it has risen, else 0. Executing a program makes it fall."""
+        high = status.high_bytes
         if not high:
             return 0
-        seen.name = name
-        risen = high > self._high_water.get(seen.pid, 0)
+        seen.name = status.name
+        risen = high if high > self._high_water.get(seen.pid, 0) else 0
         self._high_water[seen.pid] = high
-        seen.peak_rss_bytes = max(seen.peak_rss_bytes, high if risen else 0)
-        return high if risen else 0
+        seen.peak_rss_bytes = max(seen.peak_rss_bytes, risen)
+        return risen
 
 
-def _statuses(host: Host, pids: Collection[int]) -> dict[int, tuple[str, int]]:
-    """Return each process's name and VmHWM, 0 where it was not waited for yet; without those that have gone."""
-    paths = {pid: f"/proc/{pid}/status" for pid in pids}
-    texts = read_texts(host, paths.values())
+def _statuses(host: Host, pids: Collection[int]) -> dict[int, _Status]:
+    """Return each process's state; without those that have gone."""
+    texts = read_texts(host, [f"/proc/{pid}/{file}" for pid in pids for file in ("status", "stat")])
     statuses = {}
-    for pid, path in paths.items():
-        if path in texts:
-            high = _HIGH_WATER.search(texts[path])
-            name = texts[path].partition("\n")[0].partition("\t")[2]
-            statuses[pid] = name, int(high[1]) * 1024 if high else 0
+    for pid in pids:
+        status, stat = texts.get(f"/proc/{pid}/status"), texts.get(f"/proc/{pid}/stat")
+        if status and stat:
+            high = _HIGH_WATER.search(status)
+            name = status.partition("\n")[0].partition("\t")[2]
+            # The name, in parentheses, may hold anything.
+            fields = stat.rpartition(")")[2].split()
+            life = tuple(fields[number] for number in _OF_LIFE)
+            statuses[pid] = _Status(name, int(high[1]) * 1024 if high else 0, life)
     return statuses
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from recorder.phase_figures import phase_figures
+from recorder.phase_figures import KINDS, PhaseRecord
 from recorder.process_tree import SeenProcess
 from recorder.recording import Readings, Recording
-from storage.program import Phase, PhaseMemory, Process, ProgramRepeat
+from storage.program import Phase, PhaseMedians, PhaseMemory, Process, ProgramRepeat
 from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace
 
 __all__ = ["outcome_of", "run_document", "stored_phases", "stored_repeat", "trace_of"]
 
 #: Processes that a result names; the trace has all.
 _MOST_PROCESSES = 20
-#: Readings of RSS in a trace: 17 minutes, or of more time those that are the highest of their neighbours.
-_MOST_READINGS = 20_000
 #: What pytest-benchmark calls a commit that is none.
 _NO_COMMITS = ("unversioned", "unknown")
 
@@ -41,7 +38,6 @@ def run_document(project: Path, facts: dict[str, Any]) -> dict[str, Any]:
         "machine_info": {**plugin.pytest_benchmark_generate_machine_info(), **facts},
         "commit_info": {} if commit["id"] in _NO_COMMITS else commit,
         "benchmarks": [],
-        "datetime": datetime.datetime.now(datetime.timezone.utc).isoformat(),
         "version": pytest_benchmark.__version__,
     }
 
@@ -58,7 +54,7 @@ def outcome_of(recording: Recording) -> str:
 
 
 def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
-    """Return what is stored of one repeat; `trace` is the path of its trace."""
+    """Return what is stored of one repeat; `trace` is the path of its trace, if it has one yet."""
     duration_ns = recording.end_ns - recording.begin_ns
     number = recording.ending.signal_number
     highest_first = sorted(recording.processes, key=lambda process: process.peak_rss_bytes, reverse=True)
@@ -72,7 +68,7 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
         idle_noise_bytes=recording.idle.memory_noise_bytes,
         idle_cpu_percent=recording.idle.cpu_percent,
         recorder_cpu_percent=round(100 * recording.recorder_cpu_ns / max(duration_ns, 1), 3),
-        rss_readings=len(recording.rss.values),
+        rss_readings=recording.rss_count,
         process_count=len(recording.processes),
         processes=tuple(_process(process, recording.begin_ns) for process in highest_first[:_MOST_PROCESSES]),
         trace=trace,
@@ -81,29 +77,41 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
 
 def stored_phases(recordings: Sequence[Recording]) -> tuple[Phase, ...]:
     """Return the phases of all repeats by name, in order; a repeat that did not go through a phase has None there."""
-    figures = [phase_figures(recording) for recording in recordings]
-    phases = []
-    for name in dict.fromkeys(name for repeat in figures for name in repeat):
-        repeats = [repeat.get(name) for repeat in figures]
-        memory = {
-            key: tuple(getattr(repeat, key) if repeat else None for repeat in repeats)
-            for key in PhaseMemory.__struct_fields__
-        }
-        phases.append(
-            Phase(
-                name=name,
-                durations_ns=tuple(repeat.duration_ns if repeat else None for repeat in repeats),
-                pss_readings=tuple(repeat.pss_readings if repeat else 0 for repeat in repeats),
-                memory=PhaseMemory(**memory),
-            )
-        )
-    return tuple(phases)
+    names = dict.fromkeys(name for recording in recordings for name in recording.phases)
+    return tuple(_phase(name, recordings) for name in names)
+
+
+def _phase(name: str, recordings: Sequence[Recording]) -> Phase:
+    # A record without readings gives None for all of its memory.
+    absent = PhaseRecord()
+    records = [recording.phases.get(name, absent) for recording in recordings]
+    ends = {f"{kind}_bytes": tuple(record.last(kind) for record in records) for kind in KINDS}
+    over_idle = [
+        None if used is None else used - recording.idle_bytes
+        for used, recording in zip(ends["system_memory_bytes"], recordings)
+    ]
+    return Phase(
+        name=name,
+        durations_ns=tuple(None if record is absent else record.duration_ns for record in records),
+        pss_readings=tuple(record.series[KINDS[0]].count for record in records),
+        reading_ages_ns=tuple(record.age_ns() for record in records),
+        process_peaks_exact=tuple(record.is_process_peak_exact for record in records),
+        memory=PhaseMemory(
+            **ends,
+            system_memory_over_idle_bytes=tuple(over_idle),
+            application_peak_rss_bytes=tuple(record.peak_bytes for record in records),
+            process_peak_rss_bytes=tuple(record.process_peak_bytes for record in records),
+            application_peak_rss_at_most_bytes=tuple(record.peak_at_most_bytes() for record in records),
+        ),
+        medians=PhaseMedians(
+            **{f"{kind}_bytes": tuple(record.series[kind].median() for record in records) for kind in KINDS}
+        ),
+    )
 
 
 def trace_of(recording: Recording) -> ProgramTrace:
     """Return the trace; times since the start."""
-    begin_ns, rss = recording.begin_ns, _thinned(recording.rss)
-    stretches = recording.stretches
+    begin_ns, rss, stretches = recording.begin_ns, recording.rss, recording.stretches
     return ProgramTrace(
         timeline=MemoryTimeline(_since(begin_ns, rss), rss_bytes=list(rss.values)),
         pss=MemoryTimeline(_since(begin_ns, recording.pss), pss_bytes=list(recording.pss.values)),
@@ -135,16 +143,6 @@ def _process(process: SeenProcess, begin_ns: int) -> Process:
 
 def _since(begin_ns: int, readings: Readings) -> list[int]:
     return [time_ns - begin_ns for time_ns in readings.times_ns]
-
-
-def _thinned(readings: Readings) -> Readings:
-    """Return at most _MOST_READINGS of them: the highest of every so many."""
-    values, kept = readings.values, Readings()
-    size = -(-len(values) // _MOST_READINGS) or 1
-    for start in range(0, len(values), size):
-        highest = max(range(start, min(start + size, len(values))), key=values.__getitem__)
-        kept.add(readings.times_ns[highest], values[highest])
-    return kept
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recorder.errors import RecordError
+from recorder.keeping import RunKeeper, made_apart
 from recorder.machine import Machine
 from recorder.phases import Marks, phase_name
 from recorder.program import RecordedProgram, command_of
@@ -19,8 +20,9 @@ from recorder.recording import SAMPLE_HZ, Recording, record
 from recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
 from recorder.summary import print_notice, print_summary
 from samplers.npu import has_npu
-from storage.program import PROGRAM_SCHEMA, Program
-from storage.run_file import PROGRAMS, save_run
+from samplers.system import read_system
+from storage.program import PROGRAM_SCHEMA, Program, ProgramRepeat
+from storage.run_file import RunWriter
 from storage.trace import write_trace
 from targets.errors import ConnectionLost
 
@@ -57,17 +59,14 @@ def record_program(task: Task) -> int:
     Raise RecordError where nothing can be recorded.
     """
     _check(task)
-    # An argument may be any bytes; what is stored is text.
-    words = task.command or command_of(task.machine.host, task.pid or 0)
-    command = [os.fsencode(word).decode(errors="replace") for word in words]
-    started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
-    recordings, outcome, code = _record_all(task)
-    if not recordings:
+    session = _Session(task)
+    outcome, code = session.record_all()
+    if not session.recordings:
         return code
     # A Ctrl-C does not keep from storing what was measured.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        program, stored = _store(task, command, started, recordings, outcome)
+        program, stored = session.finish(outcome)
     except OSError as error:
         print_notice(str(_cannot_store(task.storage, error)))
         return code or _NOT_STORED
@@ -90,44 +89,94 @@ def _check(task: Task) -> None:
             pass
     except OSError as error:
         raise _cannot_store(task.storage, error) from None
+    try:
+        read_system(task.machine.host)
+    except (OSError, KeyError) as error:
+        raise RecordError(
+            f"/proc/meminfo lacks what system memory is read from ({error}). Mount /proc: mount -t proc proc /proc"
+        ) from None
 
 
 def _cannot_store(storage: Path, error: OSError) -> RecordError:
     return RecordError(f"cannot store in {storage} ({error.strerror}). Name another folder with --storage DIR")
 
 
-def _record_all(task: Task) -> tuple[list[Recording], str, int]:
-    """Return the repeats, up to the first that fails or that the user ends, what became of the last, and its code."""
-    recordings: list[Recording] = []
-    outcome, code = "ok", 128 + signal.SIGINT
-    while len(recordings) < task.repeats and outcome == "ok" and not (recordings and recordings[-1].ended_by):
+class _Session:
+    """The repeats of one task, and the run that they are stored in."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        # An argument may be any bytes; what is stored is text.
+        words = task.command or command_of(task.machine.host, task.pid or 0)
+        self._command = tuple(os.fsencode(word).decode(errors="replace") for word in words)
+        self._name = task.name or phase_name(os.fsencode(Path(self._command[0]).name)) or "program"
+        # The moment names the run.
+        started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
+        self._run = f"{started}-{os.getpid()}"
+        document = made_apart(lambda: run_document(task.project, task.machine.facts()))
+        self._keeper = RunKeeper(RunWriter(task.storage, started), document)
+        self.recordings: list[Recording] = []
+        self._stored: list[ProgramRepeat] = []
+
+    def record_all(self) -> tuple[str, int]:
+        """Record up to the first repeat that fails or that the user ends; return what became of it, and its code."""
+        recordings, outcome, code = self.recordings, "ok", 128 + signal.SIGINT
+        while len(recordings) < self._task.repeats and outcome == "ok" and not (recordings and recordings[-1].ended_by):
+            try:
+                self._add(self._record_one())
+            except KeyboardInterrupt:  # before the program has started
+                break
+            except ConnectionLost as error:  # so, too
+                if not recordings:
+                    raise
+                lost: str | None = str(error)
+            else:
+                outcome, code, lost = outcome_of(recordings[-1]), recordings[-1].ending.shell_code, recordings[-1].lost
+            if lost:
+                print_notice(lost)
+                print_notice("what was read until then is stored")
+                outcome, code = "connection_lost", _LOST
+        return outcome, code
+
+    def finish(self, outcome: str) -> tuple[Program, Path]:
+        """Return the stored form, and the file that holds it; raise OSError."""
+        program = self._program(outcome, self.recordings, self._stored)
+        return program, self._keeper.finish(program)
+
+    def _record_one(self) -> Recording:
+        task, machine, marks = self._task, self._task.machine, _marks(self._task)
+
+        def start() -> RecordedProgram:
+            return machine.attach(task.pid) if task.pid else machine.start(task.command, marks)
+
         try:
-            recordings.append(_record_one(task))
-        except KeyboardInterrupt:  # before the program has started
-            break
-        except ConnectionLost as error:  # so, too
-            if not recordings:
-                raise
-            lost: str | None = str(error)
-        else:
-            outcome, code, lost = outcome_of(recordings[-1]), recordings[-1].ending.shell_code, recordings[-1].lost
-        if lost:
-            print_notice(lost)
-            print_notice("what was read until then is stored")
-            outcome, code = "connection_lost", _LOST
-    return recordings, outcome, code
+            return record(machine, start, marks, has_npu(machine.host), print_notice, self._keep)
+        finally:
+            marks.close()
 
+    def _keep(self, recording: Recording) -> None:
+        """Store what was read of a repeat that goes on."""
+        repeats = [*self._stored, stored_repeat(recording, trace="")]
+        self._keeper.keep(self._program("cut_off", [*self.recordings, recording], repeats))
 
-def _record_one(task: Task) -> Recording:
-    machine, marks = task.machine, _marks(task)
+    def _add(self, recording: Recording) -> None:
+        self.recordings.append(recording)
+        safe = _UNSAFE.sub("-", self._name).strip("-.") or "program"
+        name = f"{safe}-{len(self.recordings)}"
+        self._stored.append(stored_repeat(recording, write_trace(self._task.storage, self._run, name, trace_of(recording))))
 
-    def start() -> RecordedProgram:
-        return machine.attach(task.pid) if task.pid else machine.start(task.command, marks)
-
-    try:
-        return record(machine, start, marks, has_npu(machine.host), print_notice)
-    finally:
-        marks.close()
+    def _program(self, outcome: str, recordings: Sequence[Recording], repeats: Sequence[ProgramRepeat]) -> Program:
+        return Program(
+            schema=PROGRAM_SCHEMA,
+            run=self._run,
+            name=self._name,
+            command=self._command,
+            attached=self._task.pid is not None,
+            sample_hz=SAMPLE_HZ,
+            outcome=outcome,
+            repeats=tuple(repeats),
+            phases=stored_phases(recordings),
+        )
 
 
 def _marks(task: Task) -> Marks:
@@ -141,29 +190,3 @@ def _marks(task: Task) -> Marks:
         raise RecordError(
             f"the file of phases {task.phases} cannot be written ({error.strerror}). Name another with --phases FILE"
         ) from None
-
-
-def _store(
-    task: Task, command: Sequence[str], started: str, recordings: Sequence[Recording], outcome: str
-) -> tuple[Program, Path]:
-    """Return the stored form, and the file that holds it; `started` is the moment, which names the run."""
-    run = f"{started}-{os.getpid()}"
-    name = task.name or phase_name(os.fsencode(Path(command[0]).name)) or "program"
-    safe = _UNSAFE.sub("-", name).strip("-.") or "program"
-    repeats = []
-    for number, recording in enumerate(recordings, start=1):
-        trace = write_trace(task.storage, run, f"{safe}-{number}", trace_of(recording))
-        repeats.append(stored_repeat(recording, trace))
-    program = Program(
-        schema=PROGRAM_SCHEMA,
-        run=run,
-        name=name,
-        command=tuple(command),
-        attached=task.pid is not None,
-        sample_hz=SAMPLE_HZ,
-        outcome=outcome,
-        repeats=tuple(repeats),
-        phases=stored_phases(recordings),
-    )
-    document = run_document(task.project, task.machine.facts())
-    return program, save_run(task.storage, {**document, PROGRAMS: [program]}, started)

@@ -76,6 +76,7 @@ METRICS = (
         _PAGE_BYTES,
         minus="baseline_memory_bytes",
     ),
+    Metric("application_memory_median", "medians", "application_memory_bytes", BYTES, _PAGE_BYTES),
     _memory("application_peak_rss"),
     _memory("application_rss"),
     _memory("application_uss"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import fcntl
+import functools
 import os
 import platform
 import re
@@ -24,7 +25,7 @@ from messages import Message
 from samplers.readings import Environment
 from storage.decoding import MOST_BYTES, decode_stored
 from storage.errors import StorageError
-from storage.program import PROGRAM_SCHEMA, Program
+from storage.program import FIRST_PROGRAM_SCHEMA, PROGRAM_SCHEMA, FirstProgram, Program
 from storage.result import SCHEMA, Result
 
 __all__ = [
@@ -55,7 +56,12 @@ __all__ = [
 #: Top-level keys beside those of pytest-benchmark.
 WITHOUT_SPEED, PROGRAMS, _UNFINISHED = "reusebench_without_speed", "reusebench_programs", "reusebench_unfinished"
 #: Schemas that are read; of later ones nothing is known.
-_READ: dict[str, type[Result | Program]] = {SCHEMA: Result, "reusebench-result-1": Result, PROGRAM_SCHEMA: Program}
+_READ: dict[str, type[Result | Program]] = {
+    SCHEMA: Result,
+    "reusebench-result-1": Result,
+    PROGRAM_SCHEMA: Program,
+    FIRST_PROGRAM_SCHEMA: FirstProgram,
+}
 _OURS = "reusebench-"
 #: The file that is being written: it is beside the folders of runs, and keeps the number for its writer.
 UNFINISHED_NAME = re.compile(rf"\.[0-9]+{re.escape(UNFINISHED)}")
@@ -247,7 +253,8 @@ def _ours(raw: msgspec.Raw) -> Result | Program | None:
         return None
     if schema not in _READ:
         raise _SchemaUnknown(schema)
-    return decode_stored(raw, _READ[schema])
+    stored = decode_stored(raw, _READ[schema])
+    return stored.current() if isinstance(stored, FirstProgram) else stored
 
 
 def check_storage(folder: Path) -> None:
@@ -458,8 +465,9 @@ def _sync_names(folder: Path) -> None:
         os.close(descriptor)
 
 
+@functools.cache
 def python_folder() -> str:
-    """Return the name of this Python's folder, which is pytest-benchmark's."""
+    """Return the name of this Python's folder, which is pytest-benchmark's. Once it runs a process, to find it."""
     version = ".".join(platform.python_version_tuple()[:2])
     return f"{platform.system()}-{platform.python_implementation()}-{version}-{platform.architecture()[0]}"
 

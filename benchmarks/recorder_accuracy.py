@@ -1,0 +1,138 @@
+"""How exactly `reusebench record` measures phases: `python -m benchmarks.recorder_accuracy`.
+
+A program in C whose memory is known to the page is recorded: it grows, shrinks, has a spike of 1 ms, maps a file, shares
+memory with a child, has spikes in both one after the other, and has phases without any length. It knows what it has
+touched, and its memory before from the kernel. It waits for the answer to its marks, or with --pause MS goes on after
+that time; --busy N runs so many loops beside it, at the same priority. It needs a C compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tabulate import tabulate
+
+from storage.program import Program
+from storage.run_file import StoredRun, read_storage
+from tests.support import CHECKOUT
+
+__all__ = ["MeasuredPhase", "measure"]
+
+_SOURCE = Path(__file__).with_suffix(".c")
+_MIB = 2**20
+#: As the source has it.
+_FILE_BYTES = 24 * _MIB
+
+
+@dataclass(frozen=True)
+class MeasuredPhase:
+    """A phase as it was, and as it was recorded, in bytes."""
+
+    name: str
+    memory_bytes: int
+    peak_bytes: int
+    largest_bytes: int
+    recorded_bytes: int | None
+    recorded_peak_bytes: int
+    recorded_largest_bytes: int
+    #: None: the recorder says that a peak may have been missed.
+    peak_at_most_bytes: int | None
+    is_largest_exact: bool
+
+    @property
+    def error_percent(self) -> float | None:
+        """By how much more was recorded; None where the phase has no reading."""
+        return None if self.recorded_bytes is None else 100 * (self.recorded_bytes / self.memory_bytes - 1)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print each phase of the worst of several recordings."""
+    parser = argparse.ArgumentParser("python -m benchmarks.recorder_accuracy", description=__doc__)
+    parser.add_argument("--pause", type=int, metavar="MS", help="go on after a mark without waiting for the answer")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="loops beside it; default: none")
+    parser.add_argument("--recordings", type=int, default=5, metavar="N", help="default: 5")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder, _busy(options.busy):
+        recordings = [measure(Path(folder), options.pause) for _ in range(options.recordings)]
+    print(f"{options.recordings} recordings, load {os.getloadavg()[0]:.1f}; of each phase that with the largest error")
+    worst = [max(phases, key=lambda phase: abs(phase.error_percent or 0)) for phases in zip(*recordings)]
+    missed = [sum(phase.recorded_bytes is None for phase in phases) for phases in zip(*recordings)]
+    heads = ["phase", "true\nMiB", "recorded\nMiB", "error\n%", "not\nread", "peak\nMiB", "recorded\nMiB", "largest\nMiB"]
+    print(tabulate([_row(*pair) for pair in zip(worst, missed)], [*heads, "recorded\nMiB"], disable_numparse=True))
+
+
+def measure(folder: Path, pause_ms: int | None = None) -> list[MeasuredPhase]:
+    """Return the phases of one recording; without a pause the program waits for answers."""
+    program, mapped = folder / "phases", folder / "mapped"
+    if not program.exists():
+        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", str(program), str(_SOURCE)], check=True)
+        mapped.write_bytes(b"\1" * _FILE_BYTES)
+    storage = Path(tempfile.mkdtemp(dir=folder))
+    record = [sys.executable, "-m", "commands", "record", "--storage", str(storage), "--marker", "3", "--"]
+    command = [*record, str(program), str(-1 if pause_ms is None else pause_ms), str(mapped)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    (run,) = read_storage(storage)
+    assert isinstance(run, StoredRun)
+    return list(_phases(done.stdout, run.programs[0]))
+
+
+def _phases(truth: str, program: Program) -> Iterator[MeasuredPhase]:
+    phases = {phase.name: phase for phase in program.phases}
+    for line in truth.splitlines():
+        *sizes, name = line.split(maxsplit=3)
+        memory, peak, largest = map(int, sizes)
+        figures, exact = phases[name].memory, phases[name].process_peaks_exact
+        yield MeasuredPhase(
+            name=name,
+            memory_bytes=memory,
+            peak_bytes=peak,
+            largest_bytes=largest,
+            recorded_bytes=figures.application_memory_bytes[0],
+            recorded_peak_bytes=figures.application_peak_rss_bytes[0] or 0,
+            recorded_largest_bytes=figures.process_peak_rss_bytes[0] or 0,
+            peak_at_most_bytes=figures.application_peak_rss_at_most_bytes[0],
+            is_largest_exact=exact[0],
+        )
+
+
+def _row(phase: MeasuredPhase, missed: int) -> list[str]:
+    error, least = phase.error_percent, f"{phase.recorded_peak_bytes / _MIB:.1f}"
+    at_most = phase.peak_at_most_bytes
+    if at_most is None:
+        least = f"≥ {least}"
+    elif at_most > phase.recorded_peak_bytes:
+        least = f"{least} to {at_most / _MIB:.1f}"
+    return [
+        phase.name,
+        f"{phase.memory_bytes / _MIB:.2f}",
+        "-" if phase.recorded_bytes is None else f"{phase.recorded_bytes / _MIB:.2f}",
+        "-" if error is None else f"{error:+.2f}",
+        str(missed),
+        f"{phase.peak_bytes / _MIB:.1f}",
+        least,
+        f"{phase.largest_bytes / _MIB:.1f}",
+        f"{'' if phase.is_largest_exact else '≥ '}{phase.recorded_largest_bytes / _MIB:.1f}",
+    ]
+
+
+@contextmanager
+def _busy(count: int) -> Iterator[None]:
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+if __name__ == "__main__":
+    main()
