@@ -3,9 +3,10 @@
  *   phases PAUSE_MS FILE
  *
  * It marks its phases through REUSEBENCH_MARKER, and reads the answer before it goes on; or with PAUSE_MS from 0 on it
- * sleeps so long instead. FILE has FILE_MIB. At the end it prints a line for each phase, in bytes: its memory at the end, the highest sum of the RSS of both
- * processes, the highest RSS of one, and its name. In the first phase it reads these of itself in smaps_rollup, and so
- * the RSS of the child when it has begun; all the rest is what was touched and unmapped since. */
+ * sleeps so long instead. FILE has FILE_MIB. At the end it prints a line for each phase, in bytes: its memory at the
+ * end, the highest sum of the RSS of both processes, the highest RSS of one, and its name. In the first phase it reads
+ * these of itself in smaps_rollup, and so the RSS of the child when it has begun; all the rest is what was touched and
+ * unmapped since. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -67,7 +68,8 @@ static void note(long bytes)
 
 static char *mapped(long mib, int flags, int file)
 {
-    char *begin = mmap(NULL, (size_t)mib * MIB, PROT_READ | (flags & MAP_SHARED || file < 0 ? PROT_WRITE : 0), flags, file, 0);
+    int writes = flags & MAP_SHARED || file < 0 ? PROT_WRITE : 0;
+    char *begin = mmap(NULL, (size_t)mib * MIB, PROT_READ | writes, flags, file, 0);
 
     if (begin == MAP_FAILED)
         exit(4);

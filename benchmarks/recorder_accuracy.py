@@ -1,7 +1,7 @@
 """How exactly `reusebench record` measures phases: `python -m benchmarks.recorder_accuracy`.
 
-A program in C whose memory is known to the page is recorded: it grows, shrinks, has a spike of 1 ms, maps a file, shares
-memory with a child, has spikes in both one after the other, and has phases without any length. It knows what it has
+A program in C whose memory is known to the page is recorded: it grows, shrinks, has a spike of 1 ms, maps a file, has
+memory with a child, spikes in both one after the other, and phases without any length. It knows what it has
 touched, and its memory before from the kernel. It waits for the answer to its marks, or with --pause MS goes on after
 that time; --busy N runs so many loops beside it, at the same priority. It needs a C compiler.
 """
@@ -65,7 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{options.recordings} recordings, load {os.getloadavg()[0]:.1f}; of each phase that with the largest error")
     worst = [max(phases, key=lambda phase: abs(phase.error_percent or 0)) for phases in zip(*recordings)]
     missed = [sum(phase.recorded_bytes is None for phase in phases) for phases in zip(*recordings)]
-    heads = ["phase", "true\nMiB", "recorded\nMiB", "error\n%", "not\nread", "peak\nMiB", "recorded\nMiB", "largest\nMiB"]
+    heads = [
+        "phase",
+        "true\nMiB",
+        "recorded\nMiB",
+        "error\n%",
+        "not\nread",
+        "peak\nMiB",
+        "recorded\nMiB",
+        "largest\nMiB",
+    ]
     print(tabulate([_row(*pair) for pair in zip(worst, missed)], [*heads, "recorded\nMiB"], disable_numparse=True))
 
 

@@ -186,7 +186,9 @@ class FileMarks(Marks):
         """Return a sentence where the file was removed: what is appended to another one of its name is no mark."""
         if os.fstat(self._file).st_nlink:
             return None
-        return f"the file of phases {self._path} was removed meanwhile: marks after that were not seen. Append to it only"
+        return (
+            f"the file of phases {self._path} was removed meanwhile: marks after that were not seen. Append to it only"
+        )
 
     def close(self) -> None:
         """Close the file, which stays."""

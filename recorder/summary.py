@@ -10,13 +10,13 @@ from tabulate import tabulate
 
 from storage.board import board_storage
 from storage.figure import Figure
-from storage.program import Program
+from storage.program import Phase, Program
 
 __all__ = ["print_notice", "print_summary"]
 
 _MIB, _S = 2**20, 10**9
 _COLUMNS = {
-    "application": "application_memory_bytes",
+    "at the end": "application_memory_bytes",
     "peak of sum": "application_peak_rss_bytes",
     "largest process": "process_peak_rss_bytes",
     "system over idle": "system_memory_over_idle_bytes",
@@ -39,7 +39,7 @@ def print_summary(program: Program, stored: Path, storage: Path) -> None:
     heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
     rows = []
     for phase in program.phases:
-        sizes = [_text(getattr(phase.memory, key), _MIB, 1) for key in columns.values()]
+        sizes = [_seen(phase, key) + _text(getattr(phase.memory, key), _MIB, 1) for key in columns.values()]
         rows.append([phase.name, _text(phase.durations_ns, _S, 2), *sizes])
     alignment = ["left", *["right"] * (len(heads) - 1)]
     table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
@@ -73,9 +73,21 @@ def _notes(program: Program) -> Iterator[str]:
     unread = [phase.name for phase in program.phases if not any(phase.pss_readings)]
     if unread and not hidden:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
+    if any(_seen(phase, key) for phase in program.phases for key in _COLUMNS.values()):
+        yield "≥: the highest that was seen. A spike between two readings may have been higher"
     if program.outcome != "ok":
         outcome = program.outcome.replace("_", " ")
         yield f"outcome {outcome}: its figures are stored, but enter no comparison"
+
+
+def _seen(phase: Phase, key: str) -> str:
+    """Return what stands before a peak that is not known to be the highest."""
+    values = getattr(phase.memory, key)
+    if "peak" not in key or not any(values):
+        return ""
+    highest = phase.memory.application_peak_rss_at_most_bytes if key.startswith("application") else values
+    is_known = all(phase.process_peaks_exact) and highest == values
+    return "" if is_known else "≥ "
 
 
 def _text(values: Sequence[int | None], unit: int, decimals: int) -> str:

@@ -163,7 +163,9 @@ class _Session:
         self.recordings.append(recording)
         safe = _UNSAFE.sub("-", self._name).strip("-.") or "program"
         name = f"{safe}-{len(self.recordings)}"
-        self._stored.append(stored_repeat(recording, write_trace(self._task.storage, self._run, name, trace_of(recording))))
+        self._stored.append(
+            stored_repeat(recording, write_trace(self._task.storage, self._run, name, trace_of(recording)))
+        )
 
     def _program(self, outcome: str, recordings: Sequence[Recording], repeats: Sequence[ProgramRepeat]) -> Program:
         return Program(

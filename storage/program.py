@@ -155,7 +155,7 @@ class _FirstPhase(msgspec.Struct, frozen=True):
 
     def current(self) -> Phase:
         """Return it in the present form: what memory was at the end was not stored."""
-        unknown = (None,) * len(self.durations_ns)
+        unknown: _Bytes = (None,) * len(self.durations_ns)
         memory = dict.fromkeys(PhaseMemory.__struct_fields__, unknown)
         memory["application_peak_rss_bytes"] = self.memory.application_peak_rss_bytes
         memory["process_peak_rss_bytes"] = self.memory.process_peak_rss_bytes

@@ -132,8 +132,8 @@ _LAYERS = {
     "samplers": "errors readings files host process cpu_time system npu pressure machine sources observer environment",
     "models": "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn megengine ncnn"
     " mnn litert inspection __init__",
-    "recorder": "errors signals pace phases process_tree program machine far recording phase_figures stored_form"
-    " summary task",
+    "recorder": "errors signals pace phases process_tree phase_figures program machine far recording stored_form"
+    " keeping summary task",
     "targets": "errors chips boards outcome interrupt barriers victims process talks machine base interpreters folders"
     " rknn_library compilers sandbox preload vboard reader native far resolve measured_process",
 }
@@ -151,7 +151,7 @@ _LIBRARIES = {
     "click": {"commands"},
     "av": {"video"},
     "psutil": {"targets"},
-    "msgspec": {"accounting", "conftest", "fit", "harness", "reports", "samplers", "storage", "targets"},
+    "msgspec": {"accounting", "conftest", "fit", "harness", "recorder", "reports", "samplers", "storage", "targets"},
     "pytest": {"bench", "harness", "conftest"},
 }
 

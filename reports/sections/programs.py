@@ -13,7 +13,7 @@ from reports.base.statistics import Figure, rounded, rounded_spread
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
 from reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
-from storage.program import Phase, PhaseMemory, Program
+from storage.program import Phase, PhaseMedians, PhaseMemory, Program
 from storage.run_file import StoredRun, run_number
 from storage.trace import ProgramTrace, read_trace
 
@@ -25,12 +25,24 @@ _TITLE = 40
 #: The figures of a phase on the page; the exported table has all.
 _SHOWN = (
     "application_memory",
+    "application_memory_median",
     "application_peak_rss",
     "process_peak_rss",
     "system_memory_over_idle",
     "npu_memory",
 )
-_MEMORY = PhaseMemory.__struct_fields__
+_PEAKS = ("application_peak_rss", "process_peak_rss")
+_AT_MOST = "application_peak_rss_at_most_bytes"
+_MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name != _AT_MOST)
+_MEDIANS = PhaseMedians.__struct_fields__
+
+
+def _named(name: str, kind: str) -> tuple[str, str]:
+    """Return the columns of a figure and its spread."""
+    stem = f"{name.removesuffix('_bytes')}{kind}"
+    return f"{stem}_bytes", f"{stem}_spread_bytes"
+
+
 #: Of the exported table; new columns come at the end.
 PROGRAM_COLUMNS = (
     "program",
@@ -39,13 +51,17 @@ PROGRAM_COLUMNS = (
     "outcome",
     "duration_ns",
     "pss_readings",
-    *(f"{name.removesuffix('_bytes')}_{part}" for name in _MEMORY for part in ("bytes", "spread_bytes")),
+    *(column for name in _MEMORY for column in _named(name, "")),
     "command",
     "file",
     "commit",
     "board",
     "recorded_at",
     "run_number",
+    "reading_age_ns",
+    "process_peaks_exact",
+    *_named(_AT_MOST, ""),
+    *(column for name in _MEDIANS for column in _named(name, "_median")),
 )
 
 
@@ -75,7 +91,21 @@ def newest_programs(programs: Sequence[RecordedProgram]) -> list[RecordedProgram
 
 def phase_figure(phase: Phase, name: str) -> Figure | None:
     """Return a figure of a phase's memory in bytes."""
-    return Figure.of(getattr(phase.memory, f"{name}_bytes"))
+    part = phase.medians if name.endswith("_median") else phase.memory
+    return Figure.of(getattr(part, f"{name.removesuffix('_median')}_bytes"))
+
+
+def phase_text(phase: Phase, name: str) -> str:
+    """Return a figure in MiB; of a peak what is known of it: that it was no less, or between what it was."""
+    figure = phase_figure(phase, name)
+    if figure is None or name not in _PEAKS:
+        return mib(figure)
+    if not all(phase.process_peaks_exact):
+        return f"≥ {mib(figure)}"
+    highest = Figure.of(getattr(phase.memory, _AT_MOST)) if name == "application_peak_rss" else None
+    if highest is not None and mib(Figure(highest.median)) != mib(Figure(figure.median)):
+        return f"{mib(Figure(figure.median))} ... {mib(Figure(highest.median))}"
+    return mib(figure)
 
 
 def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
@@ -87,11 +117,12 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
     for program, phase in phases:
         outcome, last = program.info.outcome, program.info.repeats[-1]
         result = texts(f"outcome_{outcome}")
-        if outcome not in ("ok", "connection_lost"):  # where its board was lost, nobody knows how it ended
+        # Where its board was lost, or its recorder, nobody knows how it ended.
+        if outcome not in ("ok", "connection_lost", "unfinished"):
             why = last.signal or texts("program_exit_code", code=last.exit_code)
             result = texts("program_outcome", outcome=result, why=why)
         names = [program.name, *([program.file.board] if several_boards else []), phase.name]
-        figures = [seconds(Figure.of(phase.durations_ns)), *(mib(phase_figure(phase, name)) for name in shown)]
+        figures = [seconds(Figure.of(phase.durations_ns)), *(phase_text(phase, name) for name in shown)]
         lines.append((outcome, [*names, str(len(program.info.repeats)), *figures, result]))
     board = ["board"] if several_boards else []
     heads = [
@@ -118,11 +149,11 @@ def program_records(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]
     records = []
     for program in reversed(programs):
         for phase in program.info.phases:
-            sizes = {}
-            for name in _MEMORY:
-                figure = Figure.of(getattr(phase.memory, name))
-                sizes[name] = rounded(figure)
-                sizes[f"{name.removesuffix('_bytes')}_spread_bytes"] = rounded_spread(figure)
+            sizes: dict[str, float | None] = {}
+            for part, kind in ((phase.memory, ""), (phase.medians, "_median")):
+                for name in part.__struct_fields__:
+                    figure = Figure.of(getattr(part, name))
+                    sizes.update(zip(_named(name, kind), (rounded(figure), rounded_spread(figure))))
             records.append(
                 {
                     "program": program.name,
@@ -138,6 +169,8 @@ def program_records(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]
                     "board": program.file.board,
                     "recorded_at": program.file.recorded_at,
                     "run_number": run_number(program.file.path),
+                    "reading_age_ns": rounded(Figure.of(phase.reading_ages_ns)),
+                    "process_peaks_exact": all(phase.process_peaks_exact),
                 }
             )
     return records

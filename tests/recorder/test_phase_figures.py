@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.recorder_overhead import median_interval
-from recorder.phase_figures import phase_figures, typical
+from recorder.phase_figures import PhaseRecord, Series
 from recorder.phases import Stretch
-from recorder.process_tree import SeenProcess
+from recorder.process_tree import Peaks, SeenProcess
 from recorder.program import Ending
 from recorder.recording import Readings, Recording
 from recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
@@ -30,24 +30,52 @@ def readings(*pairs: tuple[int, int]) -> Readings:
     return made
 
 
+def series(begin_ns: int, end_ns: int, *pairs: tuple[int, int]) -> Series:
+    """Return readings of one stretch."""
+    made = Series()
+    made.begin(begin_ns)
+    for time_ns, value in pairs:
+        made.add(value, time_ns)
+    made.end(end_ns)
+    return made
+
+
+def phase(
+    begin_ns: int, end_ns: int, *pss: tuple[int, int], peaks: Peaks | None = None, system: int | None = None
+) -> PhaseRecord:
+    """Return a phase of one stretch, with times and values of readings of PSS."""
+    made = PhaseRecord()
+    made.begin(begin_ns, {} if system is None else {"system_memory": system})
+    for time_ns, value in pss:
+        made.add("application_memory", value, time_ns)
+    made.end(end_ns, peaks)
+    return made
+
+
 def recording(**changes: object) -> Recording:
     """Return a recording of 100 ns in two phases."""
     made = Recording("2026-01-02T03:04:05+00:00", 0, Idle(10, 1.0), _IDLE_BYTES, end_ns=100)
     made.stretches = [Stretch("load", 0, 40), Stretch("steady", 40, 100)]
+    made.phases = {"load": phase(0, 40), "steady": phase(40, 100)}
     for name, value in changes.items():
         setattr(made, name, value)
     return made
 
 
-def memory_of(made: Recording, phase: str, figure: str) -> int | None:
-    value: int | None = getattr(phase_figures(made)[phase], f"{figure}_bytes")
-    return value
+def test_the_figure_of_a_phase_is_what_it_ends_with() -> None:
+    """A phase that grows has what it has grown to; how old the last reading was at the end is known."""
+    grown = phase(0, 40, (10, 264), (39, 300), (40, 312))
+    assert (grown.last("application_memory"), grown.age_ns()) == (312, 0)
+    ended = phase(0, 40, (10, 264), (25, 300))
+    assert (ended.last("application_memory"), ended.age_ns()) == (300, 15)
+    assert (PhaseRecord().last("application_memory"), PhaseRecord().age_ns()) == (None, None)
 
 
-def test_a_typical_value_is_one_of_time_and_not_of_readings() -> None:
+def test_a_median_is_one_of_time_and_not_of_readings() -> None:
     """Many readings at the start, as the recorder takes them, count for no more than the time that they stand for."""
     early = [(time_ns, 5) for time_ns in range(10)]
-    assert typical(readings(*early, (50, 90), (80, 91)), [Stretch("run", 0, 100)]) == 90
+    assert series(0, 100, *early, (50, 90), (80, 91)).median() == 90
+    assert Series().median() is None
 
 
 def test_evenly_spaced_readings_give_the_median() -> None:
@@ -56,47 +84,48 @@ def test_evenly_spaced_readings_give_the_median() -> None:
     for count in (1, 3, 9):
         values = [chance.randrange(10**6) for _ in range(count)]
         times = range(500, 1000 * count, 1000)
-        made = readings(*zip(times, values))
-        assert typical(made, [Stretch("run", 0, 1000 * count)]) == statistics.median(values)
+        assert series(0, 1000 * count, *zip(times, values)).median() == statistics.median(values)
 
 
-def test_a_reading_at_a_mark_counts_on_both_sides() -> None:
-    """It ends one phase and begins the next, so that neither is without figures; no reading is None, and not zero."""
-    made = recording(pss=readings((40, 7)), uss=readings((90, 5)))
-    assert [memory_of(made, phase, "application_memory") for phase in ("load", "steady")] == [7, 7]
-    assert [memory_of(made, phase, "application_uss") for phase in ("load", "steady")] == [None, 5]
-    assert [phase.pss_readings for phase in phase_figures(made).values()] == [1, 1]
+def test_the_median_of_a_day_takes_no_memory() -> None:
+    """Of very many readings neighbours become one; the median of even ones moves by less than a hundredth."""
+    chance = random.Random(5)
+    values = [chance.randrange(10**6) for _ in range(100_000)]
+    median = series(0, len(values), *enumerate(values)).median()
+    assert median == pytest.approx(statistics.median(values), abs=10**4)
 
 
 def test_stretches_of_one_name_are_one_phase() -> None:
-    """A phase that comes again has one figure, of all of its time."""
-    made = recording(rss=readings((10, 5), (50, 80), (90, 30)))
-    made.stretches = [Stretch("a", 0, 40), Stretch("b", 40, 80), Stretch("a", 80, 100)]
-    figures = phase_figures(made)
-    assert list(figures) == ["a", "b"]
-    assert figures["a"].duration_ns == 60
-    assert memory_of(made, "a", "application_peak_rss") == 30
+    """A phase that comes again has the time of all its stretches, the end of the last, and the peak of any."""
+    both = phase(0, 40, (10, 5), (40, 80), peaks=Peaks(90, 95))
+    both.add_peak(85, 85)
+    both.begin(80, {})
+    both.add("application_memory", 30, 90)
+    both.end(100, Peaks(35, 40))
+    assert (both.duration_ns, both.last("application_memory"), both.age_ns()) == (60, 30, 10)
+    assert (both.peak_bytes, both.peak_at_most_bytes()) == (85, 95)
 
 
-def test_a_peak_is_of_its_phase() -> None:
-    """The reading at a mark is of what begins; a high-water mark that has risen there is of what ends."""
-    made = recording(
-        rss=readings((10, 5), (40, 20), (60, 30)),
-        largest=readings((10, 5), (40, 15), (60, 25)),
-        peaks=readings((40, 12)),
-    )
-    assert memory_of(made, "load", "process_peak_rss") == 12
-    assert memory_of(made, "load", "application_peak_rss") == 12  # the sum was at least what one process had
-    assert memory_of(made, "steady", "process_peak_rss") == 25
-    assert memory_of(made, "steady", "application_peak_rss") == 30
+def test_a_peak_is_exact_where_the_kernel_has_all_of_it() -> None:
+    """The sum was no more than the marks of all processes together; where one of them is missing nobody knows."""
+    known = phase(0, 40, peaks=Peaks(60, 90))
+    known.add_peak(70, 50)
+    known.add_peak(0, 60)
+    assert (known.peak_bytes, known.process_peak_bytes, known.peak_at_most_bytes()) == (70, 60, 90)
+    assert known.is_process_peak_exact
+    for peaks in (None, Peaks(60, None)):
+        known.begin(50, {})
+        known.end(60, peaks)
+        assert (known.is_process_peak_exact, known.peak_at_most_bytes()) == (False, None)
 
 
 def test_system_memory_over_idle() -> None:
     """It may be less: other programs end too."""
-    made = recording(system=readings((20, 1500), (60, 900)))
-    assert memory_of(made, "load", "system_memory") == 1500
-    assert memory_of(made, "load", "system_memory_over_idle") == 500
-    assert memory_of(made, "steady", "system_memory_over_idle") == -100
+    phases = stored_phases(
+        [recording(phases={"load": phase(0, 40, system=1500), "steady": phase(40, 100, system=900)})]
+    )
+    assert [stored.memory.system_memory_bytes for stored in phases] == [(1500,), (900,)]
+    assert [stored.memory.system_memory_over_idle_bytes for stored in phases] == [(500,), (-100,)]
 
 
 @pytest.mark.parametrize(
@@ -142,12 +171,15 @@ def test_the_trace_of_a_day_is_bounded_and_keeps_its_peaks() -> None:
 
 def test_a_program_has_a_value_for_each_repeat() -> None:
     """A repeat that did not go through a phase has none there; phases stand in the order in which they first came."""
-    second = recording(pss=readings((10, 8)), stretches=[Stretch("load", 0, 30), Stretch("flush", 30, 50)])
-    phases = stored_phases([recording(pss=readings((10, 5), (60, 9))), second])
-    assert [phase.name for phase in phases] == ["load", "steady", "flush"]
-    assert [phase.durations_ns for phase in phases] == [(40, 30), (60, None), (None, 20)]
-    assert [phase.memory.application_memory_bytes for phase in phases] == [(5, 8), (9, None), (None, None)]
-    assert [phase.pss_readings for phase in phases] == [(1, 1), (1, 0), (0, 0)]
+    first = recording(phases={"load": phase(0, 40, (10, 5)), "steady": phase(40, 100, (60, 9))})
+    second = recording(phases={"load": phase(0, 30, (10, 8)), "flush": phase(30, 50)})
+    phases = stored_phases([first, second])
+    assert [stored.name for stored in phases] == ["load", "steady", "flush"]
+    assert [stored.durations_ns for stored in phases] == [(40, 30), (60, None), (None, 20)]
+    assert [stored.memory.application_memory_bytes for stored in phases] == [(5, 8), (9, None), (None, None)]
+    assert [stored.medians.application_memory_bytes for stored in phases] == [(5, 8), (9, None), (None, None)]
+    assert [stored.reading_ages_ns for stored in phases] == [(30, 20), (40, None), (None, None)]
+    assert [stored.pss_readings for stored in phases] == [(1, 1), (1, 0), (0, 0)]
 
 
 def test_the_commit_is_that_of_the_project(tmp_path: Path) -> None:

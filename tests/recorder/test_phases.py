@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import select
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from recorder.phases import (
     Lines,
     Marks,
     PhaseLog,
-    PipeMarks,
+    SocketMarks,
     Stretch,
     phase_name,
 )
@@ -121,7 +122,7 @@ def test_a_descriptor_has_the_number_of_the_option() -> None:
     free = os.dup(0)
     os.close(free)
     for number in (3, *range(free, free + 4)):
-        marks = PipeMarks(number)
+        marks = SocketMarks(number)
         assert marks.environment == {"REUSEBENCH_MARKER": str(number)}
         script = f"import os; os.write({number}, os.environ['REUSEBENCH_MARKER'].encode() + b'\\ntwo\\nunfinished')"
         command = [sys.executable, "-S", "-c", script]
@@ -131,6 +132,53 @@ def test_a_descriptor_has_the_number_of_the_option() -> None:
         assert marks.read() == [str(number), "two"]
         assert marks.descriptor is None
         marks.close()
+
+
+def test_a_program_may_wait_for_its_answer() -> None:
+    """Each line is answered once, when its phase was read; who reads no answers is not waited for."""
+    marks = SocketMarks(3)
+    program = marks._other
+    program.setblocking(False)
+    program.send(b"load\n")
+    assert marks.read() == ["load"]
+    assert not select.select([program], [], [], 0)[0]
+    marks.answer()
+    marks.answer()
+    assert program.recv(10) == b"\n"
+    assert not select.select([program], [], [], 0)[0]
+    for number in range(1000):
+        program.send(f"{number}\n".encode())
+        assert marks.read() == [str(number)]
+        marks.answer()
+    program.send(b"")
+    assert marks.read() == []
+    program.send(b"last\n")
+    program.close()
+    assert marks.read() == ["last"]
+    marks.close()
+
+
+def test_a_program_without_its_recorder_goes_on() -> None:
+    """A mark that nobody takes any more is an error for it, and no signal that ends it."""
+    marks = SocketMarks(3)
+    number = os.dup(marks._other.fileno())
+    marks.close()
+    script = f"import os, signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL); os.write({number}, b'steady\\n')"
+    done = subprocess.run([sys.executable, "-c", script], pass_fds=[number], capture_output=True, check=False)
+    assert b"BrokenPipeError" in done.stderr
+    assert done.returncode == 1
+    os.close(number)
+
+
+def test_a_file_that_is_removed_is_said(tmp_path: Path) -> None:
+    """What is written to another one of its name is no mark."""
+    marks = FileMarks(tmp_path / "phases")
+    assert marks.lost() is None
+    (tmp_path / "phases").write_text("x" * 3_000_000 + "\nload\n")
+    assert [name for _ in range(3) for name in marks.read()] == ["x" * 100, "load"]
+    (tmp_path / "phases").unlink()
+    assert "was removed" in (marks.lost() or "")
+    marks.close()
 
 
 def test_no_marks_are_none() -> None:

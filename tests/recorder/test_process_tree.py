@@ -75,13 +75,54 @@ def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> No
 def test_high_water_marks_that_have_risen(workers: subprocess.Popen[bytes]) -> None:
     """They are of the whole life of a process; those of before the recording can be passed over."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
-    peak = tree.read_peaks()
-    assert peak >= 8 * _MIB
-    assert peak == max(seen.peak_rss_bytes for seen in tree.live)
-    assert tree.read_peaks() == 0
+    peaks = tree.read_peaks()
+    assert peaks.largest_bytes >= 8 * _MIB
+    assert peaks.largest_bytes == max(seen.peak_rss_bytes for seen in tree.live)
+    assert peaks.sum_bytes is None
+    assert tree.read_peaks().largest_bytes == 0
     later = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     later.forget_peaks()
-    assert later.read_peaks() == 0
+    assert later.read_peaks().largest_bytes == 0
+
+
+#: Forks at its first line of input, has its child end at the second, and tells when that is done.
+_PARENT = """
+import os
+print(flush=True)
+input()
+end, ending = os.pipe()
+if not os.fork():
+    os.close(ending)
+    os.read(end, 1)
+    os._exit(0)
+print(flush=True)
+input()
+os.close(ending)
+os.wait()
+print(flush=True)
+input()
+"""
+
+
+def test_the_sum_of_peaks_is_known_while_the_processes_are_the_same() -> None:
+    """Where the marks have begun anew they are of the phase alone, unless a process came or went in the meantime."""
+    command = [sys.executable, "-c", _PARENT]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        tree = ProcessTree(LOCAL_HOST, process.pid, 0, with_root=True)
+        tree.begin_phase(resets=True)
+        for _ in range(2):  # a child has come; it has gone, unseen
+            whole, _ = tree.sample(1)
+            assert tree.read_peaks().sum_bytes == pytest.approx(whole, rel=0.1)
+            process.stdin.write(b"\n")
+            process.stdout.readline()
+            if len(tree.live) == 1:
+                tree.discover(2)
+            assert tree.read_peaks().sum_bytes is None
+            tree.begin_phase(resets=True)
+        process.communicate(b"\n")
 
 
 def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from storage.program import PROGRAM_SCHEMA, Phase, PhaseMemory, Process, Program, ProgramRepeat
+from storage.program import PROGRAM_SCHEMA, Phase, PhaseMedians, PhaseMemory, Process, Program, ProgramRepeat
 from storage.run_file import PROGRAMS, Commit
 from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace, write_trace
 from tests.reports.stored import MACHINE, MIB
@@ -108,4 +108,12 @@ def _phase(name: str, repeats: Sequence[Repeat]) -> Phase:
     npu = tuple(size if repeat.npu else None for size, repeat in zip(sizes, repeats))
     figures = {**dict.fromkeys(PhaseMemory.__struct_fields__, sizes), "npu_memory_bytes": npu}
     durations_ns = tuple(None if size is None else _S for size in sizes)
-    return Phase(name=name, durations_ns=durations_ns, pss_readings=(3,) * len(repeats), memory=PhaseMemory(**figures))
+    return Phase(
+        name=name,
+        durations_ns=durations_ns,
+        pss_readings=(3,) * len(repeats),
+        reading_ages_ns=(0,) * len(repeats),
+        process_peaks_exact=(True,) * len(repeats),
+        memory=PhaseMemory(**figures),
+        medians=PhaseMedians(**{name: figures[name] for name in PhaseMedians.__struct_fields__}),
+    )

@@ -126,6 +126,22 @@ _INFO = ("benchmarks", 0, "extra_info")
 _PROGRAM = msgspec.to_builtins(program("pipeline", [Repeat({"run": 10})]))
 
 
+def test_a_program_of_version_1_has_medians(tmp_path: Path, document: dict[str, Any]) -> None:
+    """What was called its memory then is not compared with what a phase ends with; peaks are those that were seen."""
+    (phase,) = _PROGRAM["phases"]
+    memory = {name: values for name, values in phase["memory"].items() if "at_most" not in name}
+    kept = {name: phase[name] for name in ("name", "durations_ns", "pss_readings")}
+    first = {**_PROGRAM, "schema": "reusebench-program-1", "phases": [{**kept, "memory": memory}]}
+    _put(tmp_path, "0001_x.json", {**document, PROGRAMS: [first]})
+    (run,) = read_storage(tmp_path)
+    assert isinstance(run, StoredRun)
+    ((read,),) = (program.phases for program in run.programs)
+    assert read.memory.application_memory_bytes == (None,)
+    assert read.medians.application_memory_bytes == tuple(memory["application_memory_bytes"])
+    assert read.memory.process_peak_rss_bytes == tuple(memory["process_peak_rss_bytes"])
+    assert (read.memory.application_peak_rss_at_most_bytes, read.process_peaks_exact) == ((None,), (False,))
+
+
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
