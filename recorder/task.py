@@ -93,8 +93,8 @@ def _check(task: Task) -> None:
         read_system(task.machine.host)
     except (OSError, KeyError) as error:
         raise RecordError(
-            f"system memory cannot be read: /proc/meminfo is not there or lacks a line ({error}). Mount it with `mount -t "
-            "proc proc /proc`; Linux has all of its lines from 3.14 on"
+            f"system memory cannot be read: /proc/meminfo is not there or lacks a line ({error}). Mount it with "
+            "`mount -t proc proc /proc`; Linux has all of its lines from 3.14 on"
         ) from None
 
 
