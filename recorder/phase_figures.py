@@ -143,6 +143,6 @@ class PhaseRecord:
 
     def peak_at_most_bytes(self) -> int | None:
         """Return what the sum over all processes can have been at most; None where that is not known."""
-        if not self.is_process_peak_exact or self.peak_bytes is None:
+        if not (self._is_bounded and self.is_process_peak_exact) or self.peak_bytes is None:
             return None
         return max(self._at_most_bytes, self.peak_bytes)

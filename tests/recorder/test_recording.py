@@ -45,4 +45,5 @@ def test_the_peak_of_ended_processes(monkeypatch: pytest.MonkeyPatch, names: lis
     *_, last = recording.phases.values()
     assert last.process_peak_bytes == peak or not last.process_peak_bytes
     assert last.is_process_peak_exact is (peak is not None)
+    assert last.peak_at_most_bytes() is None  # of the sum
     assert len(recording.stretches) == 1 + len(names)
