@@ -63,7 +63,13 @@ PROMISED = {
     "application_rss_bytes application_rss_spread_bytes application_peak_rss_bytes application_peak_rss_spread_bytes "
     "process_peak_rss_bytes process_peak_rss_spread_bytes system_memory_bytes system_memory_spread_bytes "
     "system_memory_over_idle_bytes system_memory_over_idle_spread_bytes npu_memory_bytes npu_memory_spread_bytes "
-    "command file commit board recorded_at run_number",
+    "command file commit board recorded_at run_number reading_age_ns process_peaks_exact "
+    "application_peak_rss_at_most_bytes application_peak_rss_at_most_spread_bytes "
+    "application_memory_median_bytes application_memory_median_spread_bytes "
+    "application_uss_median_bytes application_uss_median_spread_bytes "
+    "application_rss_median_bytes application_rss_median_spread_bytes "
+    "system_memory_median_bytes system_memory_median_spread_bytes "
+    "npu_memory_median_bytes npu_memory_median_spread_bytes",
     "streams": f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats interrupted "
     "due done dropped missed done_per_s lost_percent latency_p50_ns latency_p90_ns latency_p99_ns latency_max_ns "
     "system_memory_bytes application_memory_bytes import_memory_bytes decoding_memory_bytes inference_memory_bytes "
