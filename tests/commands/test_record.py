@@ -176,7 +176,7 @@ def test_marked_phases_have_figures_of_their_own(recorded: dict[str, Done]) -> N
     assert done.code == 0, done.err
     assert [phase.name for phase in done.program.phases] == ["start", "load", "steady", "end"]
     own = done.values("application_uss")
-    assert own["steady"] - own["load"] == pytest.approx(24 * _MIB, rel=0.1)  # which it ends without
+    assert own["steady"] - own["end"] == pytest.approx(24 * _MIB, rel=0.1)
     assert own["steady"] - own["start"] >= 20 * _MIB
     # A first end is always read.
     assert [phase.reading_ages_ns for phase in done.program.phases[:3:2]] == [(0,)] * 2
