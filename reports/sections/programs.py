@@ -118,7 +118,7 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
         outcome, last = program.info.outcome, program.info.repeats[-1]
         result = texts(f"outcome_{outcome}")
         # Where its board was lost, or its recorder, nobody knows how it ended.
-        if outcome not in ("ok", "connection_lost", "unfinished"):
+        if outcome not in ("ok", "connection_lost", "cut_off"):
             why = last.signal or texts("program_exit_code", code=last.exit_code)
             result = texts("program_outcome", outcome=result, why=why)
         names = [program.name, *([program.file.board] if several_boards else []), phase.name]
