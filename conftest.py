@@ -17,6 +17,7 @@ from harness.output import Output
 from harness.plans.plan_file import PlanFile
 from harness.selection import Selection, option_scenarios, selected_runtimes
 from harness.session import Session, choose_board_storage, hide_latency_table
+from interrupts import handle_signals, ignore_signals
 from scenarios.catalogue import FIRST_LOOK
 from storage.board import board_storage
 
@@ -115,6 +116,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             name = next(values[key] for key in ("scenario", "option", "plan") if key in values)
             configurations.append((values["runtime"], name))
         config, plans = session.config, session.config.stash[_PLANS]
+        handle_signals()
         try:
             config.stash[_SESSION] = Session(config, configurations, plans)
         except UserError as error:
@@ -161,10 +163,17 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
         config.stash[_SESSION].add_without_speed(output_json)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_keyboard_interrupt() -> None:
+    """Let nothing keep from storing what was finished."""
+    ignore_signals()
+
+
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     """Store what pytest-benchmark, which saves in a wrapper of this hook too, would not store."""
     if _SESSION in session.config.stash:
+        ignore_signals()
         session.config.stash[_SESSION].save_without_speed_alone()
     yield
     stash = session.config.stash

@@ -21,6 +21,7 @@ from cache import CacheError
 from files import keep_writing_to_user
 from harness.errors import UserError
 from harness.extras import check_extra, missing_modules
+from interrupts import handle_signals, ignore_signals, shell_code
 from models.errors import ModelError
 from recorder.errors import RecordError
 from reports.errors import ReportError
@@ -137,6 +138,7 @@ class _Reusebench(click.Group):
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the command; it returns its exit code, or None for 0."""
+        handle_signals()
         try:
             _check_folder()
             exit_code = super().invoke(ctx)
@@ -145,8 +147,9 @@ class _Reusebench(click.Group):
             click.echo(f"Error: {error}", err=True)
             # That of a program that cannot be started is the shell's.
             ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
-        except KeyboardInterrupt:
-            ctx.exit(128 + signal.SIGINT)
+        except KeyboardInterrupt as interrupt:
+            ignore_signals()
+            ctx.exit(shell_code(interrupt))
         except BrokenPipeError:
             # As with `| head`.
             drop_output()

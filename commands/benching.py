@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional, TextIO
 
+from processes import run_in_terminal
 from storage.run_file import run_files
 from targets.base import CHECKOUT
 
@@ -19,15 +19,10 @@ def run_bench(
 ) -> tuple[int, list[Path]]:
     """Run tests of bench/, all of them where none is named, and return pytest's exit code and the files of new runs.
 
-    `output` takes what pytest prints in place of standard output. Ctrl-C interrupts pytest as well, which stores what
-    it has before this raises KeyboardInterrupt.
+    `output` takes what pytest prints in place of standard output. What interrupts this process is passed on to pytest,
+    which stores what it has before this raises Interrupted.
     """
     before = set(run_files(storage))
     command = [sys.executable, "-m", "pytest", *(str(CHECKOUT / "bench" / test) for test in tests), *options]
-    process = subprocess.Popen([*command, f"--benchmark-storage=file://{storage.absolute()}"], stdout=output)
-    try:
-        code = process.wait()
-    except KeyboardInterrupt:
-        process.wait()
-        raise
+    code = run_in_terminal([*command, f"--benchmark-storage=file://{storage.absolute()}"], output)
     return code, [path for path in run_files(storage) if path not in before]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 
 import click
 
+import processes
 from commands.far_doctor import far_parts
 from commands.parts import Part, print_parts, source_parts
 from harness.extras import EXTRAS, install_line, missing_modules
@@ -107,7 +107,7 @@ def _runtime(entry: RuntimeEntry) -> Part:
     if python is None:
         return Part(entry.name, False, remedy(entry))
     command = [python, "-c", _VERSIONS, entry.adapter]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, errors="replace", check=False)
+    done = processes.run(command, CHECKOUT)
     if done.returncode:
         reason = done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
         # Rockchip's library is not installed by pip; the reason names the option that gives it.

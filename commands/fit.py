@@ -6,7 +6,6 @@ import argparse
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import click
 from tabulate import tabulate
 
+from cache import OwnFolder
 from commands.benching import run_bench
 from commands.options import PATH, target_storage
 from files import replacing
@@ -279,8 +279,8 @@ class _Measuring:
         return results[-1]
 
     def _run(self, plans: Sequence[Plan], storage: Path, options: Sequence[str]) -> list[Result]:
-        with tempfile.TemporaryDirectory() as folder:
-            files = [Path(folder) / f"{plan.scenario}.json" for plan in plans]
+        with OwnFolder() as folder:
+            files = [folder / f"{plan.scenario}.json" for plan in plans]
             for plan, file in zip(plans, files):
                 file.write_text(json.dumps(plan.to_json()), encoding="utf-8")
             tests = [f"test_plans.py::test_plans[{self.runtime}-{plan.scenario}]" for plan in plans]

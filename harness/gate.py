@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import processes
 from harness.errors import UserError
 from harness.extras import check_extra
 from storage.errors import StorageError
@@ -82,14 +83,8 @@ class Gate:
         command += ["--", self.baseline, str(saved)]
         # It runs in the user's working folder, which names of files are relative to.
         path = os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH", "")]))
-        done = subprocess.run(
-            command,
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        return Verdict(done.returncode == 0, done.stdout.decode(errors="replace").rstrip())
+        done = processes.run(command, environment={**os.environ, "PYTHONPATH": path}, errors=subprocess.STDOUT)
+        return Verdict(done.returncode == 0, done.stdout.rstrip())
 
 
 def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:

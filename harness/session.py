@@ -7,12 +7,14 @@ import functools
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from cache import remove_leftovers
 from files import printable
 from harness.clock import ReplayClock
 from harness.errors import NoModels, UnusableModel, UserError
@@ -25,6 +27,7 @@ from harness.progress import Progress
 from harness.result_text import result_text
 from harness.selection import Selection, host_of, resolve_targets, storage_of
 from harness.settings import check_kernel
+from processes import watch_ends
 from samplers.npu import find_npu_sources, has_npu
 from scenarios.plan import Plan
 from storage.result import Result
@@ -63,6 +66,9 @@ class Session:
         targets = resolve_targets(Selection.of(config.option))
         host = host_of(targets)
         check_kernel(host)
+        with suppress(OSError):  # of others, or on a disk that cannot be written: it is not this session that needs it
+            list(remove_leftovers())
+        watch_ends()
         self.storage = _writable(_storage_folder(config))
         self._gate = make_gate(config.option, self.storage)
         if self._gate and not saves:

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Optional
 import msgspec
 
 from files import UNFINISHED, open_inside, printable, read_regular
+from interrupts import uninterrupted
 from messages import Message
 from samplers.readings import Environment
 from storage.decoding import MOST_BYTES, decode_stored
@@ -378,24 +379,25 @@ class RunWriter:
         folder = self._storage / python_folder()
         new = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-        number, unfinished = _claim(self._storage, self.path)
-        former, self._held = self._held, None
-        try:
-            with unfinished.open("wb") as file:
-                if not finished:
-                    self._held = os.dup(file.fileno())
-                _lock(file.fileno())
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            self.path = unfinished.rename(folder / f"{number:04}_{self._name}.json")
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            former, self._held = self._held, former
-            raise
-        finally:
-            if former is not None:
-                os.close(former)
+        with uninterrupted():
+            number, unfinished = _claim(self._storage, self.path)
+            former, self._held = self._held, None
+            try:
+                with unfinished.open("wb") as file:
+                    if not finished:
+                        self._held = os.dup(file.fileno())
+                    _lock(file.fileno())
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                self.path = unfinished.rename(folder / f"{number:04}_{self._name}.json")
+            except BaseException:
+                unfinished.unlink(missing_ok=True)
+                former, self._held = self._held, former
+                raise
+            finally:
+                if former is not None:
+                    os.close(former)
         for changed in (folder, self._storage, *(path.parent for path in new[1:])):
             _sync_names(changed)
         return self.path

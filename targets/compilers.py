@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import processes
+from cache import OwnFolder
 from targets.errors import TargetError
 from targets.rknn_library import architecture_of_this_python
 
@@ -36,13 +35,7 @@ class Compiler:
 
     def compile(self, arguments: list[str]) -> None:
         """Run it; raise TargetError with its last line where it fails."""
-        done = subprocess.run(
-            [*self.command, *arguments],
-            env={**os.environ, **self.environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = processes.run([*self.command, *arguments], environment={**os.environ, **self.environment})
         if done.returncode:
             last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
             raise TargetError(f"{Path(self.command[0]).name} could not compile it: {last_words}")
@@ -78,20 +71,19 @@ def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compile
         return own
     if not _ziglang.cache_info().currsize:
         show_step("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
-    package = _ziglang()
+    package = _ziglang().path
     caches = dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(package / "cache"))
     command = (sys.executable, "-m", "ziglang", "cc", "-target", f"{_TRIPLES[architecture]}.{_GLIBC}")
     return Compiler(command, {"PYTHONPATH": str(package), **caches})
 
 
 @functools.lru_cache(maxsize=1)
-def _ziglang() -> Path:
+def _ziglang() -> OwnFolder:
     """Install the Zig compiler's package into a folder, and return that. It takes 400 MB, until this process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="reusebench-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = OwnFolder()
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     checked = ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_ZIGLANG)]
-    done = subprocess.run([*command, "--target", str(folder), *checked], capture_output=True, text=True, check=False)
+    done = processes.run([*command, "--target", str(folder.path), *checked])
     if done.returncode:
         last_words = done.stderr.strip().rpartition("\n")[2]
         raise TargetError(

@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 
+import processes
 from models import converter_of
 from models.conversion.environments import Environment
 from runtimes import RuntimeEntry, available
@@ -61,4 +62,4 @@ def refusal(interpreter: str) -> str | None:
 def _exit_code(interpreter: str, code: str, *arguments: str) -> int:
     """Run the code from where the driver runs, and return its exit code."""
     command = [interpreter, "-c", code, *arguments]
-    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=False, timeout=_TIME_LIMIT_S).returncode
+    return processes.run(command, CHECKOUT, time_limit_s=_TIME_LIMIT_S).returncode

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol
 
+from interrupts import first_interrupt_calls
 from messages import Message
 from runtimes.base import Interface
 from runtimes.rknn.diagnosis import cause_of_crash
@@ -27,7 +28,6 @@ from targets.barriers import (
 )
 from targets.base import Target
 from targets.errors import ConnectionLost, TargetError
-from targets.interrupt import first_interrupt_calls
 from targets.machine import Reach
 from targets.outcome import Failure, classify_exit
 from targets.process import Process

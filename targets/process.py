@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import select
-import signal
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,9 @@ from typing import IO, Protocol
 
 import psutil
 
+import processes
+from cache import OwnFolder
+from interrupts import uninterrupted
 from samplers.host import LOCAL_HOST
 from samplers.system import oom_kills
 from targets.outcome import Ending
@@ -75,22 +77,12 @@ class LocalProcess:
         """Start the command in the folder, with these variables added to the environment."""
         self._oom_kills = oom_kills(LOCAL_HOST)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
-        self._ledger_folder = tempfile.TemporaryDirectory() if keeps_ledger else None
+        self._ledger_folder = OwnFolder() if keeps_ledger else None
         variables = {**os.environ, **environment}
         if self._ledger_folder:
             variables[LEDGER_VARIABLE] = str(self._ledger_file(self._ledger_folder))
         self.started_ns = time.monotonic_ns()
-        # A session of its own: Ctrl-C reaches the harness alone, which then ends the process in order.
-        self._popen = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            bufsize=0,
-            start_new_session=True,
-        )
+        self._popen = processes.start(command, folder, variables, self._errors)
         self._commands, self._messages = _pipe(self._popen.stdin), _pipe(self._popen.stdout)
         self.pid = self._popen.pid
         self._victims = Victims(self.pid)
@@ -131,24 +123,21 @@ class LocalProcess:
 
     def close(self) -> None:
         """End it and its descendants, also those that have left its session."""
-        self._victims.restore()
-        # RuntimeError where /proc/stat is empty, by which psutil knows processes: those of the group are ended below.
-        with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):
-            for process in psutil.Process(self.pid).children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._commands.close()
-        self._messages.close()
-        self._popen.wait()
-        self._errors.close()
-        if self._ledger_folder:
-            self._ledger_folder.cleanup()
+        with uninterrupted():
+            self._victims.restore()
+            # RuntimeError where /proc/stat is empty, by which psutil knows processes: those of the group are ended below.
+            with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):
+                for process in psutil.Process(self.pid).children(recursive=True):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        process.kill()
+            processes.end(self._popen)
+            self._errors.close()
+            if self._ledger_folder:
+                self._ledger_folder.close()
 
     @staticmethod
-    def _ledger_file(folder: tempfile.TemporaryDirectory[str]) -> Path:
-        return Path(folder.name) / "ledger.jsonl"
+    def _ledger_file(folder: OwnFolder) -> Path:
+        return folder.path / "ledger.jsonl"
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict
 
+import processes
 from video import VideoError
 
 __all__ = ["describe_with", "main"]
@@ -27,9 +28,7 @@ def describe_with(interpreter: str, path: Path) -> Dict[str, Any]:
     """
     command = [interpreter, "-m", "video.describe", str(path.absolute())]
     try:
-        done = subprocess.run(
-            command, cwd=_CHECKOUT, capture_output=True, text=True, errors="replace", check=False, timeout=_TIME_LIMIT_S
-        )
+        done = processes.run(command, _CHECKOUT, time_limit_s=_TIME_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise VideoError(f"{path} cannot be read with {interpreter}: {error}") from None
     if done.returncode:

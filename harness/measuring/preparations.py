@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from pathlib import Path
 
-from cache import cache_root, make_folder
+from cache import OwnFolder
 from messages import Message
 from runtimes import find_runtime
 from scenarios.plan import Plan
@@ -20,13 +17,13 @@ __all__ = ["Preparations"]
 
 
 class Preparations:
-    """Prepared models, in a folder of the cache that is removed with this object, at the latest when Python ends."""
+    """Prepared models, in a temporary folder of the cache."""
 
     def __init__(self, time_limit_s: float) -> None:
         self._time_limit_s = time_limit_s
         #: By runtime, then by the model's digest.
         self._known: dict[str, dict[str, Preparation | None]] = {}
-        self._folder: Path | None = None
+        self._folder: OwnFolder | None = None
 
     def of(self, plan: Plan, target: Target) -> dict[str, Preparation | None] | Failure:
         """Return what the plan's runtime needs made of its models, by digest; a Failure where it could not be made.
@@ -58,11 +55,8 @@ class Preparations:
 
     def _folder_of(self, runtime: str) -> Path:
         if self._folder is None:
-            parent = cache_root() / "prepared"
-            make_folder(parent)
-            self._folder = Path(tempfile.mkdtemp(dir=parent))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        return self._folder / runtime
+            self._folder = OwnFolder("prepared")
+        return self._folder.path / runtime
 
 
 def _without_preparation(failure: Failure) -> Failure:

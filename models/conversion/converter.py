@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import select
 import subprocess
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext, suppress
@@ -19,7 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union
 
-from cache import cannot_write, end_of, written_whole
+import processes
+from cache import OwnFolder, cannot_write, end_of, written_whole
 from models.built_files import cached_path, ensure, fill, is_intact, weights_of
 from models.conversion.environments import Environment, PythonPackage, ShowStep
 from models.errors import ConversionError
@@ -66,7 +67,7 @@ class Converter(ABC, Generic[_Recipe]):
     def __init__(self) -> None:
         """Start nothing yet."""
         self._resources = ExitStack()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
         self._log = Path()
 
@@ -125,13 +126,13 @@ class Converter(ABC, Generic[_Recipe]):
         with suppress(BrokenPipeError):
             job = {**self.job(recipe, source), "output": str(path.absolute())}
             job["weights"] = str(weights.absolute()) if weights else None
-            print(json.dumps(job), file=process.stdin, flush=True)
+            process.stdin.write(json.dumps(job).encode() + b"\n")
         end = ""
         if not select.select([process.stdout], [], [], self.time_limit_s)[0]:
             process.kill()
             end = f"not done after {self.time_limit_s:g} s"
         # Empty where the process has ended.
-        answer = process.stdout.readline().strip()
+        answer = process.stdout.readline().decode().strip()
         if answer == _SUCCESS:
             return
         log = self._log.read_bytes()[log_begin:].decode(errors="replace")
@@ -146,8 +147,7 @@ class Converter(ABC, Generic[_Recipe]):
     def folder(self) -> Path:
         """Return a folder for temporary files, which is removed at the end of the `with` block."""
         if self._folder is None:
-            temporary = tempfile.TemporaryDirectory(prefix="reusebench-")
-            self._folder = Path(self._resources.enter_context(temporary))
+            self._folder = self._resources.enter_context(OwnFolder())
         return self._folder
 
     def source(self, recipe: _Recipe) -> Path:
@@ -170,20 +170,15 @@ class Converter(ABC, Generic[_Recipe]):
         except OSError as error:
             raise cannot_write(path, error) from error
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[bytes]:
         """Start the process in a folder of its own, since a library may leave files where it runs."""
         folder = self.folder()
         self._log = folder / "log"
         log = self._resources.enter_context(self._log.open("wb"))
-        self._process = subprocess.Popen(
-            [str(self.environment.python()), "-I", _LOOP, self.program],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        self._resources.callback(_kill, self._process)
+        command = [str(self.environment.python()), "-I", str(_LOOP), str(self.program)]
+        # What a library that is killed leaves of its temporary files goes with the folder.
+        self._process = processes.start(command, folder, {**os.environ, "TMPDIR": str(folder)}, log)
+        self._resources.callback(processes.end, self._process)
         return self._process
 
 
@@ -205,13 +200,6 @@ class NativeConverter(Converter[NativeRecipe]):
     ) -> NativeRecipe:
         """Return what makes a file of the source."""
         return NativeRecipe(source, cls.form())
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    # Closing the pipe fails if the process ended before it read all.
-    with suppress(BrokenPipeError), process:
-        pass
 
 
 def _last_error(log: str) -> str:

@@ -5,20 +5,18 @@ Standard library only, since the harness looks up here whether they are installe
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
 import importlib.util
 import os
 import platform
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cache import cache_root, cannot_write, end_of, locked
+import processes
+from cache import OwnFolder, cache_root, cannot_write, end_of, locked
 from files import UNFINISHED
 from models.errors import ModelError
 
@@ -29,9 +27,6 @@ _PYTHON_FITS = "import sys, venv, ensurepip; sys.exit(not {oldest} <= sys.versio
 
 #: Where an environment has its interpreter.
 _PYTHON = "bin/python"
-
-#: Linux, sys/prctl.h.
-_PR_SET_PDEATHSIG = 1
 
 #: Is called with a line before every step.
 ShowStep = Callable[[str], None]
@@ -115,7 +110,7 @@ class Environment:
         fits = _PYTHON_FITS.format(oldest=self.oldest_python, newest=self.newest_python)
         for name in names:
             path = shutil.which(name)
-            if path and subprocess.run([path, "-I", "-c", fits], capture_output=True, check=False).returncode == 0:
+            if path and processes.run([path, "-I", "-c", fits]).returncode == 0:
                 return path
         oldest, newest = (".".join(map(str, version)) for version in (self.oldest_python, self.newest_python))
         raise ModelError(
@@ -206,34 +201,16 @@ class Installation:
         self.run(step, [self.python, "-I", "-c", code])
 
     def run(self, step: str, command: Sequence[str]) -> str:
-        """Run the command and return what it printed; it ends with this process, so that no pip goes on unseen."""
-        libc = ctypes.CDLL(None)
-
-        def die_with_parent() -> None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            preexec_fn=die_with_parent,
-        )
-        try:
-            output, errors = process.communicate()
-        except BaseException:
-            # Gone before its folder is removed; subprocess.run would not wait after Ctrl-C.
-            process.kill()
-            process.communicate()
-            raise
-        if process.returncode:
+        """Run the command and return what it printed."""
+        with OwnFolder() as space:  # pip unpacks gigabytes
+            done = processes.run(command, environment={**os.environ, "TMPDIR": str(space)})
+        if done.returncode:
             raise ModelError(
-                f"{self.environment.library} is not installed: {step} failed ({end_of(process.returncode)}): "
-                f"{_last_words(errors) or _last_words(output)}; check {self.environment.suspects} and the free space "
-                f"(about {self.environment.gigabytes} GB), then run it again"
+                f"{self.environment.library} is not installed: {step} failed ({end_of(done.returncode)}): "
+                f"{_last_words(done.stderr) or _last_words(done.stdout)}; check {self.environment.suspects} and the "
+                f"free space (about {self.environment.gigabytes} GB), then run it again"
             )
-        return output
+        return done.stdout
 
 
 def _last_words(text: str) -> str:

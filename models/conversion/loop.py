@@ -8,21 +8,14 @@ It is started by its path and imports nothing of this project: the library's Pyt
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import runpy
-import signal
 import sys
-
-#: Linux, sys/prctl.h.
-_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Answer every job until standard input ends."""
-    # Killed with its parent: nothing would read the answer.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     convert = runpy.run_path(sys.argv[-1])["convert"]

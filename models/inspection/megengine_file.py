@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
+import processes
 from cache import end_of
 from models.errors import ModelError
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
@@ -26,7 +26,7 @@ def read(path: Path) -> Inspection:
             f"{MEGENGINE.gigabytes} GB there)"
         )
     command = [str(MEGENGINE.python()), "-I", str(_PROGRAM), str(path.resolve())]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    done = processes.run(command)
     if done.returncode:
         last_line = done.stderr.strip().rpartition("\n")[2]
         raise ModelError(f"{path} cannot be read by {MEGENGINE.library} ({end_of(done.returncode)}): {last_line}")

@@ -11,6 +11,7 @@ import io
 import multiprocessing
 import os
 import re
+import signal
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -30,6 +31,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from files import replacing
+from processes import end_with
 
 #: Drawn in this colour, which stands nowhere else, and then replaced by the page's text colour.
 INK = "#010203"
@@ -242,7 +244,8 @@ def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
     _jobs.update(jobs)
     workers = min(len(_jobs), os.cpu_count() or 1)
     try:
-        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
+        context = multiprocessing.get_context("fork")
+        pool = ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(os.getpid(),))
     except OSError:  # the locks between processes are files in /dev/shm, which small systems and containers lack
         return {key: _drawn_here(key) for key in _jobs}
     # A collection would write into every object that the processes share, and takes a quarter of the time of drawing.
@@ -266,6 +269,14 @@ def write_figures(figures: Mapping[str, str], folder: Path) -> Path:
         with replacing(folder / f"{file_name}.svg") as unfinished:
             unfinished.write_text(_as_file(svg), encoding="utf-8")
     return folder
+
+
+def _begin_worker(parent: int) -> None:
+    """Leave Ctrl-C to the process that the figures are for, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    end_with(parent)
 
 
 def _drawn_here(key: FigureKey) -> Future[Optional[str]]:

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import processes
 from cache import make_folder
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from targets.base import CHECKOUT
@@ -39,15 +40,7 @@ def install(library: Library, sources: Path | None, show_step: Callable[[str], N
     board = guest(library.chips()[0], library)
     command, variables = machine_of(library).confine((*board.command, "-c", _TRIAL), board.environment, Reach())
     try:
-        done = subprocess.run(
-            command,
-            cwd=CHECKOUT,
-            env={**os.environ, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_TRIAL_TIME_LIMIT_S,
-        )
+        done = processes.run(command, CHECKOUT, {**os.environ, **variables}, _TRIAL_TIME_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TargetError(f"{library.path} does not load on the virtual board: {error}") from error
     if done.returncode:

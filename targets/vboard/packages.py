@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import processes
 from targets.errors import TargetError
 
 __all__ = ["PackageSource", "unpack"]
@@ -94,11 +95,9 @@ class PackageSource:
 
     def _run(self, *command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "APT_CONFIG": str(self._configuration), "LC_ALL": "C"}
-        return subprocess.run(
-            command, cwd=folder or self._folder, env=environment, capture_output=True, text=True, check=False
-        )
+        return processes.run(command, folder or self._folder, environment)
 
 
 def unpack(package: Path, folder: Path) -> None:
     """Unpack a package's files into the folder."""
-    subprocess.run(["dpkg-deb", "-x", str(package), str(folder)], check=True, capture_output=True)
+    processes.run(["dpkg-deb", "-x", str(package), str(folder)]).check_returncode()

@@ -46,16 +46,13 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         "new.so": lambda: of_version(storage, NEW, account=heavier_dups),
     }
 
-    class Pytest:
-        def __init__(self, command: Sequence[str], stdout: None) -> None:  # noqa: ARG002
-            commands.append(list(command))
+    def run_pytest(command: Sequence[str], _output: None) -> int:
+        commands.append(list(command))
+        names = [Path(command[command.index("--rknn-library") + 1]).name for command in commands]
+        store_versions(storage, *(of_library[name]() for name in names))
+        return 0
 
-        def wait(self) -> int:
-            names = [Path(command[command.index("--rknn-library") + 1]).name for command in commands]
-            store_versions(storage, *(of_library[name]() for name in names))
-            return 0
-
-    monkeypatch.setattr("commands.benching.subprocess.Popen", Pytest)
+    monkeypatch.setattr("commands.benching.run_in_terminal", run_pytest)
     monkeypatch.setattr(libraries, "install_virtual_board", lambda *_: None)
     return commands
 

@@ -21,6 +21,7 @@ import pytest
 
 import targets.process
 from messages import Message
+from processes import watch_ends
 from samplers.host import LOCAL_HOST
 from samplers.observer import Observer
 from samplers.readings import Reading
@@ -48,6 +49,7 @@ from tests.targets.clock import Clock
 def nothing_is_left() -> Iterator[None]:
     """Hold that the tests leave no child, no zombie and no open file of the harness behind."""
     gc.collect()
+    watch_ends()  # which stays
     files, children = _own_files(), set(psutil.Process().children(recursive=True))
     yield
     gc.collect()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from interrupts import first_interrupt_calls
 from scenarios.plan import Plan, Streams
 from targets.barriers import Frames
-from targets.interrupt import first_interrupt_calls
 from targets.measured_process import Run
 from tests.support import TIME_LIMIT_S, StubListener, make_plan, walk
 from tests.targets.clock import Clock

@@ -1,0 +1,142 @@
+"""Ctrl-C, SIGTERM and SIGHUP: requests to end in order.
+
+The first one is raised as KeyboardInterrupt. While that is handled further ones do nothing: what was finished is being
+stored, and what was started ended. Standard library only, as in cache.py.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = [
+    "Interrupted",
+    "first_interrupt_calls",
+    "forwarded",
+    "handle_signals",
+    "ignore_signals",
+    "shell_code",
+    "uninterrupted",
+]
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A request to end, by a signal of this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+class _Hold:
+    """Keeps a signal back until what must not be cut in two is done."""
+
+    is_on = False
+    number: int | None = None
+
+
+def shell_code(interrupt: KeyboardInterrupt) -> int:
+    """Return the exit code of a program that this has ended, as shells give it."""
+    return 128 + (interrupt.number if isinstance(interrupt, Interrupted) else signal.SIGINT)
+
+
+def handle_signals() -> None:
+    """Have these signals raise Interrupted from now on. One that is ignored, as SIGHUP under nohup, stays so."""
+    _set(_interrupt)
+
+
+def ignore_signals() -> None:
+    """Have these signals do nothing from now on, since the end is near; processes that are started get them."""
+    _set(_nothing)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Keep these signals back while this is open: it takes a moment, and half of it would be in the way."""
+    if _Hold.is_on:
+        yield
+        return
+    _Hold.is_on = True
+    try:
+        yield
+    finally:
+        _Hold.is_on = False
+        number, _Hold.number = _Hold.number, None
+        if number is not None:
+            _interrupt(number, None)
+
+
+@contextmanager
+def first_interrupt_calls(end: Callable[[], None]) -> Iterator[None]:
+    """While this is open, the first of these signals calls `end`; a second one does what it did before."""
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        restore()
+        end()
+
+    with _replaced(handle) as restore:
+        yield
+
+
+@contextmanager
+def forwarded(send: Callable[[int], None]) -> Iterator[None]:
+    """While this is open, `send` gets each of these signals; the first one is raised at the end."""
+    numbers: list[int] = []
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        numbers.append(number)
+        send(number)
+
+    with _replaced(handle):
+        yield
+    if numbers:
+        raise Interrupted(numbers[0])
+
+
+@contextmanager
+def _replaced(handler: Callable[[int, FrameType | None], None]) -> Iterator[Callable[[], None]]:
+    """Have another handler while this is open, and yield what puts the former ones back; only the main thread can."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in _NUMBERS} if is_main else {}
+
+    def restore() -> None:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+    if is_main:
+        _set(handler)
+    try:
+        yield restore
+    finally:
+        restore()
+
+
+def _set(handler: Callable[[int, FrameType | None], None]) -> None:
+    for number in _NUMBERS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    if _Hold.is_on:
+        _Hold.number = number
+    elif not _is_ending():
+        raise Interrupted(number)
+
+
+def _is_ending() -> bool:
+    """Whether a KeyboardInterrupt is being handled, in `except` or `finally`, however deep."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
+def _nothing(_number: int, _frame: FrameType | None) -> None:
+    """Be a handler: programs that are started do not inherit it, as they would that a signal is ignored."""
