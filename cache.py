@@ -114,7 +114,7 @@ class OwnFolder:
         """Make it in the cache's folder of this name, one of _KINDS; raise CacheError where it cannot be."""
         parent = cache_root() / kind
         try:
-            parent.mkdir(parents=True, exist_ok=True)
+            make_folder(parent)
             self.path, lock = _owned_folder(parent)
         except OSError as error:
             raise cannot_write(parent, error) from error

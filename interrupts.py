@@ -85,16 +85,26 @@ def first_interrupt_calls(end: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def forwarded(send: Callable[[int], None]) -> Iterator[None]:
-    """While this is open, `send` gets each of these signals; the first one is raised at the end."""
+def forwarded() -> Iterator[Callable[[Callable[[int], None]], None]]:
+    """While this is open, what is given to the yielded function gets these signals, also those that came before.
+
+    The first one is raised at the end.
+    """
     numbers: list[int] = []
+    receivers: list[Callable[[int], None]] = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
         numbers.append(number)
-        send(number)
+        for send in receivers:
+            send(number)
+
+    def forward_to(send: Callable[[int], None]) -> None:
+        receivers.append(send)
+        for number in tuple(numbers):
+            send(number)
 
     with _replaced(handle):
-        yield
+        yield forward_to
     if numbers:
         raise Interrupted(numbers[0])
 

@@ -56,12 +56,13 @@ def run_in_terminal(command: _Words, output: IO[str] | None = None) -> int:
 
     Ctrl-C, SIGTERM and SIGHUP are passed on; when the program has ended in its own way, Interrupted is raised.
     """
-    process = _begin(os.setpgrp, command, stdin=subprocess.DEVNULL, stdout=output)
-    try:
-        with forwarded(process.send_signal):
+    with forwarded() as forward_to:
+        process = _begin(os.setpgrp, command, stdin=subprocess.DEVNULL, stdout=output)
+        try:
+            forward_to(process.send_signal)
             return process.wait()
-    finally:
-        end(process)
+        finally:
+            end(process)
 
 
 def run(

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
+from cache import remove_leftovers
 from commands.known_runs import board_storages, warn
 from commands.options import storage
 from files import printable
@@ -76,9 +77,12 @@ def _date(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Remove all but the newest N.")
 @click.option("--before", "date", metavar="DATE", callback=_date, help="Remove what is older: 2026-11-30 (UTC).")
 @click.option("--named", is_flag=True, help="Remove runs with a name too.")
+@click.option("--cache", is_flag=True, help="Remove what killed processes have left in the cache; no run.")
 @click.option("--dry-run", is_flag=True, help="Remove nothing.")
 @storage
-def prune(keep: int | None, date: datetime.datetime | None, named: bool, dry_run: bool, storage: Path) -> int:
+def prune(
+    keep: int | None, date: datetime.datetime | None, named: bool, cache: bool, dry_run: bool, storage: Path
+) -> int:
     """Remove old runs with their traces.
 
     Traces of no run and files that were never finished go too, a day after their last change. Runs with a name of
@@ -86,6 +90,10 @@ def prune(keep: int | None, date: datetime.datetime | None, named: bool, dry_run
 
     Exits with 1 where a stored file could not be read.
     """
+    if cache:
+        if named or (keep, date) != (None, None):
+            raise click.UsageError("--cache removes no run: leave out --keep, --before and --named")
+        return _prune_cache(dry_run)
     if (keep is None) == (date is None):
         raise click.UsageError("name the runs that are old, by --keep N or by --before DATE")
     folders = board_storages(storage)
@@ -107,10 +115,27 @@ def prune(keep: int | None, date: datetime.datetime | None, named: bool, dry_run
                 "still there; "
                 "the same command goes on"
             ) from None
-    click.echo(f"{_mib(pruning.freed_bytes)} MiB {'would be removed' if dry_run else 'removed'}")
+    click.echo(_freed(pruning.freed_bytes, dry_run))
     for file in inventory.bad_files:
         warn(file)
     return 1 if inventory.bad_files else 0
+
+
+def _prune_cache(dry_run: bool) -> int:
+    """Remove what nobody owns, and print each with its size."""
+    freed_bytes = 0
+    try:
+        for leftover in remove_leftovers(dry_run):
+            click.echo(f"{_mib(leftover.size_bytes):>10} MiB  {leftover.path}")
+            freed_bytes += leftover.size_bytes
+    except OSError as error:
+        raise StorageError(f"{error.filename} cannot be removed ({error.strerror}): remove it yourself") from None
+    click.echo(_freed(freed_bytes, dry_run))
+    return 0
+
+
+def _freed(size_bytes: int, dry_run: bool) -> str:
+    return f"{_mib(size_bytes)} MiB {'would be removed' if dry_run else 'removed'}"
 
 
 def _cells(run: Run, size_bytes: int) -> Sequence[str]:

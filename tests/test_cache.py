@@ -6,11 +6,23 @@ import errno
 import fcntl
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from cache import CacheError, cache_root, locked, make_folder, run_in_another_process, written_whole
+from cache import (
+    CacheError,
+    OwnFolder,
+    cache_root,
+    locked,
+    make_folder,
+    remove_leftovers,
+    run_in_another_process,
+    written_whole,
+)
+from tests.support import CHECKOUT
 
 
 def test_the_cache_root_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,3 +95,78 @@ def test_the_cache_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (cache_root(), tmp_path / "elsewhere", tmp_path / "cache")]
     assert modes[0] == 0o700
     assert modes[1] == modes[2] != 0o700
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "reusebench"
+
+
+def _removed(dry_run: bool = False) -> dict[Path, int]:
+    return {leftover.path: leftover.size_bytes for leftover in remove_leftovers(dry_run)}
+
+
+#: Makes everything that a killed process can leave, and is killed.
+_KILLED = """
+import os, signal, tempfile
+from cache import OwnFolder, cache_root, locked, written_whole
+
+folder = OwnFolder("prepared")
+(folder.path / "onnxruntime").mkdir()
+(folder.path / "onnxruntime" / "weights").write_bytes(bytes(1000))
+(folder.path / "link").symlink_to("/")
+model = cache_root() / "models" / "a.onnx"
+with locked(model), written_whole(model) as temporary:
+    temporary.write_bytes(bytes(500))
+    tempfile.mkdtemp(dir=model.parent, prefix=".compiling-")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_killed_processes_left_is_removed(root: Path) -> None:
+    """Folders of their own and half files, each with its size; a dry run tells the same and removes nothing."""
+    (root / "prepared" / "tmpaaaaaaaa").mkdir(parents=True)  # of version 0.1.0, which had no locks
+    done = subprocess.run([sys.executable, "-c", _KILLED], cwd=CHECKOUT, check=False)
+    assert done.returncode == -9
+    left = _removed(dry_run=True)
+    assert sorted(left.values()) == [0, 0, 500, 1000]
+    assert all(path.exists() for path in left)
+    assert _removed() == left
+    assert not any(path.exists() for path in left)
+    assert _removed() == {}
+
+
+def test_what_has_an_owner_stays(root: Path) -> None:
+    """Sessions that run at the same time leave each other's things alone; an owner removes its own."""
+    folder = OwnFolder("prepared")
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    model = root / "models" / "a.onnx"
+    with locked(model), written_whole(model) as temporary, OwnFolder() as other:
+        assert _removed() == {}
+        assert temporary.exists()
+        assert other.is_dir()
+    folder.close()
+    assert not folder.path.exists()
+    assert not other.exists()
+
+
+def test_what_is_not_ours_stays(root: Path, tmp_path: Path) -> None:
+    """Other names, links to folders elsewhere, and files of the cache itself."""
+    elsewhere = tmp_path / "elsewhere" / "tmpaaaaaaaa"
+    elsewhere.mkdir(parents=True)
+    (root / "models").mkdir(parents=True)
+    (root / "temporary" / "mine").mkdir(parents=True)
+    (root / "temporary" / "tmpbbbbbbbb").symlink_to(elsewhere)
+    (root / "prepared").symlink_to(elsewhere.parent)
+    for name in (".a.onnx.unfinished", "a.1.unfinished", ".a.onnx.size", "a.onnx"):
+        (root / "models" / name).touch()
+    assert _removed() == {}
+    assert elsewhere.exists()
+
+
+def test_no_cache_has_no_leftovers(root: Path) -> None:
+    """Nor is one made."""
+    assert _removed() == {}
+    assert not root.exists()

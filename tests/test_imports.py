@@ -15,24 +15,38 @@ from tests.support import CHECKOUT
 _PACKAGES: dict[str, set[str]] = {
     "messages": set(),
     "files": set(),
-    "cache": {"files"},
+    "interrupts": set(),
+    "processes": {"interrupts"},
+    "cache": {"files", "processes"},
     "user_files": {"files"},
-    "models": {"cache", "files", "runtimes", "user_files"},
+    "models": {"cache", "files", "processes", "runtimes", "user_files"},
     "samplers": {"messages"},
     "recorder": {"files", "samplers", "storage", "targets"},
     "runtimes": {"messages"},
-    "video": {"cache", "files", "runtimes"},
+    "video": {"cache", "files", "processes", "runtimes"},
     "scenarios": {"messages", "runtimes", "video"},
-    "targets": {"cache", "files", "messages", "models", "runtimes", "samplers", "scenarios", "user_files"},
+    "targets": {
+        "cache",
+        "files",
+        "interrupts",
+        "messages",
+        "models",
+        "processes",
+        "runtimes",
+        "samplers",
+        "scenarios",
+        "user_files",
+    },
     "snippets": {"runtimes", "scenarios", "targets"},
     "accounting": {"scenarios", "targets"},
-    "storage": {"accounting", "files", "messages", "samplers", "scenarios", "targets"},
+    "storage": {"accounting", "files", "interrupts", "messages", "samplers", "scenarios", "targets"},
     "harness": {
         "accounting",
         "cache",
         "files",
         "messages",
         "models",
+        "processes",
         "runtimes",
         "samplers",
         "scenarios",
@@ -46,6 +60,7 @@ _PACKAGES: dict[str, set[str]] = {
         "accounting",
         "files",
         "messages",
+        "processes",
         "runtimes",
         "samplers",
         "scenarios",
@@ -58,8 +73,10 @@ _PACKAGES: dict[str, set[str]] = {
         "files",
         "fit",
         "harness",
+        "interrupts",
         "messages",
         "models",
+        "processes",
         "recorder",
         "reports",
         "runtimes",
@@ -71,7 +88,7 @@ _PACKAGES: dict[str, set[str]] = {
         "video",
     },
     "bench": {"scenarios"},
-    "conftest": {"files", "harness", "samplers", "scenarios", "storage"},
+    "conftest": {"files", "harness", "interrupts", "samplers", "scenarios", "storage"},
 }
 
 #: Where a package needs one module of another package and no more.
@@ -134,7 +151,7 @@ _LAYERS = {
     " mnn litert inspection __init__",
     "recorder": "errors signals pace phases process_tree phase_figures program machine far recording stored_form"
     " keeping summary task",
-    "targets": "errors chips boards outcome interrupt barriers victims process talks machine base interpreters folders"
+    "targets": "errors chips boards outcome barriers victims process talks machine base interpreters folders"
     " rknn_library compilers sandbox preload vboard reader native far resolve measured_process",
 }
 

@@ -383,3 +383,20 @@ def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -
     done = reusebench("runs", *arguments)
     assert (done.exit_code, done.out) == (2, "")
     assert sentence in done.err
+
+
+def test_prune_of_the_cache(words: _Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What killed sessions left is named with its size and removed; no run is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    left = tmp_path / "cache" / "reusebench" / "prepared" / "tmpaaaaaaaa"
+    left.mkdir(parents=True)
+    (left / "weights").write_bytes(bytes(3 << 19))
+    assert "--cache removes no run" in words("prune", "--cache", "--keep", "1", code=2)
+    assert words("prune", "--cache", "--dry-run").split("\n")[:2] == [
+        f"      1.50 MiB  {left}",
+        "1.50 MiB would be removed",
+    ]
+    assert left.exists()
+    assert words("prune", "--cache").splitlines()[-1] == "1.50 MiB removed"
+    assert not left.exists()
+    assert words("prune", "--cache") == "0.00 MiB removed\n"

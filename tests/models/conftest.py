@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,8 @@ from tests.models.scripted_python import ScriptedPython
 
 @pytest.fixture
 def model_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a cache of its own, and a folder for temporary files; return where the cache has model files."""
+    """Give the test a cache of its own; return where it has model files."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     return tmp_path / "cache" / "reusebench" / "models"
 
 

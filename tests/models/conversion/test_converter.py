@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 import models
-from cache import CacheError
+from cache import CacheError, remove_leftovers
 from models.built_files import cached_path, fill, is_intact
 from models.errors import ModelError
 from models.megengine.environment import MEGENGINE, MegEngineConverter
@@ -99,7 +98,7 @@ def test_a_library_that_is_not_installed(kind: str, sentence: str, model_cache: 
     ],
 )
 def test_a_failed_conversion(
-    kind: str, behaviour: str, sentence: str, onnx_file: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, behaviour: str, sentence: str, onnx_file: Recipe, model_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A return code, an exception and a crash of the library are one line each; nothing is left behind."""
     _INSTALL[kind]()
@@ -109,7 +108,7 @@ def test_a_failed_conversion(
     assert "\n" not in str(error.value)
     made = _cached(kind, onnx_file)
     assert list(made.parent.glob(f"*{made.name}*")) == []
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert list((model_cache.parent / "temporary").iterdir()) == []
 
 
 def test_a_description_that_is_not_there(tmp_path: Path) -> None:
@@ -133,7 +132,7 @@ def test_files_made_before_a_failure_stay(onnx_file: Recipe, monkeypatch: pytest
 
 
 def test_an_interrupted_conversion_leaves_nothing(
-    onnx_file: Recipe, model_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    onnx_file: Recipe, model_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C kills the toolkit's process at once and removes half-written files; the next try succeeds."""
     install_scripted_toolkit()
@@ -141,7 +140,7 @@ def test_an_interrupted_conversion_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         _ensure(".rknn", onnx_file)
     assert not list(model_cache.glob(".*unfinished"))
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert list((model_cache.parent / "temporary").iterdir()) == []
     monkeypatch.delenv("SCRIPTED_TOOLKIT")
     assert is_intact(_ensure(".rknn", onnx_file)[0])
 
@@ -155,13 +154,13 @@ models.ensure_all('.rknn', [models.Recipe('tiny', 64, 1)], 'rk3588')
 
 
 @pytest.mark.usefixtures("onnx_file")
-def test_the_library_dies_with_its_caller(tmp_path: Path) -> None:
-    """When the harness is killed, no conversion goes on unseen."""
+def test_the_library_dies_with_its_caller(model_cache: Path) -> None:
+    """When the harness is killed, no conversion goes on unseen, and the next session removes its files."""
     install_scripted_toolkit()
-    environment = {**os.environ, "SCRIPTED_TOOLKIT": "interrupt", "TMPDIR": str(tmp_path / "temporary")}
+    environment = {**os.environ, "SCRIPTED_TOOLKIT": "interrupt"}
     caller = subprocess.run([sys.executable, "-c", _KILLED_CALLER], cwd=CHECKOUT, env=environment, check=False)
     assert caller.returncode == -signal.SIGKILL
-    (process,) = (file.read_text() for file in (tmp_path / "temporary").glob("*/process"))
+    (process,) = (file.read_text() for file in (model_cache.parent / "temporary").glob("*/process"))
 
     def runs() -> bool:
         """Whether it runs: a process that ended and waits to be reaped has no command line."""
@@ -174,14 +173,16 @@ def test_the_library_dies_with_its_caller(tmp_path: Path) -> None:
     while runs() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not runs()
+    left = {leftover.path.parent for leftover in remove_leftovers()}
+    assert left == {model_cache, model_cache.parent / "temporary"}
 
 
 @_BOTH
-def test_no_folder_for_temporary_files(kind: str, onnx_file: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_folder_for_temporary_files(kind: str, onnx_file: Recipe, model_cache: Path) -> None:
     """Where none can be made, as on a full disk, the error is a sentence about the file."""
     _INSTALL[kind]()
-    monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
-    with pytest.raises(CacheError, match=rf"cannot write .*\{kind}: No such file or directory"):
+    (model_cache.parent / "temporary").touch()
+    with pytest.raises(CacheError, match=r"cannot write .*temporary: File exists"):
         _ensure(kind, onnx_file)
     assert not _cached(kind, onnx_file).exists()
 

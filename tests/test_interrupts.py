@@ -1,0 +1,96 @@
+"""Ctrl-C, SIGTERM and SIGHUP as requests to end in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from interrupts import Interrupted, handle_signals, ignore_signals, shell_code, uninterrupted
+
+_NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Handle the signals in the test, and restore what was before."""
+    before = {number: signal.getsignal(number) for number in _NUMBERS}
+    for number in _NUMBERS:
+        signal.signal(number, signal.SIG_DFL)
+    handle_signals()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def _send(number: int = signal.SIGTERM) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", _NUMBERS)
+def test_the_first_one_is_raised(number: int) -> None:
+    """As KeyboardInterrupt, with the exit code that shells give."""
+    with pytest.raises(Interrupted) as interrupt:
+        _send(number)
+    assert shell_code(interrupt.value) == 128 + number
+    assert shell_code(KeyboardInterrupt()) == 130
+
+
+def _end_twice() -> list[str]:
+    done = []
+    try:
+        try:
+            _send()
+        finally:
+            with suppress(KeyError):
+                {}["absent"]
+            try:
+                {}["absent"]
+            except KeyError:
+                _send()
+            done.append("cleaned")
+    except KeyboardInterrupt:
+        _send(signal.SIGINT)
+        done.append("stored")
+    return done
+
+
+def test_what_handles_it_is_not_interrupted() -> None:
+    """Neither is what cleans up on the way, also while that handles errors of its own; later another one is raised."""
+    assert _end_twice() == ["cleaned", "stored"]
+    with pytest.raises(Interrupted):
+        _send()
+
+
+def test_what_must_be_whole_is_not_cut() -> None:
+    """The signal comes when it is done, once."""
+    done = []
+
+    def write() -> None:
+        with uninterrupted():
+            _send()
+            with uninterrupted():
+                _send(signal.SIGINT)
+            done.append("written")
+
+    with pytest.raises(Interrupted):
+        write()
+    assert done == ["written"]
+
+
+def test_one_that_is_ignored_stays_so() -> None:
+    """As SIGHUP under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    handle_signals()
+    _send(signal.SIGHUP)
+
+
+def test_near_the_end_they_do_nothing() -> None:
+    """Programs that are started then can be interrupted all the same."""
+    ignore_signals()
+    for number in _NUMBERS:
+        _send(number)
+        assert signal.getsignal(number) is not signal.SIG_IGN

@@ -1,0 +1,116 @@
+"""Processes that end with the one that started them, in whatever way that ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import processes
+from interrupts import Interrupted
+from tests.support import CHECKOUT, TIME_LIMIT_S
+
+#: Starts sys.argv[1:], which writes a line when it is ready, and then waits for its own end.
+_OWNER = """
+import sys, time, processes
+
+started = processes.start(sys.argv[1:])
+started.stdout.readline()
+print(flush=True)
+time.sleep(600)
+"""
+#: Deaf to all that asks it to end, busy, and with a child; it writes both ids.
+_DEAF = """
+import os, pathlib, signal, sys, time
+
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+child = os.fork()
+if not child:
+    time.sleep(600)
+pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()} {child}")
+print(flush=True)
+if sys.argv[2] == "stopped":
+    os.kill(child, signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGSTOP)
+while True:
+    pass
+"""
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIME_LIMIT_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def _has_gone(pid: int) -> bool:
+    """Whether it has ended; nobody may have waited for it yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("state", ["busy", "stopped"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV])
+def test_it_ends_with_its_owner(number: int, state: str, tmp_path: Path) -> None:
+    """However that ends, and however stuck it is; and so does what it has started."""
+    ids = tmp_path / "ids"
+    words = [sys.executable, "-c", _OWNER, sys.executable, "-c", _DEAF, str(ids), state]
+    with subprocess.Popen(words, cwd=CHECKOUT, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"\n"
+        owner.send_signal(number)
+        owner.wait(TIME_LIMIT_S)
+    for pid in map(int, ids.read_text().split()):
+        _wait_until(lambda pid=pid: _has_gone(pid))  # type: ignore[misc]
+
+
+def test_it_does_not_begin_without_its_owner() -> None:
+    """The owner may have ended before the kernel knew what to do then."""
+    pid = os.fork()
+    if not pid:
+        processes.end_with(parent=1 << 30)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+
+
+def test_the_end_of_a_program_is_that_of_all_it_started() -> None:
+    """What stays behind in its session is killed, and what it printed is returned."""
+    done = processes.run(["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!; echo no >&2; exit 3"])
+    assert (done.returncode, done.stderr) == (3, "no\n")
+    _wait_until(lambda: _has_gone(int(done.stdout)))
+
+
+def test_a_program_that_takes_too_long(tmp_path: Path) -> None:
+    """It is killed, with its children."""
+    pids = tmp_path / "pids"
+    with pytest.raises(subprocess.TimeoutExpired):
+        processes.run(["sh", "-c", f"sleep 600 & echo $! $$ > {pids}; wait"], time_limit_s=0.5)
+    assert all(_has_gone(pid) for pid in map(int, pids.read_text().split()))
+
+
+def test_signals_are_passed_on() -> None:
+    """A program that runs in the terminal ends in its own way, and then this one is interrupted."""
+    with pytest.raises(Interrupted) as interrupt:
+        processes.run_in_terminal(["sh", "-c", f"trap 'exit 3' TERM; kill -TERM {os.getpid()}; sleep 600 & wait"])
+    assert interrupt.value.number == signal.SIGTERM
+
+
+def test_the_shell_is_started_again() -> None:
+    """Somebody may kill what watches."""
+    processes.watch_ends()
+    shell = processes._WATCH._shell
+    assert shell is not None
+    shell.kill()
+    shell.wait()
+    assert processes.run(["true"]).returncode == 0
+    assert processes._WATCH._shell is not shell
