@@ -143,6 +143,8 @@ class _Watch:
                 stderr=null,
                 bufsize=0,
                 start_new_session=True,
+                # Somebody may have stopped it.
+                preexec_fn=lambda: _PRCTL(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0),
             )
             atexit.register(_leave, self._shell)
 

@@ -105,6 +105,17 @@ def test_signals_are_passed_on() -> None:
     assert interrupt.value.number == signal.SIGTERM
 
 
+def test_the_shell_ends_with_its_owner(tmp_path: Path) -> None:
+    """Also where somebody has stopped all that this one has started."""
+    code = (
+        "import os, pathlib, signal, sys, processes; processes.watch_ends(); shell = processes._WATCH._shell.pid;"
+        "pathlib.Path(sys.argv[1]).write_text(str(shell)); os.kill(shell, signal.SIGSTOP);"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "shell")], cwd=CHECKOUT, check=False)
+    _wait_until(lambda: _has_gone(int((tmp_path / "shell").read_text())))
+
+
 def test_the_shell_is_started_again() -> None:
     """Somebody may kill what watches."""
     processes.watch_ends()
