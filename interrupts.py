@@ -6,11 +6,13 @@ stored, and what was started ended. Standard library only, as in cache.py.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "uninterrupted",
 ]
 
+_DESCRIPTORS = Path("/proc/self/fd")
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -128,9 +131,24 @@ def _replaced(handler: Callable[[int, FrameType | None], None]) -> Iterator[Call
 
 
 def _set(handler: Callable[[int, FrameType | None], None]) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal()
+        handler(number, frame)
+
     for number in _NUMBERS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
+            signal.signal(number, handle)
+
+
+def _leave_terminal() -> None:
+    """Drop what is written from now on to a terminal that is gone: an error of writing would hide that this ends."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for link in list(_DESCRIPTORS.iterdir()):
+        with suppress(OSError):  # the listing's own
+            if str(link.readlink()).startswith(("/dev/pts/", "/dev/tty")) and not os.isatty(int(link.name)):
+                os.dup2(null, int(link.name))
+    os.close(null)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
