@@ -40,15 +40,16 @@ def test_the_first_one_is_raised(number: int) -> None:
 
 
 def _end_twice() -> list[str]:
+    nothing: dict[str, str] = {}
     done = []
     try:
         try:
             _send()
         finally:
             with suppress(KeyError):
-                {}["absent"]
+                nothing["absent"]
             try:
-                {}["absent"]
+                nothing["absent"]
             except KeyError:
                 _send()
             done.append("cleaned")

@@ -404,7 +404,7 @@ def test_an_interrupted_run_keeps_what_was_measured(bench: Bench, tiny_model: Pa
         patch.setenv("XDG_CACHE_HOME", str(cache))
         clip = ensure_clip(Clip(320, 180, fps=30, seconds=0.5))
     chosen = "no_reuse_one_model and not streams or -streams_full_dup]"
-    options = ["--video", clip, "--duration=599", *bench.plugin("interrupts", _INTERRUPTS)]
+    options = ["--video", clip, "--duration=599", *bench.plugin("ctrl_c", _INTERRUPTS)]
     done = bench.run("--model", tiny_model, "-k", chosen, *options)
     assert done.code == pytest.ExitCode.INTERRUPTED, done.words
     assert done.outcomes() == {"no_reuse_one_model": "ok", "streams_full_dup": "cut_off"}
