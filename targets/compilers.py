@@ -85,6 +85,7 @@ def _ziglang() -> OwnFolder:
     checked = ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_ZIGLANG)]
     done = processes.run([*command, "--target", str(folder.path), *checked])
     if done.returncode:
+        folder.close()
         last_words = done.stderr.strip().rpartition("\n")[2]
         raise TargetError(
             f"no C compiler: pip could not install ziglang ({last_words}). "
