@@ -16,10 +16,11 @@ from typing import IO, Protocol
 import psutil
 
 import processes
-from cache import OwnFolder
+from cache import CacheError, OwnFolder
 from interrupts import uninterrupted
 from samplers.host import LOCAL_HOST
 from samplers.system import oom_kills
+from targets.errors import TargetError
 from targets.outcome import Ending
 from targets.victims import Victims
 
@@ -77,7 +78,10 @@ class LocalProcess:
         """Start the command in the folder, with these variables added to the environment."""
         self._oom_kills = oom_kills(LOCAL_HOST)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
-        self._ledger_folder = OwnFolder() if keeps_ledger else None
+        try:
+            self._ledger_folder = OwnFolder() if keeps_ledger else None
+        except CacheError as error:
+            raise TargetError(f"the ledger of NPU buffers: {error}") from None
         variables = {**os.environ, **environment}
         if self._ledger_folder:
             variables[LEDGER_VARIABLE] = str(self._ledger_file(self._ledger_folder))
@@ -125,7 +129,7 @@ class LocalProcess:
         """End it and its descendants, also those that have left its session."""
         with uninterrupted():
             self._victims.restore()
-            # RuntimeError where /proc/stat is empty, by which psutil knows processes: those of the group are ended below.
+            # RuntimeError where /proc/stat is empty, by which psutil knows processes: the group is ended below.
             with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):
                 for process in psutil.Process(self.pid).children(recursive=True):
                     with contextlib.suppress(psutil.NoSuchProcess):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cache import OwnFolder
+from cache import CacheError, OwnFolder, cache_root
 from messages import Message
 from runtimes import find_runtime
 from scenarios.plan import Plan
@@ -38,8 +38,9 @@ class Preparations:
         if missing:
             try:
                 folder = self._folder_of(plan.runtime)
-            except OSError as error:
-                values = {"folder": str(cache_root()), "reason": error.strerror or str(error)}
+            except CacheError as error:
+                reason = getattr(error.__cause__, "strerror", None) or str(error)
+                values = {"folder": str(cache_root()), "reason": reason}
                 return Failure("failed", "prepare", None, Message("cache_not_writable", values))
             made = prepare_models(target, plan.runtime, missing, folder, self._time_limit_s)
             if isinstance(made, Failure):
