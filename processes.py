@@ -26,6 +26,9 @@ _PR_SET_PDEATHSIG = 1
 #: Each line has all groups that there are; the last one counts.
 _WATCHMAN = 'while read -r line; do groups=$line; done; [ -z "$groups" ] || kill -s KILL -- $groups'
 
+#: What a program may take to leave that is asked to.
+_LEAVE_S = 3.0
+
 _Words = Sequence[Union[str, Path]]
 
 
@@ -89,6 +92,11 @@ def run(
     )
     try:
         output, words = process.communicate(timeout=time_limit_s)
+    except BaseException:
+        process.terminate()  # it may have files to remove
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_LEAVE_S)
+        raise
     finally:
         end(process)
     return subprocess.CompletedProcess(command, process.returncode, output, words)
