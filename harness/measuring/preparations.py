@@ -40,8 +40,8 @@ class Preparations:
                 folder = self._folder_of(plan.runtime)
             except CacheError as error:
                 reason = getattr(error.__cause__, "strerror", None) or str(error)
-                values = {"folder": str(cache_root()), "reason": reason}
-                return Failure("failed", "prepare", None, Message("cache_not_writable", values))
+                message = Message("cache_not_writable", {"folder": str(cache_root()), "reason": reason})
+                return Failure("failed", "prepare", None, message)
             made = prepare_models(target, plan.runtime, missing, folder, self._time_limit_s)
             if isinstance(made, Failure):
                 return _without_preparation(made)
