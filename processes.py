@@ -6,7 +6,6 @@ shell that waits for the end of a pipe kills their process groups. Standard libr
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import signal
@@ -14,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Optional, Union
+from typing import IO, Any, Union
 
 from interrupts import forwarded
 
@@ -24,7 +23,10 @@ _PRCTL = ctypes.CDLL(None).prctl
 #: Linux, sys/prctl.h. It is kept when another program is executed, unless that has rights of its own.
 _PR_SET_PDEATHSIG = 1
 #: Each line has all groups that there are; the last one counts.
-_WATCHMAN = 'while read -r line; do groups=$line; done; [ -z "$groups" ] || kill -s KILL -- $groups'
+_WATCHMAN = """
+exec 3<&0
+{ while read -r line; do groups=$line; done; [ -z "$groups" ] || kill -s KILL -- $groups; } <&3 3<&- &
+"""
 
 #: What a program may take to leave that is asked to.
 _LEAVE_S = 3.0
@@ -134,27 +136,23 @@ def _begin(apart: Callable[[], None], command: _Words, **options: Any) -> subpro
 
 
 class _Watch:
-    """The shell, which outlives this process by a moment."""
+    """The shell, which outlives this process by a moment; no child of it, for a recorder waits for all its children."""
 
     def __init__(self) -> None:
         self._groups: set[int] = set()
-        self._shell: Optional[subprocess.Popen[bytes]] = None
+        self._pipe: int | None = None
 
-    def start(self) -> None:
-        if self._shell is None or self._shell.poll() is not None:
+    def start(self) -> int:
+        """Start it where it does not run, and return the pipe to it."""
+        if self._pipe is None:
+            reading, self._pipe = os.pipe()
             null = subprocess.DEVNULL
-            self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _WATCHMAN],
-                cwd="/",
-                stdin=subprocess.PIPE,
-                stdout=null,
-                stderr=null,
-                bufsize=0,
-                start_new_session=True,
-                # Somebody may have stopped it.
-                preexec_fn=lambda: _PRCTL(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0),
+            command = ["/bin/sh", "-c", _WATCHMAN]
+            subprocess.run(
+                command, cwd="/", stdin=reading, stdout=null, stderr=null, start_new_session=True, check=True
             )
-            atexit.register(_leave, self._shell)
+            os.close(reading)
+        return self._pipe
 
     def add(self, group: int) -> None:
         self._groups.add(group)
@@ -165,17 +163,14 @@ class _Watch:
         self._tell()
 
     def _tell(self) -> None:
-        self.start()
-        assert self._shell is not None
-        assert self._shell.stdin is not None
-        with suppress(BrokenPipeError):  # it was killed just now
-            self._shell.stdin.write(" ".join(f"-{group}" for group in self._groups).encode() + b"\n")
-
-
-def _leave(shell: subprocess.Popen[bytes]) -> None:
-    assert shell.stdin is not None
-    shell.stdin.close()
-    shell.wait()
+        line = " ".join(f"-{group}" for group in self._groups).encode() + b"\n"
+        pipe = self.start()
+        try:
+            os.write(pipe, line)
+        except BrokenPipeError:  # somebody has killed it
+            os.close(pipe)
+            self._pipe = None
+            os.write(self.start(), line)
 
 
 _WATCH = _Watch()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 import processes
@@ -104,23 +105,38 @@ def test_signals_are_passed_on() -> None:
     assert interrupt.value.number == signal.SIGTERM
 
 
-def test_the_shell_ends_with_its_owner(tmp_path: Path) -> None:
-    """Also where somebody has stopped all that this one has started."""
+def _shells(mark: str) -> list[int]:
+    """Return the processes that have this in their environment, without this one."""
+    own = [process.pid for process in psutil.process_iter() if _is_marked(process, mark)]
+    return [pid for pid in own if pid != os.getpid()]
+
+
+def _is_marked(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get("REUSEBENCH_TEST") == mark
+    except psutil.Error:
+        return False
+
+
+def test_the_shell_is_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Somebody may kill what watches; it is no child of this process, and ends with it."""
+    monkeypatch.setenv("REUSEBENCH_TEST", str(tmp_path))
     code = (
-        "import os, pathlib, signal, sys, processes; processes.watch_ends(); shell = processes._WATCH._shell.pid;"
-        "pathlib.Path(sys.argv[1]).write_text(str(shell)); os.kill(shell, signal.SIGSTOP);"
-        "os.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal, sys, psutil, processes; processes.watch_ends();"
+        "assert not psutil.Process().children();"
+        "print(flush=True); sys.stdin.readline(); assert processes.run(['true']).returncode == 0;"
+        "print(flush=True); sys.stdin.readline()"
     )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "shell")], cwd=CHECKOUT, check=False)
-    _wait_until(lambda: _has_gone(int((tmp_path / "shell").read_text())))
-
-
-def test_the_shell_is_started_again() -> None:
-    """Somebody may kill what watches."""
-    processes.watch_ends()
-    shell = processes._WATCH._shell
-    assert shell is not None
-    shell.kill()
-    shell.wait()
-    assert processes.run(["true"]).returncode == 0
-    assert processes._WATCH._shell is not shell
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], cwd=CHECKOUT, stdin=pipe, stdout=pipe) as owner:
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"\n"
+        (shell,) = set(_shells(str(tmp_path))) - {owner.pid}
+        os.kill(shell, signal.SIGKILL)
+        _wait_until(lambda: _has_gone(shell))
+        owner.stdin.write(b"\n")
+        owner.stdin.flush()
+        assert owner.stdout.readline() == b"\n"
+        assert len(set(_shells(str(tmp_path))) - {owner.pid}) == 1
+    _wait_until(lambda: not _shells(str(tmp_path)))

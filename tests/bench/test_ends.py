@@ -49,7 +49,7 @@ def test_a_session_that_is_killed_with_a_stuck_process(
     os.kill(process.pid, signal.SIGKILL)
     bench.finish(process)
     wait_for(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
-    assert len(children) >= 2
+    assert children
     monkeypatch.setenv("XDG_CACHE_HOME", str(_own_cache(bench)))
     (leftover,) = remove_leftovers()
     assert leftover.path.parent.name == "prepared"
