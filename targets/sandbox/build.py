@@ -25,9 +25,9 @@ def sandbox_program() -> Path:
     return root() / "sandbox" / fingerprint(_FLAGS, _SOURCES) / "sandbox"
 
 
-def new_root() -> Path:
+def new_root(program: Path) -> Path:
     """Return the empty folder over which the program makes its root."""
-    return sandbox_program().with_name("root")
+    return program.with_name("root")
 
 
 def ensure_sandbox(show_step: Callable[[str], None]) -> None:
@@ -55,7 +55,7 @@ def refusal() -> str | None:
     """Return why programs cannot be confined here; None where they can. It is tried once."""
     if not sandbox_program().is_file():
         return "the sandbox is not compiled yet: reusebench board install --rknn-library FILE"
-    return _refusal_of(sandbox_program(), new_root())
+    return _refusal_of(sandbox_program(), new_root(sandbox_program()))
 
 
 @functools.lru_cache(maxsize=1)

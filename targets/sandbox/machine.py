@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from targets.machine import LocalMachine, Reach
 from targets.sandbox.build import new_root, sandbox_program
@@ -20,12 +21,13 @@ class ConfinedMachine(LocalMachine):
 
     #: What every program here needs; later ones may be inside earlier ones.
     reach: Reach
+    program: Path = field(default_factory=sandbox_program)
 
     def confine(
         self, command: tuple[str, ...], environment: Mapping[str, str], reach: Reach
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the command and the variables that start the program in the sandbox."""
-        words = [str(sandbox_program()), str(new_root())]
+        words = [str(self.program), str(new_root(self.program))]
         for part in (self.reach, reach):
             words += [word for path in part.readable for word in ("-r", path)]
             words += [word for path in part.writable for word in ("-w", path)]

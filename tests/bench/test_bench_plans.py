@@ -106,7 +106,7 @@ def test_a_printed_scenario_is_measured_as_the_scenario(bench: Bench, reusebench
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--plan", "absent.toml"), "ERROR: --plan absent.toml: it cannot be read: no such file or directory"),
+        (("--plan", "absent.toml"), "ERROR: --plan absent.toml: it does not exist"),
         (("bench/test_plans.py",), "ERROR: bench/test_plans.py measures plans of yours: name one with --plan FILE"),
         (
             ("bench/test_dup.py", "--plan", "PIPELINE"),

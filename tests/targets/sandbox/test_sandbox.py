@@ -176,7 +176,7 @@ def test_variables_of_the_loader_are_the_programs_alone(tmp_path: Path) -> None:
 def test_a_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The reason is the kernel's; here inside a sandbox, where no other may be made."""
     (tmp_path / "root").mkdir()
-    confined = f"{sandbox_program()} {new_root()} -r {sandbox_program().parent} -r {tmp_path / 'root'}"
+    confined = f"{sandbox_program()} {new_root(sandbox_program())} -r {sandbox_program().parent} -r {tmp_path / 'root'}"
     script = tmp_path / "sandbox"
     script.write_text(f'#!/bin/sh\nexec {confined} -- {sandbox_program()} "$@"\n')
     script.chmod(0o755)
