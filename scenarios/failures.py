@@ -11,11 +11,10 @@ __all__ = ["kind_of", "message_of", "tells_of_memory"]
 
 #: A text in a message is cut here: some runtimes print whole graphs.
 _TEXT_CHARACTERS = 2000
-#: How Python, the loader, C, C++ and OpenBLAS say that there is no memory, or no address space, left.
-_NO_MEMORY = (
-    "MemoryError",
-    "bad_alloc",
-    "Failed to allocate memory",
+#: How Python, C++ and runtimes say that there is no memory, or no address space, left.
+_NO_MEMORY = ("MemoryError", "bad_alloc", "Failed to allocate memory")
+#: How the loader, C and OpenBLAS say it. An adapter knows better what it means: all mappings can be used up, too.
+_NO_MEMORY_OF_SYSTEM = (
     "failed to map segment",
     "Cannot allocate memory",
     "cannot allocate memory",
@@ -30,7 +29,9 @@ def kind_of(error: Exception) -> str:
     cause: Optional[BaseException] = error
     while cause is not None:  # an import that fails for it is told by another error
         words = str(cause.args)  # str(error) of an AdapterError would read the texts
-        if isinstance(cause, (MemoryError, OutOfMemory)) or tells_of_memory(words):
+        if isinstance(cause, (MemoryError, OutOfMemory)) or any(phrase in words for phrase in _NO_MEMORY):
+            return "out_of_memory"
+        if not isinstance(cause, AdapterError) and tells_of_memory(words):
             return "out_of_memory"
         cause = cause.__cause__ or cause.__context__
     return "failed"
@@ -38,7 +39,7 @@ def kind_of(error: Exception) -> str:
 
 def tells_of_memory(words: str) -> bool:
     """Whether what a library or a process says is that it got no memory."""
-    return any(phrase in words for phrase in _NO_MEMORY)
+    return any(phrase in words for phrase in (*_NO_MEMORY, *_NO_MEMORY_OF_SYSTEM))
 
 
 def message_of(error: Exception) -> Message:

@@ -106,7 +106,7 @@ def test_a_foreign_file_that_is_removed_is_noticed(
     try_file: Try, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is wrong that a command which only shows removes what it finds behind a link."""
-    monkeypatch.setattr(runs, "remove", lambda _: (tmp_path / "work" / "foreign" / "file").unlink())
+    monkeypatch.setattr(runs, "remove", lambda *_: (tmp_path / "work" / "foreign" / "file").unlink())
     trial = try_file(_write_damaged)
     assert any("foreign" in wrong.place for wrong in trial.wrongs)
 
