@@ -17,6 +17,7 @@ from types import FrameType
 
 __all__ = [
     "Interrupted",
+    "check_interrupted",
     "first_interrupt_calls",
     "forwarded",
     "handle_signals",
@@ -42,6 +43,8 @@ class _Hold:
 
     is_on = False
     number: int | None = None
+    #: The last one that was raised.
+    raised: int | None = None
 
 
 def shell_code(interrupt: KeyboardInterrupt) -> int:
@@ -51,7 +54,17 @@ def shell_code(interrupt: KeyboardInterrupt) -> int:
 
 def handle_signals() -> None:
     """Have these signals raise Interrupted from now on. One that is ignored, as SIGHUP under nohup, stays so."""
+    _Hold.raised = None
     _set(_interrupt)
+
+
+def check_interrupted() -> None:
+    """Raise again what was raised since handle_signals, where the program goes on as if nothing had been.
+
+    Python swallows what is raised in finalisers and callbacks.
+    """
+    if _Hold.raised is not None:
+        _interrupt(_Hold.raised, None)
 
 
 def ignore_signals() -> None:
@@ -155,6 +168,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
     if _Hold.is_on:
         _Hold.number = number
     elif not _is_ending():
+        _Hold.raised = number
         raise Interrupted(number)
 
 

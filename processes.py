@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Union
 
-from interrupts import forwarded
+from interrupts import forwarded, uninterrupted
 
 __all__ = ["end", "end_with", "run", "run_in_terminal", "start", "watch_ends"]
 
@@ -130,8 +130,15 @@ def _begin(apart: Callable[[], None], command: _Words, **options: Any) -> subpro
 
     parent = os.getpid()
     _WATCH.start()
-    process = subprocess.Popen(command, preexec_fn=begin, **options)
-    _WATCH.add(process.pid)
+    process = None
+    try:
+        with uninterrupted():  # Python swallows what is raised in its callbacks of fork
+            process = subprocess.Popen(command, preexec_fn=begin, **options)
+            _WATCH.add(process.pid)
+    except KeyboardInterrupt:
+        if process:
+            end(process)
+        raise
     return process
 
 

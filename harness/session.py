@@ -27,6 +27,7 @@ from harness.progress import Progress
 from harness.result_text import result_text
 from harness.selection import Selection, host_of, resolve_targets, storage_of
 from harness.settings import check_kernel
+from interrupts import check_interrupted
 from processes import watch_ends
 from samplers.npu import find_npu_sources, has_npu
 from scenarios.plan import Plan
@@ -115,6 +116,7 @@ class Session:
 
     def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
         """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
+        check_interrupted()
         self._progress.prepare(_title((runtime, scenario)))
         try:
             measurement = self._bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))

@@ -44,6 +44,7 @@ _PACKAGES: dict[str, set[str]] = {
         "accounting",
         "cache",
         "files",
+        "interrupts",
         "messages",
         "models",
         "processes",

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from interrupts import Interrupted, handle_signals, ignore_signals, shell_code, uninterrupted
+from interrupts import Interrupted, check_interrupted, handle_signals, ignore_signals, shell_code, uninterrupted
 
 _NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -95,3 +95,12 @@ def test_near_the_end_they_do_nothing() -> None:
     for number in _NUMBERS:
         _send(number)
         assert signal.getsignal(number) is not signal.SIG_IGN
+
+
+def test_one_that_python_swallows_is_raised_again() -> None:
+    """As it does with one that comes while an object is finalised, or in a callback of fork."""
+    check_interrupted()
+    with suppress(KeyboardInterrupt):
+        _send()
+    with pytest.raises(Interrupted):
+        check_interrupted()
