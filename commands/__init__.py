@@ -27,6 +27,7 @@ from recorder.errors import RecordError
 from reports.errors import ReportError
 from runtimes.base import AdapterError
 from samplers.errors import SamplerError
+from scenarios.failures import tells_of_memory
 from storage.errors import StorageError
 from targets.errors import TargetError
 from video import VideoError
@@ -147,6 +148,13 @@ class _Reusebench(click.Group):
             click.echo(f"Error: {error}", err=True)
             # That of a program that cannot be started is the shell's.
             ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
+        except (MemoryError, ImportError) as error:
+            if not isinstance(error, MemoryError) and not tells_of_memory(str(error)):
+                raise
+            click.echo(
+                "Error: there is too little memory for this command; end other programs, or raise ulimit -v", err=True
+            )
+            ctx.exit(2)
         except KeyboardInterrupt as interrupt:
             ignore_signals()
             ctx.exit(shell_code(interrupt))

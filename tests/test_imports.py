@@ -100,7 +100,7 @@ _ONLY = {
     ("accounting", "scenarios"): {"scenarios.plan"},
     ("recorder", "targets"): {"targets.errors"},
     ("accounting", "targets"): {"targets.barriers"},
-    ("commands", "scenarios"): {"scenarios.catalogue", "scenarios.plan"},
+    ("commands", "scenarios"): {"scenarios.catalogue", "scenarios.failures", "scenarios.plan"},
     ("storage", "accounting"): {"accounting.account", "accounting.domains", "accounting.ledger"},
     ("storage", "samplers"): {"samplers.host", "samplers.readings"},
     ("storage", "scenarios"): {"scenarios.plan"},

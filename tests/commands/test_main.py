@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -205,3 +206,18 @@ def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
     done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == "Error: the working folder is gone; change to one that is there"
+
+
+def test_too_little_memory(tmp_path: Path) -> None:
+    """What cannot be loaded for it is said in a sentence, whatever the loader says."""
+    limits = (resource.RLIMIT_AS, (400 << 20, 400 << 20))
+    done = subprocess.run(
+        [*_LIST[:3], "report", "--storage", str(tmp_path)],
+        cwd=CHECKOUT,
+        preexec_fn=lambda: resource.setrlimit(*limits),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: too little memory for this command; ")
