@@ -151,9 +151,7 @@ class _Reusebench(click.Group):
         except (MemoryError, ImportError) as error:
             if not isinstance(error, MemoryError) and not tells_of_memory(str(error)):
                 raise
-            click.echo(
-                "Error: there is too little memory for this command; end other programs, or raise ulimit -v", err=True
-            )
+            click.echo("Error: too little memory for this command; end other programs, or raise ulimit -v", err=True)
             ctx.exit(2)
         except KeyboardInterrupt as interrupt:
             ignore_signals()

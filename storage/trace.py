@@ -89,6 +89,11 @@ class FrameTimes(msgspec.Struct, frozen=True):
     #: How many between them are not kept.
     left_out: int
 
+    def __post_init__(self) -> None:
+        """Refuse frames between ends that are not there."""
+        if self.left_out and not (self.first and self.last):
+            raise ValueError("frames are left out between none")
+
 
 class Trace(msgspec.Struct, frozen=True):
     """Of one measured process."""

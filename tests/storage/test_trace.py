@@ -59,6 +59,14 @@ def test_a_lost_or_damaged_trace(tmp_path: Path, damage: Callable[[bytes], bytes
     assert read_trace(tmp_path, relative, Trace) is None
 
 
+def test_frames_between_none(tmp_path: Path) -> None:
+    """A trace that leaves out frames between none is damaged."""
+    relative = write_trace(tmp_path, "run7", "name", _TRACE)
+    path = tmp_path / relative
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b'"left_out":0', b'"left_out":3')))
+    assert read_trace(tmp_path, relative, Trace) is None
+
+
 def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
     """The measurement goes on with a warning, and readers have no trace."""
     (tmp_path / TRACES).touch()
