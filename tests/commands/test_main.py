@@ -210,7 +210,7 @@ def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
 
 def test_too_little_memory(tmp_path: Path) -> None:
     """What cannot be loaded for it is said in a sentence, whatever the loader says."""
-    limits = (resource.RLIMIT_AS, (400 << 20, 400 << 20))
+    limits = (resource.RLIMIT_AS, (170 << 20, 170 << 20))
     done = subprocess.run(
         [*_LIST[:3], "report", "--storage", str(tmp_path)],
         cwd=CHECKOUT,
