@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import pytest
@@ -208,16 +208,18 @@ def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == "Error: the working folder is gone; change to one that is there"
 
 
-def test_too_little_memory(tmp_path: Path) -> None:
-    """What cannot be loaded for it is said in a sentence, whatever the loader says."""
-    limits = (resource.RLIMIT_AS, (170 << 20, 170 << 20))
-    done = subprocess.run(
-        [*_LIST[:3], "report", "--storage", str(tmp_path)],
-        cwd=CHECKOUT,
-        preexec_fn=lambda: resource.setrlimit(*limits),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("Error: too little memory for this command; ")
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+    """What cannot be loaded for it is said in a sentence; another fault of a module is none of the user's."""
+
+    def fail(words: str) -> Ended:
+        def load(_: str) -> NoReturn:
+            raise ImportError(words)
+
+        monkeypatch.setattr("commands.importlib.import_module", load)
+        return reusebench("report")
+
+    ended = fail("pandas/ops.so: failed to map segment from shared object")
+    assert (ended.exit_code, ended.out) == (2, "")
+    assert ended.err.startswith("Error: too little memory for this command; ")
+    with pytest.raises(ImportError, match="no name"):
+        fail("cannot import: no name")
