@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -215,7 +216,7 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, reusebench: Reuseben
         def load(_: str) -> NoReturn:
             raise ImportError(words)
 
-        monkeypatch.setattr("commands.importlib.import_module", load)
+        monkeypatch.setattr(importlib, "import_module", load)
         return reusebench("report")
 
     ended = fail("pandas/ops.so: failed to map segment from shared object")
