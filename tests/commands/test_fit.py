@@ -68,9 +68,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def on_cpu(folders: Path, reusebench: Reusebench, tiny_model: Path) -> Calibrated:
+def on_cpu(folders: Path, reusebench: Reusebench, wide_internal_model: Path) -> Calibrated:
     """Return two contexts of a tiny network on ONNX Runtime."""
-    words = ("--runtime", "onnxruntime", "--model", tiny_model, "--streams", 1, "--contexts", 2)
+    words = ("--runtime", "onnxruntime", "--model", wide_internal_model, "--streams", 1, "--contexts", 2)
     return Calibrated(reusebench, folders / "cpu", *words)
 
 
@@ -136,10 +136,10 @@ def test_what_is_free_here(on_cpu: Calibrated) -> None:
 
 def test_frames_that_nothing_reaches(on_cpu: Calibrated) -> None:
     """Exit code 1, and how many the best layout does; nothing is recommended."""
-    ended = on_cpu.fit("--fps", "1e9")
+    ended = on_cpu.fit("--fps", 1000)
     assert ended.exit_code == 1
-    assert "No layout has 1,000,000,000 frames per second of each stream; the most is" in ended.out
-    assert on_cpu.answer("--fps", "1e9")["recommended"] is None
+    assert "No layout has 1,000 frames per second of each stream; the most is" in ended.out
+    assert on_cpu.answer("--fps", 1000)["recommended"] is None
 
 
 @_with_library

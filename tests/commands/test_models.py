@@ -180,7 +180,7 @@ def test_libraries_are_installed(python: ScriptedPython, reusebench: Reusebench)
 
 def test_ctrl_c_ends_an_installation(python: ScriptedPython, reusebench: Reusebench) -> None:
     """The command ends with 130, as shells expect, and without a traceback."""
-    python.behave(interrupts="numpy")
+    python.behave(interrupts="torch")
     done = reusebench("models", "install", "rknn-toolkit")
     assert done.exit_code == 130
     assert "Traceback" not in done.err

@@ -233,7 +233,7 @@ def test_a_board_that_restarts(server: SshServer) -> None:
         with pytest.raises(ConnectionLost):
             process.receive(TIME_LIMIT_S)
         process.close()
-    assert board.processes() == {}
+    wait_until_idle(board.processes)
     with _ssh(server) as connection:
         _begin(connection).close()
     wait_until_idle(server.processes)

@@ -394,8 +394,8 @@ def test_a_program_whose_output_is_passed_on(connection: Connection) -> None:
     pieces: dict[int, bytes] = {}
     while not program.has_ended():
         connection.wait_for_event(TIME_LIMIT_S)
-        for descriptor, data in program.written():
-            pieces[descriptor] = pieces.get(descriptor, b"") + data
+    for descriptor, data in program.written():
+        pieces[descriptor] = pieces.get(descriptor, b"") + data
     assert pieces == {1: b"one\n", 2: b"two\n", 3: b"three\n"}
     assert program.ending().exit_code == 4
     assert program.peak_rss_bytes > 0
