@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.faults.disk import Disk
@@ -43,10 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             indexes = range(options.count or count) if options.only is None else [options.only]
             tally = Tally(name)
             campaign = make(samples, options.seed, options.keep.absolute())
-            for trial in run_campaign(campaign, indexes, options.workers, Path(folder) / name, options.seconds):
-                tally.add([trial])
-                if trial.wrongs:
-                    print(f"{name} {trial.index}: {trial.about}: {trial.wrongs[0].place}", file=sys.stderr, flush=True)
+            # Ctrl-C ends a campaign with what it has come to.
+            with suppress(KeyboardInterrupt):
+                for trial in run_campaign(campaign, indexes, options.workers, Path(folder) / name, options.seconds):
+                    tally.add([trial])
+                    if trial.wrongs:
+                        where = f"{name} {trial.index}: {trial.about}: {trial.wrongs[0].place}"
+                        print(where, file=sys.stderr, flush=True)
             tallies.append(tally)
             print("\n".join(tally.places_in_words(options.keep)), file=sys.stderr)
     print(markdown_table(tallies))
