@@ -139,6 +139,16 @@ class ProgramTrace(msgspec.Struct, frozen=True):
     phases: list[PhaseTime]
     processes: list[Process]
 
+    def __post_init__(self) -> None:
+        """Refuse readings of one kind under the name of another."""
+        for readings, values in (
+            (self.timeline, self.timeline.rss_bytes),
+            (self.pss, self.pss.pss_bytes),
+            (self.system, self.system.system_memory_bytes),
+            (self.npu_held, self.npu_held.npu_memory_bytes),
+        ):
+            check_lengths("a timeline", [values], len(readings.times_ns))
+
 
 _Trace = TypeVar("_Trace", Trace, ProgramTrace)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaigns; exit code 1 where anything was wrong."""
     options = _parser().parse_args(arguments)
+    # A shell has what it starts in the background ignore Ctrl-C, and so would all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     names, tallies = options.campaigns or list(_CAMPAIGNS), []
     with tempfile.TemporaryDirectory(prefix="reusebench-faults-") as folder:
         try:
