@@ -32,6 +32,7 @@ UNFINISHED = ".unfinished"
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a link"),
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"),
@@ -83,6 +84,7 @@ def open_inside(folder: Path, relative: str) -> BinaryIO:
     OSError where the path is absolute or leads out of the folder, as where the file is missing.
     """
     with _folder_inside(folder, relative) as (within, name):
+        _check_regular(os.stat(name, dir_fd=within, follow_symlinks=False), folder / relative)  # as above
         return _regular(os.open(name, _READ | os.O_NOFOLLOW, dir_fd=within), folder / relative)
 
 
