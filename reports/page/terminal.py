@@ -16,7 +16,7 @@ from reports.results.savings import APPLICATION, NPU
 from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
 from reports.sections.leaks import leak_sentences, level_sentences
 from reports.sections.limit import limit_sentences
-from reports.sections.programs import RecordedProgram, phase_figure
+from reports.sections.programs import RecordedProgram, phase_figure, phase_text
 from reports.streams.frames import Workload, all_frames, workloads
 from reports.streams.tables import frame_latency, frame_rate, frames_lost
 from reports.streams.text import (
@@ -114,8 +114,8 @@ def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: C
             figures = [
                 seconds(Figure.of(phase.durations_ns), spread=False),
                 mib(phase_figure(phase, "application_memory")),
-                mib(phase_figure(phase, "application_peak_rss"), spread=False),
-                mib(phase_figure(phase, "process_peak_rss"), spread=False),
+                phase_text(phase, "application_peak_rss"),
+                phase_text(phase, "process_peak_rss"),
             ]
             name = "" if index else program.name
             table.add_row(name, phase.name, *figures, texts(f"outcome_{program.info.outcome}"))

@@ -86,7 +86,10 @@ def programs_in(files: Iterable[StoredRun]) -> list[RecordedProgram]:
 
 def newest_programs(programs: Sequence[RecordedProgram]) -> list[RecordedProgram]:
     """Return the newest recording of each program on each board, newest first."""
-    return list({(program.file.board, program.name): program for program in reversed(programs)}.values())[::-1]
+    newest: dict[tuple[str, str], RecordedProgram] = {}
+    for program in programs:
+        newest.setdefault((program.file.board, program.name), program)
+    return list(newest.values())
 
 
 def phase_figure(phase: Phase, name: str) -> Figure | None:

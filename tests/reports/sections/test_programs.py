@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from reports.base.texts import texts_of
@@ -50,6 +51,32 @@ def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
     assert rows[2][4] == "32.0 ±4.0"
     assert rows[0][-1] == "crashed: SIGSEGV"
     assert [look for look, _ in table.rows] == ["crashed", "ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("is_exact", "most_mib", "sum_of_all", "largest"),
+    [
+        (True, 20, "20.0", "20.0"),
+        (True, 24, "20.0 ... 24.0", "20.0"),
+        (False, 24, "≥ 20.0", "≥ 20.0"),
+    ],
+)
+def test_what_is_known_of_peaks(
+    storage: Path, reusebench: Reusebench, is_exact: bool, most_mib: int, sum_of_all: str, largest: str
+) -> None:
+    """In the table and in the terminal: a sign where one may have been missed, both ends where it lies between."""
+    made = program("pipeline", [Repeat({"run": 20})])
+    (phase,) = made.phases
+    memory = msgspec.structs.replace(phase.memory, application_peak_rss_at_most_bytes=(most_mib * MIB,))
+    phase = msgspec.structs.replace(phase, process_peaks_exact=(is_exact,), memory=memory)
+    write_programs(storage, [msgspec.structs.replace(made, phases=(phase,))], 4, "2026-01-04T00:00:00")
+    table = programs_table(newest_programs(programs_in(runs_of(storage)))[:1], _TEXTS)
+    assert table is not None
+    ((_, cells),) = table.rows
+    assert {sum_of_all, largest} <= set(cells)
+    done = reusebench("report", "--storage", storage, "--output", storage / "out", "--format", "csv")
+    (line,) = [line for line in done.out.splitlines() if line.startswith("pipeline")]
+    assert re.fullmatch(rf"pipeline +run +1\.00 +20\.0 +{re.escape(sum_of_all)} +{largest} +measured", line.strip())
 
 
 def test_a_program_whose_board_was_lost_has_no_ending(tmp_path: Path) -> None:
