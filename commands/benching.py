@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional, TextIO
 
-from processes import run_in_terminal
 from storage.run_file import run_files
+from system.processes import run_in_terminal
 from targets.base import CHECKOUT
 
 __all__ = ["run_bench"]

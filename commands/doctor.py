@@ -11,7 +11,6 @@ from contextlib import closing
 
 import click
 
-import processes
 from commands.far_doctor import far_parts
 from commands.parts import Part, print_parts, source_parts
 from harness.extras import EXTRAS, install_line, missing_modules
@@ -24,6 +23,7 @@ from runtimes.rknn.library import find_library, read_library
 from samplers.host import LOCAL_HOST, Host, own_pid
 from samplers.npu.rknpu import has_npu, rknpu_driver_version
 from samplers.sources import machine_sources, memory_sources
+from system import processes
 from targets.base import CHECKOUT
 from targets.boards import boards
 from targets.chips import CHIPS, chip_of

@@ -10,10 +10,10 @@ import click
 from commands import drop_output
 from commands.known_runs import KnownRuns, warn
 from commands.options import PATH, metrics, project, storages
-from files import replacing
 from reports.compare import exports
 from reports.errors import ReportError
 from storage.metrics import Metric
+from system.files import replacing
 
 __all__ = ["export"]
 

@@ -9,7 +9,6 @@ from typing import Any
 import click
 from tabulate import tabulate
 
-from cache import written_whole
 from commands.inspection import inspect_model
 from commands.options import PATH
 from harness.extras import check_extra
@@ -22,6 +21,7 @@ from models.platforms import RKNN_PLATFORMS
 from models.recipe import Recipe
 from models.rknn.toolkit import install_toolkit
 from runtimes import RUNTIMES, find_runtime
+from system.cache import written_whole
 from video.clip import Clip, ensure_clip
 
 __all__ = ["models"]

@@ -10,14 +10,14 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from cache import remove_leftovers
 from commands.known_runs import board_storages, warn
 from commands.options import storage
-from files import printable
 from storage.errors import StorageError
 from storage.maintenance.inventory import RunFiles, take_inventory
 from storage.maintenance.pruning import Pruning, plan_pruning, remove, runs_before
 from storage.runs import Run
+from system.cache import remove_leftovers
+from system.files import printable
 
 __all__ = ["runs"]
 

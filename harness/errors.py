@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from files import printable
+from system.files import printable
 
 __all__ = ["NoModels", "UnusableModel", "UserError"]
 

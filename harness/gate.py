@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import processes
 from harness.errors import UserError
 from harness.extras import check_extra
 from storage.errors import StorageError
 from storage.limits import Limit, parse_limit
 from storage.references import find_runs
 from storage.runs import CONDITIONS, Run, read_runs
+from system import processes
 
 __all__ = ["Gate", "Verdict", "add_gate_options", "make_gate"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-from cache import cache_root, locked, run_in_another_process, written_whole
-from files import UNFINISHED
 from models.recipe import AnyRecipe, NativeRecipe, Recipe
+from system.cache import cache_root, locked, run_in_another_process, written_whole
+from system.files import UNFINISHED
 
 __all__ = ["cached_path", "ensure", "fill", "is_intact", "weights_of"]
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from files import open_regular
 from runtimes import RUNTIMES
+from system.files import open_regular
 
 __all__ = ["is_beside", "weight_files"]
 

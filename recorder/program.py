@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from files import started_umask
 from recorder.errors import RecordError
 from samplers.host import LOCAL_HOST, Host, read_text
 from samplers.system import oom_kills
+from system.files import started_umask
 
 __all__ = ["Ending", "RecordedProgram", "RunningProgram", "StartedProgram", "command_of"]
 

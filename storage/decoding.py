@@ -9,7 +9,7 @@ from typing import Any, Optional, TypeVar
 
 import msgspec
 
-from files import printable
+from system.files import printable
 
 __all__ = ["MOST_BYTES", "check_lengths", "decode_stored"]
 

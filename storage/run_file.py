@@ -20,14 +20,14 @@ from typing import Annotated, Any, Optional
 
 import msgspec
 
-from files import UNFINISHED, open_inside, printable, read_regular
-from interrupts import uninterrupted
 from messages import Message
 from samplers.readings import Environment
 from storage.decoding import MOST_BYTES, decode_stored
 from storage.errors import StorageError
 from storage.program import FIRST_PROGRAM_SCHEMA, PROGRAM_SCHEMA, FirstProgram, Program
 from storage.result import SCHEMA, Result
+from system.files import UNFINISHED, open_inside, printable, read_regular
+from system.interrupts import uninterrupted
 
 __all__ = [
     "PROGRAMS",

@@ -12,9 +12,9 @@ from typing import BinaryIO, Optional, TypeVar
 import msgspec
 
 from accounting.ledger import Ledger
-from files import UNFINISHED, open_inside, replacing
 from storage.decoding import MOST_BYTES, check_lengths, decode_stored
 from storage.program import Process
+from system.files import UNFINISHED, open_inside, replacing
 from targets.barriers import BarrierReading
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Optional
 
 import msgspec
 
-from files import read_regular, replacing
+from system.files import read_regular, replacing
 from targets.errors import TargetError
 
 __all__ = ["Board", "add_board", "boards", "check_name", "remove_board"]

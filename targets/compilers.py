@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import processes
-from cache import OwnFolder
+from system import processes
+from system.cache import OwnFolder
 from targets.errors import TargetError
 from targets.rknn_library import architecture_of_this_python
 

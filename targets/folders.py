@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cache import cache_root
+from system.cache import cache_root
 from targets.errors import TargetError
 
 __all__ = ["check_usable", "fetched_emulator", "pycache", "root", "sysroot"]

@@ -6,10 +6,10 @@ import platform
 import subprocess
 import sys
 
-import processes
 from models import converter_of
 from models.conversion.environments import Environment
 from runtimes import RuntimeEntry, available
+from system import processes
 from targets.base import CHECKOUT
 
 __all__ = ["finds_runtime", "python_with", "refusal", "remedy"]

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cache import cache_root
 from runtimes import version_order
 from runtimes.base import AdapterError
 from runtimes.rknn import library as library_file
+from system.cache import cache_root
+from system.user_files import UserFileError, check_file, problem_of
 from targets.chips import CHIPS
 from targets.errors import TargetError
-from user_files import UserFileError, check_file, problem_of
 
 __all__ = ["Library", "architecture_of", "architecture_of_this_python", "find_libraries", "read_library"]
 

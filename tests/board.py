@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cache import cache_root, locked
+from system.cache import cache_root, locked
 from targets.compilers import compiler_for
 from targets.errors import TargetError
 from targets.folders import sysroot

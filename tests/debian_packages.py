@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cache import cache_root, locked
+from system.cache import cache_root, locked
 from targets.errors import TargetError
 from targets.rknn_library import architecture_of_this_python
 from targets.vboard.packages import PackageSource, unpack

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cache import cache_root, locked
+from system.cache import cache_root, locked
 from targets.errors import TargetError
 from targets.rknn_library import architecture_of_this_python
 from tests.debian_packages import fetched_packages

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cache import CacheError, cache_root, locked, run_in_another_process
-from files import UNFINISHED
+from system.cache import CacheError, cache_root, locked, run_in_another_process
+from system.files import UNFINISHED
 from video import VideoError
 
 __all__ = ["Clip", "clip_path", "ensure_clip"]

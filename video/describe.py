@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict
 
-import processes
+from system import processes
 from video import VideoError
 
 __all__ = ["describe_with", "main"]

@@ -10,7 +10,7 @@ from typing import Any
 import av
 from av.error import FFmpegError
 
-from cache import CacheError, written_whole
+from system.cache import CacheError, written_whole
 from video import VideoError
 from video.clip import Clip
 

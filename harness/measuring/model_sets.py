@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cache import CacheError
 from harness.errors import NoModels, UserError
 from harness.measuring.user_models import (
     InputShape,
@@ -22,7 +21,8 @@ from models import ModelError, Recipe, can_be_weightless, ensure_all
 from runtimes import RuntimeEntry, find_runtime
 from scenarios.catalogue import CYCLES, FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
 from scenarios.plan import Model
-from user_files import Pins
+from system.cache import CacheError
+from system.user_files import Pins
 
 __all__ = ["BuiltIn", "ModelSets"]
 

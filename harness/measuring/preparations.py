@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cache import CacheError, OwnFolder, cache_root
 from messages import Message
 from runtimes import find_runtime
 from scenarios.plan import Plan
+from system.cache import CacheError, OwnFolder, cache_root
 from targets.barriers import NodeOrder, Preparation
 from targets.base import Target
 from targets.measured_process import prepare_models

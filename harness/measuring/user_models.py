@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cache import CacheError
 from harness.errors import NoModels, UnusableModel, UserError
 from harness.selection import chip_of
 from models import ConversionError, Converter, ModelError, OnnxFile, Recipe, converter_of
@@ -23,11 +22,12 @@ from models.weight_files import weight_files
 from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import Input, Interface
 from scenarios.plan import Context, Conversion, Model, Plan
+from system.cache import CacheError
+from system.user_files import ChangedFile, Pins, UserFileError, check_file
 from targets.base import THIS_INTERPRETER, Target
 from targets.chips import runs_models_for
 from targets.measured_process import interface_of, try_plan
 from targets.outcome import Failure
-from user_files import ChangedFile, Pins, UserFileError, check_file
 
 __all__ = [
     "InputShape",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from harness.errors import NoModels, UserError
 from scenarios.plan import Video
+from system.user_files import Pins, UserFileError, check_file
 from targets.base import Target
 from targets.machine import LOCAL
-from user_files import Pins, UserFileError, check_file
 from video import VideoError
 from video.clip import clip_path, ensure_clip
 from video.describe import describe_with

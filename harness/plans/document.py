@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from files import printable, read_regular
 from harness.errors import UserError
-from user_files import UserFileError, check_file, problem_of
+from system.files import printable, read_regular
+from system.user_files import UserFileError, check_file, problem_of
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -32,7 +32,7 @@ from scenarios.plan import (
     Context,
     Plan,
 )
-from user_files import UserFileError, check_file
+from system.user_files import UserFileError, check_file
 
 __all__ = ["read_plan_file", "read_plan_files"]
 

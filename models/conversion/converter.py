@@ -19,12 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union
 
-import processes
-from cache import OwnFolder, cannot_write, end_of, written_whole
 from models.built_files import cached_path, ensure, fill, is_intact, weights_of
 from models.conversion.environments import Environment, PythonPackage, ShowStep
 from models.errors import ConversionError
 from models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe, RknnRecipe
+from system import processes
+from system.cache import OwnFolder, cannot_write, end_of, written_whole
 
 __all__ = ["Converter", "NativeConverter"]
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import processes
-from cache import OwnFolder, cache_root, cannot_write, end_of, locked
-from files import UNFINISHED
 from models.errors import ModelError
+from system import processes
+from system.cache import OwnFolder, cache_root, cannot_write, end_of, locked
+from system.files import UNFINISHED
 
 __all__ = ["Environment", "Installation", "PythonPackage", "ShowStep"]
 

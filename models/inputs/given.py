@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from cache import ProcessError, cache_root, locked, run_in_another_process, written_whole
 from models.errors import ModelError
 from models.inputs.assumed import Given, fits
 from runtimes.base import Interface
-from user_files import Pins, UserFileError, check_file
+from system.cache import ProcessError, cache_root, locked, run_in_another_process, written_whole
+from system.user_files import Pins, UserFileError, check_file
 
 __all__ = ["INDEX", "as_declared", "given_arrays"]
 

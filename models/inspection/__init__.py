@@ -11,7 +11,7 @@ from pathlib import Path
 from models.errors import ModelError
 from models.inspection.result import Inspection
 from runtimes import RUNTIMES
-from user_files import UserFileError, check_file, problem_of
+from system.user_files import UserFileError, check_file, problem_of
 
 __all__ = ["READERS", "inspect"]
 

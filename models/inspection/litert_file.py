@@ -11,11 +11,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Optional, Union
 
-from files import open_regular
 from models.errors import ModelError
 from models.inspection.flatbuffer import Table, root
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
 from runtimes.base import BFLOAT16, TEXT
+from system.files import open_regular
 
 __all__ = ["read"]
 

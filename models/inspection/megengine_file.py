@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import processes
-from cache import end_of
 from models.errors import ModelError
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
 from models.megengine.environment import MEGENGINE
+from system import processes
+from system.cache import end_of
 
 __all__ = ["read"]
 

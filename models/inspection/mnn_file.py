@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
-from files import open_regular
 from models.errors import ModelError
 from models.inspection.flatbuffer import Table, root
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
+from system.files import open_regular
 
 __all__ = ["read"]
 

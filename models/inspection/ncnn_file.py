@@ -9,11 +9,11 @@ from os import SEEK_CUR
 from pathlib import Path
 from typing import BinaryIO
 
-from files import open_regular
 from models.errors import ModelError
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
 from runtimes.base import AdapterError
 from runtimes.ncnn.graph import Graph, Layer, read_graph, weights_of
+from system.files import open_regular
 
 __all__ = ["read"]
 

@@ -12,12 +12,12 @@ from typing import Union
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from files import open_regular
 from models.errors import ModelError
 from models.inspection.result import ExternalFile, Function, Inspection, OnnxFacts, Operator, Tensor, Weights
 from models.weight_files import is_beside
 from runtimes.base import TEXT
-from user_files import FileState
+from system.files import open_regular
+from system.user_files import FileState
 
 __all__ = ["read"]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Optional, Union
 from xml.parsers import expat
 
-from files import open_regular
 from models.errors import ModelError
 from models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
 from runtimes.base import BFLOAT16, TEXT
+from system.files import open_regular
 
 __all__ = ["read"]
 

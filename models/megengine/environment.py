@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cache import run_in_another_process
 from models.conversion.converter import NativeConverter
 from models.conversion.environments import Environment, Installation, ShowStep
 from models.recipe import NativeForm, NativeRecipe, Recipe
+from system.cache import run_in_another_process
 
 __all__ = ["CONVERTER", "MEGENGINE", "MegEngineConverter", "install_megengine"]
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from files import remove_inside
 from storage.maintenance.inventory import Inventory, Leftover, RunFiles
 from storage.trace import is_trace
+from system.files import remove_inside
 
 __all__ = ["Pruning", "plan_pruning", "remove", "runs_before"]
 

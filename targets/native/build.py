@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cache import locked
+from system.cache import locked
 from targets.compilers import ARCHITECTURES, Compiler, compiler_for, fingerprint
 from targets.folders import root
 from targets.preload.build import preload_sources

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cache import locked
+from system.cache import locked
 from targets.compilers import Compiler, compiler_for, fingerprint
 from targets.folders import root
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cache import cache_root, locked
+from system.cache import cache_root, locked
 from targets.compilers import Compiler, compiler_for, fingerprint
 
 __all__ = ["READER_PREFIX", "compile_reader", "ensure_reader"]

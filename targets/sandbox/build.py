@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cache import locked
+from system.cache import locked
 from targets.compilers import Compiler, compiler_for, fingerprint
 from targets.folders import root
 from targets.rknn_library import architecture_of_this_python

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cache import locked
+from system.cache import locked
 from targets.errors import TargetError
 from targets.folders import fetched_emulator, root
 from targets.rknn_library import architecture_of_this_python

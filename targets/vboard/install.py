@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import processes
-from cache import make_folder
 from runtimes.rknn.library import LIBRARY_VARIABLE
+from system import processes
+from system.cache import make_folder
 from targets.base import CHECKOUT
 from targets.errors import TargetError
 from targets.folders import check_usable, pycache

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import processes
+from system import processes
 from targets.errors import TargetError
 
 __all__ = ["PackageSource", "unpack"]

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cache import locked
+from system.cache import locked
 from targets.folders import root, sysroot
 from targets.vboard.packages import PackageSource, unpack
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cache import cache_root
+from system.cache import cache_root
 from targets.boards import Board, add_board
 from targets.far.connection import connect
 from targets.far.files import FarFiles

@@ -13,9 +13,9 @@ from statistics import median
 import pytest
 
 from accounting.ledger import read_ledger
-from cache import cache_root
 from runtimes import find_runtime
 from samplers.observer import Observer
+from system.cache import cache_root
 from targets.base import Target
 from targets.boards import Board
 from targets.errors import TargetError

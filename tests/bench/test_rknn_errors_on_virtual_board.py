@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cache import CacheError
 from messages import Message
 from models import ModelError, Recipe, ensure_all
 from runtimes import find_runtime
 from scenarios.plan import Context, Model, Plan
+from system.cache import CacheError
 from targets.chips import MINI_RUNTIME, RUNTIME
 from targets.measured_process import try_plan
 from targets.outcome import Failure

@@ -22,11 +22,11 @@ from accounting.account import Account, account_of_ledger, account_of_runtime
 from accounting.ledger import Ledger, read_ledger
 from accounting.sharing import WRONG_READS
 from accounting.sizes import COMPONENTS
-from cache import CacheError, cache_root
 from models import ModelError, Recipe, ensure_all
 from runtimes import find_runtime
 from scenarios.catalogue import Parameters, build_plans
 from scenarios.plan import Model, Plan
+from system.cache import CacheError, cache_root
 from targets.barriers import BarrierReading
 from targets.base import THIS_INTERPRETER, Target
 from targets.chips import CHIPS, MINI_RUNTIME

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cache import cache_root
 from commands import libraries
 from storage.result import Result
+from system.cache import cache_root
 from targets import resolve
 from targets.errors import TargetError
 from targets.far.files import FarFiles

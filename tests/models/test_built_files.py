@@ -12,10 +12,10 @@ from pathlib import Path
 import onnx
 import pytest
 
-from cache import CacheError
 from models.built_files import cached_path, ensure, fill, is_intact
 from models.errors import ModelError
 from models.recipe import Recipe
+from system.cache import CacheError
 from tests.support import CHECKOUT
 
 _TINY = Recipe("tiny", 64, 1)

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from accounting.ledger import Ledger, read_ledger
-from cache import CacheError, cache_root
 from models import ModelError, Recipe, ensure_all
 from runtimes import find_runtime
 from runtimes.base import NotSupported
@@ -44,6 +43,7 @@ from scenarios.plan import (
     Plan,
 )
 from snippets import snippet_of
+from system.cache import CacheError, cache_root
 from targets.base import THIS_INTERPRETER
 from targets.chips import CHIPS
 from targets.compilers import Compiler

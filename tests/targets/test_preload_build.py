@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cache import CacheError
+from system.cache import CacheError
 from targets import compilers
 from targets.compilers import Compiler, compiler_for, find_compiler, missing_package
 from targets.errors import TargetError

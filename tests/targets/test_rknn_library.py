@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cache import cache_root
 from runtimes.rknn import library
+from system.cache import cache_root
 from targets.errors import TargetError
 from targets.rknn_library import find_libraries
 from tests.targets.library_files import write_library

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from interrupts import first_interrupt_calls
 from scenarios.plan import Plan, Streams
+from system.interrupts import first_interrupt_calls
 from targets.barriers import Frames
 from targets.measured_process import Run
 from tests.support import TIME_LIMIT_S, StubListener, make_plan, walk

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cache import cache_root
+from system.cache import cache_root
 from targets.chips import MINI_RUNTIME, RUNTIME
 from targets.errors import TargetError
 from targets.machine import Reach

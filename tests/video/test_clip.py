@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import video.encoder
-from cache import run_in_another_process
+from system.cache import run_in_another_process
 from video import VideoError
 from video.clip import Clip, ensure_clip
 from video.encoder import write_clip

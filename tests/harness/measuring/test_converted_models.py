@@ -24,13 +24,13 @@ from runtimes import find_runtime
 from runtimes.base import Input
 from runtimes.rknn.library import LIBRARY_VARIABLE
 from scenarios.plan import Conversion, Plan
+from system.user_files import Pins
 from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import interface_of, try_plan
 from targets.outcome import Failure
 from tests.models.inspection.rknn_files import save_rknn
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.support import CHECKOUT, TIME_LIMIT_S
-from user_files import Pins
 
 _RKNN = find_runtime("rknn")
 

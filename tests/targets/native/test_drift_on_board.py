@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from cache import cache_root
 from messages import Message
 from scenarios.catalogue import SCENARIOS
 from scenarios.plan import Context, Model, Plan
+from system.cache import cache_root
 from targets.base import Target
 from targets.chips import MINI_RUNTIME
 from targets.errors import TargetError

@@ -1,8 +1,4 @@
-"""The user's cache: files that can be made again, written whole or not at all, and the processes that make them.
-
-Standard library only: the harness asks for such files, and a harness that imported numpy, onnx or PyAV would map
-libraries that the measured process maps too, which lowers the PSS of that process.
-"""
+"""The user's cache: files that can be made again, written whole or not at all, and the processes that make them."""
 
 from __future__ import annotations
 
@@ -20,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-import processes
-from files import replacing
+from system import processes
+from system.files import replacing
 
 __all__ = [
     "CacheError",
@@ -38,7 +34,7 @@ __all__ = [
     "written_whole",
 ]
 
-_CHECKOUT = Path(__file__).resolve().parent
+_CHECKOUT = Path(__file__).resolve().parents[1]
 #: Locked by whoever makes files in the folder that it is in.
 _LOCK = ".lock"
 #: What such a maker leaves in the folder when it is killed.
@@ -93,15 +89,17 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of the folder that path is in; the kernel releases it when the process ends, however it ends."""
+    """Hold the lock of the folder that path is in; the kernel releases it when the process ends, however it ends.
+
+    What is made meanwhile belongs to the cache, too: an OSError becomes a CacheError.
+    """
     try:
         make_folder(path.parent)
-        lock = (path.parent / _LOCK).open("w")
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with (path.parent / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
     except OSError as error:
         raise cannot_write(path, error) from error
-    with lock:
-        yield
 
 
 class OwnFolder:

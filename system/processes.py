@@ -1,7 +1,7 @@
 """Processes that end with this one, however it ends, and what they have started with them.
 
 The kernel kills the process itself, also one that is stopped or busy. It does not know what that one has started: a
-shell that waits for the end of a pipe kills their process groups. Standard library only, as in cache.py.
+shell that waits for the end of a pipe kills their process groups.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Union
 
-from interrupts import forwarded, uninterrupted
+from system.interrupts import forwarded, uninterrupted
 
 __all__ = ["end", "end_with", "run", "run_in_terminal", "start", "watch_ends"]
 

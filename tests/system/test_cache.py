@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cache import (
+from system.cache import (
     CacheError,
     OwnFolder,
     cache_root,
@@ -53,6 +53,19 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def _make_what_fails(path: Path) -> None:
+    with locked(path):
+        (path.parent / "missing" / "new").mkdir()
+
+
+def test_what_cannot_be_made_in_the_cache_is_said(tmp_path: Path) -> None:
+    """An OSError while the lock is held has the reason, too, and the lock is free again."""
+    path = tmp_path / "programs" / "compiled"
+    for _ in range(2):
+        with pytest.raises(CacheError, match=r"cannot write .*compiled: No such file or directory; choose a folder"):
+            _make_what_fails(path)
+
+
 def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
     """A pipe or a device such as /dev/null is refused as output, and stays what it is."""
     pipe = tmp_path / "pipe"
@@ -82,7 +95,7 @@ def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
 def test_a_failed_build_is_reported(code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its exit code or signal, and with the last line of its errors."""
     (tmp_path / "failing.py").write_text(code)
-    monkeypatch.setattr("cache._CHECKOUT", tmp_path)
+    monkeypatch.setattr("system.cache._CHECKOUT", tmp_path)
     with pytest.raises(CacheError, match=f"-m failing` failed {words}"):
         run_in_another_process("failing")
 
@@ -111,7 +124,7 @@ def _removed(dry_run: bool = False) -> dict[Path, int]:
 #: Makes everything that a killed process can leave, and is killed.
 _KILLED = """
 import os, signal, tempfile
-from cache import OwnFolder, cache_root, locked, written_whole
+from system.cache import OwnFolder, cache_root, locked, written_whole
 
 folder = OwnFolder("prepared")
 (folder.path / "onnxruntime").mkdir()

@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: requests to end in order.
 
 The first one is raised as KeyboardInterrupt. While that is handled further ones do nothing: what was finished is being
-stored, and what was started ended. Standard library only, as in cache.py.
+stored, and what was started ended.
 """
 
 from __future__ import annotations

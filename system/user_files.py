@@ -1,7 +1,4 @@
-"""Files that the user names: checked by the same rules whichever option names one, and pinned while they are measured.
-
-Standard library only, as in files.py.
-"""
+"""Files that the user names: checked by the same rules whichever option names one, pinned while they are measured."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
 
-from files import open_regular, printable
+from system.files import open_regular, printable
 
 __all__ = ["ChangedFile", "FileState", "Pins", "UserFileError", "check_file", "digest_of", "problem_of"]
 

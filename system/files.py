@@ -1,7 +1,4 @@
-"""Files that somebody else made, opened so that none hangs, fills the memory or leads elsewhere; ours, replaced whole.
-
-Standard library only, as in cache.py.
-"""
+"""Files that somebody else made, opened so that none hangs, fills memory or leads elsewhere; ours, replaced whole."""
 
 from __future__ import annotations
 
