@@ -3,7 +3,8 @@
 A program in C whose memory is known to the page is recorded: it grows, shrinks, has a spike of 1 ms, maps a file, has
 memory with a child, spikes in both one after the other, and phases without any length. It knows what it has
 touched, and its memory before from the kernel. It waits for the answer to its marks, or with --pause MS goes on after
-that time; --busy N runs so many loops beside it, at the same priority. It needs a C compiler.
+that time; --busy N runs so many loops beside it, at the same priority. --target pipe:sh records it as that of a board
+far away, through the reader. It needs a C compiler.
 """
 
 from __future__ import annotations
@@ -58,10 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.recorder_accuracy", description=__doc__)
     parser.add_argument("--pause", type=int, metavar="MS", help="go on after a mark without waiting for the answer")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="loops beside it; default: none")
+    parser.add_argument("--target", metavar="BOARD", help="one that has the files of this machine")
     parser.add_argument("--recordings", type=int, default=5, metavar="N", help="default: 5")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, _busy(options.busy):
-        recordings = [measure(Path(folder), options.pause) for _ in range(options.recordings)]
+        recordings = [measure(Path(folder), options.pause, options.target) for _ in range(options.recordings)]
     print(f"{options.recordings} recordings, load {os.getloadavg()[0]:.1f}; of each phase that with the largest error")
     worst = [max(phases, key=lambda phase: abs(phase.error_percent or 0)) for phases in zip(*recordings)]
     missed = [sum(phase.recorded_bytes is None for phase in phases) for phases in zip(*recordings)]
@@ -78,15 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(tabulate([_row(*pair) for pair in zip(worst, missed)], [*heads, "recorded\nMiB"], disable_numparse=True))
 
 
-def measure(folder: Path, pause_ms: int | None = None) -> list[MeasuredPhase]:
+def measure(folder: Path, pause_ms: int | None = None, target: str | None = None) -> list[MeasuredPhase]:
     """Return the phases of one recording; without a pause the program waits for answers."""
     program, mapped = folder / "phases", folder / "mapped"
     if not program.exists():
         subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", str(program), str(_SOURCE)], check=True)
         mapped.write_bytes(b"\1" * _FILE_BYTES)
     storage = Path(tempfile.mkdtemp(dir=folder))
-    record = [sys.executable, "-m", "commands", "record", "--storage", str(storage), "--marker", "3", "--"]
-    command = [*record, str(program), str(-1 if pause_ms is None else pause_ms), str(mapped)]
+    place = ["--storage", str(storage), *(["--target", target] if target else [])]
+    record = [sys.executable, "-m", "commands", "record", *place, "--marker", "3"]
+    command = [*record, "--", str(program), str(-1 if pause_ms is None else pause_ms), str(mapped)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     (run,) = read_storage(storage)
     assert isinstance(run, StoredRun)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recorder.errors import RecordError
-from recorder.phases import AppendedFile, FarFileMarks, FarPipeMarks, Marks
+from recorder.phases import AppendedFile, FarFileMarks, FarSocketMarks, Marks
 from recorder.process_tree import has_children
 from recorder.program import Ending, RecordedProgram, RunningProgram
 from samplers.host import Host, own_pid
@@ -20,8 +20,8 @@ from targets.errors import NotStarted
 
 __all__ = ["FarMachine"]
 
-#: File descriptors of a program: to the last one the reader connects a pipe.
-_OUTPUT, _PIPE = 1, 3
+#: File descriptors of a program: the last one is its socket to the reader.
+_OUTPUT, _MARKER = 1, 3
 _CHUNK = 4096
 #: Of the input that are passed on at once: readings have their turn.
 _CHUNKS = 16
@@ -41,6 +41,7 @@ class _Process(Protocol):
 
     def written(self) -> list[tuple[int, bytes]]: ...
     def write(self, data: bytes) -> int: ...
+    def answer(self, data: bytes) -> None: ...
     def signal(self, number: int) -> None: ...
     def kill(self) -> None: ...
     def has_ended(self) -> bool: ...
@@ -54,7 +55,7 @@ class _Board(Protocol):
     name: str
     host: Host
 
-    def start_program(self, command: Sequence[str], environment: Mapping[str, str], has_pipe: bool) -> _Process: ...
+    def start_program(self, command: Sequence[str], environment: Mapping[str, str], has_marks: bool) -> _Process: ...
     def watch(self, path: str) -> AppendedFile: ...
     def wait_for_event(self, limit_s: float) -> None: ...
 
@@ -81,11 +82,11 @@ class FarMachine:
 
     def pipe_marks(self, number: int) -> Marks:
         """Return marks by the one file descriptor that the reader passes on."""
-        if number != _PIPE:
+        if number != _MARKER:
             raise RecordError(
-                f"--marker {number}: on a board far away the descriptor is {_PIPE}. Write --marker {_PIPE}"
+                f"--marker {number}: on a board far away the descriptor is {_MARKER}. Write --marker {_MARKER}"
             )
-        return FarPipeMarks(number)
+        return FarSocketMarks(number)
 
     def start(self, command: Sequence[str], marks: Marks) -> RecordedProgram:
         """Start a program, with the login's environment, and this process's input and output."""
@@ -109,11 +110,13 @@ class _StartedProgram:
 
     def __init__(self, board: _Board, command: Sequence[str], marks: Marks) -> None:
         """Raise RecordError where it cannot be started, with the exit code that shells give for it."""
-        self._marks = marks if isinstance(marks, FarPipeMarks) else None
+        self._marks = marks if isinstance(marks, FarSocketMarks) else None
         try:
-            self._process = board.start_program(command, marks.environment, has_pipe=self._marks is not None)
+            self._process = board.start_program(command, marks.environment, has_marks=self._marks is not None)
         except NotStarted as error:
             raise RecordError(f"{error}. Nothing was stored", exit_code=127 if error.is_missing else 126) from None
+        if self._marks:
+            self._marks.send_answer = self._process.answer
         self._host = board.host
         self._input = _Input(self._process)
         self._is_heard = True
@@ -156,7 +159,7 @@ class _StartedProgram:
 
     def _pass_on(self) -> None:
         for descriptor, data in self._process.written():
-            if descriptor != _PIPE:
+            if descriptor != _MARKER:
                 self._show(descriptor, data)
             elif self._marks:
                 self._marks.feed(data)

@@ -1,4 +1,4 @@
-"""Phases that a program marks, by lines of text that are their names: in a file that it appends to, or in a pipe."""
+"""Phases that a program marks, by lines of text that are their names: in a file that it appends to, or by a socket."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import ctypes
 import os
 import select
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from files import open_emptied
+from system.files import open_emptied
 
 __all__ = [
     "FURTHER",
@@ -23,7 +23,7 @@ __all__ = [
     "WHOLE",
     "AppendedFile",
     "FarFileMarks",
-    "FarPipeMarks",
+    "FarSocketMarks",
     "FileMarks",
     "Lines",
     "Marks",
@@ -226,14 +226,21 @@ class FarFileMarks(Marks):
         return [phase_name(line) for line in self._lines.feed(data)]
 
 
-class FarPipeMarks(Marks):
-    """Lines that a program on a board far away writes to a file descriptor, and that come with what it tells."""
+class FarSocketMarks(Marks):
+    """Lines that a program on a board far away writes to a file descriptor, and that come with what it tells.
+
+    It may read answers from the same descriptor.
+    """
+
+    #: Passes an answer on to the program.
+    send_answer: Callable[[bytes], None]
 
     def __init__(self, number: int) -> None:
         """Take the number that the descriptor has in the program."""
         self.environment = {MARKER_VARIABLE: str(number)}
         self._names: list[str] = []
         self._lines = Lines()
+        self._unanswered = 0
 
     def feed(self, data: bytes) -> None:
         """Take what the program has written to it."""
@@ -242,7 +249,14 @@ class FarPipeMarks(Marks):
     def read(self) -> list[str]:
         """Return the names of the lines that were completed since the last time."""
         names, self._names = self._names, []
+        self._unanswered += len(names)
         return names
+
+    def answer(self) -> None:
+        """Send a newline for each line."""
+        if self._unanswered:
+            self.send_answer(b"\n" * self._unanswered)
+        self._unanswered = 0
 
 
 class SocketMarks(Marks):

@@ -138,9 +138,9 @@ class FarMachine:
         """Start a program."""
         return FarProcess(self.connection, command, str(folder), environment, keeps_ledger)
 
-    def start_program(self, command: Sequence[str], environment: Mapping[str, str], has_pipe: bool) -> FarProgram:
+    def start_program(self, command: Sequence[str], environment: Mapping[str, str], has_marks: bool) -> FarProgram:
         """Start a program of the user's; NotStarted."""
-        return FarProgram(self.connection, command, environment, has_pipe)
+        return FarProgram(self.connection, command, environment, has_marks)
 
     def watch(self, path: str) -> WatchedFile:
         """Make a file, or empty it, and watch it; OSError."""

@@ -17,11 +17,11 @@ from targets.far.host import read_request
 from targets.outcome import Ending, oom_kills_in
 from targets.process import LAST_WORDS_BYTES, LEDGER_VARIABLE, readable_words
 
-__all__ = ["FarProcess"]
+__all__ = ["HAS_MARKS", "FarProcess"]
 
 # targets/reader/reader.h is the other side.
 _START, _STARTED = struct.Struct("<III"), struct.Struct("<IQ")
-_HAS_LEDGER, _HAS_WORDS, _IS_VICTIM = 1, 2, 4
+_HAS_LEDGER, HAS_MARKS, _HAS_WORDS, _IS_VICTIM = 1, 2, 4, 8
 _WRITTEN = struct.Struct("<IQ")
 _NUMBER = struct.Struct("<I")
 _ENDED = struct.Struct("<IQ")
@@ -50,6 +50,8 @@ _REASONS = {
 class FarProcess:
     """A process on a far board. Every method but close raises ConnectionLost."""
 
+    #: What a process that has a ledger has it by.
+    _pipe_flag = _HAS_LEDGER
     #: Name the pipe to a process that has one.
     _pipe_variables: Mapping[str, str] = {LEDGER_VARIABLE: _LEDGER}
     #: Whether its standard error is a file, in which a driver finds what Rockchip's library has written.
@@ -77,7 +79,7 @@ class FarProcess:
         self._oom_kills = self._count_oom_kills()
         variables = {**environment, **(self._pipe_variables if keeps_ledger else {})}
         texts = [folder, *command, *(f"{name}={value}" for name, value in variables.items())]
-        flags = _HAS_LEDGER * keeps_ledger | _HAS_WORDS * self._has_words | _IS_VICTIM * self._is_victim
+        flags = self._pipe_flag * keeps_ledger | _HAS_WORDS * self._has_words | _IS_VICTIM * self._is_victim
         fields = _START.pack(flags, len(command), len(variables))
         try:
             reply = connection.request(Request("p", fields + b"".join(os.fsencode(text) + b"\0" for text in texts)))

@@ -6,17 +6,19 @@ import contextlib
 from collections.abc import Mapping, Sequence
 
 from targets.far.connection import Connection, Request
-from targets.far.process import FarProcess
+from targets.far.process import HAS_MARKS, FarProcess
 
 __all__ = ["FarProgram"]
 
-_OUTPUT, _ERRORS, _PIPE = 1, 2, 3
+_OUTPUT, _ERRORS, _MARKS = 1, 2, 3
 
 
 class FarProgram(FarProcess):
     """A program; every method but close raises ConnectionLost."""
 
-    #: What the pipe is called is said by who starts it.
+    #: In place of the ledger there are marks, which can be answered.
+    _pipe_flag = HAS_MARKS
+    #: What their socket is called is said by who starts it.
     _pipe_variables: Mapping[str, str] = {}
     #: Its errors are passed on as they come.
     _has_words = False
@@ -24,11 +26,11 @@ class FarProgram(FarProcess):
     _is_victim = False
 
     def __init__(
-        self, connection: Connection, command: Sequence[str], environment: Mapping[str, str], has_pipe: bool
+        self, connection: Connection, command: Sequence[str], environment: Mapping[str, str], has_marks: bool
     ) -> None:
         """Start it in the folder that a login begins in; NotStarted where it cannot be."""
         self._written: list[tuple[int, bytes]] = []
-        super().__init__(connection, command, "", environment, has_pipe)
+        super().__init__(connection, command, "", environment, has_marks)
 
     def written(self) -> list[tuple[int, bytes]]:
         """Return what has come since the last call, in order: the file descriptor it was written to, and the data."""
@@ -42,6 +44,10 @@ class FarProgram(FarProcess):
         except BrokenPipeError:
             return len(data)
 
+    def answer(self, data: bytes) -> None:
+        """Answer its marks with data, as far as it reads answers."""
+        self._connection.request(Request("y", data))
+
     def kill(self) -> None:
         """Kill it and all its descendants; one that hangs in the kernel stays."""
         with contextlib.suppress(TimeoutError):
@@ -54,4 +60,4 @@ class FarProgram(FarProcess):
         self._written.append((_ERRORS, data))
 
     def _take_ledger(self, data: bytes) -> None:
-        self._written.append((_PIPE, data))
+        self._written.append((_MARKS, data))

@@ -151,16 +151,24 @@ static bool make_words(long *end)
     return true;
 }
 
+/* Connects the reader and the process in both directions. */
+static long make_sockets(int both[2])
+{
+    enum { LOCAL = 1, STREAM = 1 }; /* AF_UNIX, SOCK_STREAM */
+    return CALL(socketpair, LOCAL, STREAM | O_CLOEXEC, 0, both);
+}
+
 /* Makes the pipes; ends[] are the process's, the reader's own go to `input`, `outputs` and `words`. */
 static long make_pipes(long ends[PIPES], uint32_t flags)
 {
     for (int pipe = 0; pipe < PIPES; pipe++)
         ends[pipe] = -1;
-    for (int pipe = 0; pipe < (flags & START_HAS_LEDGER ? PIPES : LEDGER); pipe++) {
+    for (int pipe = 0; pipe < (flags & (START_HAS_LEDGER | START_HAS_MARKS) ? PIPES : LEDGER); pipe++) {
         if (pipe == STDERR && flags & START_HAS_WORDS && make_words(&ends[pipe]))
             continue;
         int both[2];
-        long result = CALL(pipe2, both, O_CLOEXEC);
+        bool has_answers = pipe == LEDGER && flags & START_HAS_MARKS;
+        long result = has_answers ? make_sockets(both) : CALL(pipe2, both, O_CLOEXEC);
         if (result < 0)
             return result;
         bool is_input = pipe == STDIN;
@@ -260,6 +268,14 @@ static void write_input(uint32_t number, const char *data, uint32_t bytes)
         reply_result(number, count);
     else
         reply(number, &written, sizeof written);
+}
+
+/* Answers marks. A program that reads no answers, or has ended, is not waited for. */
+static void answer_marks(uint32_t number, const char *data, uint32_t bytes)
+{
+    if (outputs[LEDGER - 1] >= 0)
+        CALL(write, outputs[LEDGER - 1], data, bytes);
+    reply_result(number, 0);
 }
 
 void poll_streams(struct Poll polls[STREAMS])
@@ -409,6 +425,9 @@ bool answer_process(const struct Header *header, char *data)
         break;
     case REQUEST_INPUT:
         write_input(header->number, data, header->bytes);
+        break;
+    case REQUEST_ANSWER:
+        answer_marks(header->number, data, header->bytes);
         break;
     case REQUEST_SIGNAL:
         memcpy(&signal, data, sizeof signal);

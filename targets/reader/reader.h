@@ -29,6 +29,7 @@ enum RequestKind {
     REQUEST_CPUS = 'c',     /* u32: how many this process may use */
     REQUEST_START = 'p',    /* struct Start, strings: struct Started */
     REQUEST_INPUT = 'i',    /* data for the process, none: its end: struct Written */
+    REQUEST_ANSWER = 'y',   /* data for the process, by the socket of its marks */
     REQUEST_SIGNAL = 'g',   /* u32 signal for the process and its group, as a terminal sends it */
     REQUEST_END = 'e',      /* kill the process and its descendants */
     REQUEST_SAMPLE = 'a',   /* struct Sampling; its interval 0: stop */
@@ -44,17 +45,18 @@ enum ReplyKind {
     EVENT_HELLO = 'h',  /* struct Hello */
     EVENT_OUTPUT = 'o', /* of the process; no bytes: its end. So are the next two. */
     EVENT_ERRORS = 'u',
-    EVENT_LEDGER = 'y',
+    EVENT_LEDGER = 'y', /* or marks */
     EVENT_ENDED = 'z',  /* struct Ended */
     EVENT_CHANGED = 'm', /* of the file that is watched */
     EVENT_SAMPLES = 'b' /* struct Sample, several */
 };
 
 /*
- * Whether there is a pipe for the ledger; whether standard error is a file, which the process can read again; whether it
- * is the first to be ended where memory runs out, else it has the score that the reader was started with.
+ * Whether there is a pipe for the ledger, or in its place a socket for marks and their answers; whether standard error is
+ * a file, which the process can read again; whether it is the first to be ended where memory runs out, else it has the
+ * score that the reader was started with.
  */
-enum { START_HAS_LEDGER = 1, START_HAS_WORDS = 2, START_IS_VICTIM = 4 };
+enum { START_HAS_LEDGER = 1, START_HAS_MARKS = 2, START_HAS_WORDS = 4, START_IS_VICTIM = 8 };
 enum { WRITE_CREATES = 1, WRITE_APPENDS = 2, WRITE_SYNCS = 4 };
 enum { MOST_DATA_BYTES = 16384, MOST_REQUEST_BYTES = 65536 };
 

@@ -24,8 +24,8 @@ from tests.support import CHECKOUT, TIME_LIMIT_S, Reusebench
 _MIB = 2**20
 _RECORD = (sys.executable, "-m", "commands", "record")
 
-#: Marks its phases through the descriptor 3, and pauses until the mark was seen. Its second process is found before it
-#: has memory. In C: of what Python takes, other processes share pages, and come and go.
+#: Marks its phases through the descriptor 3, and waits for the answers. In C: of what Python takes, other processes
+#: share pages, and come and go.
 _PHASES = r"""
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +35,9 @@ _PHASES = r"""
 
 static void mark(const char *name)
 {
-    if (write(3, name, strlen(name)) < 0)
+    char answer;
+    if (write(3, name, strlen(name)) < 0 || read(3, &answer, 1) != 1)
         exit(1);
-    usleep(200000);
 }
 
 static void *hold(size_t mib)
@@ -50,32 +50,30 @@ static void *hold(size_t mib)
 
 int main(void)
 {
-    int begin[2], end[2];
+    int begin[2], ready[2], end[2];
     char byte = 0;
-    if (pipe(begin) || pipe(end))
+    if (pipe(begin) || pipe(ready) || pipe(end))
         return 1;
     if (!fork()) {
         close(end[1]);
         if (read(begin[0], &byte, 1) == 1)
             hold(32);
+        if (write(ready[1], &byte, 1) != 1)
+            _exit(1);
         _exit(read(end[0], &byte, 1) != 0);
     }
-    usleep(800000);
     mark("load\n");
     hold(48);
     mark("loaded\n");
-    usleep(400000);
     mark("worker\n");
-    if (write(begin[1], &byte, 1) != 1)
+    if (write(begin[1], &byte, 1) != 1 || read(ready[0], &byte, 1) != 1)
         return 1;
-    usleep(200000);
     mark("steady\n");
-    usleep(1000000);
     mark("spike\n");
     close(end[1]);
     wait(0);
     munmap(hold(96), 96 << 20);
-    usleep(600000);
+    mark("end\n");
 }
 """
 _IN_FILE = """
@@ -142,9 +140,9 @@ def test_far_figures_are_the_near_ones(board: _Board, tmp_path: Path) -> None:
     far = board.record(tmp_path / "far", *words)
     assert (near.returncode, far.returncode) == (0, 0), near.stderr + far.stderr
     of_near, of_far = _program(tmp_path / "near"), _program(tmp_path / "far")
-    assert [phase.name for phase in of_far.phases] == ["start", "load", "loaded", "worker", "steady", "spike"]
+    assert [phase.name for phase in of_far.phases] == ["start", "load", "loaded", "worker", "steady", "spike", "end"]
     for figures, phases in (
-        (("application_memory", "application_uss", "application_rss"), ("loaded", "steady")),
+        (("application_memory", "application_uss", "application_rss"), ("load", "loaded", "worker", "steady")),
         (("application_peak_rss", "process_peak_rss"), ("load", "steady", "spike")),
     ):
         for figure in figures:

@@ -17,7 +17,7 @@ from recorder.phases import (
     START,
     WHOLE,
     FarFileMarks,
-    FarPipeMarks,
+    FarSocketMarks,
     FileMarks,
     Lines,
     Marks,
@@ -205,9 +205,13 @@ def test_a_file_of_a_board_is_read_as_it_grows() -> None:
 
 
 def test_what_a_program_of_a_board_writes_to_its_descriptor() -> None:
-    """Marks come in any pieces, and are given once."""
-    marks = FarPipeMarks(3)
+    """Marks come in any pieces, and are given once; each is answered once."""
+    marks, answers = FarSocketMarks(3), list[bytes]()
+    marks.send_answer = answers.append
     assert marks.environment == {"REUSEBENCH_MARKER": "3"}
     marks.feed(b"load\nst")
     marks.feed(b"eady\n")
     assert (marks.read(), marks.read()) == (["load", "steady"], [])
+    marks.answer()
+    marks.answer()
+    assert answers == [b"\n\n"]
