@@ -7,17 +7,16 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 from tabulate import tabulate
 
-from cache import OwnFolder
 from commands.benching import run_bench
+from commands.known_runs import warn
 from commands.options import PATH, target_storage
-from files import replacing
 from fit.answering import stored_answer, with_measured
 from fit.layouts import Demand, Layout
 from fit.npu import NpuCosts
@@ -40,6 +39,9 @@ from storage.fit import FitAnswer, FitGroup, FitPoint, answer_json, calibrations
 from storage.limits import parse_size
 from storage.result import BUSY_PERCENT, Result
 from storage.run_file import StoredRun, read_run_file, read_storage
+from system.cache import OwnFolder
+from system.files import replacing
+from system.user_files import ChangedFile, Pins
 from targets.base import Target
 from targets.chips import CHIPS
 
@@ -175,6 +177,12 @@ def fit(
     if verify and answer.recommended:
         answer = with_measured(answer, measuring.verify(answer.recommended))
     write_answer(storage, answer)
+    if answer.short:
+        plans = "; ".join(f"{one.plan} ({', '.join(map(str, one.signs))})" for one in answer.short)
+        warn(
+            f"memory was short while these plans were measured, so that the answer may be too small: {plans}. Free "
+            "memory, and measure them again: the same command, with --stored"
+        )
     if as_json:
         click.echo(answer_json(answer))
     elif code and answer.recommended:
@@ -241,6 +249,11 @@ class _Measuring:
     target: Target
     selection: Selection
     storage: Path
+    #: Of the library, which sessions of pytest measure one after the other.
+    _pins: Pins = field(default_factory=Pins)
+
+    def __post_init__(self) -> None:
+        self._check_library()
 
     @property
     def runtime(self) -> str:
@@ -256,7 +269,9 @@ class _Measuring:
         mine = [result for result in results if (result.runtime, result.target) == (self.runtime, self.target.name)]
         if mine:
             newest = [result for result in mine if result.runtime_version == mine[-1].runtime_version]
-            self.study.add(newest, calibrations(self.storage))
+            # What was measured while memory was short is measured again, unless it was measured well at another time.
+            believed = [result for result in newest if not result.shortage_signs]
+            self.study.add(believed, calibrations(self.storage))
 
     def measure(self, layouts: Sequence[Layout], reason: str) -> list[Result]:
         """Measure the layouts and return the results; raise UserError where pytest could not begin."""
@@ -300,8 +315,17 @@ class _Measuring:
             storage.mkdir(parents=True, exist_ok=True)
             self.target.machine.close()  # a board far away is pytest's meanwhile
             _, paths = run_bench([*chosen, *options], storage, tests, sys.stderr)
+            self._check_library()
         runs = map(read_run_file, paths)
         return [result.info for run in runs if isinstance(run, StoredRun) for result in run.results]
+
+    def _check_library(self) -> None:
+        """Pin the library; raise UserError where it is another one than at the beginning."""
+        if self.selection.rknn_library:
+            try:
+                self._pins.check(self.selection.rknn_library)
+            except ChangedFile as error:
+                raise UserError(f"--rknn-library {error}") from None
 
 
 def _name(layout: Layout, number: int) -> str:

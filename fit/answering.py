@@ -22,7 +22,7 @@ from scenarios.plan import (
     SHARED_WEIGHTS,
 )
 from storage.figure import Figure
-from storage.fit import FitAnswer, FitGroup, FitPoint
+from storage.fit import FitAnswer, FitGroup, FitPoint, FitShortage
 from storage.result import Result
 
 __all__ = ["stored_answer", "with_measured"]
@@ -68,6 +68,7 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         frontier=tuple(_point(point, demand) for point in answer.frontier),
         points=tuple(_distinct(answer.points)),
         layouts=len(answer.points),
+        short=study.short,
         busy_percent=max(max(result.speed.idle_cpu_percent, default=0.0) for result in study.results.values()),
     )
 
@@ -80,6 +81,7 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
     for context in account.contexts if account else ():
         for component in answer.predicted_npu_components_bytes or ():
             components[component] = components.get(component, 0) + (context.size_bytes(component) or 0)
+    signs = result.shortage_signs
     trimmed = Figure.of(memory.application_memory_trimmed_bytes)
     baseline = Figure.of(memory.baseline_memory_bytes)
     frames = Figure.of(result.speed.throughput_per_s)
@@ -95,6 +97,7 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
             round(trimmed.median - baseline.median) if trimmed and baseline else None
         ),
         measured_frames_per_s=frames.median if frames else None,
+        short=(*answer.short, *([FitShortage(result.scenario, signs)] if signs else [])),
     )
 
 

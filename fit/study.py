@@ -18,6 +18,7 @@ from scenarios.plan import (
     SHARED_WEIGHTS,
     Plan,
 )
+from storage.fit import FitShortage
 from storage.result import Result
 from storage.trace import Trace, read_trace
 
@@ -73,6 +74,12 @@ class Study:
     results: dict[Plan, Result] = field(default_factory=dict)
     #: By the same, for each context in order; none without a ledger.
     loads: dict[Plan, list[Load]] = field(default_factory=dict)
+
+    @property
+    def short(self) -> tuple[FitShortage, ...]:
+        """The plans that were measured while memory was short."""
+        signs = ((result.scenario, result.shortage_signs) for result in self.results.values())
+        return tuple(FitShortage(plan, shown) for plan, shown in signs if shown)
 
     def add(self, results: Iterable[Result], storage: Path) -> None:
         """Take results of a storage in; of equal plans the last counts."""

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from samplers.files import parse_resident_pages
 from samplers.host import Host, names_in, own_pid, read_text, read_texts
 from samplers.npu.process_dmabuf import process_dmabufs
-from samplers.process import read_shares, reset_peak
+from samplers.process import Shares, read_shares, reset_peak
 
-__all__ = ["Peaks", "ProcessTree", "SeenProcess", "Shares", "has_children"]
+__all__ = ["Peaks", "ProcessTree", "SeenProcess", "has_children"]
 
 #: Of the fields behind the name in /proc/PID/stat (proc(5)): cminflt and cmajflt, starttime, startstack.
 _OF_LIFE = (8, 10, 19, 25)
@@ -32,14 +32,6 @@ class SeenProcess:
     peak_rss_bytes: int = 0
     #: Whether this user may read its PSS.
     pss_readable: bool = True
-
-
-@dataclass(frozen=True)
-class Shares:
-    """The sum over all processes that can be read."""
-
-    pss_bytes: int
-    uss_bytes: int
 
 
 @dataclass(frozen=True)
@@ -124,20 +116,18 @@ class ProcessTree:
         return Peaks(largest_bytes, sum(status.high_bytes for status in statuses.values()) if is_known else None)
 
     def read_shares(self) -> Shares | None:
-        """Return the sum of PSS and USS; None where no process can be read."""
-        pss_bytes, uss_bytes, readable = 0, 0, False
+        """Return the sum over all processes that can be read; None where there is none."""
+        read: list[Shares] = []
         for seen in self._live.values():
             try:
-                pss, uss = read_shares(self._host, seen.pid)
+                read.append(read_shares(self._host, seen.pid))
             except ProcessLookupError:
                 continue
             except PermissionError:
                 seen.pss_readable = False
                 continue
-            seen.pss_readable = readable = True
-            pss_bytes += pss
-            uss_bytes += uss
-        return Shares(pss_bytes, uss_bytes) if readable else None
+            seen.pss_readable = True
+        return Shares(*map(sum, zip(*read))) if read else None
 
     def read_dmabufs(self) -> int | None:
         """Return the bytes of the dma-bufs that the processes hold, a shared one once; None where none can be read."""

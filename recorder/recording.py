@@ -8,6 +8,8 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from recorder.machine import Machine
 from recorder.pace import Pace
 from recorder.phase_figures import PhaseRecord
@@ -15,6 +17,8 @@ from recorder.phases import START, WHOLE, Marks, PhaseLog, Stretch
 from recorder.process_tree import Peaks, ProcessTree, SeenProcess
 from recorder.program import Ending, RecordedProgram
 from recorder.signals import SignalPipe
+from samplers.pressure import PressureWatch
+from samplers.shortage import Evidence
 from samplers.system import Idle, observe_idle, read_system
 from targets.errors import ConnectionLost
 
@@ -91,6 +95,8 @@ class Recording:
     pss: Readings = field(default_factory=Readings)
     system: Readings = field(default_factory=Readings)
     npu: Readings = field(default_factory=Readings)
+    #: What shows whether memory was short, as it was counted last.
+    evidence: Evidence | None = None
 
 
 def record(
@@ -151,6 +157,9 @@ class _Recorder:
         self._at_mark: dict[str, int] = {}
         self._resident = (0, 0)
         self._keep_at_ns = now_ns + _KEEP_NS
+        self._pressure = PressureWatch(self._host, program.root)
+        #: The highest of PSS, and of what was swapped out.
+        self._most_bytes = self._most_swapped_bytes = 0
         self._begin_ns = self._next_ns = now_ns
         self._gap_ns = _FIRST_NS
         self._rss_cost_ns = 0
@@ -181,6 +190,7 @@ class _Recorder:
             self._take_marks(self._look())
             if self._is_stopped:  # and the program runs on
                 self._read_at_mark(self._look(), at_any_cost=True)
+            self._read_pressure()
         except ConnectionLost as error:
             recording.lost = str(error)
         self._end(self._clocks.time_ns)
@@ -309,6 +319,7 @@ class _Recorder:
 
     def _keep_so_far(self, now_ns: int) -> None:
         self._phase.go_on(now_ns)
+        self._read_pressure()
         self._note_so_far(now_ns)
         self._keep(self._recording)
         self._keep_at_ns = now_ns + _KEEP_NS
@@ -364,6 +375,18 @@ class _Recorder:
             self._recording.pss.add(now_ns, shares.pss_bytes)
             self._note_reading("application_memory", shares.pss_bytes, now_ns)
             self._note_reading("application_uss", shares.uss_bytes, now_ns)
+            self._most_bytes = max(self._most_bytes, shares.pss_bytes)
+            self._most_swapped_bytes = max(self._most_swapped_bytes, shares.swap_bytes)
+
+    def _read_pressure(self) -> None:
+        counted = self._pressure.read()
+        self._recording.evidence = Evidence(
+            # The faults are of the root, which mostly is no process of the program.
+            counted=msgspec.structs.replace(counted, major_faults=None),
+            elapsed_ns=self._look() - self._begin_ns,
+            pss_bytes=self._most_bytes,
+            swapped_bytes=self._most_swapped_bytes,
+        )
 
     def _add_npu(self, now_ns: int) -> None:
         size = self._tree.read_dmabufs()

@@ -12,7 +12,9 @@ from typing import Any
 from recorder.phase_figures import KINDS, PhaseRecord
 from recorder.process_tree import SeenProcess
 from recorder.recording import Readings, Recording
+from samplers.shortage import Evidence
 from storage.program import Phase, PhaseMedians, PhaseMemory, Process, ProgramRepeat
+from storage.shortage import Shortage
 from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace
 
 __all__ = ["outcome_of", "run_document", "stored_phases", "stored_repeat", "trace_of"]
@@ -72,6 +74,7 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
         process_count=len(recording.processes),
         processes=tuple(_process(process, recording.begin_ns) for process in highest_first[:_MOST_PROCESSES]),
         trace=trace,
+        shortage=_shortage(recording.evidence) if recording.evidence else None,
     )
 
 
@@ -79,6 +82,10 @@ def stored_phases(recordings: Sequence[Recording]) -> tuple[Phase, ...]:
     """Return the phases of all repeats by name, in order; a repeat that did not go through a phase has None there."""
     names = dict.fromkeys(name for recording in recordings for name in recording.phases)
     return tuple(_phase(name, recordings) for name in names)
+
+
+def _shortage(evidence: Evidence) -> Shortage:
+    return Shortage(counted=evidence.counted, signs=tuple(evidence.signs()))
 
 
 def _phase(name: str, recordings: Sequence[Recording]) -> Phase:

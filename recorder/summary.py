@@ -9,12 +9,14 @@ from pathlib import Path
 from tabulate import tabulate
 
 from storage.board import board_storage
-from storage.figure import Figure
+from storage.figure import DOUBT, Figure
 from storage.program import Phase, Program
 
 __all__ = ["print_notice", "print_summary"]
 
 _MIB, _S = 2**20, 10**9
+#: Where nothing was read.
+_NOTHING = "-"
 _COLUMNS = {
     "at the end": "application_memory_bytes",
     "peak of sum": "application_peak_rss_bytes",
@@ -39,8 +41,8 @@ def print_summary(program: Program, stored: Path, storage: Path) -> None:
     heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
     rows = []
     for phase in program.phases:
-        sizes = [_seen(phase, key) + _text(getattr(phase.memory, key), _MIB, 1) for key in columns.values()]
-        rows.append([phase.name, _text(phase.durations_ns, _S, 2), *sizes])
+        sizes = [_size(program, phase, key) for key in columns.values()]
+        rows.append([phase.name, _doubted(_text(phase.durations_ns, _S, 2), program), *sizes])
     alignment = ["left", *["right"] * (len(heads) - 1)]
     table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
     print(_title(program), table, sep="\n", file=sys.stderr)
@@ -65,6 +67,9 @@ def _title(program: Program) -> str:
 
 
 def _notes(program: Program) -> Iterator[str]:
+    signs = "; ".join(map(str, program.shortage_signs))
+    if signs:
+        yield f"MEMORY WAS SHORT, do not rely on figures marked {DOUBT}: {signs}. Free memory, and record again"
     processes = [process for repeat in program.repeats for process in repeat.processes]
     hidden = {process.name for process in processes if not process.pss_readable}
     if hidden:
@@ -78,6 +83,16 @@ def _notes(program: Program) -> Iterator[str]:
     if program.outcome != "ok":
         outcome = program.outcome.replace("_", " ")
         yield f"outcome {outcome}: its figures are stored, but enter no comparison"
+
+
+def _size(program: Program, phase: Phase, key: str) -> str:
+    """Return a figure of memory; where memory was short, with a mark, but that of an NPU, which is never evicted."""
+    text = _seen(phase, key) + _text(getattr(phase.memory, key), _MIB, 1)
+    return text if key.startswith("npu") else _doubted(text, program)
+
+
+def _doubted(text: str, program: Program) -> str:
+    return f"{text} {DOUBT}" if program.shortage_signs and text != _NOTHING else text
 
 
 def _seen(phase: Phase, key: str) -> str:
@@ -94,6 +109,6 @@ def _text(values: Sequence[int | None], unit: int, decimals: int) -> str:
     """Return the median, and the spread where there are several."""
     figure = Figure.of(values)
     if figure is None:
-        return "-"
+        return _NOTHING
     spread = "" if figure.spread is None else f" ±{figure.spread / unit:,.{decimals}f}"
     return f"{figure.median / unit:,.{decimals}f}{spread}"

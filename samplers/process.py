@@ -7,14 +7,14 @@ for 500 MiB, and a process that allocates is slowed while it is read; so it is r
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from samplers.errors import SamplerError
 from samplers.files import parse_sizes
 from samplers.host import Host, own_pid
 from samplers.readings import ProcessMemory
 
-__all__ = ["check_readable", "pss_readable", "read_process", "read_shares", "reset_peak", "rollup_readable"]
+__all__ = ["Shares", "check_readable", "pss_readable", "read_process", "read_shares", "reset_peak", "rollup_readable"]
 
 T = TypeVar("T")
 
@@ -50,14 +50,24 @@ def read_process(host: Host, pid: int) -> ProcessMemory:
         raise ProcessLookupError(f"process {pid} has gone") from None
 
 
-def read_shares(host: Host, pid: int) -> tuple[int, int]:
-    """Return PSS and USS; raise ProcessLookupError where the process has gone, PermissionError where it is not ours."""
+class Shares(NamedTuple):
+    """What one process has to itself of its memory, in bytes; the shares of several can be added."""
+
+    pss_bytes: int
+    uss_bytes: int
+    #: Swapped out; before Linux 4.3 what processes share counts in each.
+    swap_bytes: int
+
+
+def read_shares(host: Host, pid: int) -> Shares:
+    """Return its shares; raise ProcessLookupError where the process has gone, PermissionError where it is not ours."""
     (rollup,) = host.read_all([_path(pid, "smaps_rollup")])
     try:
-        totals = _totals(_mapped_sizes(host, pid, rollup))
+        mapped = _mapped_sizes(host, pid, rollup)
     except FileNotFoundError:
         raise ProcessLookupError(f"process {pid} has gone") from None
-    return totals["pss_bytes"], totals["uss_bytes"]
+    totals = _totals(mapped)
+    return Shares(totals["pss_bytes"], totals["uss_bytes"], mapped.get("SwapPss", totals["swap_bytes"]))
 
 
 def reset_peak(host: Host, pid: int) -> bool:

@@ -15,7 +15,10 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Figure"]
+__all__ = ["DOUBT", "Figure"]
+
+#: Beside a figure that is not to be trusted; a warning says why.
+DOUBT = "\N{WARNING SIGN}"
 
 
 @dataclass(frozen=True)

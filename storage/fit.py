@@ -8,18 +8,19 @@ from typing import Literal, Optional
 
 import msgspec
 
-from files import printable, read_regular, replacing
 from messages import Message
 from scenarios.plan import Plan
 from storage.decoding import MOST_BYTES, decode_stored
 from storage.errors import StorageError
 from storage.run_file import BadFile
+from system.files import printable, read_regular, replacing
 
 __all__ = [
     "FIT_SCHEMA",
     "FitAnswer",
     "FitGroup",
     "FitPoint",
+    "FitShortage",
     "answer_json",
     "calibrations",
     "read_answers",
@@ -55,6 +56,14 @@ class FitPoint(msgspec.Struct, frozen=True, kw_only=True):
     #: Of all streams together; None: not known.
     frames_per_s: Optional[float] = None
     frames_per_s_plus_minus: Optional[float] = None
+
+
+class FitShortage(msgspec.Struct, frozen=True):
+    """A plan that was measured while memory was short, so that its figures read too small."""
+
+    plan: str
+    #: What shows it.
+    signs: tuple[Message, ...]
 
 
 class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +123,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     layouts: int
     #: How busy the machine was with other work before a plan was measured, at most.
     busy_percent: float
+    #: Plans that it was predicted from, and verified by, while memory was short; none in older answers.
+    short: tuple[FitShortage, ...] = ()
 
 
 def answer_json(answer: FitAnswer) -> str:

@@ -7,7 +7,9 @@ from typing import Annotated, Optional
 
 import msgspec
 
+from messages import Message
 from storage.decoding import check_lengths
+from storage.shortage import Shortage, signs_of
 from targets.outcome import OUTCOMES
 
 __all__ = [
@@ -61,6 +63,8 @@ class ProgramRepeat(msgspec.Struct, frozen=True, kw_only=True):
     processes: tuple[Process, ...]
     #: Path, relative to the storage; empty until the repeat has ended.
     trace: str
+    #: None in runs before this was stored.
+    shortage: Optional[Shortage] = None
 
 
 class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +134,11 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
             check_lengths("a phase", phase.lists, len(self.repeats))
         if self.outcome not in OUTCOMES:
             raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")
+
+    @property
+    def shortage_signs(self) -> tuple[Message, ...]:
+        """What shows that memory was short: each kind of sign once, of the first repeat that has it."""
+        return signs_of(repeat.shortage for repeat in self.repeats)
 
 
 class _FirstMemory(msgspec.Struct, frozen=True):

@@ -13,9 +13,10 @@ import msgspec
 from accounting.account import Account
 from accounting.domains import DomainUse
 from messages import Message
-from samplers.readings import CpuUse, Machine, NpuMemory, Pressure, ProcessMemory, SystemMemory
+from samplers.readings import CpuUse, Machine, NpuMemory, ProcessMemory, SystemMemory
 from scenarios.plan import Plan
 from storage.decoding import check_lengths
+from storage.shortage import Shortage, signs_of
 from targets.barriers import Copies, NodeOrder
 from targets.outcome import OUTCOMES, Failure
 
@@ -33,7 +34,6 @@ __all__ = [
     "PhaseReading",
     "Result",
     "Series",
-    "Shortage",
     "Speed",
     "StoredRepeat",
     "StreamsRun",
@@ -214,18 +214,6 @@ class PhaseReading(msgspec.Struct, frozen=True, kw_only=True):
     npu_live_bytes: Optional[int] = None
 
 
-class Shortage(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether memory was short while one process ran: the kernel then takes its pages, and figures are too small."""
-
-    #: From the start of the process to its last reading.
-    counted: Pressure
-    #: By how much its mapped files fell at most between barriers, before anything was destroyed.
-    lost_file_bytes: Optional[int]
-    steady_major_faults: Optional[int]
-    #: What shows that it was short, each a message; none where it was not.
-    signs: tuple[Message, ...]
-
-
 class StoredRepeat(msgspec.Struct, frozen=True, kw_only=True):
     """One fresh process."""
 
@@ -308,6 +296,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         for figures in (self.memory, self.speed):
             check_lengths("repeats", msgspec.structs.astuple(figures), 0, repeats)
         check_lengths("repeats", [self.frames], 0, repeats)
+        streams = self.plan.schedule.count if self.plan.schedule else 0
+        check_lengths("streams", (frames.streams for frames in self.frames if frames), streams)
         check_lengths("models", [self.models], len(self.plan.models) or 1)
         if self.outcome not in OUTCOMES:
             raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")
@@ -328,8 +318,4 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
         """What shows that memory was short: each kind of sign once, of the first repeat that has it."""
-        signs: dict[str, Message] = {}
-        for repeat in self.repeats:
-            for sign in repeat.shortage.signs if repeat.shortage else ():
-                signs.setdefault(sign.code, sign)
-        return tuple(signs.values())
+        return signs_of(repeat.shortage for repeat in self.repeats)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from files import printable
 from messages import Message
 from scenarios.plan import Plan
 from storage.metrics import METRICS, Metric
 from storage.program import Phase, Program
 from storage.result import Result
 from storage.run_file import BadFile, RunOrder, StoredRun, read_run_file, read_storage, run_number
+from system.files import printable
 
 __all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "plan_digest", "read_run", "read_runs", "run_of"]
 
@@ -189,7 +189,8 @@ def _of_program(program: Program, board: str) -> Iterator[Measured]:
     conditions = {**dict.fromkeys(CONDITIONS), "board": board}
     for phase in program.phases:
         configuration = Configuration("program", "python", program.name, phase.name)
-        yield Measured(configuration, conditions, program.outcome, _values(phase) if program.outcome == "ok" else {})
+        values = _values(phase) if program.outcome == "ok" else {}
+        yield Measured(configuration, conditions, program.outcome, values, shortage_signs=program.shortage_signs)
 
 
 def _values(figures: Result | Phase) -> dict[str, tuple[float, ...]]:

@@ -23,16 +23,16 @@ from harness.progress import Progress
 from harness.settings import Settings
 from messages import Message
 from runtimes import find_runtime
-from runtimes.rknn.library import LIBRARY_VARIABLE
+from runtimes.rknn.library import LIBRARY_VARIABLE, find_library
 from samplers.npu import NpuSources
 from scenarios.catalogue import TooFewModels, build_plans, find_scenario, without_reuse
 from scenarios.plan import Plan
 from storage.result import Result
 from storage.trace import write_trace
+from system.user_files import ChangedFile
 from targets.base import Target
-from targets.machine import LOCAL
+from targets.machine import LocalMachine
 from targets.outcome import Failure
-from user_files import ChangedFile
 
 __all__ = ["Bench", "Measurement", "nameless"]
 
@@ -82,6 +82,8 @@ class Bench:
 
     def __post_init__(self) -> None:
         self._preparations = Preparations(self.settings.time_limit_s)
+        for library in filter(None, map(self._library, self.targets)):
+            self.videos.pins.check(library)
 
     def plans(self, runtime: str, scenario: str) -> list[Plan]:
         """Return the plans of a configuration, the best first; raise UserError where models or video are missing."""
@@ -194,14 +196,20 @@ class Bench:
 
     def _changed_input(self, plan: Plan, phase: str) -> Failure | None:
         """Return a failure where a file that the plan is measured with is not the one that its digest is of."""
-        target = self.targets[plan.runtime]
-        library = target.environment.get(LIBRARY_VARIABLE) if target.machine is LOCAL else None
-        for path in (*_files(plan), *filter(None, [library])):
+        for path in (*map(Path, _files(plan)), *filter(None, [self._library(plan.runtime)])):
             try:
-                self.videos.pins.check(Path(path))
+                self.videos.pins.check(path)
             except ChangedFile:
-                return Failure("input_changed", phase, None, Message("input_changed", {"file": path}))
+                return Failure("input_changed", phase, None, Message("input_changed", {"file": str(path)}))
         return None
+
+    def _library(self, runtime: str) -> Path | None:
+        """Return Rockchip's library that is measured; None where there is none, or it is on a board far away."""
+        target = self.targets[runtime]
+        if not isinstance(target.machine, LocalMachine):  # it was pushed when the session began, and stays there
+            return None
+        path = target.environment.get(LIBRARY_VARIABLE) or (find_library() if runtime == "rknn" else None)
+        return Path(path) if path else None
 
     def _is_to_be_repeated(self, plan: Plan, repeats: list[Repeat]) -> bool:
         """Whether there is a further process: the fewest always, up to the most until memory is known well enough."""

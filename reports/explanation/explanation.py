@@ -136,7 +136,8 @@ class Explanation:
 def explain(row: Row) -> Explanation | None:
     """Return the explanation; None where there is no baseline, or one of the two was not measured.
 
-    Nor what another option comes to: nothing of the plan says that.
+    Nor what another option comes to: nothing of the plan says that. Nor where the baseline lacks a model or a
+    component, as it may in a file of somebody else's.
     """
     baseline = row.baseline
     if baseline is None or not row.measured or not baseline.measured or row.options != baseline.options:
@@ -146,7 +147,9 @@ def explain(row: Row) -> Explanation | None:
     by_account = len(sources) == 1 and sources == others
     memory, predict = (_npu_memory, _by_account) if by_account else (_application_memory, _by_contexts)
     measured, before = memory(row), memory(baseline)
-    if measured is None or before is None:
+    if measured is None or before is None or measured.sizes.keys() != before.sizes.keys():
+        return None
+    if not set(_digests(row)) <= set(_digests(baseline)):
         return None
     contexts = row.info.plan.contexts
     # Of fewer contexts than the baseline's nobody claims anything.

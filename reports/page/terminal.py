@@ -16,7 +16,7 @@ from reports.results.savings import APPLICATION, NPU
 from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
 from reports.sections.leaks import leak_sentences, level_sentences
 from reports.sections.limit import limit_sentences
-from reports.sections.programs import RecordedProgram, phase_figure, phase_text
+from reports.sections.programs import RecordedProgram, phase_figure, phase_text, program_warnings
 from reports.streams.frames import Workload, all_frames, workloads
 from reports.streams.tables import frame_latency, frame_rate, frames_lost
 from reports.streams.text import (
@@ -113,13 +113,14 @@ def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: C
         for index, phase in enumerate(program.info.phases):
             figures = [
                 seconds(Figure.of(phase.durations_ns), spread=False),
-                mib(phase_figure(phase, "application_memory")),
-                phase_text(phase, "application_peak_rss"),
-                phase_text(phase, "process_peak_rss"),
+                doubted(mib(phase_figure(phase, "application_memory")), program.is_short),
+                doubted(phase_text(phase, "application_peak_rss"), program.is_short),
+                doubted(phase_text(phase, "process_peak_rss"), program.is_short),
             ]
             name = "" if index else program.name
             table.add_row(name, phase.name, *figures, texts(f"outcome_{program.info.outcome}"))
     console.print(table)
+    _print_warnings(program_warnings(programs, texts), console)
 
 
 def print_opening(opening: Opening, texts: Texts, console: Console) -> None:

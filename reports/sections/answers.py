@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reports.base.formatting import (
-    DOUBT,
     EMPTY,
     counted_mib,
     mib,
@@ -23,8 +22,9 @@ from reports.results.rows import Group, Row
 from reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reports.sections.copies import copied
 from reports.sections.mechanisms import COMBINING, combined_mechanisms, lacking_mechanisms
-from reports.sections.tables import shortage_in_words
+from reports.sections.tables import short_row
 from scenarios.catalogue import LEAN
+from storage.figure import DOUBT
 from storage.result import BUSY_PERCENT
 
 
@@ -65,10 +65,7 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
         sentences.append(texts("warning_busy" if group.computes else "warning_busy_memory", percent=whole(busy)))
     short = [row for row in group.rows if row.is_short]
     if short:
-        signs = [
-            texts("short_row", scenario=texts.scenario(row.scenario), signs=shortage_in_words(row, texts))
-            for row in short
-        ]
+        signs = [short_row(texts.scenario(row.scenario), row.info.shortage_signs, texts) for row in short]
         sentences.append(texts("warning_short", mark=DOUBT, rows="; ".join(signs)))
     if any(row.measured and row.is_compared and len(row.info.repeats) == 1 for row in group.rows):
         sentences.append(texts("warning_one_repeat"))

@@ -14,6 +14,7 @@ from reports.base.statistics import Figure
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
 from reports.results.colours import RUNTIME_COLOURS
+from reports.sections.tables import short_row
 from storage.fit import FitAnswer, FitGroup, FitPoint
 
 __all__ = ["fit_figure", "fit_id", "fit_sentences", "fit_title", "frontier_table"]
@@ -35,13 +36,14 @@ def fit_title(answer: FitAnswer, texts: Texts) -> str:
 
 def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
     """Return the answer in words: what it takes today, what it can take, and whether that fits."""
+    short = _short(answer, texts)
     memory = texts(f"fit_of_{answer.limit_of}")
     today = texts("fit_today", contexts=answer.today.contexts, size=_size(answer.today, answer), memory=memory)
     best = answer.best
     if best is None:
-        return [today, texts("fit_no_frames", fps=plain(answer.fps or 0.0))]
+        return [today, texts("fit_no_frames", fps=plain(answer.fps or 0.0)), *short]
     words = texts("fit_best", size=_size(best, answer), layout=_layout(best, answer, texts))
-    return [today, words, *_judgement(answer, best, texts), *_frames(answer, best, texts)]
+    return [today, words, *_judgement(answer, best, texts), *_frames(answer, best, texts), *short]
 
 
 def frontier_table(answer: FitAnswer, texts: Texts) -> Table:
@@ -101,6 +103,11 @@ def _judgement(answer: FitAnswer, best: FitPoint, texts: Texts) -> list[str]:
     sizes = {"limit": answer.limit_bytes, "margin": abs(margin)}
     is_npu = answer.limit_of == "npu_memory"
     return [texts(key, **{name: mib(Figure(size), npu=is_npu) for name, size in sizes.items()})]
+
+
+def _short(answer: FitAnswer, texts: Texts) -> list[str]:
+    plans = [short_row(one.plan, one.signs, texts) for one in answer.short]
+    return [texts("fit_short", plans="; ".join(plans))] if plans else []
 
 
 def _frames(answer: FitAnswer, best: FitPoint, texts: Texts) -> list[str]:

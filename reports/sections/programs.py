@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports.base.drawing import INK, line, new_canvas, patch, svg_of
-from reports.base.formatting import MIB, mib, seconds
+from reports.base.formatting import MIB, doubted, mib, seconds
 from reports.base.statistics import Figure, rounded, rounded_spread
 from reports.base.table import Table, heads_of
 from reports.base.texts import Texts
 from reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
+from reports.sections.tables import outcome_in_words, short_row
+from storage.figure import DOUBT
 from storage.program import Phase, PhaseMedians, PhaseMemory, Program
 from storage.run_file import StoredRun, run_number
 from storage.trace import ProgramTrace, read_trace
@@ -32,6 +34,8 @@ _SHOWN = (
     "npu_memory",
 )
 _PEAKS = ("application_peak_rss", "process_peak_rss")
+#: Its buffers are never evicted.
+_NEVER_SHORT = "npu_memory"
 _AT_MOST = "application_peak_rss_at_most_bytes"
 _MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name != _AT_MOST)
 _MEDIANS = PhaseMedians.__struct_fields__
@@ -62,6 +66,7 @@ PROGRAM_COLUMNS = (
     "process_peaks_exact",
     *_named(_AT_MOST, ""),
     *(column for name in _MEDIANS for column in _named(name, "_median")),
+    "memory_short",
 )
 
 
@@ -76,6 +81,11 @@ class RecordedProgram:
     def name(self) -> str:
         """What the user calls it."""
         return self.info.name
+
+    @property
+    def is_short(self) -> bool:
+        """Whether memory was short while it was recorded, so that all of it but that of an NPU reads too small."""
+        return bool(self.info.shortage_signs)
 
 
 def programs_in(files: Iterable[StoredRun]) -> list[RecordedProgram]:
@@ -103,10 +113,11 @@ def phase_text(phase: Phase, name: str) -> str:
     figure = phase_figure(phase, name)
     if figure is None or name not in _PEAKS:
         return mib(figure)
-    if not all(phase.process_peaks_exact):
+    at_most = getattr(phase.memory, _AT_MOST if name == "application_peak_rss" else f"{name}_bytes")
+    highest = Figure.of(at_most)
+    if highest is None or None in at_most or not all(phase.process_peaks_exact):
         return f"≥ {mib(figure)}"
-    highest = Figure.of(getattr(phase.memory, _AT_MOST)) if name == "application_peak_rss" else None
-    if highest is not None and mib(Figure(highest.median)) != mib(Figure(figure.median)):
+    if mib(Figure(highest.median)) != mib(Figure(figure.median)):
         return f"{mib(Figure(figure.median))} ... {mib(Figure(highest.median))}"
     return mib(figure)
 
@@ -124,8 +135,10 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
         if outcome not in ("ok", "connection_lost", "cut_off"):
             why = last.signal or texts("program_exit_code", code=last.exit_code)
             result = texts("program_outcome", outcome=result, why=why)
+        result = outcome_in_words(result, program.info.shortage_signs, texts)
         names = [program.name, *([program.file.board] if several_boards else []), phase.name]
-        figures = [seconds(Figure.of(phase.durations_ns)), *(phase_text(phase, name) for name in shown)]
+        memory = (doubted(phase_text(phase, name), program.is_short and name != _NEVER_SHORT) for name in shown)
+        figures = [doubted(seconds(Figure.of(phase.durations_ns)), program.is_short), *memory]
         lines.append((outcome, [*names, str(len(program.info.repeats)), *figures, result]))
     board = ["board"] if several_boards else []
     heads = [
@@ -134,13 +147,20 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
     return Table(heads_of(heads, texts), lines, words=(*range(2 + len(board)), -1)) if lines else None
 
 
+def program_warnings(programs: Sequence[RecordedProgram], texts: Texts) -> list[str]:
+    """Return a sentence where memory was short, which says what to do."""
+    short = [short_row(program.name, program.info.shortage_signs, texts) for program in programs if program.is_short]
+    return [texts("programs_warning_short", mark=DOUBT, programs="; ".join(short))] if short else []
+
+
 def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
     """Return the processes with the highest peaks in the first repeat of each program; None where there are none."""
     lines = []
     for program in programs:
         for process in program.info.repeats[0].processes[:_MOST_PROCESSES]:
             times = [seconds(Figure(time_ns)) for time_ns in (process.first_seen_ns, process.last_seen_ns)]
-            cells = [program.name, f"{process.name} ({process.pid})", mib(Figure(process.peak_rss_bytes)), *times]
+            peak = doubted(mib(Figure(process.peak_rss_bytes)), program.is_short)
+            cells = [program.name, f"{process.name} ({process.pid})", peak, *times]
             lines.append(("ok", [*cells, texts("yes" if process.pss_readable else "no")]))
     names = ("program", "process", "peak", "first_seen", "last_seen", "pss")
     heads = heads_of((f"program_column_{name}" for name in names), texts)
@@ -174,6 +194,7 @@ def program_records(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]
                     "run_number": run_number(program.file.path),
                     "reading_age_ns": rounded(Figure.of(phase.reading_ages_ns)),
                     "process_peaks_exact": all(phase.process_peaks_exact),
+                    "memory_short": " ".join(sign.code for sign in program.info.shortage_signs) or None,
                 }
             )
     return records

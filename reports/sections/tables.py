@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from accounting.sizes import COMPONENTS
+from messages import Message
 from reports.base.formatting import (
     EMPTY,
     component_mib,
@@ -267,12 +268,21 @@ def _figures(row: Row, columns: Sequence[str]) -> list[str]:
 
 def _outcome(row: Row, texts: Texts) -> str:
     outcome = texts(f"outcome_{row.outcome}")
-    return texts("outcome_short", outcome=outcome, signs=shortage_in_words(row, texts)) if row.is_short else outcome
+    return outcome_in_words(outcome, row.info.shortage_signs, texts)
 
 
-def shortage_in_words(row: Row, texts: Texts) -> str:
-    """Return what shows that memory was short while the row was measured."""
-    return texts("list_separator").join(map(texts.message, row.info.shortage_signs))
+def outcome_in_words(outcome: str, signs: Sequence[Message], texts: Texts) -> str:
+    """Return the outcome, and what shows that memory was short."""
+    return texts("outcome_short", outcome=outcome, signs=_in_words(signs, texts)) if signs else outcome
+
+
+def short_row(name: str, signs: Sequence[Message], texts: Texts) -> str:
+    """Return what was measured while memory was short, and what shows that."""
+    return texts("short_row", scenario=name, signs=_in_words(signs, texts))
+
+
+def _in_words(signs: Sequence[Message], texts: Texts) -> str:
+    return texts("list_separator").join(map(texts.message, signs))
 
 
 def _comparison_columns(group: Group) -> Sequence[str]:

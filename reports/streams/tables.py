@@ -35,6 +35,8 @@ from reports.streams.text import growth_in_words
 from samplers.readings import Machine
 from scenarios.frames import STAGES
 
+#: Of the table of a page; the exported one has all.
+_MOST_STREAM_LINES = 256
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 STREAM_COLUMNS = (
     "baseline",
@@ -131,14 +133,20 @@ def memory_table(group: Group, workload: Workload, published: Sequence[Published
 
 
 def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
-    """Return what became of the frames of each stream; None where nothing computed."""
-    lines = []
+    """Return what became of the frames of the first streams; None where nothing computed."""
+    lines: list[tuple[str, list[str]]] = []
+    left_out = 0
     for row in workload.rows:
         for number, frames in enumerate(stream_frames(row), start=1):
+            if len(lines) == _MOST_STREAM_LINES:
+                left_out += 1
+                continue
             counts = [whole(count.median) for count in (frames.due, frames.done, frames.dropped, frames.missed)]
             latencies = [frame_latency(frames, name) for name in PERCENTILES]
             cells = [texts.scenario(row.scenario), str(number), *counts, frame_rate(frames), frames_lost(frames)]
             lines.append((row.outcome, [*cells, *latencies]))
+    if left_out:
+        lines.append(("", [texts("streams_more", count=left_out), *[EMPTY] * (len(lines[0][1]) - 1)]))
     names = ("stream", "due", "done", "dropped", "missed", "rate", "lost")
     heads = heads_of(("column_scenario", *(f"streams_column_{name}" for name in names)), texts)
     heads += [texts("streams_column_latency", name=texts(f"streams_percentile_{name}")) for name in PERCENTILES]

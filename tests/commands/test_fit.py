@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cache import cache_root
+import commands.fit
+from commands.benching import run_bench
 from scenarios.plan import INPUT, Plan
 from storage.fit import FitAnswer, read_answers
+from system.cache import cache_root
 from targets.rknn_library import Library, find_libraries
 from targets.vboard.guest import missing_parts
 from tests.support import Ended, Reusebench
@@ -121,6 +124,18 @@ def test_the_plan_is_a_file_that_pytest_takes(on_cpu: Calibrated) -> None:
     assert Plan.from_json(json.loads(path.read_text())) == stored.recommended
 
 
+def test_a_stored_plan_of_short_memory_is_measured_again(on_cpu: Calibrated) -> None:
+    """It is not believed; the others are. The first one, of a single context, was measured once."""
+    on_cpu.fit()
+    sign = {"code": "shortage_swapped", "values": {"mib": "5.0"}}
+    file = min((on_cpu.storage / "fit" / "measured").glob("*/*.json"), key=lambda path: path.name)
+    document = json.loads(file.read_text())
+    document["benchmarks"][0]["extra_info"]["repeats"][0]["shortage"]["signs"] = [sign]
+    file.write_text(json.dumps(document))
+    assert "Measuring: 1 plan\n" in on_cpu.fit().err
+    assert "Measuring" not in on_cpu.fit().err
+
+
 def test_what_does_not_fit(on_cpu: Calibrated) -> None:
     """Exit code 1, how much is missing, and the layout that takes the least all the same."""
     ended = on_cpu.fit("--limit", "1MiB")
@@ -140,6 +155,27 @@ def test_frames_that_nothing_reaches(on_cpu: Calibrated) -> None:
     assert ended.exit_code == 1
     assert "No layout has 1,000 frames per second of each stream; the most is" in ended.out
     assert on_cpu.answer("--fps", 1000)["recommended"] is None
+
+
+@_with_library
+def test_a_library_that_is_replaced_meanwhile(
+    reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An answer is of one library: the command ends with a sentence."""
+    assert _LIBRARY is not None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
+    library = Path(shutil.copy(_LIBRARY.path, tmp_path))
+
+    def run_and_replace(*arguments: Any) -> tuple[int, list[Path]]:
+        done = run_bench(*arguments)
+        library.write_bytes(library.read_bytes() + bytes(1))
+        return done
+
+    monkeypatch.setattr(commands.fit, "run_bench", run_and_replace)
+    words = ["--storage", tmp_path, "--runtime", "rknn", "--target", "vboard:rk3588", "--rknn-library", library]
+    ended = reusebench("fit", *words, "--model", _RKNN_MODELS[0], "--contexts", 1)
+    assert ended.exit_code == 2
+    assert f"--rknn-library {library}: it has changed since it was first read" in ended.err
 
 
 @_with_library

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from fit.answering import stored_answer
+from fit.answering import stored_answer, with_measured
 from fit.layouts import Group, Layout, spread
 from fit.prediction import Prediction
 from fit.search import Answer, Point, Wish
 from fit.study import Study, forms
 from messages import LANGUAGES, words
+from reports.base.texts import texts_of
+from reports.sections.fit import fit_sentences
 from storage.figure import Figure
 from storage.fit import FitAnswer, read_answers, write_answer
 from tests.fit.made_up import demand_of
@@ -56,3 +58,20 @@ def test_an_answer_is_read_as_it_was_stored(answer: FitAnswer, tmp_path: Path) -
     for _ in range(2):
         write_answer(tmp_path, answer)
     assert list(read_answers(tmp_path)) == [answer]
+
+
+def test_plans_that_were_measured_while_memory_was_short(answer: FitAnswer, tmp_path: Path) -> None:
+    """They are named, that of --verify too, and what shows it is kept with the answer."""
+    short = stored.with_short_memory(stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account))
+    study = Study(demand_of((2, 2)), computes=False)
+    study.add([short], tmp_path)
+    assert [one.plan for one in study.short] == ["no_reuse"]
+    assert answer.short == ()
+    verified = with_measured(answer, short)
+    assert [(one.plan, [sign.code for sign in one.signs]) for one in verified.short] == [
+        ("no_reuse", ["shortage_evicted"])
+    ]
+    write_answer(tmp_path, verified)
+    assert list(read_answers(tmp_path)) == [verified]
+    for language in LANGUAGES:
+        assert "no_reuse" in fit_sentences(verified, texts_of(language))[-1]

@@ -15,7 +15,7 @@ from recorder import process_tree
 from recorder.process_tree import ProcessTree
 from samplers.host import LOCAL_HOST, Host
 from samplers.npu.process_dmabuf import DmaBuf
-from samplers.process import read_process, read_shares
+from samplers.process import Shares, read_process, read_shares
 
 _MIB = 2**20
 #: Forks so many processes in a thread of its own, each with 8 MiB, and writes a dot for it.
@@ -151,7 +151,7 @@ def test_a_process_that_is_not_ours(workers: subprocess.Popen[bytes], monkeypatc
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     whole = tree.read_shares()
 
-    def refuse(host: Host, pid: int) -> tuple[int, int]:
+    def refuse(host: Host, pid: int) -> Shares:
         if pid == workers.pid:
             raise PermissionError(pid)
         return read_shares(host, pid)

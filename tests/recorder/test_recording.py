@@ -11,6 +11,8 @@ from recorder.machine import LOCAL
 from recorder.phases import Marks
 from recorder.program import Ending
 from recorder.recording import record
+from recorder.stored_form import stored_repeat
+from tests.support import known
 
 
 class _Ended:
@@ -55,3 +57,16 @@ def test_the_peak_of_ended_processes(monkeypatch: pytest.MonkeyPatch, names: lis
     assert last.is_process_peak_exact is (peak is not None)
     assert last.peak_at_most_bytes() is None  # of the sum
     assert len(recording.stretches) == 1 + len(names)
+
+
+def test_what_is_known_of_short_memory() -> None:
+    """Faults are of the root, and are not told; what nothing was read of is no sign."""
+    with subprocess.Popen(["sleep", "1000"]) as root:
+        recording = record(
+            LOCAL, lambda: _Ended(root.pid), Marks(), has_npu=False, notify=pytest.fail, keep=lambda _: None
+        )
+        root.kill()
+    shortage = known(stored_repeat(recording, trace="").shortage)
+    assert shortage.counted.major_faults is None
+    assert (shortage.lost_file_bytes, shortage.steady_major_faults) == (None, None)
+    assert "shortage_swapped" not in [sign.code for sign in shortage.signs]

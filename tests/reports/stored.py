@@ -20,8 +20,9 @@ from samplers.readings import Environment, MemorySource, Pressure, ProcessMemory
 from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans
 from scenarios.catalogue import STREAMS as OF_STREAMS
 from scenarios.plan import LOAD, Context, Model, Plan, Streams
-from storage.result import Result, Shortage, StreamsRun
+from storage.result import Result, StreamsRun
 from storage.run_file import WITHOUT_SPEED, Commit, Cpu, LatencyStats, MachineInfo, StoredRun, read_storage
+from storage.shortage import Shortage
 from storage.trace import NpuTimeline, Timeline, Trace, write_trace
 from targets.barriers import BarrierReading, Copies, StepData
 from targets.outcome import Failure

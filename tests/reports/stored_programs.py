@@ -8,8 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from messages import Message
+from samplers.readings import Pressure
 from storage.program import PROGRAM_SCHEMA, Phase, PhaseMedians, PhaseMemory, Process, Program, ProgramRepeat
 from storage.run_file import PROGRAMS, Commit
+from storage.shortage import Shortage
 from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace, write_trace
 from tests.reports.stored import MACHINE, MIB
 
@@ -25,6 +28,8 @@ class Repeat:
     npu: bool = False
     exit_code: int | None = 0
     signal: str | None = None
+    #: What shows that memory was short.
+    signs: tuple[Message, ...] = ()
 
 
 def program(name: str, repeats: Sequence[Repeat], outcome: str = "ok") -> Program:
@@ -100,6 +105,7 @@ def _recording(repeat: Repeat) -> ProgramRepeat:
         process_count=1,
         processes=(process,),
         trace=repeat.trace,
+        shortage=Shortage(counted=Pressure(), signs=repeat.signs),
     )
 
 

@@ -113,3 +113,44 @@ def test_this_machine_counts_faults_in_one_round_trip() -> None:
     pressure = watch.read()
     assert host.round_trips == before + 1
     assert pressure.major_faults is not None
+
+
+@pytest.mark.parametrize("gone", ["memory.stat", "memory.pressure", ""])
+def test_a_group_that_vanishes_leaves_what_was_read_last(tmp_path: Path, gone: str) -> None:
+    """It does so with its last process; the system's counters, which begin elsewhere, do not take its place."""
+    folder = tmp_path / "sys/fs/cgroup/user.slice/a.scope"
+    _stat(tmp_path, 0, 0)
+    _write(tmp_path, f"proc/{_PID}/cgroup", "0::/user.slice/a.scope\n")
+    _write(tmp_path, "proc/vmstat", _VMSTAT.format(10**6, 10**6, 0, 0))
+    _write(tmp_path, "proc/pressure/memory", _STALLS.format(10**9, 10**9))
+    for name, text in (
+        ("cgroup.type", "domain\n"),
+        ("memory.stat", "workingset_refault_file 3\n"),
+        ("memory.pressure", _STALLS.format(1, 1)),
+    ):
+        _write(folder, name, text)
+    watch, unread = _watch(tmp_path), _watch(tmp_path)
+    _write(folder, "memory.stat", "workingset_refault_file 5\n")
+    _write(folder, "memory.pressure", _STALLS.format(8, 1))
+    before = watch.read()
+    assert (before.refaulted_file_bytes, before.stalled_some_ns) == (2 * _PAGE, 7000)
+    for file in (folder / gone,) if gone else tuple(folder.iterdir()):
+        file.unlink()
+    assert watch.read() == before
+    assert unread.read() == Pressure()
+
+
+def test_counters_that_come_later_have_no_beginning(tmp_path: Path) -> None:
+    """As where a source was unreadable for a moment: what it counted before the start is not known."""
+    _write(tmp_path, "proc/vmstat", "workingset_refault_file 3\n")
+    _write(tmp_path, "proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=3\n")
+    watch = _watch(tmp_path)
+    _write(tmp_path, "proc/vmstat", _VMSTAT.format(4, 4, 4, 4))
+    _write(tmp_path, "proc/pressure/memory", _STALLS.format(4, 4))
+    pressure = watch.read()
+    assert (pressure.refaulted_file_bytes, pressure.refaulted_anon_bytes, pressure.swapped_in_bytes) == (
+        _PAGE,
+        None,
+        None,
+    )
+    assert (pressure.stalled_some_ns, pressure.stalled_full_ns) == (1000, None)

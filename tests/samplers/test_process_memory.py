@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from samplers.host import LOCAL_HOST, LocalHost, ResidentCounter
-from samplers.process import read_process, read_shares, reset_peak, rollup_readable
+from samplers.process import Shares, read_process, read_shares, reset_peak, rollup_readable
 from samplers.readings import ProcessMemory
 from tests.samplers.child import SIZE, Child
 from tests.samplers.hosts import CountingHost, link_process
@@ -153,7 +153,7 @@ def test_without_smaps_rollup_smaps_is_summed_up(child: Child, tree: Path) -> No
     assert (without.rss_bytes, without.swap_bytes) == (whole.rss_bytes, whole.swap_bytes)
     assert (without.pss_anon_bytes, without.pss_file_bytes, without.pss_shmem_bytes) == (None, None, None)
     assert without.peak_rss_bytes == whole.peak_rss_bytes
-    assert read_shares(host, child.pid) == (without.pss_bytes, without.uss_bytes)
+    assert read_shares(host, child.pid) == Shares(without.pss_bytes, without.uss_bytes, without.swap_bytes)
 
 
 def test_an_old_kernel_has_no_parts(child: Child, tree: Path) -> None:

@@ -122,6 +122,13 @@ def _with(*keys: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+#: Of two streams, which no plan without a schedule has.
+_STREAMS_RUN = {
+    **dict.fromkeys(("all", "stages_ns", "cpu", "machine", "series")),
+    "seconds": 1.0,
+    "interrupted": False,
+    "streams": [{"due": 1, "done": 1, "dropped": 0, "missed": 0, "per_s": 1.0, "latency_ns": None}] * 2,
+}
 _INFO = ("benchmarks", 0, "extra_info")
 _PROGRAM = msgspec.to_builtins(program("pipeline", [Repeat({"run": 10})]))
 
@@ -150,6 +157,11 @@ def test_a_program_of_version_1_has_medians(tmp_path: Path, document: dict[str, 
         (_with(*_INFO, "streams", value=0), "file_invalid", "`int` >= 1 - at `$.streams`"),
         (_with(*_INFO, "memory", value={}), "file_invalid", "missing required field `application_memory_bytes`"),
         (_with(*_INFO, "memory", "npu_memory_bytes", value=[1, "2"]), "file_invalid", "npu_memory_bytes[1]`"),
+        (
+            _with(*_INFO, "frames", value=[_STREAMS_RUN] * 3),
+            "file_invalid",
+            "streams has lists of [2] values, valid: [0]",
+        ),
         (_with(*_INFO, "plan", "contexts", 0, "core", value="x"), "file_invalid", "`$.plan.contexts[0].core`"),
         (_with(WITHOUT_SPEED, value=[{}]), "file_invalid", "missing required field `extra_info`"),
         (_with(PROGRAMS, value=[{**_PROGRAM, "schema": "reusebench-program-9"}]), "file_schema_unknown", "program-9"),
@@ -256,7 +268,7 @@ def test_figures_that_are_not_of_their_repeats(tmp_path: Path, document: dict[st
 @pytest.mark.parametrize(
     ("stored", "shown"),
     [
-        ("2026-01-02T03:04:05.5+00:00", "2026-01-02T03:04:05.500000+00:00"),
+        ("2026-01-02T03:04:05.500000+00:00", "2026-01-02T03:04:05.500000+00:00"),
         ("2026-01-02T03:04:05", "2026-01-02T03:04:05"),
         ("2026-01-02T03:04:05+09:00", "2026-01-01T18:04:05+00:00"),
         ("0001-01-01T00:00:00+12:00", None),

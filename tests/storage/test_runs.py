@@ -8,8 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from messages import Message
 from scenarios.plan import Streams
 from storage.metrics import find_metric
+from storage.program import Program
 from storage.result import Result
 from storage.run_file import BadFile
 from storage.runs import Measured, Run, read_run, read_runs
@@ -138,3 +140,14 @@ def test_a_named_file_without_results_of_ours(tmp_path: Path) -> None:
     assert isinstance(bad, BadFile)
     assert bad.reason.code == "file_without_results"
     assert list(read_runs(tmp_path)) == []
+
+
+def test_short_memory_of_a_program_is_that_of_each_phase(tmp_path: Path) -> None:
+    """Each kind of sign once; a file of before it was stored has none."""
+    signs = (Message("shortage_swapped", {"mib": "5.0"}),)
+    short = program("pipeline", [Repeat({"load": 10, "run": 20}, signs=own) for own in ((), signs, signs)])
+    assert [one.shortage_signs for one in _measured(write_programs(tmp_path, [short]))] == [signs, signs]
+    older = msgspec.to_builtins(short)
+    for repeat in older["repeats"]:
+        del repeat["shortage"]
+    assert msgspec.convert(older, Program).shortage_signs == ()

@@ -25,6 +25,7 @@ from storage.result import Result
 from storage.trace import Trace, read_trace
 from targets.barriers import Copies
 from targets.base import Target
+from targets.machine import LOCAL, LocalMachine
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import ACCOUNT, ENTRY
 from tests.support import SCRIPTED, known
@@ -240,13 +241,17 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path, make_bench: MakeBench) -> N
     assert [size is None for size in result.memory.application_memory_bytes] == [False, True]
 
 
-def test_a_file_that_is_replaced_while_it_is_measured(tmp_path: Path, make_bench: MakeBench) -> None:
+@pytest.mark.parametrize("machine", [LOCAL, LocalMachine()])
+def test_a_file_that_is_replaced_while_it_is_measured(
+    tmp_path: Path, make_bench: MakeBench, machine: LocalMachine
+) -> None:
     """What was measured before stays; the configuration fails in which it happens, and so does each later one."""
     library, other, now = tmp_path / "library.so", tmp_path / "other.so", tmp_path / "now"
     library.write_bytes(b"one")
     other.write_bytes(b"two")
     script = f'if [ -e "{now}" ]; then mv "{other}" "{library}"; fi; exec "$@"'
-    target = Target("once", ("sh", "-c", script, "sh", *SCRIPTED.command), environment={LIBRARY_VARIABLE: str(library)})
+    command, environment = ("sh", "-c", script, "sh", *SCRIPTED.command), {LIBRARY_VARIABLE: str(library)}
+    target = Target("once", command, environment=environment, machine=machine)
     bench = make_bench(tmp_path, "plain", target=target)
     assert _result(bench, "no_reuse").outcome == "ok"
     now.touch()
@@ -259,6 +264,15 @@ def test_a_file_that_is_replaced_while_it_is_measured(tmp_path: Path, make_bench
         outcomes.append((measurement.result.outcome, failure.phase, len(measurement.result.repeats)))
     assert outcomes == [("input_changed", "steady", 1), ("input_changed", "prepare", 0)]
     assert _result(bench, "no_reuse").outcome == "ok"
+
+
+def test_the_library_is_that_of_the_sessions_start(tmp_path: Path, make_bench: MakeBench) -> None:
+    """Replaced before the first process, as while models are converted, it is not measured."""
+    library = tmp_path / "library.so"
+    library.write_bytes(b"one")
+    bench = make_bench(tmp_path, "plain", target=replace(SCRIPTED, environment={LIBRARY_VARIABLE: str(library)}))
+    library.write_bytes(b"two")
+    assert _result(bench, "no_reuse").outcome == "input_changed"
 
 
 def test_a_model_that_cannot_be_prepared(tmp_path: Path, make_bench: MakeBench) -> None:

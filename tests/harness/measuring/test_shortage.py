@@ -8,7 +8,7 @@ import pytest
 
 from harness.measuring.shortage import shortage_of
 from samplers.readings import Pressure
-from storage.result import Shortage
+from storage.shortage import Shortage
 from targets.barriers import BarrierReading
 from tests.support import barrier, known
 

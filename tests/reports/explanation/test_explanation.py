@@ -267,6 +267,18 @@ def test_only_what_was_compared_is_explained(tmp_path: Path) -> None:
     assert explanation_records(failed) == []
 
 
+def test_a_baseline_of_other_things_explains_nothing(tmp_path: Path) -> None:
+    """One without the decoders, or without a context of the model, which only a file that was changed can have."""
+    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    row = last_row(tmp_path, *infos)
+    assert row.baseline is not None
+    decoded = replace(row.info.memory, decoder_memory_bytes=(MIB,) * len(infos[1].repeats))
+    others = tuple(replace(model, digest="another") for model in row.info.models)
+    assert explain(row) is not None
+    for info in (replace(row.info, memory=decoded), replace(row.info, models=others)):
+        assert explain(Row(replace(row.result, info=info), row.file, row.baseline)) is None
+
+
 def test_exported_rows_add_up(tmp_path: Path) -> None:
     """Each component and the total is a row of whole bytes; the claim is of the total alone."""
     infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]

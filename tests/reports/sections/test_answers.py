@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from accounting.sharing import Finding
-from reports.base.formatting import DOUBT
 from reports.base.texts import LANGUAGES, texts_of
 from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
 from reports.sections.tables import comparison_table
+from storage.figure import DOUBT
 from storage.result import Result
 from storage.run_file import LatencyStats
 from targets.barriers import Copies

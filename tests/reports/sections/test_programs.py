@@ -8,15 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from messages import Message
 from reports.base.texts import texts_of
 from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
 from reports.sections.programs import (
     newest_programs,
     processes_table,
+    program_warnings,
     programs_figure,
     programs_in,
     programs_table,
 )
+from storage.figure import DOUBT
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
@@ -59,15 +62,17 @@ def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
         (True, 20, "20.0", "20.0"),
         (True, 24, "20.0 ... 24.0", "20.0"),
         (False, 24, "≥ 20.0", "≥ 20.0"),
+        (True, None, "≥ 20.0", "20.0"),
     ],
 )
 def test_what_is_known_of_peaks(
-    storage: Path, reusebench: Reusebench, is_exact: bool, most_mib: int, sum_of_all: str, largest: str
+    storage: Path, reusebench: Reusebench, is_exact: bool, most_mib: int | None, sum_of_all: str, largest: str
 ) -> None:
     """In the table and in the terminal: a sign where one may have been missed, both ends where it lies between."""
     made = program("pipeline", [Repeat({"run": 20})])
     (phase,) = made.phases
-    memory = msgspec.structs.replace(phase.memory, application_peak_rss_at_most_bytes=(most_mib * MIB,))
+    at_most = (most_mib and most_mib * MIB,)
+    memory = msgspec.structs.replace(phase.memory, application_peak_rss_at_most_bytes=at_most)
     phase = msgspec.structs.replace(phase, process_peaks_exact=(is_exact,), memory=memory)
     write_programs(storage, [msgspec.structs.replace(made, phases=(phase,))], 4, "2026-01-04T00:00:00")
     table = programs_table(newest_programs(programs_in(runs_of(storage)))[:1], _TEXTS)
@@ -187,3 +192,41 @@ def test_a_run_that_is_named_shows_its_own_recording(storage: Path, tmp_path: Pa
     section = page[page.index('id="programs"') : page.index('id="runs"')]
     assert "20.0" in section
     assert "32.0" not in section
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "while memory was short: 5.0 MiB of it were swapped out"), ("zh-CN", "当时内存不足")]
+)
+def test_short_memory_is_marked(tmp_path: Path, reusebench: Reusebench, language: str, words: str) -> None:
+    """On the page, in the terminal and in the table; memory of an NPU, which is never evicted, is not."""
+    signs = (Message("shortage_swapped", {"mib": "5.0"}),)
+    short = program("pipeline", [Repeat({"run": 20}), Repeat({"run": 20}, npu=True, signs=signs)])
+    write_programs(tmp_path, [short, program("other", [Repeat({"run": 20})])])
+    programs = newest_programs(programs_in(runs_of(tmp_path)))
+    table = programs_table(programs, texts_of(language))
+    assert table is not None
+    cells = {row[0]: row for _, row in table.rows}
+    assert [DOUBT in cell for cell in cells["pipeline"]] == [False, False, False, *[True] * 6, False, False]
+    assert words in cells["pipeline"][-1]
+    assert not any(DOUBT in cell for cell in cells["other"])
+    formats = ("--format", "html", "--format", "csv")
+    done = reusebench("report", "--storage", tmp_path, "--output", tmp_path / "out", "--lang", language, *formats)
+    (warning,) = program_warnings(programs, texts_of(language))
+    assert DOUBT in done.out
+    assert warning in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    rows = {row["program"]: row["memory_short"] for row in rows_of(tmp_path / "out" / "tables", "programs")}
+    assert rows == {"pipeline": "shortage_swapped", "other": ""}
+
+
+def test_short_memory_is_not_compared(tmp_path: Path, reusebench: Reusebench) -> None:
+    """The comparison names what shows it, and the gate does not hold its limit."""
+    signs = (Message("shortage_stalled", {"percent": 7}),)
+    for number, own in enumerate(((), signs), start=1):
+        recorded = program("pipeline", [Repeat({"run": 20.0 * number}, signs=own)] * 3)
+        write_programs(tmp_path, [recorded], number, f"2026-01-0{number}T00:00:00")
+    limit = ("--fail", "application_memory:1%")
+    done = reusebench("compare", "--storage", tmp_path, "1", "2", *limit)
+    assert "memory was short, so that figures are too small" in done.out
+    assert "work waited for memory for 7 % of the time" in done.out
+    assert "NOT HELD" in done.out
+    assert "FAILED" not in done.out

@@ -406,3 +406,12 @@ def test_streams_and_stages_are_told_apart(streams_group: Group) -> None:
     assert stages is not None
     assert sizes(per_stream, "Stream") == ["1", "2", "3", "4"] * len(NAMES)
     assert sizes(stages, "Inference, median, ms")[:2] == ["-", "28.80"]
+
+
+def test_more_streams_than_a_page_can_list(streams_group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first are listed, and how many are left out."""
+    monkeypatch.setattr("reports.streams.tables._MOST_STREAM_LINES", 6)
+    table = per_stream_table(workload_of(streams_group), ENGLISH)
+    assert table is not None
+    assert sizes(table, "Stream") == ["1", "2", "3", "4", "1", "2", "-"]
+    assert table.rows[-1][1][0] == f"{len(NAMES) * 4 - 6} more, in streams.csv"
