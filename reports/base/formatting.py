@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 
 from reports.base.statistics import Figure
+from storage.figure import DOUBT
 from storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
 
 MIB = 2**20
 #: Where nothing was measured.
 EMPTY = "-"
-#: Beside a figure that is not to be trusted; a warning says why.
-DOUBT = "\N{WARNING SIGN}"
 #: Decimals of MiB: those of a ledger are exact.
 _APPLICATION_DECIMALS, _NPU_DECIMALS = 1, 2
 #: By a metric's unit: the unit that is shown, how many of the metric's it is, and decimals.

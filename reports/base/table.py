@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from files import replacing
 from reports.base.texts import Texts
+from system.files import replacing
 
 TABLE_FORMATS = ("csv", "md", "json")
 #: At the beginning of a cell of text they make it a formula of a spreadsheet.
 _FORMULA = tuple("=+-@\t\r")
+#: Of CSV: more would take memory, fewer time.
+_ROWS_AT_ONCE = 1000
 #: Of the form of the JSON files; of the columns each table's own list is the promise.
 _JSON_VERSION = 1
 
@@ -45,14 +49,9 @@ def heads_of(keys: Iterable[str], texts: Texts) -> list[str]:
 
 def csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     """Return records as CSV; what a record lacks, or has as None, is empty."""
-    # Not above: each process that draws figures is forked from this one and would carry it, 0.4 s and 40 MiB.
-    import pandas as pd
-
-    # As objects, so that whole numbers stay whole where others are missing.
-    rows = [{column: csv_cell(record.get(column)) for column in columns} for record in records]
-    frame: pd.DataFrame = pd.DataFrame(rows, columns=list(columns), dtype=object)
-    text: str = frame.to_csv(index=False, lineterminator="\n")
-    return text
+    text = StringIO()
+    _write_csv(columns, records, text)
+    return text.getvalue()
 
 
 def csv_cell(value: Any) -> Any:
@@ -65,26 +64,58 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: 
 
     tabulate, which looks at every cell several times, takes a second for 10,000 rows.
     """
-    marks = ["---:" if index in numbers else "---" for index in range(len(columns))]
-    lines = [columns, marks, *([_in_a_line(cell) for cell in row] for row in rows)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return "".join(_markdown_lines(columns, rows, numbers))
 
 
 def write_records(
-    name: str, columns: Sequence[str], records: Sequence[Mapping[str, Any]], folder: Path, formats: Iterable[str]
+    name: str,
+    columns: Sequence[str],
+    records: Callable[[], Iterable[Mapping[str, Any]]],
+    folder: Path,
+    formats: Iterable[str],
 ) -> None:
-    """Write records as NAME.FORMAT into the folder, in some of TABLE_FORMATS."""
+    """Write records as NAME.FORMAT into the folder, in some of TABLE_FORMATS; few of them are in memory at a time."""
     for form in formats:
-        if form == "csv":
-            text = csv(columns, records)
-        elif form == "md":
-            text = markdown(columns, ([record.get(column) for column in columns] for record in records))
-        else:
-            rows = [{column: record.get(column) for column in columns} for record in records]
-            document = {"version": _JSON_VERSION, "table": name, "columns": list(columns), "rows": rows}
-            text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-        with replacing(folder / f"{name}.{form}") as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
+        with replacing(folder / f"{name}.{form}") as unfinished, unfinished.open("w", encoding="utf-8") as file:
+            if form == "csv":
+                _write_csv(columns, records(), file)
+            elif form == "md":
+                rows = ([record.get(column) for column in columns] for record in records())
+                file.writelines(_markdown_lines(columns, rows))
+            else:
+                file.writelines(_json_lines(name, columns, records()))
+
+
+def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], file: TextIO) -> None:
+    # Not above: each process that draws figures is forked from this one and would carry it, 0.4 s and 40 MiB.
+    import pandas as pd
+
+    rows = ([csv_cell(record.get(column)) for column in columns] for record in records)
+    has_heads = False
+    while (part := list(islice(rows, _ROWS_AT_ONCE))) or not has_heads:
+        # As objects, so that whole numbers stay whole where others are missing.
+        frame: pd.DataFrame = pd.DataFrame(part, columns=list(columns), dtype=object)
+        frame.to_csv(file, index=False, header=not has_heads, lineterminator="\n")
+        has_heads = True
+
+
+def _markdown_lines(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Container[int] = ()
+) -> Iterator[str]:
+    marks = ["---:" if index in numbers else "---" for index in range(len(columns))]
+    for cells in chain((columns, marks), rows):
+        yield f"| {' | '.join(map(_in_a_line, cells))} |\n"
+
+
+def _json_lines(name: str, columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the document with a line for each row."""
+    opening = json.dumps({"version": _JSON_VERSION, "table": name, "columns": list(columns)}, ensure_ascii=False)
+    yield f'{opening[:-1]}, "rows": ['
+    separator = "\n"
+    for record in records:
+        yield separator + json.dumps({column: record.get(column) for column in columns}, ensure_ascii=False)
+        separator = ",\n"
+    yield "\n]}\n"
 
 
 def _in_a_line(cell: object) -> str:

@@ -6,6 +6,7 @@ Names of columns carry their units and do not change; docs/tables.md explains ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ _RUN_FIGURES = (
     "throughput_per_s",
 )
 
-_Records = list[dict[str, Any]]
+_Records = Iterable[dict[str, Any]]
 _Table = tuple[tuple[str, ...], Callable[[Material], _Records]]
 
 
@@ -93,7 +94,7 @@ def write_tables(material: Material, folder: Path, formats: Sequence[str]) -> Pa
     """Write every table into the folder, in some of TABLE_FORMATS, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, (columns, records) in TABLES.items():
-        write_records(name, columns, records(material), folder, formats)
+        write_records(name, columns, partial(records, material), folder, formats)
     return folder
 
 
@@ -149,7 +150,7 @@ def _npu_components(row: Row) -> _Records:
 def _streams(material: Material) -> _Records:
     """Return a row for each stream of each configuration that has streams, and one for all of its streams."""
     records = (pair for group in material.groups for pair in stream_records(group))
-    return [{**_identity(row), **record, **_origin(row.file)} for row, record in records]
+    return ({**_identity(row), **record, **_origin(row.file)} for row, record in records)
 
 
 def _runs(material: Material) -> _Records:

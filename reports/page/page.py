@@ -41,7 +41,7 @@ from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, sav
 from reports.sections.node_orders import node_order_note
 from reports.sections.options import options_table
 from reports.sections.plans import layout_tables
-from reports.sections.programs import processes_table, programs_figure, programs_table
+from reports.sections.programs import processes_table, program_warnings, programs_figure, programs_table
 from reports.sections.runtimes import runtimes_figure
 from reports.sections.speed import speed_figure, speed_sentences, speed_table
 from reports.sections.tables import (
@@ -163,6 +163,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "mechanism_reasons": mechanism_reasons(of_scenarios, labels, texts),
         "versions": [_versions(one, f"versions-{number}", texts) for number, one in enumerate(material.versions)],
         "programs": programs_table(material.programs, texts),
+        "program_warnings": program_warnings(material.programs, texts),
         "processes": processes_table(material.programs, texts),
         "program_definitions": [
             (texts(f"program_term_{key}"), text) for key, text in texts.starting_with("program_define_").items()

@@ -69,7 +69,7 @@ PROMISED = {
     "application_uss_median_bytes application_uss_median_spread_bytes "
     "application_rss_median_bytes application_rss_median_spread_bytes "
     "system_memory_median_bytes system_memory_median_spread_bytes "
-    "npu_memory_median_bytes npu_memory_median_spread_bytes",
+    "npu_memory_median_bytes npu_memory_median_spread_bytes memory_short",
     "streams": f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats interrupted "
     "due done dropped missed done_per_s lost_percent latency_p50_ns latency_p90_ns latency_p99_ns latency_max_ns "
     "system_memory_bytes application_memory_bytes import_memory_bytes decoding_memory_bytes inference_memory_bytes "
