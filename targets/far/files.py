@@ -15,7 +15,10 @@ import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from system.files import open_regular
+from system.user_files import ChangedFile, FileState, UserFileError, problem_of
 from targets.errors import TargetError
 from targets.far.connection import Connection, Request
 from targets.far.host import read_request
@@ -33,6 +36,14 @@ _PARTS = 64
 _FILE_ROOM_BYTES = 8 << 10
 _FILES, _LOCK, _PREPARED = "files", "lock", "prepared"
 _UNFINISHED = ".unfinished"
+
+
+class _Content(NamedTuple):
+    """What a file has."""
+
+    is_program: bool
+    size_bytes: int
+    digest: str
 
 
 class WatchedFile:
@@ -70,11 +81,15 @@ class FarFiles:
 
     def push_tree(self, files: Mapping[str, Path]) -> str:
         """Return the folder on the board that has these files under these relative paths."""
-        folder = posixpath.join(self.folder, _FILES, _digest_of(files))
-        if folder not in self._pushed:
-            if not self._exists(folder):
-                self._push(files, folder)
-            self._pushed.add(folder)
+        try:
+            contents = {name: _content_of(file, FileState.of(file)) for name, file in files.items()}
+            folder = posixpath.join(self.folder, _FILES, _fingerprint_of(contents))
+            if folder not in self._pushed:
+                if not self._exists(folder):
+                    self._push(files, contents, folder)
+                self._pushed.add(folder)
+        except UserFileError as error:
+            raise TargetError(str(error)) from None
         return folder
 
     def lock(self) -> None:
@@ -128,9 +143,9 @@ class FarFiles:
             raise self._cannot_write(self.folder, error) from None
         return freed_bytes
 
-    def _push(self, files: Mapping[str, Path], folder: str) -> None:
+    def _push(self, files: Mapping[str, Path], contents: Mapping[str, _Content], folder: str) -> None:
         """Write the files beside the folder's place, and move them there whole."""
-        needed_bytes = sum(file.stat().st_size + _FILE_ROOM_BYTES for file in files.values())
+        needed_bytes = sum(content.size_bytes + _FILE_ROOM_BYTES for content in contents.values())
         free_bytes = self.free_bytes()
         if needed_bytes > free_bytes:
             raise self._no_room(files, needed_bytes, free_bytes)
@@ -142,24 +157,30 @@ class FarFiles:
             for name in sorted({posixpath.dirname(posixpath.join(new, name)) for name in files}):
                 self._make_folders(name)
             for name, file in files.items():
-                self._push_file(file, posixpath.join(new, name))
+                self._push_file(file, contents[name], posixpath.join(new, name))
             self._connection.request(Request("v", os.fsencode(new) + b"\0" + os.fsencode(folder), folder))
-        except OSError as error:
+        except (OSError, UserFileError) as error:
             with contextlib.suppress(OSError):
                 self._remove([new])
+            if isinstance(error, UserFileError):
+                raise
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise self._no_room(files, needed_bytes, free_bytes) from None
             raise self._cannot_write(folder, error) from None
 
-    def _push_file(self, file: Path, path: str) -> None:
-        mode = 0o755 if file.stat().st_mode & stat.S_IXUSR else 0o644
-        requests = [_write_request(path, b"", _CREATES, mode)]
+    def _push_file(self, file: Path, content: _Content, path: str) -> None:
+        """Write the file; raise ChangedFile where it is not what lies under its fingerprint."""
+        digest = hashlib.sha256()
+        requests = [_write_request(path, b"", _CREATES, 0o755 if content.is_program else 0o644)]
         for part in _parts(file):
+            digest.update(part)
             requests.append(_write_request(path, part, _APPENDS, 0))
             if len(requests) == _PARTS:
                 self._do(requests)
         requests.append(_write_request(path, b"", _APPENDS | _SYNCS, 0))
         self._do(requests)
+        if digest.hexdigest() != content.digest:
+            raise ChangedFile(file)
 
     def _do(self, requests: list[Request]) -> None:
         """Have the requests done, and begin a new list; raise the first error."""
@@ -231,25 +252,32 @@ def _write_request(path: str, data: bytes, flags: int, mode: int) -> Request:
 
 
 def _parts(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as source:
-        while part := source.read(_PART_BYTES):
-            yield part
+    """Yield what is in a file; raise UserFileError where it cannot be read."""
+    try:
+        with open_regular(file) as source:
+            while part := source.read(_PART_BYTES):
+                yield part
+    except OSError as error:
+        raise UserFileError(file, problem_of(error)) from None
 
 
-def _digest_of(files: Mapping[str, Path]) -> str:
+def _fingerprint_of(contents: Mapping[str, _Content]) -> str:
     """Return the fingerprint of files and their names."""
     digest = hashlib.sha256()
-    for name in sorted(files):
-        status = files[name].stat()
-        content = _digest_of_file(files[name], status.st_size, status.st_mtime_ns)
-        digest.update(f"{name}\0{bool(status.st_mode & stat.S_IXUSR)}\0{content}\n".encode())
+    for name in sorted(contents):
+        digest.update(f"{name}\0{contents[name].is_program}\0{contents[name].digest}\n".encode())
     return digest.hexdigest()[:32]
 
 
 @functools.lru_cache(maxsize=1024)
-def _digest_of_file(file: Path, _size_bytes: int, _changed_ns: int) -> str:
-    """Return the fingerprint of a file's content, which is read again when its size or time has changed."""
-    digest = hashlib.sha256()
+def _content_of(file: Path, _state: FileState | None) -> _Content:
+    """Return what a file has, which is read again when its state is another one; raise UserFileError."""
+    digest, size_bytes = hashlib.sha256(), 0
     for part in _parts(file):
         digest.update(part)
-    return digest.hexdigest()
+        size_bytes += len(part)
+    try:
+        is_program = bool(file.stat().st_mode & stat.S_IXUSR)
+    except OSError:
+        raise ChangedFile(file) from None
+    return _Content(is_program, size_bytes, digest.hexdigest())

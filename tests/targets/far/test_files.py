@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from targets.errors import TargetError
-from targets.far.connection import Connection
+from targets.far.connection import Connection, Request
 from targets.far.files import FarFiles
 from targets.far.process import FarProcess
 from tests.far_shell import connected, output_of
@@ -51,6 +53,42 @@ def test_a_file_that_changes_is_another(connection: Connection, model: Path) -> 
     model.write_bytes(b"another")
     after = Path(files.push(model))
     assert (before.stat().st_size, after.read_bytes()) == (20_000 * 256, b"another")
+
+
+def test_a_file_that_changes_in_secret_is_another(connection: Connection, model: Path) -> None:
+    """Also where neither its size nor its time tells."""
+    files = FarFiles(connection)
+    files.push(model)
+    status, content = model.stat(), b"x" * model.stat().st_size
+    model.write_bytes(content)
+    os.utime(model, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert Path(files.push(model)).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"another", "it has changed since it was first read. Run again"), (None, "it does not exist")],
+)
+def test_a_file_that_changes_while_it_is_pushed(
+    connection: Connection, model: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, words: str
+) -> None:
+    """It is refused in a sentence, and the board has nothing that is not what its fingerprint says."""
+    before, ask = model.read_bytes(), connection.request
+
+    def ask_and_change(request: Request) -> bytes:
+        model.unlink(missing_ok=True)
+        if content is not None:
+            model.write_bytes(content)
+        return ask(request)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "request", ask_and_change)
+        with pytest.raises(TargetError, match=f"^{re.escape(str(model))}: {words}"):
+            FarFiles(connection).push(model)
+    model.write_bytes(before)
+    there = Path(FarFiles(connection).push(model))
+    assert there.read_bytes() == before
+    assert list(there.parent.parent.iterdir()) == [there.parent]
 
 
 def test_companions_are_beside_it(connection: Connection, model: Path, tmp_path: Path) -> None:
