@@ -6,12 +6,14 @@ import argparse
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.faults.disk import Disk
 from benchmarks.faults.kills import Kills
+from benchmarks.faults.machines import MACHINES, Machines
 from benchmarks.faults.memory import Memory
 from benchmarks.faults.models import Models
 from benchmarks.faults.running import Campaign, run_campaign, usable_cpus
@@ -26,7 +28,11 @@ _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
     "kills": (Kills, 300),
     "disk": (Disk, 270),
     "memory": (Memory, 100),
+    "machines": (Machines, 4 * len(MACHINES)),
 }
+
+#: How often it is told how far a campaign has come.
+_TELLING_S = 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             indexes = range(options.count or count) if options.only is None else [options.only]
             tally = Tally(name)
             campaign = make(samples, options.seed, options.keep.absolute())
+            next_s = time.monotonic() + _TELLING_S
             # Ctrl-C ends a campaign with what it has come to.
             with suppress(KeyboardInterrupt):
                 for trial in run_campaign(campaign, indexes, options.workers, Path(folder) / name, options.seconds):
@@ -54,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     if trial.wrongs:
                         where = f"{name} {trial.index}: {trial.about}: {trial.wrongs[0].place}"
                         print(where, file=sys.stderr, flush=True)
+                    if time.monotonic() >= next_s:
+                        next_s += _TELLING_S
+                        print(f"{name}: {tally.tried:,} of {len(indexes):,}", file=sys.stderr, flush=True)
             tallies.append(tally)
             print("\n".join(tally.places_in_words(options.keep)), file=sys.stderr)
     print(markdown_table(tallies))

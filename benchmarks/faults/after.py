@@ -16,6 +16,8 @@ __all__ = ["after_session", "announced", "keep_sandbox", "page_wrongs", "stored_
 
 #: The line of a configuration that has ended: runtime, scenario, and what came of it.
 _ANNOUNCED = re.compile(r"^onnxruntime (\S+) {2,}(?!skipped)\S", re.MULTILINE)
+#: Where a run is that the storage did not take.
+_ELSEWHERE = re.compile(r"The run is in (\S+)\. When there is room, move it to (\S+), under a number that is free")
 #: How long processes may live that have lost their harness, and how long a command that cleans may take.
 _ENDING_S, _CLEANING_S = 10.0, 60.0
 
@@ -32,10 +34,13 @@ def stored_names(storage: Path) -> set[str]:
     return scenarios | {program.name for run in runs for program in run.programs}
 
 
-def after_session(sandbox: Sandbox, samples: Samples, may_lose: int = 0) -> Iterator[Wrong]:
+def after_session(
+    sandbox: Sandbox, samples: Samples, may_lose: int = 0, before_fault_bytes: int = 0
+) -> Iterator[Wrong]:
     """Yield what is wrong when the harness has ended; ends what is still running, and cleans as a user would.
 
-    So many results may be missing of which the session has said, by its exit code, that they could not be written.
+    So many results may be missing of which the session has said, by its exit code, that they could not be written; none
+    of those that it had shown before the fault, in the first `before_fault_bytes` of what it printed.
     """
     output = sandbox.output()
     yield from tracebacks(output)
@@ -43,7 +48,8 @@ def after_session(sandbox: Sandbox, samples: Samples, may_lose: int = 0) -> Iter
         lines = sorted({_command_line(pid) for pid in sandbox.processes()})
         yield Wrong(Kind.LEFTOVER, f"running: {', '.join(lines)}"[:200], "\n".join(lines))
         sandbox.kill()
-    yield from _of_storage(sandbox.storage, output, may_lose)
+    yield from _moved(output)
+    yield from _of_storage(sandbox.storage, output, may_lose, before_fault_bytes)
     (sandbox.folder / "output").rename(sandbox.folder / "output-of-session")
     sandbox.run(reusebench("runs", "prune", "--cache"), _CLEANING_S)
     left = {path for path in sandbox.files() - samples.usual_files() if not path.endswith("/.lock")}
@@ -51,12 +57,24 @@ def after_session(sandbox: Sandbox, samples: Samples, may_lose: int = 0) -> Iter
         yield Wrong(Kind.LEFTOVER, f"files: {_pattern(min(left))}", "\n".join([*sorted(left), sandbox.output()]))
 
 
-def _of_storage(storage: Path, output: str, may_lose: int) -> Iterator[Wrong]:
+def _moved(output: str) -> Iterator[Wrong]:
+    """Move a run that the storage did not take into it, as the session says; yield that it is not there."""
+    for file, folder in _ELSEWHERE.findall(output):
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            Path(file).rename(Path(folder, "9999_moved.json"))
+            shutil.rmtree(Path(file).parents[1])
+        except FileNotFoundError:
+            yield Wrong(Kind.LOST, "a run is not where the session says", output)
+
+
+def _of_storage(storage: Path, output: str, may_lose: int, before_fault_bytes: int) -> Iterator[Wrong]:
     bad_files = [file for file in read_storage(storage) if isinstance(file, BadFile)]
     if bad_files:
         yield Wrong(Kind.LOST, "a stored file cannot be read", "\n".join(map(str, bad_files)))
     lost = announced(output) - stored_names(storage)
-    if len(lost) > may_lose:
+    before = announced(output.encode()[:before_fault_bytes].decode(errors="replace"))
+    if len(lost) > may_lose or lost & before:
         yield Wrong(Kind.LOST, "configurations that the terminal has shown are not stored", f"{sorted(lost)}\n{output}")
 
 

@@ -6,21 +6,21 @@ import errno
 import functools
 import random
 import shutil
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.faults.after import after_session, keep_sandbox, page_wrongs, stored_names
 from benchmarks.faults.samples import Samples, record_command, reusebench, session_command
-from benchmarks.faults.sandbox import Sandbox
+from benchmarks.faults.sandbox import Sandbox, compile_preloaded
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
-from targets.compilers import find_compiler
-from targets.rknn_library import architecture_of_this_python
 
-__all__ = ["Disk", "compile_library"]
+__all__ = ["FAILING_WRITES", "Disk", "counted"]
 
-_SOURCE = Path(__file__).with_name("failing_writes.c")
-_COUNTER_BYTES = 8
+FAILING_WRITES = Path(__file__).with_name("failing_writes.c")
+#: How many changes there were, and how much had been printed when the first failed: two numbers of 8 bytes.
+_COUNTER_BYTES = 16
 _ERRORS = (errno.ENOSPC, errno.ENOSPC, errno.ENOSPC, errno.EIO, errno.EDQUOT)
 _COMMAND_LIMIT_S = 90.0
 #: What is run; the session, which writes most, comes more often.
@@ -48,7 +48,7 @@ class Disk:
         code = self._run(name, sandbox, folder, {"AT": at + 1, "ERRNO": number, "ONCE": int(is_once)})
         wrongs = list(self._of_end(name, sandbox, code))
         may_lose = 0 if not code else 1 if is_once else len(_SESSION)
-        wrongs += after_session(sandbox, self.samples, may_lose)
+        wrongs += after_session(sandbox, self.samples, may_lose, counted(_counter(folder))[1])
         about = f"{errno.errorcode[number]}{' once' * is_once} at change {at + 1} of {changes} of {name}"
         trial = Trial(index, about, Answer.REFUSED if code else Answer.SURVIVED, tuple(wrongs))
         keep_sandbox(sandbox, trial, self.keep / "disk")
@@ -60,14 +60,14 @@ class Disk:
             shutil.copytree(self.samples.good, sandbox.storage, dirs_exist_ok=True)
         if name == "report":
             shutil.copytree(self.samples.page, sandbox.disk / "out")
-        counter = folder / "counter"
-        counter.write_bytes(bytes(_COUNTER_BYTES))
+        _counter(folder).write_bytes(bytes(_COUNTER_BYTES))
         variables = {f"FAULTS_{key}": str(value) for key, value in values.items()}
         variables |= {"FAULTS_REMOVING": str(int(name == "prune"))}
         variables |= {
             "FAULTS_FOLDER": f"{sandbox.disk}/",
-            "FAULTS_COUNTER": str(counter),
-            "LD_PRELOAD": str(compile_library(folder)),
+            "FAULTS_COUNTER": str(_counter(folder)),
+            "FAULTS_OUTPUT": str(sandbox.folder / "output"),
+            "LD_PRELOAD": str(compile_preloaded(FAILING_WRITES, folder)),
         }
         return sandbox.run(self._command(name, sandbox), _COMMAND_LIMIT_S, variables)
 
@@ -133,17 +133,6 @@ def _ordinal(index: int) -> int:
 
 
 @functools.cache
-def compile_library(folder: Path) -> Path:
-    """Compile the library, once in a worker."""
-    compiler = find_compiler(architecture_of_this_python() or "")
-    if compiler is None:
-        raise SystemExit("the campaign `disk` needs a C compiler (Debian: apt install gcc)")
-    library = folder / "failing_writes.so"
-    compiler.compile(["-shared", "-fPIC", "-O2", "-o", str(library), str(_SOURCE), "-ldl"])
-    return library
-
-
-@functools.cache
 def _changes_of(campaign: Disk, name: str, folder: Path) -> int:
     """Return how many changes the command makes where none fails."""
     sandbox = Sandbox(folder / f"counting-{name.replace(' ', '-')}").make()
@@ -151,4 +140,14 @@ def _changes_of(campaign: Disk, name: str, folder: Path) -> int:
     if code != 0:
         raise RuntimeError(f"{name} ends with {code} where no change fails:\n{sandbox.output()}")
     shutil.rmtree(sandbox.folder)
-    return int.from_bytes((folder / "counter").read_bytes(), "little")
+    return counted(_counter(folder))[0]
+
+
+def _counter(folder: Path) -> Path:
+    return folder / "counter"
+
+
+def counted(counter: Path) -> tuple[int, int]:
+    """Return what the library has counted: changes, and bytes printed when the first failed."""
+    changes, printed_bytes = struct.unpack("=2q", counter.read_bytes())
+    return changes, printed_bytes

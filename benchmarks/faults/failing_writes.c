@@ -2,7 +2,9 @@
  *
  * Preloaded (LD_PRELOAD) into a process and all that it starts, which count together:
  *   FAULTS_FOLDER   absolute path; what is changed elsewhere does not count
- *   FAULTS_COUNTER  a file of 8 bytes, mapped by all processes: how many changes there were
+ *   FAULTS_COUNTER  a file of 16 bytes, mapped by all processes: how many changes there were, and how much FAULTS_OUTPUT
+ *                   held when the first failed
+ *   FAULTS_OUTPUT   the file with what was printed
  *   FAULTS_AT       which one fails, from 1 on; 0: none
  *   FAULTS_ERRNO    with which error
  *   FAULTS_ONCE     1: that one alone; 0: it and all that follow
@@ -30,7 +32,8 @@
 
 static const char *folder;
 static size_t folder_length;
-static _Atomic long *counter;
+static _Atomic long *counter, *printed;
+static const char *output;
 static long fails_at;
 static int error_number, is_once, counts_removing;
 
@@ -46,7 +49,7 @@ __attribute__((constructor)) static void start(void)
     int descriptor = path ? NEXT(openat)(AT_FDCWD, path, O_RDWR | O_CLOEXEC) : -1;
     if (descriptor < 0)
         return;
-    void *map = mmap(NULL, sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    void *map = mmap(NULL, 2 * sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     close(descriptor);
     if (map == MAP_FAILED)
         return;
@@ -56,7 +59,9 @@ __attribute__((constructor)) static void start(void)
     counts_removing = (int)number("FAULTS_REMOVING");
     folder = getenv("FAULTS_FOLDER");
     folder_length = folder ? strlen(folder) : 0;
+    output = getenv("FAULTS_OUTPUT");
     counter = map;
+    printed = counter + 1;
 }
 
 /* Whether this change fails; errno is then set. */
@@ -65,6 +70,9 @@ static int fails(void)
     long at = atomic_fetch_add(counter, 1) + 1;
     if (!fails_at || at < fails_at || (is_once && at > fails_at))
         return 0;
+    struct stat status;
+    if (at == fails_at && output && !stat(output, &status))
+        *printed = status.st_size;
     errno = error_number;
     return 1;
 }

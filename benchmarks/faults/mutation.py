@@ -220,7 +220,7 @@ def _nudge(document: _Document, container: Json, key: _Key) -> None:
             (value + document.chance.choice(_TEXTS), document.chance.choice(_TEXTS) + value)
         )
     else:
-        container[key] = document.chance.choice((-value, value + 1, value * 2**40, value / 3, 0))
+        container[key] = document.chance.choice((-value, value + 1, value * 2**40, value // 3, 0))
 
 
 def _swap(document: _Document, container: Json, key: _Key) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import signal
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.faults.trial import Kind, Wrong
+from targets.compilers import find_compiler
+from targets.rknn_library import architecture_of_this_python
 
-__all__ = ["CHECKOUT", "Sandbox", "signal_all", "tracebacks", "wait_until"]
+__all__ = ["CHECKOUT", "Sandbox", "compile_preloaded", "signal_all", "tracebacks", "wait_until"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 #: Inherited by every process of a sandbox, whatever becomes of its parent.
@@ -48,8 +51,13 @@ class Sandbox:
             (self.disk / name).mkdir(parents=True, exist_ok=True)
         return self
 
-    def start(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start a command of Python's, `-m MODULE ...`; what it prints goes to the file `output` of the sandbox."""
+    def start(
+        self, command: Sequence[str], variables: Mapping[str, str] | None = None, before: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start a command of Python's, `-m MODULE ...`; what it prints goes to the file `output` of the sandbox.
+
+        `before` is another command, which starts the one behind it.
+        """
         environment = {
             **os.environ,
             "HOME": str(self.disk / "home"),
@@ -60,7 +68,7 @@ class Sandbox:
         }
         with (self.folder / "output").open("wb") as output:
             return subprocess.Popen(
-                [sys.executable, *command],
+                [*before, sys.executable, *command],
                 cwd=CHECKOUT,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -70,10 +78,14 @@ class Sandbox:
             )
 
     def run(
-        self, command: Sequence[str], time_limit_s: float, variables: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        time_limit_s: float,
+        variables: Mapping[str, str] | None = None,
+        before: Sequence[str] = (),
     ) -> int | None:
         """Run it and return its exit code; None where it took too long, and was killed."""
-        process = self.start(command, variables)
+        process = self.start(command, variables, before)
         try:
             return process.wait(time_limit_s)
         except subprocess.TimeoutExpired:
@@ -112,6 +124,17 @@ class Sandbox:
         """Return what is in the cache and among the temporary files."""
         parts = (self.disk / "cache", self.disk / "tmp")
         return {str(path.relative_to(self.disk)) for part in parts for path in part.rglob("*")}
+
+
+@functools.cache
+def compile_preloaded(source: Path, folder: Path) -> Path:
+    """Return a library for LD_PRELOAD, compiled into the folder once in a worker."""
+    compiler = find_compiler(architecture_of_this_python() or "")
+    if compiler is None:
+        raise SystemExit("the campaigns `disk` and `machines` need a C compiler (Debian: apt install gcc)")
+    library = folder / f"{source.stem}.so"
+    compiler.compile(["-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"])
+    return library
 
 
 def signal_all(pids: Sequence[int], number: int) -> None:

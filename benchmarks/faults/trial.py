@@ -54,7 +54,7 @@ class Trial:
     about: str
     answer: Answer
     wrongs: tuple[Wrong, ...] = ()
-    #: The most that a process of the product had.
+    #: The most that a process of the product had; 0 where it was not read.
     peak_rss_bytes: int = 0
 
     def in_words(self) -> str:
@@ -106,7 +106,8 @@ class Tally:
     def cells(self) -> list[str]:
         """Return the row of the table."""
         counts = [self.tried, *(self.answers[answer] for answer in Answer), *(self.kinds[kind] for kind in Kind)]
-        return [self.campaign, *(f"{count:,}" for count in counts), f"{self.peak_rss_bytes / MIB:,.0f}"]
+        peak = f"{self.peak_rss_bytes / MIB:,.0f}" if self.peak_rss_bytes else "-"
+        return [self.campaign, *(f"{count:,}" for count in counts), peak]
 
     def places_in_words(self, keep: Path) -> list[str]:
         """Return a line for each place where something was wrong, the most frequent first."""

@@ -60,6 +60,37 @@ def test_a_lost_result_is_noticed(sandbox: Sandbox, samples: Samples) -> None:
     assert _kinds(sandbox, samples) == [Kind.LOST]
 
 
+@pytest.mark.parametrize(("before_fault_bytes", "kinds"), [(0, []), (100, [Kind.LOST])])
+def test_a_result_that_was_shown_before_the_fault_is_not_excused(
+    sandbox: Sandbox, samples: Samples, before_fault_bytes: int, kinds: list[Kind]
+) -> None:
+    """A session that says that it cannot write loses what comes then, not what it had shown."""
+    _run(sandbox, _ANNOUNCES)
+    wrongs = after_session(sandbox, samples, may_lose=1, before_fault_bytes=before_fault_bytes)
+    assert [wrong.kind for wrong in wrongs] == kinds
+
+
+_ELSEWHERE = """
+import pathlib, shutil, tempfile
+folder = pathlib.Path(tempfile.mkdtemp(), "python")
+folder.mkdir()
+file = folder / "0001_run.json"
+if {is_there}:
+    shutil.copy({run!r}, file)
+print(f"The run is in {{file}}. When there is room, move it to {storage}/python, under a number that is free")
+"""
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_run_that_the_storage_did_not_take_is_moved_there(sandbox: Sandbox, samples: Samples, is_there: bool) -> None:
+    """It is no leftover, and what it has is not lost, where it is what the session says."""
+    run = str(next(samples.good.glob("*/*.json")))
+    code = _ELSEWHERE.format(is_there=is_there, run=run, storage=sandbox.storage)
+    _run(sandbox, f"{code}\n{_ANNOUNCES}")
+    kinds = _kinds(sandbox, samples)
+    assert kinds == ([] if is_there else [Kind.LOST, Kind.LOST, Kind.LEFTOVER])
+
+
 def test_a_traceback_of_the_project_is_noticed() -> None:
     """It is named by its last line of the project; one that never came there, or Ctrl-C at an import, is another's."""
     code = "from storage.limits import parse_limit; parse_limit(None)"

@@ -1,0 +1,183 @@
+"""The campaign `machines`: what lacks something, is full, closed or slow, under the commands that users begin with."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.faults.after import after_session, keep_sandbox, stored_names
+from benchmarks.faults.samples import Samples, record_command, reusebench, session_command
+from benchmarks.faults.sandbox import CHECKOUT, Sandbox, compile_preloaded
+from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
+
+__all__ = ["FALSE_CLOCK", "MACHINES", "Machine", "Machines"]
+
+_COMMAND_LIMIT_S = 180.0
+#: Mounts of its own; who is not root becomes that in a namespace, where the kernel lets users make one.
+_OWN_MOUNTS = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--mount")
+_COMMANDS = ("doctor", "record", "report", "session")
+_GROUPS = Path("/sys/fs/cgroup")
+FALSE_CLOCK = Path(__file__).with_name("false_clock.c")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A way to start a command, and how each command ends there."""
+
+    name: str
+    #: In the shell, where "$@" is the command.
+    script: str = 'exec "$@"'
+    #: What starts the shell.
+    before: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    #: Exit codes of commands that do not work as usual.
+    codes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: Of the control group that it runs in.
+    memory_bytes: int | None = None
+
+    def ends_well(self, command: str, code: int) -> bool:
+        """Whether the command may end so."""
+        return code in self.codes.get(command, (0,))
+
+
+def _mounted(name: str, mount: str, *more: str, **codes: tuple[int, ...]) -> Machine:
+    return Machine(name, f'{mount} && exec "$@"', (*_OWN_MOUNTS, *more), codes=codes)
+
+
+def _address_space(mib: int, **codes: tuple[int, ...]) -> Machine:
+    return Machine(f"an address space of {mib} MiB", f'ulimit -v {mib << 10} && exec "$@"', codes=codes)
+
+
+#: docs/reliability.md says what came of each.
+MACHINES = (
+    Machine("nothing odd"),
+    _mounted("no /sys", "mount -t tmpfs none /sys"),
+    _mounted("no /proc/vmstat", "mount --bind /dev/null /proc/vmstat"),
+    _mounted("no /proc/stat", "mount --bind /dev/null /proc/stat"),
+    _mounted("no /proc/pressure", "mount -t tmpfs none /proc/pressure"),
+    _mounted("no /proc/meminfo", "mount --bind /dev/null /proc/meminfo", record=(2,), session=(4,)),
+    _mounted("hidepid=2", "mount -t proc -o hidepid=2 none /proc", "--pid", "--fork", "--kill-child"),
+    _mounted("a /dev/shm that cannot be written to", "mount -t tmpfs -o ro none /dev/shm"),
+    Machine(
+        "a home that cannot be written to",
+        'mount -t tmpfs -o ro none "$HOME" && exec "$@"',
+        _OWN_MOUNTS,
+        {"XDG_CACHE_HOME": ""},
+    ),
+    Machine("an ASCII locale", variables={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}),
+    # Of a session pytest says so, in its own words.
+    Machine(
+        "no working folder",
+        'cd "$(mktemp -d)" && rmdir "$PWD" && exec "$@"',
+        codes={**dict.fromkeys(_COMMANDS, (2,)), "session": (1,)},
+    ),
+    Machine(
+        "standard output on a full disk",
+        'exec "$@" >/dev/full',
+        codes={"doctor": (2,), "report": (2,), "session": (1,)},
+    ),
+    Machine(
+        "standard output that is closed", 'exec "$@" >&-', codes={**dict.fromkeys(_COMMANDS, (2,)), "session": (1,)}
+    ),
+    Machine("one core", 'exec taskset -c 0 "$@"'),
+    Machine("64 file descriptors", 'ulimit -n 64 && exec "$@"'),
+    Machine("files of at most 512 KiB", 'ulimit -f 1000 && exec "$@"'),
+    _address_space(800),
+    _address_space(500, report=(0, 2), session=(0, 1)),
+    _address_space(350, report=(2,), session=(0, 1)),
+    Machine("512 MiB of memory", memory_bytes=512 << 20),
+    Machine("a clock at 1970", variables={"FAULTS_CLOCK_S": "90000"}),
+    Machine("a clock that jumps by three days", variables={"FAULTS_CLOCK_S": "1800000000", "FAULTS_JUMP_S": "259200"}),
+)
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Each input is a machine and a command: `doctor`, `record`, `report` and a session that measures."""
+
+    samples: Samples
+    seed: int
+    keep: Path
+    time_limit_s: float = 400.0
+
+    def try_input(self, index: int, folder: Path) -> Trial:
+        """Run the command on the machine, and look at how it ended."""
+        place, number = divmod(index % (len(MACHINES) * len(_COMMANDS)), len(_COMMANDS))
+        machine, name = MACHINES[place], _COMMANDS[number]
+        sandbox = Sandbox(folder / str(index)).make()
+        variables = dict(machine.variables)
+        if "FAULTS_CLOCK_S" in variables:
+            variables["LD_PRELOAD"] = str(compile_preloaded(FALSE_CLOCK, folder))
+        with _group(machine.memory_bytes) as joining:
+            before = (*machine.before, "sh", "-c", joining + machine.script, "sh")
+            if not _is_possible(before, folder):
+                shutil.rmtree(sandbox.folder)
+                return Trial(index, f"{machine.name}: not possible here", Answer.PASSED_OVER)
+            code = sandbox.run(self._command(name, sandbox), _COMMAND_LIMIT_S, variables, before)
+        wrongs = [*self._of_end(machine, name, code, sandbox), *after_session(sandbox, self.samples)]
+        answer = Answer.REFUSED if code else Answer.SURVIVED
+        trial = Trial(index, f"{name} with {machine.name}", answer, tuple(wrongs))
+        keep_sandbox(sandbox, trial, self.keep / "machines")
+        return trial
+
+    def _command(self, name: str, sandbox: Sandbox) -> list[str]:
+        if name == "session":
+            return session_command(self.samples.model, sandbox.storage, "-k", "no_reuse]")
+        if name == "record":
+            return record_command(sandbox)
+        if name == "report":
+            out = str(sandbox.disk / "out")
+            return reusebench("report", "--lang", "zh-CN", "--storage", str(self.samples.storage), "--output", out)
+        return reusebench(name)
+
+    def _of_end(self, machine: Machine, name: str, code: int | None, sandbox: Sandbox) -> Iterator[Wrong]:
+        output, about = sandbox.output(), f"{name} with {machine.name}"
+        if code is None:
+            yield Wrong(Kind.HANG, f"{about}: no end", output)
+        elif not machine.ends_well(name, code):
+            yield Wrong(Kind.FALSE, f"{about}: exit code {code}", output)
+        elif code and not output.strip():
+            yield Wrong(Kind.FALSE, f"{about}: exit code {code} and no word", output)
+        elif code == 0 and name == "report":
+            page = sandbox.disk / "out" / "index.html"
+            if not page.is_file() or not page.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+                yield Wrong(Kind.LOST, f"{about}: the page is not whole", output)
+        elif code == 0 and name in _STORED and _STORED[name] not in stored_names(sandbox.storage):
+            yield Wrong(Kind.LOST, f"{about}: nothing is stored", output)
+
+
+#: What a command stores.
+_STORED = {"record": "program", "session": "no_reuse"}
+
+
+@contextmanager
+def _group(memory_bytes: int | None) -> Iterator[str]:
+    """Make a control group with so much memory; yield what a shell does to join it, nothing where none is asked for."""
+    if memory_bytes is None:
+        yield ""
+        return
+    is_version_1 = (_GROUPS / "memory").is_dir()
+    folder = (_GROUPS / "memory" if is_version_1 else _GROUPS) / f"reusebench-faults-{os.getpid()}"
+    with suppress(OSError):  # who is no root cannot; then nobody joins it either
+        folder.mkdir()
+        (folder / ("memory.limit_in_bytes" if is_version_1 else "memory.max")).write_text(str(memory_bytes))
+    yield f'echo $$ > "{folder}/cgroup.procs" && '
+    with suppress(OSError):
+        folder.rmdir()
+
+
+@functools.cache
+def _is_possible(before: tuple[str, ...], folder: Path) -> bool:
+    """Whether a command can be started so: it makes a file."""
+    file = folder / "possible"
+    file.unlink(missing_ok=True)
+    words = (sys.executable, "-c", "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()", str(file))
+    subprocess.run([*before, *words], cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    return file.exists()
