@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from files import keep_writing_to_user
 from harness.clock import ReplayClock
 from harness.errors import UserError
 from harness.machine_info import describe_machine
 from harness.options import add_options, resolve_plan_files
-from harness.output import Output
+from harness.output import Output, leave_open
 from harness.plans.plan_file import PlanFile
 from harness.selection import Selection, option_scenarios, selected_runtimes
 from harness.session import Session, choose_board_storage, hide_latency_table
-from interrupts import handle_signals, ignore_signals
 from scenarios.catalogue import FIRST_LOOK
 from storage.board import board_storage
+from system.files import keep_writing_to_user
+from system.interrupts import handle_signals, ignore_signals
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _OUTPUT: pytest.StashKey[Output] = pytest.StashKey()
@@ -52,6 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_PLANS] = resolve_plan_files(config.option)
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_cmdline_main() -> Iterator[None]:
+    """Leave pytest a standard output to flush at its end, where it puts back that there was none."""
+    yield
+    leave_open()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import resource
 import signal
 import sys
 from io import TextIOWrapper
@@ -17,11 +18,8 @@ from typing import Any, NamedTuple, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from cache import CacheError
-from files import keep_writing_to_user
 from harness.errors import UserError
 from harness.extras import check_extra, missing_modules
-from interrupts import handle_signals, ignore_signals, shell_code
 from models.errors import ModelError
 from recorder.errors import RecordError
 from reports.errors import ReportError
@@ -29,6 +27,9 @@ from runtimes.base import AdapterError
 from samplers.errors import SamplerError
 from scenarios.failures import tells_of_memory
 from storage.errors import StorageError
+from system.cache import CacheError
+from system.files import keep_writing_to_user
+from system.interrupts import handle_signals, ignore_signals, shell_code
 from targets.errors import TargetError
 from video import VideoError
 
@@ -148,8 +149,8 @@ class _Reusebench(click.Group):
             click.echo(f"Error: {error}", err=True)
             # That of a program that cannot be started is the shell's.
             ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
-        except (MemoryError, ImportError) as error:
-            if not isinstance(error, MemoryError) and not tells_of_memory(str(error)):
+        except (MemoryError, ImportError, SystemError) as error:
+            if not _is_of_memory(error):
                 raise
             click.echo("Error: too little memory for this command; end other programs, or raise ulimit -v", err=True)
             ctx.exit(2)
@@ -161,6 +162,12 @@ class _Reusebench(click.Group):
             drop_output()
             ctx.exit(128 + signal.SIGPIPE)
         ctx.exit(exit_code or 0)
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Whether it comes of too little memory; a library in C may lose that reason where the address space is limited."""
+    is_lost = isinstance(error, SystemError) and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return isinstance(error, MemoryError) or is_lost or tells_of_memory(str(error))
 
 
 @click.group(

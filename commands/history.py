@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -120,8 +121,8 @@ def _write(
     if tables:
         folder = output / "tables"
         folder.mkdir(parents=True, exist_ok=True)
-        changes = change_point_records(changes_of(histories))
+        changes = partial(change_point_records, changes_of(histories))
         write_records("change_points", CHANGE_POINT_COLUMNS, changes, folder, tables)
-        write_records("history", HISTORY_COLUMNS, history_records(histories), folder, tables)
+        write_records("history", HISTORY_COLUMNS, partial(history_records, histories), folder, tables)
         paths.append(folder)
     return paths

@@ -14,7 +14,6 @@ import click
 from tabulate import tabulate
 
 from commands.options import PATH
-from files import printable
 from harness.mechanisms import hindrances, is_fed, mechanisms
 from models.inputs.assumed import candidates, shape_text
 from models.inspection import inspect
@@ -28,6 +27,7 @@ from models.inspection.result import (
 )
 from runtimes import RUNTIMES, RuntimeEntry
 from runtimes.base import Input
+from system.files import printable
 
 __all__ = ["inspect_model"]
 
@@ -85,7 +85,8 @@ def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
             runtime.suffix[1:]: facts,
         }
     )
-    return json.dumps(shown, indent=2, ensure_ascii=False)
+    # As ASCII: its texts are the file's as they are, and may come to a terminal.
+    return json.dumps(shown, indent=2)
 
 
 def _assumed_fields(tensor: Input) -> dict[str, object]:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["Output"]
+__all__ = ["Output", "leave_open"]
 
 
 class Output:
@@ -18,7 +18,8 @@ class Output:
         """Stand in for it from now on; what else it can do is its own."""
         #: Why it was given up.
         self.error = "" if sys.stdout else "it is closed"
-        self._stream: TextIO = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+        leave_open()
+        self._stream: TextIO = sys.stdout
         sys.stdout = self
 
     def __getattr__(self, name: str) -> Any:
@@ -51,3 +52,8 @@ class Output:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
+
+
+def leave_open() -> None:
+    """Have a standard output, which goes nowhere, in place of one that is closed: Python has none then."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123

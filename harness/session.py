@@ -14,8 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from cache import remove_leftovers
-from files import printable
 from harness.clock import ReplayClock
 from harness.errors import NoModels, UnusableModel, UserError
 from harness.gate import Verdict, make_gate
@@ -27,12 +25,14 @@ from harness.progress import Progress
 from harness.result_text import result_text
 from harness.selection import Selection, host_of, resolve_targets, storage_of
 from harness.settings import check_kernel
-from interrupts import check_interrupted
-from processes import watch_ends
 from samplers.npu import find_npu_sources, has_npu
 from scenarios.plan import Plan
 from storage.result import Result
 from storage.run_file import WITHOUT_SPEED, RunWriter, python_folder, run_number, save_run
+from system.cache import remove_leftovers
+from system.files import printable
+from system.interrupts import check_interrupted
+from system.processes import watch_ends
 from targets.base import Target
 from targets.errors import TargetError
 
@@ -128,7 +128,6 @@ class Session:
         result = measurement.result
         baseline = self._results.get((runtime, result.baseline)) if result.baseline else None
         self._results[runtime, scenario] = result
-        self._show(benchmark, _title((runtime, scenario)), printable(result_text(result, baseline), keep="\n"))
         if measurement.latencies_ns:
             benchmark.extra_info.update(msgspec.to_builtins(result))
             clock.load(measurement.latencies_ns)
@@ -138,6 +137,8 @@ class Session:
         else:
             self._keep(_entry(benchmark, result))
             _use_up(benchmark)
+        # What is shown is stored, whatever happens next.
+        self._show(benchmark, _title((runtime, scenario)), printable(result_text(result, baseline), keep="\n"))
         if measurement.interrupted:
             raise KeyboardInterrupt
         if result.failure is None:
@@ -236,18 +237,31 @@ class Session:
 
     def _save(self, output_json: dict[str, Any], name: str) -> None:
         """Write the finished run; pytest-benchmark cannot count past 9999, nor beside another writer."""
-        logger = self._benchmarks.logger
         assert self._writer is not None
         try:
             self.saved = self._writer.write(output_json)
         except OSError as error:
             self.is_misplaced = True
-            self.saved = save_run(Path(tempfile.mkdtemp(prefix="reusebench-")), output_json, name)
-            logger.error(
-                f"the storage {self.storage} cannot be written ({error.strerror}). The run is in {self.saved}. When "
-                f"there is room, move it to {self.storage / self.saved.parent.name}, under a number that is free"
-            )
-        logger.info(f"Saved benchmark data in: {self.saved}")
+            self.saved = self._save_elsewhere(output_json, name, error)
+        if self.saved is not None:
+            self._benchmarks.logger.info(f"Saved benchmark data in: {self.saved}")
+
+    def _save_elsewhere(self, output_json: dict[str, Any], name: str, refusal: OSError) -> Path | None:
+        """Write the run among the temporary files; return where most of it is, None where nothing is stored."""
+        assert self._writer is not None
+        reason = f"the storage {self.storage} cannot be written ({refusal.strerror})"
+        try:
+            saved = save_run(Path(tempfile.mkdtemp(prefix="reusebench-")), output_json, name)
+        except OSError as error:
+            stored = self._writer.path
+            rest = f"What was stored before is in {stored}" if stored else "Nothing of this run is stored"
+            self._benchmarks.logger.error(f"{reason}, nor can temporary files ({error.strerror}). {rest}")
+            return stored
+        self._benchmarks.logger.error(
+            f"{reason}. The run is in {saved}. When there is room, move it to {self.storage / saved.parent.name}, "
+            "under a number that is free"
+        )
+        return saved
 
     def _find_without_models(self, configurations: Sequence[tuple[str, str]]) -> dict[tuple[str, str], NoModels]:
         """Read or build all models, and learn how long all will take; return why configurations have none.

@@ -44,6 +44,9 @@ __all__ = ["main"]
 
 #: Of the thread of each context, where there may be hundreds: of the usual 8 MiB, 300 use up a 32-bit process.
 _SMALL_STACK_BYTES = 1 << 20
+#: Of address space, which is given back where a step fails: it may have used up all that there is, and is to be told.
+#: Nothing writes to it, so that a page of it is in memory, and it is too small for a huge page.
+_RESERVE_BYTES = 1 << 20
 
 
 class Channel:
@@ -267,6 +270,7 @@ def main() -> int:
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     channel = Channel(sys.stdin, messages)
+    reserve = bytes(_RESERVE_BYTES)
     command = json.loads(channel.command())
     step = Step("imported" if command["command"] == "run" else command["command"])
     try:
@@ -290,6 +294,7 @@ def main() -> int:
         for step in walk.steps():
             walk.take(step)
     except Exception as error:  # every failure of the runtime is a result
+        del reserve
         message = asdict(message_of(error))
         channel.send("failure", phase=step.phase, context=step.context, kind=kind_of(error), message=message)
         return 1

@@ -20,6 +20,8 @@ _NO_MEMORY_OF_SYSTEM = (
     "cannot allocate memory",
     "Memory allocation still failed",
 )
+#: The loader's, of an order of libraries that it cannot have, however much memory there is.
+_NO_PLACE_FOR_THREADS = "cannot allocate memory in static TLS block"
 
 
 def kind_of(error: Exception) -> str:
@@ -39,6 +41,7 @@ def kind_of(error: Exception) -> str:
 
 def tells_of_memory(words: str) -> bool:
     """Whether what a library or a process says is that it got no memory."""
+    words = words.replace(_NO_PLACE_FOR_THREADS, "")
     return any(phrase in words for phrase in (*_NO_MEMORY, *_NO_MEMORY_OF_SYSTEM))
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "MECHANISMS",
     "MMZ",
     "MODEL",
+    "MOST_STREAMS",
     "NATIVE_OUTPUT",
     "OUTPUT",
     "PHYSICAL",
@@ -90,6 +91,9 @@ INFERENCES, CONTEXTS, DUPS, IO_MEMORY, REPLACED = "inferences", "contexts", "dup
 CYCLE_KINDS = {INFERENCES: 1, CONTEXTS: 0, DUPS: 1, IO_MEMORY: 1, REPLACED: 2}
 #: Of a cycle of inferences: what one of them leaks counts as often, so that little is seen in a few cycles.
 INFERENCES_PER_CYCLE = 10
+
+#: No board serves as many; a plan that is stored may come from anywhere.
+MOST_STREAMS = 1024
 
 
 class InvalidPlan(ValueError):
@@ -287,6 +291,8 @@ class Plan:
             raise self._refusal("a schedule needs a stream and a duration above 0 s")
         if min(schedule.fps, schedule.queue, schedule.warm_up_s) < 0:
             raise self._refusal("fps, queue and warm_up_s of a schedule must be 0 or more")
+        if schedule.count > MOST_STREAMS:
+            raise self._refusal(f"{schedule.count} streams are too many; valid: up to {MOST_STREAMS}")
         served = {context.stream for context in self.contexts}
         wanted = set(range(schedule.count))
         if served not in (set(), {None}, wanted):

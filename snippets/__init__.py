@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Callable
 from typing import Optional
 
+from runtimes import RUNTIMES
+from runtimes.base import NotSupported
 from scenarios.plan import Plan
 from snippets.base import Snippet, check_is_served
 
@@ -18,6 +20,9 @@ def snippet_of(plan: Plan, chip: Optional[str] = None) -> Snippet:
     Raises NotSupported of what the runtime lacks, and of plans that no program of an application does.
     """
     check_is_served(plan)
+    # A stored plan may come from anywhere.
+    if plan.runtime not in (runtime.name for runtime in RUNTIMES):
+        raise NotSupported("no_code_of_runtime", runtime=plan.runtime)
     # Each runtime has a module of its name.
     write: Callable[[Plan, Optional[str]], Snippet] = importlib.import_module(f"snippets.{plan.runtime}").write
     return write(plan, chip)

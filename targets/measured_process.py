@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from interrupts import first_interrupt_calls
 from messages import Message
 from runtimes.base import Interface
 from runtimes.rknn.diagnosis import cause_of_crash
 from samplers.readings import Reading
 from scenarios.plan import INFERENCES_PER_CYCLE, Model, Plan, Step
+from system.interrupts import first_interrupt_calls
 from targets.barriers import (
     Barrier,
     BarrierReading,
@@ -29,7 +29,7 @@ from targets.barriers import (
 from targets.base import Target
 from targets.errors import ConnectionLost, TargetError
 from targets.machine import Reach
-from targets.outcome import Failure, classify_exit
+from targets.outcome import Failure, classify_exit, classify_failure
 from targets.process import Process
 from targets.talks import JSON_TALK, BrokenLine
 
@@ -127,7 +127,8 @@ class _Conversation:
         except BrokenLine as error:
             self._fail("failed", step, Message("protocol_broken", {"line": str(error)}))
         if isinstance(message, DriverFailure):
-            self._fail(message.kind, Step(message.phase, message.context), message.message)
+            kind = classify_failure(message.kind, message.message, self.last_words())
+            self._fail(kind, Step(message.phase, message.context), message.message)
         return message
 
     def fail_ended(self, step: Step) -> NoReturn:

@@ -10,7 +10,7 @@ import msgspec
 from messages import ENGLISH, Message, read_sentence, words
 from scenarios.failures import tells_of_memory
 
-__all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "oom_kills_in"]
+__all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "classify_failure", "oom_kills_in"]
 
 #: Every outcome a result may have, and what it means.
 OUTCOMES = {
@@ -91,3 +91,9 @@ def classify_exit(ending: Ending, last_words: str = "") -> tuple[str, Message]:
         return "crashed", Message("process_ended_by_signal", {"signal": signal.Signals(-code).name})
     except ValueError:  # most real-time signals have no name
         return "crashed", Message("process_ended_by_signal_number", {"number": -code})
+
+
+def classify_failure(kind: str, message: Message, last_words: str) -> str:
+    """Return the kind of a failure that a process told; libraries in C only print why they could not be imported."""
+    is_import = message.code == "exception" and message.values["type"] in ("ImportError", "SystemError")
+    return "out_of_memory" if kind == "failed" and is_import and tells_of_memory(last_words) else kind

@@ -15,11 +15,11 @@ from typing import IO, Protocol
 
 import psutil
 
-import processes
-from cache import CacheError, OwnFolder
-from interrupts import uninterrupted
 from samplers.host import LOCAL_HOST
 from samplers.system import oom_kills
+from system import processes
+from system.cache import CacheError, OwnFolder
+from system.interrupts import uninterrupted
 from targets.errors import TargetError
 from targets.outcome import Ending
 from targets.victims import Victims
@@ -77,16 +77,26 @@ class LocalProcess:
     ) -> None:
         """Start the command in the folder, with these variables added to the environment."""
         self._oom_kills = oom_kills(LOCAL_HOST)
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         try:
             self._ledger_folder = OwnFolder() if keeps_ledger else None
         except CacheError as error:
             raise TargetError(f"the ledger of NPU buffers: {error}") from None
+        try:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
+        except OSError as error:
+            raise TargetError(
+                f"the errors of the measured process need a temporary file, and none can be made ({error.strerror}); "
+                "set TMPDIR to a folder that is writable and has room"
+            ) from None
         variables = {**os.environ, **environment}
         if self._ledger_folder:
             variables[LEDGER_VARIABLE] = str(self._ledger_file(self._ledger_folder))
         self.started_ns = time.monotonic_ns()
-        self._popen = processes.start(command, folder, variables, self._errors)
+        try:
+            self._popen = processes.start(command, folder, variables, self._errors)
+        except OSError as error:
+            self._errors.close()
+            raise TargetError(f"{command[0]} cannot be started: {error.strerror}") from None
         self._commands, self._messages = _pipe(self._popen.stdin), _pipe(self._popen.stdout)
         self.pid = self._popen.pid
         self._victims = Victims(self.pid)

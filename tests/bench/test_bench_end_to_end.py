@@ -314,6 +314,18 @@ def test_a_run_that_the_storage_does_not_take(bench: Bench, tiny_model: Path) ->
     shutil.rmtree(path.parent.parent)
 
 
+def test_a_run_that_nothing_takes(bench: Bench, tiny_model: Path) -> None:
+    """Where temporary files cannot be written either, that is said; results are shown, and the code is 1."""
+    full = bench.plugin("full", _FULL_DISK.format(is_full="True"))
+    nowhere = bench.plugin("nowhere", "import tempfile\ntempfile.mkdtemp = lambda **_: open('/missing/folder')\n")
+    done = bench.run("--model", tiny_model, "-k", "no_reuse_one_model", *full, *nowhere)
+    assert (done.code, done.runs()) == (1, []), done.words
+    end = r"nor can temporary files \(No such file or directory\)\. Nothing of this run is stored"
+    assert re.search(end, done.words)
+    assert re.search(r"onnxruntime no_reuse_one_model +[\d.]+ MiB memory, ", done.words)
+    assert "Traceback" not in done.words
+
+
 def test_a_cpu_has_no_limit_to_fill(bench: Bench, tiny_model: Path) -> None:
     """Asked for alone the question is refused in a sentence; beside others it is skipped, and they are measured."""
     alone = bench.run("--model", tiny_model, "bench/test_limit.py", "-k", "limit_full_dup")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from runtimes.rknn.library import LIBRARY_VARIABLE
 from storage.run_file import WITHOUT_SPEED
 from tests.bench.bench_process import Bench, Done
+from tests.far_shell import shell_at
 from tests.support import CHECKOUT
 
 #: A scenario of each question.
@@ -19,6 +24,17 @@ _OF_QUESTIONS = (
 _HAS = ("full_dup", "internal_reuse", "shared_weights", "external_memory", "lean")
 _LACKING = ("shared_context", "external_weights", "device_io", "cuda_copied_io")
 _PAGE = 4096
+
+#: A pytest plugin that puts another library in the place of one, when the first configuration has been measured.
+_REPLACE = """
+from pathlib import Path
+
+def pytest_runtest_logfinish():
+    library = Path({library!r})
+    other = library.with_name("other.so")
+    other.write_bytes(library.read_bytes() + bytes(1))
+    other.replace(library)
+"""
 
 #: A pytest plugin that makes of this machine a virtual board with the scripted runtime (tests/scripted_driver.py).
 _VIRTUAL = """
@@ -108,3 +124,25 @@ def test_rockchips_adapter_from_end_to_end(bench: Bench, rknn_double: Callable[.
     assert [account and account.source for account in accounts] == ["runtime"] * 2
     assert [context.internal_bytes for context in internal] == [12345, 0]
     assert [context.weights_bytes for context in weights] == [9000, 0, 0, 0]
+
+
+@pytest.mark.parametrize("named_by", ["option", "variable", "board"])
+def test_a_library_that_is_replaced_between_configurations(
+    bench: Bench, rknn_double: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, named_by: str
+) -> None:
+    """Figures are of the one that the session began with: a board far away has it, here the others have none."""
+    model, library = bench.folder / "model.rknn", bench.folder / "librknnrt.so"
+    model.write_text("9000 5000 1 ")
+    shutil.copy(rknn_double("librknnrt version: 1.6.0 (double)"), library)
+    options = ["--runtime=rknn", f"--model={model}", "-k=-in_turn] or -internal_reuse]"]
+    options += bench.plugin("replaces", _REPLACE.format(library=str(library)))
+    if named_by == "variable":
+        monkeypatch.setenv(LIBRARY_VARIABLE, str(library))
+    else:
+        options.append(f"--rknn-library={library}")
+    if named_by == "board":
+        options.append(f"--target={shell_at(bench.folder)}")
+    done = bench.run(*options)
+    changed = "ok" if named_by == "board" else "input_changed"
+    assert done.outcomes() == {"in_turn": "ok", "internal_reuse": changed}, done.words
+    assert (f"{library} has changed since the session began" in done.words) == (named_by != "board")

@@ -78,6 +78,16 @@ def test_a_model_as_tools_read_it(tmp_path: Path, reusebench: Reusebench) -> Non
     assert mini["rknn"]["is_mini"]
 
 
+def test_texts_of_a_model_do_not_move_the_cursor(tmp_path: Path, reusebench: Reusebench) -> None:
+    """A person sees escapes in place of control characters; JSON has the text as it is, in ASCII."""
+    name = "a\x1b[2J\x9b31mb\u4e2d"
+    path = save_model(tmp_path / "net.onnx", [], [value(name, (1,))], [value("y", (1,))])
+    assert r"a\x1b[2J\x9b31mb" in reusebench("models", "inspect", path).out
+    shown = reusebench("models", "inspect", path, "--json").out
+    assert shown.isascii()
+    assert json.loads(shown)["inputs"][0]["name"] == name
+
+
 def test_long_lists_are_short(tmp_path: Path, reusebench: Reusebench) -> None:
     """Tensors that differ in nothing but numbers are one row, of others the first are shown; JSON has them all."""
     caches = [value(f"past.{layer}.{part}", (1, 8, "past", 64)) for layer in range(12) for part in ("key", "value")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -210,17 +211,26 @@ def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
-    """What cannot be loaded for it is said in a sentence; another fault of a module is none of the user's."""
+    """What cannot be loaded for it is said in a sentence; another fault of a module is none of the user's.
 
-    def fail(words: str) -> Ended:
+    Where the address space is limited, a library in C may have lost the reason.
+    """
+
+    def fail(error: Exception) -> Ended:
         def load(_: str) -> NoReturn:
-            raise ImportError(words)
+            raise error
 
         monkeypatch.setattr(importlib, "import_module", load)
         return reusebench("report")
 
-    ended = fail("pandas/ops.so: failed to map segment from shared object")
-    assert (ended.exit_code, ended.out) == (2, "")
-    assert ended.err.startswith("Error: too little memory for this command; ")
+    lost = SystemError("error return without exception set")
+    with pytest.raises(SystemError):
+        fail(lost)
+    no_limit = resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (500 << 20, no_limit))
+    for error in (MemoryError(), lost, ImportError("pandas/ops.so: failed to map segment from shared object")):
+        ended = fail(error)
+        assert (ended.exit_code, ended.out) == (2, "")
+        assert ended.err.startswith("Error: too little memory for this command; ")
     with pytest.raises(ImportError, match="no name"):
-        fail("cannot import: no name")
+        fail(ImportError("cannot import: no name"))

@@ -37,3 +37,18 @@ def test_what_is_written_is_passed_on() -> None:
     """As long as there is no error nothing is changed."""
     done = subprocess.run([sys.executable, "-c", _SCRIPT], cwd=_CHECKOUT, capture_output=True, text=True, check=True)
     assert done.stdout == "a line\nanother\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ("tests/harness/test_clock.py --collect-only", 0, ""),
+        ("bench/ --target nowhere", 4, "ERROR: --target nowhere: no such target"),
+    ],
+)
+def test_pytest_ends_without_a_traceback_where_it_is_closed(arguments: str, code: int, told: str) -> None:
+    """Pytest puts back that there is none, and flushes it: its exit code is its own all the same."""
+    command = f"exec {sys.executable} -m pytest -p no:cacheprovider {arguments} >&-"
+    done = subprocess.run(command, shell=True, cwd=_CHECKOUT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert told in done.stderr

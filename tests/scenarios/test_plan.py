@@ -199,6 +199,7 @@ def test_a_plan_that_never_runs_is_refused(cores: int, rounds: int) -> None:
     ("changes", "served", "words"),
     [
         ({"count": 0}, None, "a schedule needs a stream and a duration above 0 s"),
+        ({"count": 2**40}, None, "1099511627776 streams are too many; valid: up to 1024"),
         ({"duration_s": 0.0}, None, "a schedule needs a stream and a duration above 0 s"),
         ({"fps": -1.0}, None, "must be 0 or more"),
         ({"queue": -1}, None, "must be 0 or more"),

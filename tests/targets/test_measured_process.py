@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,11 +22,12 @@ import pytest
 
 import targets.process
 from messages import Message
-from processes import watch_ends
 from samplers.host import LOCAL_HOST
 from samplers.observer import Observer
 from samplers.readings import Reading
+from scenarios.failures import tells_of_memory
 from scenarios.plan import Plan, Step
+from system.processes import watch_ends
 from targets.barriers import Preparation, StepData
 from targets.base import THIS_INTERPRETER, Target
 from targets.measured_process import Run, prepare_models
@@ -235,6 +237,16 @@ def _signal(name: str) -> Message:
     return Message("process_ended_by_signal", {"signal": name})
 
 
+def test_a_process_that_cannot_be_started_is_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is said: there is no room for its errors, or it cannot be executed."""
+    plan = make_plan("full_dup", "")
+    failure = _failure(walk(plan, replace(SCRIPTED, command=(str(tmp_path / "python"),))))
+    assert failure.kind == "failed"
+    assert str(failure.reason).endswith("/python cannot be started: No such file or directory")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    assert "none can be made (No such file or directory); set TMPDIR" in str(_failure(walk(plan)).reason)
+
+
 @pytest.mark.parametrize(
     ("script", "kind", "step", "message"),
     [
@@ -404,6 +416,19 @@ def test_an_allocation_that_fails_is_out_of_memory(mobile_model: Path) -> None:
     failure = _failure(walk(plan, THIS_INTERPRETER, StubObserver(limit)))
     assert failure.kind == "out_of_memory", failure
     assert str(failure.message)
+
+
+def test_an_import_without_address_space_is_out_of_memory() -> None:
+    """Whether Python, the loader or OpenBLAS finds none, and whoever hides that, but where no word of it is left."""
+    kinds = []
+    for size_mib in range(50, 121, 10):
+        limited = ("sh", "-c", f'ulimit -v {size_mib << 10}; exec "$@"', "sh", *THIS_INTERPRETER.command)
+        plan = make_plan("no_reuse", "a model", runtime="onnxruntime")
+        failure = _failure(walk(plan, replace(THIS_INTERPRETER, command=limited)))
+        if failure.phase == "imported":
+            kinds.append(failure.kind)
+            assert failure.kind == "out_of_memory" or not tells_of_memory(failure.last_words), failure
+    assert kinds.count("out_of_memory") > len(kinds) / 2
 
 
 def test_interrupting_the_harness_ends_the_process() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from messages import Message
-from targets.outcome import Ending, Failure, classify_exit, oom_kills_in
+from targets.outcome import Ending, Failure, classify_exit, classify_failure, oom_kills_in
 
 #: As Linux 6.1 writes it, shortened.
 _VMSTAT = """nr_free_pages 5646218
@@ -78,8 +78,26 @@ def test_the_sentence_of_version_0_1_0_is_read() -> None:
         (1, "a.so: failed to map segment from shared object", "out_of_memory"),
         (0, "MemoryError:", "crashed"),
         (1, "KeyError: 3", "crashed"),
+        (1, "libgomp.so.1: cannot allocate memory in static TLS block", "crashed"),
     ],
 )
 def test_a_process_that_could_not_begin_for_want_of_memory(code: int, last_words: str, kind: str) -> None:
     """It ends without a message of its own, as under a small address space; what it wrote tells."""
     assert classify_exit(Ending(code, False), last_words)[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("type_name", "last_words", "kind"),
+    [
+        ("ImportError", "libgfortran.so.5: failed to map segment from shared object", "out_of_memory"),
+        ("SystemError", "MemoryError", "out_of_memory"),
+        ("ImportError", "libgomp.so.1: cannot allocate memory in static TLS block", "failed"),
+        ("ImportError", "No module named 'numpy'", "failed"),
+        ("KeyError", "std::bad_alloc", "failed"),
+    ],
+)
+def test_an_import_whose_cause_is_on_standard_error_alone(type_name: str, last_words: str, kind: str) -> None:
+    """What else has failed may have nothing to do with memory that was short before."""
+    message = Message("exception", {"type": type_name, "text": "import numpy failed"})
+    assert classify_failure("failed", message, last_words) == kind
+    assert classify_failure("not_supported", message, last_words) == "not_supported"
