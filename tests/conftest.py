@@ -43,8 +43,9 @@ _LONGEST = (
 
 
 def pytest_configure() -> None:
-    """Have Ctrl-C work as on a terminal, also where a background shell has started the tests with SIGINT ignored."""
+    """Have signals work as on a terminal, also where a background shell has SIGINT ignored, or nohup SIGHUP."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(tryfirst=True)

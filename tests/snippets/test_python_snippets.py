@@ -254,6 +254,8 @@ def test_free_sizes_are_those_of_the_plan() -> None:
         ("megengine_lite", {"outside": ("internal",)}, "megengine_no_allocator"),
         ("megengine_lite", {"outside": ("weights",)}, "megengine_keeps_weights"),
         ("megengine_lite", {"mechanism": "shared_context", "source": 0}, "megengine_one_thread"),
+        ("base", {}, "no_code_of_runtime"),  # a module of the package, and not a runtime
+        ("", {}, "no_code_of_runtime"),
     ],
 )
 def test_what_there_is_no_code_for(runtime_name: str, changes: dict[str, object], code: str) -> None:
