@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -122,6 +123,13 @@ def _program(storage: Path) -> Program:
     assert isinstance(run, StoredRun), run
     (program,) = run.programs
     return program
+
+
+def _wait_for_a_phase(storage: Path, recorder: subprocess.Popen[Any]) -> None:
+    """Wait until the first phase of a program has ended, which is stored then."""
+    while not any(run.programs for run in read_storage(storage) if isinstance(run, StoredRun)):
+        assert recorder.poll() is None
+        time.sleep(0.01)
 
 
 def _values(program: Program, figure: str) -> dict[str, int]:
@@ -274,11 +282,11 @@ def test_an_output_that_takes_nothing(board: _Board, tmp_path: Path) -> None:
 
 def test_a_lost_connection_keeps_what_was_read(board: _Board, tmp_path: Path) -> None:
     """A sentence says so, the exit code is ssh's, and nothing runs on there."""
-    words = ("--repeats", "3", "--", "sh", "-c", "echo $$; exec sleep 1000")
+    words = ("--repeats", "3", "--marker", "3", "--", "sh", "-c", "echo $$; echo load >&3; exec sleep 1000")
     with _recording(board, tmp_path / "storage", *words) as (recorder, pid):
         reader = psutil.Process(pid).parent()
         assert reader is not None
-        time.sleep(1)  # in which it reads
+        _wait_for_a_phase(tmp_path / "storage", recorder)
         reader.kill()
         assert recorder.wait(TIME_LIMIT_S) == 255
         wait_until_gone(pid)
@@ -288,7 +296,7 @@ def test_a_lost_connection_keeps_what_was_read(board: _Board, tmp_path: Path) ->
     assert "what was read until then is stored" in words_of_it
     program = _program(tmp_path / "storage")
     assert (program.outcome, len(program.repeats)) == ("connection_lost", 1)
-    assert _values(program, "application_memory")["run"] > 0
+    assert _values(program, "application_memory")["start"] > 0
 
 
 def test_a_process_that_runs_there(board: _Board, tmp_path: Path) -> None:
@@ -303,9 +311,8 @@ def test_a_process_that_runs_there(board: _Board, tmp_path: Path) -> None:
             while not marks.exists():
                 assert recorder.poll() is None
                 time.sleep(0.01)
-            time.sleep(1.5)  # in which it begins to read
             marks.write_text("waiting\n")
-            time.sleep(0.5)
+            _wait_for_a_phase(tmp_path / "storage", recorder)
             process.communicate(b"\n")
             assert recorder.wait(TIME_LIMIT_S) == 0
     program = _program(tmp_path / "storage")
