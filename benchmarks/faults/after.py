@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.faults.samples import Samples, reusebench
 from benchmarks.faults.sandbox import Sandbox, tracebacks, wait_until
 from benchmarks.faults.trial import Kind, Trial, Wrong
+from models.built_files import is_intact
 from storage.run_file import BadFile, StoredRun, read_storage
 
 __all__ = ["after_session", "announced", "keep_sandbox", "page_wrongs", "stored_names"]
@@ -52,9 +53,15 @@ def after_session(
     yield from _of_storage(sandbox.storage, output, may_lose, before_fault_bytes)
     (sandbox.folder / "output").rename(sandbox.folder / "output-of-session")
     sandbox.run(reusebench("runs", "prune", "--cache"), _CLEANING_S)
-    left = {path for path in sandbox.files() - samples.usual_files() if not path.endswith("/.lock")}
+    left = {path for path in sandbox.files() - samples.usual_files() if not _is_to_stay(sandbox.disk / path)}
     if left:
         yield Wrong(Kind.LEFTOVER, f"files: {_pattern(min(left))}", "\n".join([*sorted(left), sandbox.output()]))
+
+
+def _is_to_stay(path: Path) -> bool:
+    """Whether it is the lock of a folder, or of a built-in network that a plan named: its whole model, or its size."""
+    model = path.with_name(path.name[1:-5]) if path.suffix == ".size" else path
+    return path.name == ".lock" or (path.parent.name == "models" and is_intact(model))
 
 
 def _moved(output: str) -> Iterator[Wrong]:

@@ -20,7 +20,7 @@ from google.protobuf.message import Message  # type: ignore[import-untyped]
 from benchmarks.faults.after import after_session, keep_sandbox
 from benchmarks.faults.in_process import peak_rss_bytes, reset_peak, run_command
 from benchmarks.faults.mutation import mutated_bytes, mutated_json, mutated_text
-from benchmarks.faults.samples import Samples, session_command
+from benchmarks.faults.samples import Samples, plan_command, session_command
 from benchmarks.faults.sandbox import Sandbox
 from benchmarks.faults.stored import end_wrongs
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
@@ -94,8 +94,7 @@ class Models:
         plan = sandbox.folder / "plan.json"
         shutil.copy(self.samples.model, sandbox.folder)
         plan.write_bytes(content)
-        options = ("-m", "pytest", "bench/", "-p", "no:cacheprovider", "--repeats=1", f"--time-limit={_TIME_LIMIT_S}")
-        command = [*options, f"--plan={plan}", f"--benchmark-storage=file://{sandbox.storage}"]
+        command = plan_command(plan, sandbox.storage, f"--time-limit={_TIME_LIMIT_S}")
         return self._session(index, command, f"plan: {about}", sandbox)
 
     def _session(self, index: int, command: list[str], about: str, sandbox: Sandbox) -> Trial:

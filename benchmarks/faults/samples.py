@@ -38,7 +38,7 @@ _PLAN = {
     "cores": 1,
     "models": {"tiny": "tiny.onnx", "again": {"network": "tiny", "size": 64, "seed": 2}},
     "contexts": {
-        "first": {"model": "tiny", "internal": "memory", "core": 0},
+        "first": {"model": "tiny", "internal": "memory"},
         "second": {"dup": "first", "internal": "memory"},
         "third": {"model": "again", "zero_copy": ["input", "output"]},
     },
@@ -52,6 +52,12 @@ _PREDICTED_BYTES = 40 << 20
 def reusebench(*arguments: str) -> list[str]:
     """Return the command `reusebench ARGUMENTS`, as a sandbox runs it."""
     return ["-m", "commands", *arguments]
+
+
+def plan_command(plan: Path, storage: Path, *arguments: str) -> list[str]:
+    """Return the command of a session that measures a plan."""
+    options = ("--repeats=1", f"--plan={plan}", f"--benchmark-storage=file://{storage}")
+    return ["-m", "pytest", "bench/", "-p", "no:cacheprovider", *options, *arguments]
 
 
 def session_command(model: Path, storage: Path, *arguments: str, file: str = "bench/test_dup.py") -> list[str]:
@@ -140,6 +146,8 @@ class Samples:
         _write_fit(made.storage)
         _run(good, reusebench("report", "--storage", str(good.storage), "--output", str(self.page)))
         self.plan.write_text(json.dumps(_PLAN), encoding="utf-8")
+        # Mutants of a plan that is refused would show little.
+        _run(made, plan_command(self.plan, self.folder / "of-plan"))
         return self
 
 

@@ -53,6 +53,15 @@ def test_a_file_that_stays_is_noticed(sandbox: Sandbox, samples: Samples) -> Non
     assert _kinds(sandbox, samples) == [Kind.LEFTOVER]
 
 
+@pytest.mark.parametrize(("change", "kinds"), [("", []), ("path.write_bytes(b'half')", [Kind.LEFTOVER])])
+def test_a_built_in_network_may_stay(sandbox: Sandbox, samples: Samples, change: str, kinds: list[Kind]) -> None:
+    """Users get it from the cache the next time; half of one is of no use to them."""
+    Sandbox(samples.folder / "made").disk.joinpath("cache/reusebench/models").mkdir(parents=True)
+    build = "from models import Recipe; from models.built_files import ensure; path = ensure(Recipe('tiny', 64, 3))"
+    _run(sandbox, f"{build}; {change}")
+    assert _kinds(sandbox, samples) == kinds
+
+
 def test_a_lost_result_is_noticed(sandbox: Sandbox, samples: Samples) -> None:
     """What the terminal has shown has to be in the storage."""
     _run(sandbox, _ANNOUNCES)
