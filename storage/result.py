@@ -22,6 +22,7 @@ from targets.outcome import OUTCOMES, Failure
 
 __all__ = [
     "BUSY_PERCENT",
+    "OF_STEADY_STATE",
     "SCHEMA",
     "CycleSeries",
     "Failure",
@@ -47,6 +48,15 @@ SCHEMA = "reusebench-result-2"
 
 #: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
 BUSY_PERCENT = 10.0
+
+#: Figures of Memory that a repeat has all or none of: one reading gives them.
+OF_STEADY_STATE = (
+    "application_memory_bytes",
+    "application_memory_over_baseline_bytes",
+    "application_rss_bytes",
+    "application_uss_bytes",
+    "system_memory_bytes",
+)
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _Bytes = tuple[Optional[int], ...]
@@ -79,6 +89,12 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     npu_memory_bytes: _Bytes
     npu_peak_bytes: _Bytes = ()
     npu_left_bytes: _Bytes = ()
+
+    def __post_init__(self) -> None:
+        """Refuse some of the figures of a steady state without the others: one reading has them all."""
+        figures = (getattr(self, name) for name in OF_STEADY_STATE)
+        if len({tuple(value is None for value in of_repeats) for of_repeats in figures}) > 1:
+            raise ValueError("figures of the steady state are not of the same repeats")
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,6 +320,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         # A plan that fills has the contexts that fitted alone, and cycles make them as they go.
         if self.limit is None and self.cycles is None and self.outcome == "ok":
             self._check_contexts()
+            repeats_bytes = self.memory.application_memory_bytes
+            if self.plan.contexts and not self.plan.fills and (None in repeats_bytes or not repeats_bytes):
+                raise ValueError("there is no memory of a repeat that came to its end")
 
     def _check_contexts(self) -> None:
         contexts = len(self.plan.contexts)

@@ -41,11 +41,10 @@ def _steps(rows: Sequence[Row], texts: Texts) -> str | None:
     parts, before = [], rows[0].baseline if rows else None
     for row in rows:
         saving = row.main_saving
-        assert saving is not None
-        assert before is not None
         # Not from the savings: their spread has that of the plain contexts.
-        saved = difference(before.memory(saving.memory), row.memory(saving.memory))
-        assert saved is not None
+        saved = difference(before.memory(saving.memory), row.memory(saving.memory)) if saving and before else None
+        if saving is None or saved is None:
+            return None
         parts.append(texts("answer_step", mechanism=texts(f"step_{row.scenario}"), saved=mib(saved, npu=saving.is_npu)))
         before = row
     return texts("answer_steps", steps=texts.joined(parts)) if len(parts) > 1 else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from storage.result import FrameCount, Memory, Series, Speed, StreamsRun
+from storage.result import OF_STEADY_STATE, FrameCount, Memory, Series, Speed, StreamsRun
+from tests.reports.stored import even, result, with_memory
 from tests.support import CHECKOUT
 
 
@@ -20,3 +23,20 @@ def test_every_figure_is_defined_in_the_documentation(page: str) -> None:
     text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
     for form in (Memory, Speed, FrameCount, Series, StreamsRun):
         assert [name for name in form.__struct_fields__ if name not in text] == []
+
+
+@pytest.mark.parametrize("name", OF_STEADY_STATE)
+def test_figures_of_one_reading_go_together(name: str, tmp_path: Path) -> None:
+    """Reports calculate one from the other: a file in which one is missing is damaged."""
+    info = result(tmp_path, "no_reuse", even(3))
+    for figures in ((), [None] * len(info.repeats)):
+        with pytest.raises(ValueError, match="steady state are not of the same repeats"):
+            with_memory(info, **{name: figures})
+
+
+def test_what_came_to_its_end_has_memory(tmp_path: Path) -> None:
+    """So it is in each repeat, or the file is damaged."""
+    info = result(tmp_path, "no_reuse", even(3))
+    for figures in ((), [None] * len(info.repeats)):
+        with pytest.raises(ValueError, match="no memory of a repeat"):
+            with_memory(info, **dict.fromkeys(OF_STEADY_STATE, figures))

@@ -24,7 +24,7 @@ from reports.streams.section import stream_definitions, workload_figures
 from reports.streams.tables import machine_table, memory_table, per_stream_table, stages_table
 from reports.streams.text import frame_sentences, growth_sentences, memory_sentences, stream_warnings
 from samplers.readings import Machine
-from storage.result import Result
+from storage.result import OF_STEADY_STATE, Result
 from targets.outcome import Failure
 from tests.reports.conftest import WrittenReport
 from tests.reports.pages import page, section
@@ -246,7 +246,7 @@ def test_a_busy_machine_is_said_to_be(tmp_path: Path) -> None:
 def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> None:
     """Their memory stands in the table, and nothing is saved by it."""
     info = streams_result(tmp_path, NAMES[4], [Frames(), Frames(seconds=2.0)])
-    first = {name: getattr(info.memory, name)[0] for name in ("application_memory_bytes", "system_memory_bytes")}
+    first = {name: getattr(info.memory, name)[0] for name in OF_STEADY_STATE}
     cut = with_memory(
         changed(info, outcome="cut_off", failure=CUT_OFF), **{name: [size, None] for name, size in first.items()}
     )
