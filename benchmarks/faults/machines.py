@@ -176,8 +176,12 @@ def _group(memory_bytes: int | None) -> Iterator[str]:
 @functools.cache
 def _is_possible(before: tuple[str, ...], folder: Path) -> bool:
     """Whether a command can be started so: it makes a file."""
-    file = folder / "possible"
+    file, home = folder / "possible", folder / "home"
     file.unlink(missing_ok=True)
-    words = (sys.executable, "-c", "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()", str(file))
-    subprocess.run([*before, *words], cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    home.mkdir(exist_ok=True)
+    command = [*before, sys.executable, "-c", "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()", str(file)]
+    # Not the user's home, in which the interpreter may be.
+    environment = {**os.environ, "HOME": str(home)}
+    nowhere = subprocess.DEVNULL
+    subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=nowhere, stderr=nowhere, check=False)
     return file.exists()
