@@ -189,8 +189,8 @@ def test_speed_of_streams_is_that_of_frames(computes: bool) -> None:
     count = FrameCount(due=60, done=45, dropped=9, missed=6, per_s=45.0, latency_ns=latency_ns)
     silent = dict.fromkeys(("streams", "stages_ns", "cpu", "machine", "series"))
     frames = StreamsRun(seconds=1.0, interrupted=False, all=count, **silent)
-    repeats = replace(_repeat(()), frames=frames), _repeat(())
-    speed = _result(plan, *repeats, computes=computes).speed
+    repeats = replace(_repeat(()), frames=frames), _repeat((), _FAILURE)
+    speed = _result(plan, *repeats, failure=_FAILURE, computes=computes).speed
     figures = speed.latency_median_ns, speed.latency_p99_ns, speed.throughput_per_s, speed.frames_lost_percent
     assert figures == tuple((figure if computes else None, None) for figure in (5, 7, 45.0, 25.0))
 
