@@ -80,7 +80,7 @@ class FarMachine:
         absolute = posixpath.join(folder, path)
         return FarFileMarks(absolute, self._board.watch(absolute))
 
-    def pipe_marks(self, number: int) -> Marks:
+    def socket_marks(self, number: int) -> Marks:
         """Return marks by the one file descriptor that the reader passes on."""
         if number != _MARKER:
             raise RecordError(

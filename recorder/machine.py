@@ -28,7 +28,7 @@ class Machine(Protocol):
     def file_marks(self, path: Path) -> Marks:
         """Return marks in a file there; raise OSError where it cannot be made."""
 
-    def pipe_marks(self, number: int) -> Marks:
+    def socket_marks(self, number: int) -> Marks:
         """Return marks by a file descriptor of the program; raise RecordError where it cannot have this number."""
 
     def start(self, command: Sequence[str], marks: Marks) -> RecordedProgram:
@@ -54,7 +54,7 @@ class LocalMachine:
         """Return marks in a file."""
         return FileMarks(path)
 
-    def pipe_marks(self, number: int) -> Marks:
+    def socket_marks(self, number: int) -> Marks:
         """Return marks by a file descriptor of the program."""
         return SocketMarks(number)
 

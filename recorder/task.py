@@ -184,7 +184,7 @@ class _Session:
 
 def _marks(task: Task) -> Marks:
     if task.marker is not None:
-        return task.machine.pipe_marks(task.marker)
+        return task.machine.socket_marks(task.marker)
     if task.phases is None:
         return Marks()
     try:

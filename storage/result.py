@@ -318,10 +318,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         if self.outcome not in OUTCOMES:
             raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")
         # A plan that fills has the contexts that fitted alone, and cycles make them as they go.
-        if self.limit is None and self.cycles is None and self.outcome == "ok":
+        if self.outcome == "ok" and not self.plan.fills and self.plan.cycles is None:
             self._check_contexts()
             repeats_bytes = self.memory.application_memory_bytes
-            if self.plan.contexts and not self.plan.fills and (None in repeats_bytes or not repeats_bytes):
+            if self.plan.contexts and (None in repeats_bytes or not repeats_bytes):
                 raise ValueError("there is no memory of a repeat that came to its end")
 
     def _check_contexts(self) -> None:
