@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from harness.clock import ReplayClock
-from harness.errors import UserError
-from harness.machine_info import describe_machine
-from harness.options import add_options, resolve_plan_files
-from harness.output import Output, leave_open
-from harness.plans.plan_file import PlanFile
-from harness.selection import Selection, option_scenarios, selected_runtimes
-from harness.session import Session, choose_board_storage, hide_latency_table
-from scenarios.catalogue import FIRST_LOOK
-from storage.board import board_storage
-from system.files import keep_writing_to_user
-from system.interrupts import handle_signals, ignore_signals
+from reusebench.harness.clock import ReplayClock
+from reusebench.harness.errors import UserError
+from reusebench.harness.machine_info import describe_machine
+from reusebench.harness.options import add_options, resolve_plan_files
+from reusebench.harness.output import Output, leave_open
+from reusebench.harness.plans.plan_file import PlanFile
+from reusebench.harness.selection import Selection, option_scenarios, selected_runtimes
+from reusebench.harness.session import Session, choose_board_storage, hide_latency_table
+from reusebench.scenarios.catalogue import FIRST_LOOK
+from reusebench.storage.board import board_storage
+from reusebench.system.files import keep_writing_to_user
+from reusebench.system.interrupts import handle_signals, ignore_signals
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _OUTPUT: pytest.StashKey[Output] = pytest.StashKey()

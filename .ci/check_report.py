@@ -6,8 +6,8 @@ import csv
 import sys
 from pathlib import Path
 
-from runtimes import find_runtime
-from scenarios.catalogue import SCENARIOS
+from reusebench.measured.runtimes import find_runtime
+from reusebench.scenarios.catalogue import SCENARIOS
 
 #: The scenarios of the quick bench that ONNX Runtime has no mechanism for, on a machine without a GPU.
 NOT_SUPPORTED = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scenarios.catalogue import scenarios_of
+from reusebench.scenarios.catalogue import scenarios_of
 
 
 @pytest.mark.parametrize("scenario", scenarios_of("internal_reuse"))

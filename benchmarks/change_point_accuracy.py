@@ -18,9 +18,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from benchmarks.comparison_accuracy import GROWN, measure
-from reports.history.change_points import ChangePoint, change_points
-from storage.metrics import Metric, find_metric
-from storage.runs import Run, read_runs
+from reusebench.reports.history.change_points import ChangePoint, change_points
+from reusebench.storage.metrics import Metric, find_metric
+from reusebench.storage.runs import Run, read_runs
 
 MIB = 2**20
 COMMITS, STEP = 100, MIB

@@ -18,24 +18,24 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from harness.measuring.measurement import Bench
-from harness.measuring.model_sets import BuiltIn, ModelSets
-from harness.measuring.user_models import UserModels
-from harness.measuring.videos import Videos
-from harness.progress import Progress
-from harness.selection import Selection, resolve_targets
-from harness.settings import Settings
-from reports.base.formatting import metric_number, metric_unit
-from reports.compare.changes import Change, compare_runs
-from reports.compare.difference import HIGHER, LOWER
-from reports.compare.noise import ENOUGH_RUNS
-from samplers.environment import environment
-from samplers.host import LOCAL_HOST
-from storage.metrics import find_metric
-from storage.result import Result
-from storage.run_file import WITHOUT_SPEED, save_run
-from storage.runs import Run, read_runs
-from targets.base import Target
+from reusebench.harness.measuring.measurement import Bench
+from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
+from reusebench.harness.measuring.user_models import UserModels
+from reusebench.harness.measuring.videos import Videos
+from reusebench.harness.progress import Progress
+from reusebench.harness.selection import Selection, resolve_targets
+from reusebench.harness.settings import Settings
+from reusebench.reports.base.formatting import metric_number, metric_unit
+from reusebench.reports.compare.changes import Change, compare_runs
+from reusebench.reports.compare.difference import HIGHER, LOWER
+from reusebench.reports.compare.noise import ENOUGH_RUNS
+from reusebench.samplers.environment import environment
+from reusebench.samplers.host import LOCAL_HOST
+from reusebench.storage.metrics import find_metric
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import WITHOUT_SPEED, save_run
+from reusebench.storage.runs import Run, read_runs
+from reusebench.targets.base import Target
 from tests.reports.compare.growing_driver import VARIABLE
 
 MIB = 2**20
@@ -82,7 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(storage: Path, pairs: int, repeats: int) -> None:
     """Store the runs: earlier ones, then so many without a change, after every second of which comes one that grew."""
     (target,) = resolve_targets(Selection(("onnxruntime",), "python", None)).values()
-    command = tuple(word.replace("scenarios.driver", "tests.reports.compare.growing_driver") for word in target.command)
+    command = tuple(
+        word.replace("reusebench.measured.driver", "tests.reports.compare.growing_driver") for word in target.command
+    )
     growing = replace(target, command=command, environment={**target.environment, VARIABLE: str(RISE_BYTES)})
     for number in range(_EARLIER + pairs):
         _store(storage, _QUIET, target, repeats)

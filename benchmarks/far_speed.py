@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from samplers.host import LOCAL_HOST, Host
-from samplers.observer import Observer
-from targets.far.connection import connect
-from targets.far.host import FarHost
-from targets.far.process import FarProcess
-from targets.process import LocalProcess, Process
+from reusebench.samplers.host import LOCAL_HOST, Host
+from reusebench.samplers.observer import Observer
+from reusebench.targets.far.connection import connect
+from reusebench.targets.far.host import FarHost
+from reusebench.targets.far.process import FarProcess
+from reusebench.targets.process import LocalProcess, Process
 
 _RATE_HZ = 200.0
 #: What a far host has sampled is looked for so often.

@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commands.benching import run_bench
-from fit.layouts import Demand, Group, Layout, spread
-from fit.prediction import Prediction
-from fit.process import ProcessCosts
-from fit.study import Study
-from runtimes import find_runtime
-from scenarios.plan import Plan
-from storage.figure import Figure
-from storage.fit import calibrations
-from storage.result import BUSY_PERCENT, Result
-from storage.run_file import StoredRun, read_run_file, read_storage
+from reusebench.commands.benching import run_bench
+from reusebench.fit.layouts import Demand, Group, Layout, spread
+from reusebench.fit.prediction import Prediction
+from reusebench.fit.process import ProcessCosts
+from reusebench.fit.study import Study
+from reusebench.measured.plan import Plan
+from reusebench.measured.runtimes import find_runtime
+from reusebench.storage.figure import Figure
+from reusebench.storage.fit import calibrations
+from reusebench.storage.result import BUSY_PERCENT, Result
+from reusebench.storage.run_file import StoredRun, read_run_file, read_storage
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _MIB = 2**20

@@ -33,16 +33,15 @@ from math import prod
 from pathlib import Path
 from typing import Any, Optional
 
-from accounting.sharing import WRONG_READS
 from benchmarks.fit_accuracy import calibrated_study
-from fit.layouts import Group, Layout, spread
-from fit.npu import NpuCosts
-from harness.measuring.repeat import RepeatMeasurement
-from harness.measuring.result import Repeat
-from harness.selection import Selection, resolve_targets
-from harness.settings import Settings
-from models import Recipe, can_be_weightless, ensure_all
-from scenarios.plan import (
+from reusebench.accounting.sharing import WRONG_READS
+from reusebench.fit.layouts import Group, Layout, spread
+from reusebench.fit.npu import NpuCosts
+from reusebench.harness.measuring.repeat import RepeatMeasurement
+from reusebench.harness.measuring.result import Repeat
+from reusebench.harness.selection import Selection, resolve_targets
+from reusebench.harness.settings import Settings
+from reusebench.measured.plan import (
     DUP,
     INPUT,
     INTERNAL,
@@ -56,8 +55,9 @@ from scenarios.plan import (
     InvalidPlan,
     Plan,
 )
-from targets.base import Target
-from targets.chips import CHIPS
+from reusebench.models import Recipe, can_be_weightless, ensure_all
+from reusebench.targets.base import Target
+from reusebench.targets.chips import CHIPS
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _MIB = 2**20

@@ -13,18 +13,18 @@ import os
 import sys
 from collections.abc import Iterator
 
-from harness.measuring.frames import FramesWatch
-from harness.measuring.videos import Videos
-from samplers.host import LOCAL_HOST
-from samplers.observer import Observer
-from scenarios.plan import Context, Plan, Streams, Video
-from storage.result import StreamsRun
-from targets.barriers import Frames
-from targets.base import THIS_INTERPRETER, Target
-from targets.measured_process import Run, run_plan
+from reusebench.harness.measuring.frames import FramesWatch
+from reusebench.harness.measuring.videos import Videos
+from reusebench.measured.plan import Context, Plan, Streams, Video
+from reusebench.samplers.host import LOCAL_HOST
+from reusebench.samplers.observer import Observer
+from reusebench.storage.result import StreamsRun
+from reusebench.targets.barriers import Frames
+from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.measured_process import Run, run_plan
 from tests.support import StubListener, models_of
 
-_TARGET = Target("idle", (sys.executable, "-m", "tests.scenarios.idle_driver"))
+_TARGET = Target("idle", (sys.executable, "-m", "tests.measured.idle_driver"))
 _STREAMS, _CONTEXTS = 4, 3
 #: As while streams are measured.
 _SAMPLE_HZ = 20.0

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from reports.page.exported_tables import TABLES
-from reports.page.material import read_material
-from storage.run_file import StoredRun
+from reusebench.reports.page.exported_tables import TABLES
+from reusebench.reports.page.material import read_material
+from reusebench.storage.run_file import StoredRun
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _NO_REUSE, _DUP, _DUP_AND_ARENA = "no_reuse_one_model", "full_dup", "full_dup_internal_reuse"

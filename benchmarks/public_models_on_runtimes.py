@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reports.page.exported_tables import TABLES
-from reports.page.material import read_material
-from reports.results.agreement import TOLERANCE
-from runtimes import find_runtime
+from reusebench.measured.runtimes import find_runtime
+from reusebench.reports.page.exported_tables import TABLES
+from reusebench.reports.page.material import read_material
+from reusebench.reports.results.agreement import TOLERANCE
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _NO_REUSE, _DUP = "no_reuse_one_model", "full_dup"

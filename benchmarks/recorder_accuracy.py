@@ -21,8 +21,8 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from storage.program import Program
-from storage.run_file import StoredRun, read_storage
+from reusebench.storage.program import Program
+from reusebench.storage.run_file import StoredRun, read_storage
 from tests.support import CHECKOUT
 
 __all__ = ["MeasuredPhase", "measure"]

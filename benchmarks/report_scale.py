@@ -21,9 +21,9 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from scenarios.catalogue import SCENARIOS
-from storage.result import Result
-from storage.run_file import Commit
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import Commit
 from tests.reports.stored import (
     MIB,
     MakeAccount,

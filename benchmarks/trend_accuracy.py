@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from models import Recipe, ensure_all
-from reports.base.trend import Trend, trend
-from reports.streams.frames import PRECISION
-from samplers.host import ResidentCounter
+from reusebench.models import Recipe, ensure_all
+from reusebench.reports.base.trend import Trend, trend
+from reusebench.reports.streams.frames import PRECISION
+from reusebench.samplers.host import ResidentCounter
 
 MIB = 2**20
 KIB = 2**10

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from scenarios.plan import (
+from reusebench.measured.plan import (
     CONTEXTS,
     CREATE_MEM,
     CUDA,

@@ -19,14 +19,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from system.cache import cache_root, locked
-from targets.compilers import compiler_for
-from targets.errors import TargetError
-from targets.folders import sysroot
-from targets.preload.build import compile_preload, ensure_preload, preload_library, uclibc_folder
-from targets.rknn_library import find_libraries
-from targets.vboard.emulator import ensure_emulator, find_emulator
-from targets.vboard.system import ensure_system, python_of
+from reusebench.system.cache import cache_root, locked
+from reusebench.targets.compilers import compiler_for
+from reusebench.targets.errors import TargetError
+from reusebench.targets.folders import sysroot
+from reusebench.targets.preload.build import compile_preload, ensure_preload, preload_library, uclibc_folder
+from reusebench.targets.rknn_library import find_libraries
+from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator
+from reusebench.targets.vboard.system import ensure_system, python_of
 from tests.debian_packages import unpacked_packages
 from tests.support import TIME_LIMIT_S, known
 from tests.uclibc import find_uclibc
@@ -34,7 +34,7 @@ from tests.uclibc import find_uclibc
 __all__ = ["GLIBC", "NPU_VARIABLES", "PYTHON", "UCLIBC", "Board", "running_board"]
 
 _ARCHITECTURE = "armhf"
-#: How the names of the variables begin that the board's NPU goes by (targets/preload/preload.h).
+#: How the names of the variables begin that the board's NPU goes by (native/preload/preload.h).
 NPU_VARIABLES = "BOARDNPU"
 #: What a board has beside BusyBox: the C library of Debian, the same and Python, or uClibc.
 GLIBC, PYTHON, UCLIBC = "glibc", "python", "uclibc"

@@ -13,21 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from commands import main
-from models import ensure_all
-from models.built_files import ensure
-from models.mnn.environment import PACKAGE
-from models.recipe import Recipe
-from targets.compilers import find_compiler
-from targets.native.build import compile_native
-from targets.rknn_library import architecture_of_this_python
+from reusebench.commands import main
+from reusebench.models import ensure_all
+from reusebench.models.built_files import ensure
+from reusebench.models.mnn.environment import PACKAGE
+from reusebench.models.recipe import Recipe
+from reusebench.targets.compilers import find_compiler
+from reusebench.targets.native.build import compile_native
+from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.support import Ended, Reusebench, made_once
 
 _HERE = Path(__file__).resolve().parent
 _DOUBLE = _HERE / "runtimes" / "rknn_double.c"
 #: Folders and files whose tests take longest: they begin first, so that no worker has one of them left in the end.
 _LONGEST = (
-    "runtimes/test_megengine_adapter.py",
+    "measured/runtimes/test_megengine_adapter.py",
     "bench/test_bench_end_to_end.py",
     "bench",
     "reports/page",

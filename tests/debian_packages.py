@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from system.cache import cache_root, locked
-from targets.errors import TargetError
-from targets.rknn_library import architecture_of_this_python
-from targets.vboard.packages import PackageSource, unpack
+from reusebench.system.cache import cache_root, locked
+from reusebench.targets.errors import TargetError
+from reusebench.targets.rknn_library import architecture_of_this_python
+from reusebench.targets.vboard.packages import PackageSource, unpack
 
 __all__ = ["Program", "fetched_packages", "find_program", "unpacked_packages"]
 

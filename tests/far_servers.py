@@ -22,7 +22,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from targets.rknn_library import architecture_of_this_python
+from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.board import Board
 from tests.debian_packages import Program, find_program, unpacked_packages
 from tests.support import TIME_LIMIT_S

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import TargetError
-from targets.far.connection import Connection, connect
-from targets.far.process import FarProcess
+from reusebench.targets.errors import TargetError
+from reusebench.targets.far.connection import Connection, connect
+from reusebench.targets.far.process import FarProcess
 from tests.support import TIME_LIMIT_S
 
 __all__ = ["TERMINAL", "connected", "has_gone", "output_of", "shell_at", "wait_until_gone"]

@@ -27,8 +27,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import runtimes
-from runtimes.base import (
+from reusebench.measured import driver, runtimes
+from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     Allocation,
     Context,
@@ -42,7 +42,6 @@ from runtimes.base import (
     Preparation,
     Runtime,
 )
-from scenarios import driver
 
 #: The model of a context that does nothing out of the ordinary.
 PLAIN = "plain"

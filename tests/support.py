@@ -14,14 +14,14 @@ from typing import Any, Optional, TypeVar
 
 import msgspec
 
-from runtimes import RuntimeEntry
-from samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
-from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import Model, Plan, Step, Streams
-from targets.barriers import BarrierReading, Frames, StepData
-from targets.base import Target
-from targets.measured_process import Listener, Observer, Run, prepare_models, run_plan
-from targets.outcome import Failure
+from reusebench.measured.plan import Model, Plan, Step, Streams
+from reusebench.measured.runtimes import RuntimeEntry
+from reusebench.samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
+from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.targets.barriers import BarrierReading, Frames, StepData
+from reusebench.targets.base import Target
+from reusebench.targets.measured_process import Listener, Observer, Run, prepare_models, run_plan
+from reusebench.targets.outcome import Failure
 
 _Value = TypeVar("_Value")
 

@@ -15,9 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from system.cache import cache_root, locked
-from targets.errors import TargetError
-from targets.rknn_library import architecture_of_this_python
+from reusebench.system.cache import cache_root, locked
+from reusebench.targets.errors import TargetError
+from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.debian_packages import fetched_packages
 
 __all__ = ["find_uclibc"]

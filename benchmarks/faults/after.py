@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmarks.faults.samples import Samples, reusebench
 from benchmarks.faults.sandbox import Sandbox, tracebacks, wait_until
 from benchmarks.faults.trial import Kind, Trial, Wrong
-from models.built_files import is_intact
-from storage.run_file import BadFile, StoredRun, read_storage
+from reusebench.models.built_files import is_intact
+from reusebench.storage.run_file import BadFile, StoredRun, read_storage
 
 __all__ = ["after_session", "announced", "keep_sandbox", "page_wrongs", "stored_names"]
 

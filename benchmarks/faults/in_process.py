@@ -12,7 +12,7 @@ from types import FrameType
 
 from benchmarks.faults.sandbox import CHECKOUT
 from benchmarks.faults.trial import ENDS, End, Kind, Wrong
-from commands import main
+from reusebench.commands import main
 
 __all__ = ["peak_rss_bytes", "place_of", "reset_peak", "run_command"]
 

@@ -18,7 +18,7 @@ from benchmarks.faults.after import after_session, announced, keep_sandbox
 from benchmarks.faults.samples import Samples, session_command
 from benchmarks.faults.sandbox import Sandbox
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
-from storage.run_file import StoredRun, read_storage
+from reusebench.storage.run_file import StoredRun, read_storage
 
 __all__ = ["Memory"]
 

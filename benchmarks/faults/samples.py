@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.faults.sandbox import Sandbox
-from runtimes import RUNTIMES
-from storage.fit import FitAnswer, FitGroup, FitPoint, write_answer
-from storage.run_file import StoredRun, read_storage
+from reusebench.measured.runtimes import RUNTIMES
+from reusebench.storage.fit import FitAnswer, FitGroup, FitPoint, write_answer
+from reusebench.storage.run_file import StoredRun, read_storage
 from tests.reports.stored import npu_run
 
 __all__ = ["GOOD", "MakingFailed", "Samples", "record_command", "reusebench", "session_command"]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.faults.trial import Kind, Wrong
-from targets.compilers import find_compiler
-from targets.rknn_library import architecture_of_this_python
+from reusebench.targets.compilers import find_compiler
+from reusebench.targets.rknn_library import architecture_of_this_python
 
 __all__ = ["CHECKOUT", "Sandbox", "compile_preloaded", "signal_all", "tracebacks", "wait_until"]
 
@@ -110,7 +110,7 @@ class Sandbox:
         """Return the process that measures, if there is one."""
         for pid in self.processes():
             with contextlib.suppress(OSError):
-                if b"scenarios.driver" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                if b"reusebench.measured.driver" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
                     return pid
         return None
 

@@ -30,8 +30,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from system.files import replacing
-from system.processes import end_with
+from reusebench.system.files import replacing
+from reusebench.system.processes import end_with
 
 #: Drawn in this colour, which stands nowhere else, and then replaced by the page's text colour.
 INK = "#010203"

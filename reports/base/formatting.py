@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from reports.base.statistics import Figure
-from storage.figure import DOUBT
-from storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
+from reusebench.reports.base.statistics import Figure
+from reusebench.storage.figure import DOUBT
+from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
 
 MIB = 2**20
 #: Where nothing was measured.

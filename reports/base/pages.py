@@ -10,8 +10,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports.base.texts import LANGUAGES, texts_of
-from system.files import replacing
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.system.files import replacing
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _ENVIRONMENT = jinja2.Environment(

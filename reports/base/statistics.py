@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 
-from storage.figure import Figure
+from reusebench.storage.figure import Figure
 
 __all__ = [
     "Figure",

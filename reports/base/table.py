@@ -11,8 +11,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from reports.base.texts import Texts
-from system.files import replacing
+from reusebench.reports.base.texts import Texts
+from reusebench.system.files import replacing
 
 TABLE_FORMATS = ("csv", "md", "json")
 #: At the beginning of a cell of text they make it a formula of a spreadsheet.

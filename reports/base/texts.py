@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from messages import Message, read_sentence, words
-from runtimes import RUNTIMES
-from scenarios.catalogue import name_of_plan
+from reusebench.measured.messages import Message, read_sentence, words
+from reusebench.measured.runtimes import RUNTIMES
+from reusebench.scenarios.catalogue import name_of_plan
 
 _FOLDER = Path(__file__).parent.parent / "texts"
 #: Its texts come first wherever texts are listed, definitions above all.

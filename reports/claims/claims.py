@@ -10,14 +10,14 @@ from typing import Any, Optional
 
 import msgspec
 
-from reports.base.formatting import EMPTY
-from reports.base.statistics import rounded, rounded_spread
-from reports.base.table import Table, heads_of
-from reports.base.texts import LANGUAGES, Texts, texts_of
-from reports.claims.judges import Judgement, judge
-from reports.results.labels import group_id
-from reports.results.published import Source
-from reports.results.rows import Group
+from reusebench.reports.base.formatting import EMPTY
+from reusebench.reports.base.statistics import rounded, rounded_spread
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
+from reusebench.reports.claims.judges import Judgement, judge
+from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.published import Source
+from reusebench.reports.results.rows import Group
 
 _FILE = Path(__file__).parent.parent / "data" / "claims.json"
 #: Chips whose library is librknnmrt; the manual says of each call whether they have it.

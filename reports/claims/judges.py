@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accounting.account import Account, ApplicationBuffers
-from accounting.sizes import COMPONENTS
-from reports.base.formatting import mib, milliseconds, per_second, percent
-from reports.base.statistics import Figure, difference
-from reports.base.texts import Texts
-from reports.results.rows import Group, Row
-from reports.results.savings import NPU, SYSTEM, Saving
-from reports.sections.copies import avoided_bytes, copied
+from reusebench.accounting.account import Account, ApplicationBuffers
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.reports.base.formatting import mib, milliseconds, per_second, percent
+from reusebench.reports.base.statistics import Figure, difference
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import NPU, SYSTEM, Saving
+from reusebench.reports.sections.copies import avoided_bytes, copied
 
 #: OPEN: it cannot be judged from what was measured here.
 CLAIM_VERDICTS = HOLDS, DOES_NOT_HOLD, OPEN = ("holds", "does_not_hold", "cannot_be_judged")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from messages import Message
-from reports.compare.difference import Difference, difference_of_means
-from reports.compare.noise import RunValues
-from storage.metrics import Metric
-from storage.result import BUSY_PERCENT
-from storage.runs import CONDITIONS, Configuration, Measured, Run
+from reusebench.measured.messages import Message
+from reusebench.reports.compare.difference import Difference, difference_of_means
+from reusebench.reports.compare.noise import RunValues
+from reusebench.storage.metrics import Metric
+from reusebench.storage.result import BUSY_PERCENT
+from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run
 
 #: Of a whole table: in so many of a hundred tables without a change no row tells of one.
 CONFIDENCE = 0.99

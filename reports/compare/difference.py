@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
-from reports.compare.noise import Noise, RunValues, noise_of
-from storage.metrics import Metric
+from reusebench.reports.compare.noise import Noise, RunValues, noise_of
+from reusebench.storage.metrics import Metric
 
 HIGHER, LOWER = "higher", "lower"
 #: None that so many repeats could show.

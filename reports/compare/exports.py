@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
-from reports.base.table import csv_cell
-from reports.compare.trace_events import trace_events, without_trace
-from reports.errors import ReportError
-from storage.metrics import METRICS, Metric
-from storage.runs import CONDITIONS, Configuration, Measured, Run
+from reusebench.reports.base.table import csv_cell
+from reusebench.reports.compare.trace_events import trace_events, without_trace
+from reusebench.reports.errors import ReportError
+from reusebench.storage.metrics import METRICS, Metric
+from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run
 
 #: Of the long form; new ones come at the end.
 LONG_COLUMNS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.compare.changes import Change, Changes, Unmeasured
-from reports.compare.difference import HIGHER, LOWER
-from storage.limits import Limit
+from reusebench.reports.compare.changes import Change, Changes, Unmeasured
+from reusebench.reports.compare.difference import HIGHER, LOWER
+from reusebench.storage.limits import Limit
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from storage.runs import Configuration
+from reusebench.storage.runs import Configuration
 
 #: What tells two configurations apart, in the order in which it stands behind the name.
 _PARTS: tuple[Callable[[Configuration], str], ...] = (

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.metrics import BYTES, NANOSECONDS, PER_SECOND, Metric
+from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, Metric
 
 #: One run's values of a figure, one per repeat.
 RunValues = Sequence[float]

@@ -9,14 +9,14 @@ from typing import Any
 
 from tabulate import tabulate
 
-from reports.base.formatting import EMPTY, metric_amount, metric_number, metric_unit
-from reports.base.table import csv, markdown
-from reports.compare.changes import CONFIDENCE, DISTURBED, SHORT, Change, Changes, Differing
-from reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
-from reports.compare.gate import GateResult
-from reports.compare.names import common_words, short_names
-from storage.limits import Limit
-from storage.runs import Run
+from reusebench.reports.base.formatting import EMPTY, metric_amount, metric_number, metric_unit
+from reusebench.reports.base.table import csv, markdown
+from reusebench.reports.compare.changes import CONFIDENCE, DISTURBED, SHORT, Change, Changes, Differing
+from reusebench.reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
+from reusebench.reports.compare.gate import GateResult
+from reusebench.reports.compare.names import common_words, short_names
+from reusebench.storage.limits import Limit
+from reusebench.storage.runs import Run
 
 #: Of each table; numbers are to the right, what they are of and the verdict to the left.
 _HEADS = ("configuration", "base", "head", "change", "interval", "%", "smallest", "verdict")

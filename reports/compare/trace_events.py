@@ -13,16 +13,16 @@ from typing import Any, Union
 
 import msgspec
 
-from accounting.attribution import Part, attribute, owners
-from accounting.ledger import Ledger
-from reports.errors import ReportError
-from scenarios.frames import STAGES
-from scenarios.plan import Plan
-from storage.result import Result, Series
-from storage.run_file import BadFile, read_run_file
-from storage.runs import Run
-from storage.trace import FrameTimes, ProgramTrace, Trace, read_trace
-from targets.barriers import BarrierReading
+from reusebench.accounting.attribution import Part, attribute, owners
+from reusebench.accounting.ledger import Ledger
+from reusebench.measured.plan import Plan
+from reusebench.measured.streams.frames import STAGES
+from reusebench.reports.errors import ReportError
+from reusebench.storage.result import Result, Series
+from reusebench.storage.run_file import BadFile, read_run_file
+from reusebench.storage.runs import Run
+from reusebench.storage.trace import FrameTimes, ProgramTrace, Trace, read_trace
+from reusebench.targets.barriers import BarrierReading
 
 __all__ = ["trace_events", "without_trace"]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from accounting.account import Account
-from accounting.sizes import COMPONENTS
-from reports.base.statistics import Figure, difference, known_mean, known_sum, rounded, rounded_spread, total
-from reports.results.memory import component_memory
-from reports.results.rows import Row
-from scenarios.plan import SHARED_CONTEXT, Context
+from reusebench.accounting.account import Account
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.measured.plan import SHARED_CONTEXT, Context
+from reusebench.reports.base.statistics import Figure, difference, known_mean, known_sum, rounded, rounded_spread, total
+from reusebench.reports.results.memory import component_memory
+from reusebench.reports.results.rows import Row
 
 #: Which memory is explained.
 NPU_MEMORY, APPLICATION_MEMORY = "npu", "application"

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.colors import to_rgba
 
-from reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of, whiskers
-from reports.base.formatting import MIB, mib
-from reports.base.statistics import Figure
-from reports.base.texts import Texts
-from reports.explanation.explanation import APPLICATION_COMPONENTS, explain, measured_memory
-from reports.results.colours import COMPONENT_COLOURS
-from reports.results.rows import Row
-from scenarios.catalogue import LEAN
+from reusebench.reports.base.drawing import INK, bars, label, named_rows, new_canvas, patch, svg_of, whiskers
+from reusebench.reports.base.formatting import MIB, mib
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.explanation.explanation import APPLICATION_COMPONENTS, explain, measured_memory
+from reusebench.reports.results.colours import COMPONENT_COLOURS
+from reusebench.reports.results.rows import Row
+from reusebench.scenarios.catalogue import LEAN
 
 #: Pixels of a lane, of the bar in it, between two scenarios, and of the axis.
 _LANE_PX, _BAR_PX, _GAP_PX, _AXIS_PX = 16, 12, 12, 50

@@ -5,14 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
-from accounting.sizes import COMPONENTS
-from reports.base.formatting import MIB, mib, mib_decimals, mib_spread, percent
-from reports.base.statistics import Figure, total
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.explanation.explanation import ACCOUNT, Explanation, explain
-from reports.results.memory import findings_of
-from reports.results.rows import Group, Row
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.reports.base.formatting import MIB, mib, mib_decimals, mib_spread, percent
+from reusebench.reports.base.statistics import Figure, total
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.explanation.explanation import ACCOUNT, Explanation, explain
+from reusebench.reports.results.memory import findings_of
+from reusebench.reports.results.rows import Group, Row
 
 _HEADS = (
     "column_scenario",

@@ -16,10 +16,10 @@ import numpy as np
 import ruptures
 from scipy.special import stdtr, stdtrit
 
-from reports.compare.changes import CONFIDENCE
-from reports.compare.difference import NO_CHANGE, Difference, difference_of_means
-from reports.compare.noise import Noise, RunValues, noise_of
-from storage.metrics import Metric
+from reusebench.reports.compare.changes import CONFIDENCE
+from reusebench.reports.compare.difference import NO_CHANGE, Difference, difference_of_means
+from reusebench.reports.compare.noise import Noise, RunValues, noise_of
+from reusebench.storage.metrics import Metric
 
 #: Runs of a level: one run that is off is no change.
 _LEAST_LENGTH = 2

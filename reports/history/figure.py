@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from reports.base.drawing import INK, SMALL_FONT_PX, line, new_canvas, patch, svg_of, text_width
-from reports.base.formatting import in_metric_unit, metric_number, metric_unit
-from reports.base.texts import Texts
-from reports.history.series import History, LevelChange, MetricSeries
+from reusebench.reports.base.drawing import INK, SMALL_FONT_PX, line, new_canvas, patch, svg_of, text_width
+from reusebench.reports.base.formatting import in_metric_unit, metric_number, metric_unit
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.history.series import History, LevelChange, MetricSeries
 
 _LINE, _LEVEL, _CHANGE, _FAILED, _EVENT = "#0072b2", "#009e73", "#d55e00", "#cc3311", "#808080"
 _BAND_ALPHA = 0.25

@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-from reports.base.drawing import finished, start_drawing
-from reports.base.pages import page_name, write_page
-from reports.base.texts import LANGUAGES, Texts, texts_of
-from reports.compare.names import common_words, short_names
-from reports.history.change_points import LEAST_RUNS
-from reports.history.figure import history_figure
-from reports.history.series import History, MetricSeries, changes_of
-from reports.history.table import changes_table, event_in_words, run_in_words
-from storage.run_file import BadFile
-from storage.runs import Configuration
+from reusebench.reports.base.drawing import finished, start_drawing
+from reusebench.reports.base.pages import page_name, write_page
+from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
+from reusebench.reports.compare.names import common_words, short_names
+from reusebench.reports.history.change_points import LEAST_RUNS
+from reusebench.reports.history.figure import history_figure
+from reusebench.reports.history.series import History, MetricSeries, changes_of
+from reusebench.reports.history.table import changes_table, event_in_words, run_in_words
+from reusebench.storage.run_file import BadFile
+from reusebench.storage.runs import Configuration
 
 #: The page's name inside the report's folder, without its language.
 HISTORY_PAGE = "history"

@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.history.change_points import LEAST_RUNS, ChangePoint, calmed, change_points
-from storage.metrics import Metric
-from storage.result import BUSY_PERCENT
-from storage.runs import CONDITIONS, Configuration, Run
+from reusebench.reports.history.change_points import LEAST_RUNS, ChangePoint, calmed, change_points
+from reusebench.storage.metrics import Metric
+from reusebench.storage.result import BUSY_PERCENT
+from reusebench.storage.runs import CONDITIONS, Configuration, Run
 
 #: Where no option names others.
 HISTORY_METRICS = (

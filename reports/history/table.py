@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reports.base.formatting import EMPTY, metric_amount, metric_number
-from reports.base.statistics import rounded
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.compare.exports import CONDITION_COLUMNS, number
-from reports.history.series import Event, History, LevelChange, MetricSeries
-from storage.runs import Run
+from reusebench.reports.base.formatting import EMPTY, metric_amount, metric_number
+from reusebench.reports.base.statistics import rounded
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.compare.exports import CONDITION_COLUMNS, number
+from reusebench.reports.history.series import Event, History, LevelChange, MetricSeries
+from reusebench.storage.runs import Run
 
 #: More than so sure nothing is: the noise itself was only measured.
 _MOST_SURE = 0.9999

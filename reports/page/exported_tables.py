@@ -10,26 +10,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reports.base.statistics import rounded, rounded_spread
-from reports.base.table import write_records
-from reports.claims.claims import CLAIMS_COLUMNS, claims_records
-from reports.explanation.explanation import EXPLANATION_COLUMNS, explanation_records
-from reports.page.material import Material
-from reports.results.agreement import output_difference
-from reports.results.memory import context_components
-from reports.results.published import PUBLISHED, PublishedRow
-from reports.results.rows import Row
-from reports.results.runtimes import origins_of, references_of
-from reports.results.savings import NPU, OVER_BASELINE
-from reports.sections.contexts import FIT_COLUMNS, context_costs, fit_records, further_costs
-from reports.sections.copies import avoided_bytes, copied
-from reports.sections.leaks import LEAK_COLUMNS, leak_records
-from reports.sections.limit import LIMIT_COLUMNS, limit_records
-from reports.sections.mechanisms import MECHANISM_COLUMNS, mechanism_records
-from reports.sections.programs import PROGRAM_COLUMNS, program_records, programs_in
-from reports.sections.speed import SPEED_COLUMNS, speed_records
-from reports.streams.tables import STREAM_COLUMNS, stream_records
-from storage.run_file import StoredRun, run_number
+from reusebench.reports.base.statistics import rounded, rounded_spread
+from reusebench.reports.base.table import write_records
+from reusebench.reports.claims.claims import CLAIMS_COLUMNS, claims_records
+from reusebench.reports.explanation.explanation import EXPLANATION_COLUMNS, explanation_records
+from reusebench.reports.page.material import Material
+from reusebench.reports.results.agreement import output_difference
+from reusebench.reports.results.memory import context_components
+from reusebench.reports.results.published import PUBLISHED, PublishedRow
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.runtimes import origins_of, references_of
+from reusebench.reports.results.savings import NPU, OVER_BASELINE
+from reusebench.reports.sections.contexts import FIT_COLUMNS, context_costs, fit_records, further_costs
+from reusebench.reports.sections.copies import avoided_bytes, copied
+from reusebench.reports.sections.leaks import LEAK_COLUMNS, leak_records
+from reusebench.reports.sections.limit import LIMIT_COLUMNS, limit_records
+from reusebench.reports.sections.mechanisms import MECHANISM_COLUMNS, mechanism_records
+from reusebench.reports.sections.programs import PROGRAM_COLUMNS, program_records, programs_in
+from reusebench.reports.sections.speed import SPEED_COLUMNS, speed_records
+from reusebench.reports.streams.tables import STREAM_COLUMNS, stream_records
+from reusebench.storage.run_file import StoredRun, run_number
 
 #: New columns come at the end: scripts may read the others by their place.
 _COMPARISON = (

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from reports.errors import ReportError
-from reports.results.published import PublishedRow, published_rows
-from reports.results.rows import Group, group_results, newest_groups
-from reports.sections.programs import RecordedProgram, newest_programs, programs_in
-from reports.versions.versions import VersionSet, versions_of
-from storage.board import board_storage
-from storage.fit import FitAnswer, read_answers
-from storage.references import find_runs
-from storage.run_file import BadFile, StoredRun, check_storage, read_run_file, read_storage, storages_in
-from storage.runs import run_of
+from reusebench.reports.errors import ReportError
+from reusebench.reports.results.published import PublishedRow, published_rows
+from reusebench.reports.results.rows import Group, group_results, newest_groups
+from reusebench.reports.sections.programs import RecordedProgram, newest_programs, programs_in
+from reusebench.reports.versions.versions import VersionSet, versions_of
+from reusebench.storage.board import board_storage
+from reusebench.storage.fit import FitAnswer, read_answers
+from reusebench.storage.references import find_runs
+from reusebench.storage.run_file import BadFile, StoredRun, check_storage, read_run_file, read_storage, storages_in
+from reusebench.storage.runs import run_of
 
 #: Groups that the page has sections and figures of, one for each runtime and some of plans: more would make it too
 #: large to send and too slow to make.

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reports.base.formatting import mib, milliseconds, per_second, percent
-from reports.base.table import Table
-from reports.base.texts import Texts
-from reports.results.labels import group_id
-from reports.results.recommendation import Recommendation, main_recommendation
-from reports.results.rows import Group, Row
-from reports.results.runtimes import runtime_comparison
-from reports.results.savings import NPU
-from reports.results.speed import DISTURBED, ONE_REPEAT
-from reports.sections.layouts import layout_in_words, set_in_words
-from reports.sections.leaks import opening_leaks
-from reports.sections.limit import opening_limit
-from reports.sections.runtimes import compared_in_words, runtime_sentences, runtimes_table
-from reports.streams.text import growing_parts, opening_part
-from scenarios.catalogue import LIMIT, OPTIONS
+from reusebench.reports.base.formatting import mib, milliseconds, per_second, percent
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.recommendation import Recommendation, main_recommendation
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.runtimes import runtime_comparison
+from reusebench.reports.results.savings import NPU
+from reusebench.reports.results.speed import DISTURBED, ONE_REPEAT
+from reusebench.reports.sections.layouts import layout_in_words, set_in_words
+from reusebench.reports.sections.leaks import opening_leaks
+from reusebench.reports.sections.limit import opening_limit
+from reusebench.reports.sections.runtimes import compared_in_words, runtime_sentences, runtimes_table
+from reusebench.reports.streams.text import growing_parts, opening_part
+from reusebench.scenarios.catalogue import LIMIT, OPTIONS
 
 #: So many answers stand with large figures; of more, where they can be compared, a table is read at a glance.
 _MOST_LARGE = 3

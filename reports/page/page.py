@@ -7,28 +7,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reports.base.drawing import FigureKey, Figures, finished, start_drawing
-from reports.base.formatting import counted_mib, to_the_minute, whole_mib
-from reports.base.pages import page_name, write_page
-from reports.base.table import Table
-from reports.base.texts import LANGUAGES, Texts, texts_of
-from reports.claims.claims import claim_tests, claims_table
-from reports.explanation.figure import explanation_figure
-from reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
-from reports.page.material import Material
-from reports.page.opening import opening
-from reports.results.labels import driver_label, group_id, labels_of
-from reports.results.memory import npu_source
-from reports.results.published import published_breakdown, published_throughput
-from reports.results.rows import Group, Row
-from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
-from reports.sections.code import code_blocks, code_of
-from reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
-from reports.sections.copies import by_size, copies_figure, copies_table
-from reports.sections.failures import failures
-from reports.sections.fit import fit_figure, fit_id, fit_sentences, fit_title, frontier_table
-from reports.sections.layouts import layouts_figure, recommendations_table
-from reports.sections.leaks import (
+from reusebench.reports.base.drawing import FigureKey, Figures, finished, start_drawing
+from reusebench.reports.base.formatting import counted_mib, to_the_minute, whole_mib
+from reusebench.reports.base.pages import page_name, write_page
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
+from reusebench.reports.claims.claims import claim_tests, claims_table
+from reusebench.reports.explanation.figure import explanation_figure
+from reusebench.reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
+from reusebench.reports.page.material import Material
+from reusebench.reports.page.opening import opening
+from reusebench.reports.results.labels import driver_label, group_id, labels_of
+from reusebench.reports.results.memory import npu_source
+from reusebench.reports.results.published import published_breakdown, published_throughput
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.answers import answers, group_warnings, not_supported, virtual_note
+from reusebench.reports.sections.code import code_blocks, code_of
+from reusebench.reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
+from reusebench.reports.sections.copies import by_size, copies_figure, copies_table
+from reusebench.reports.sections.failures import failures
+from reusebench.reports.sections.fit import fit_figure, fit_id, fit_sentences, fit_title, frontier_table
+from reusebench.reports.sections.layouts import layouts_figure, recommendations_table
+from reusebench.reports.sections.leaks import (
     leak_definitions,
     leak_sentences,
     leaks_figure,
@@ -36,15 +36,15 @@ from reports.sections.leaks import (
     slopes_of_cycles_table,
     verdicts_table,
 )
-from reports.sections.limit import limit_figure, limit_last_words, limit_sentences, limit_table
-from reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure
-from reports.sections.node_orders import node_order_note
-from reports.sections.options import options_table
-from reports.sections.plans import layout_tables
-from reports.sections.programs import processes_table, program_warnings, programs_figure, programs_table
-from reports.sections.runtimes import runtimes_figure
-from reports.sections.speed import speed_figure, speed_sentences, speed_table
-from reports.sections.tables import (
+from reusebench.reports.sections.limit import limit_figure, limit_last_words, limit_sentences, limit_table
+from reusebench.reports.sections.mechanisms import mechanism_reasons, mechanisms_table, savings_figure
+from reusebench.reports.sections.node_orders import node_order_note
+from reusebench.reports.sections.options import options_table
+from reusebench.reports.sections.plans import layout_tables
+from reusebench.reports.sections.programs import processes_table, program_warnings, programs_figure, programs_table
+from reusebench.reports.sections.runtimes import runtimes_figure
+from reusebench.reports.sections.speed import speed_figure, speed_sentences, speed_table
+from reusebench.reports.sections.tables import (
     comparison_table,
     components_table,
     details_table,
@@ -56,15 +56,15 @@ from reports.sections.tables import (
     sharing_table,
     slopes_table,
 )
-from reports.sections.timeline import timeline_figure
-from reports.streams.section import stream_definitions, workload_figures, workload_parts
-from reports.versions.figure import versions_figure
-from reports.versions.sentences import version_sentences
-from reports.versions.table import VERSION_METRICS, component_table, version_table
-from reports.versions.versions import VersionSet
-from scenarios.catalogue import LIMIT, MODEL_SETS, OPTIONS, PLANS, QUESTIONS, name_of_plan
-from storage.fit import FitAnswer
-from storage.run_file import StoredRun
+from reusebench.reports.sections.timeline import timeline_figure
+from reusebench.reports.streams.section import stream_definitions, workload_figures, workload_parts
+from reusebench.reports.versions.figure import versions_figure
+from reusebench.reports.versions.sentences import version_sentences
+from reusebench.reports.versions.table import VERSION_METRICS, component_table, version_table
+from reusebench.reports.versions.versions import VersionSet
+from reusebench.scenarios.catalogue import LIMIT, MODEL_SETS, OPTIONS, PLANS, QUESTIONS, name_of_plan
+from reusebench.storage.fit import FitAnswer
+from reusebench.storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.
 REPORT_PAGE = "index"

@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from reports.base.formatting import EMPTY, doubted, mib, milliseconds, per_second, percent, seconds
-from reports.base.statistics import Figure
-from reports.base.texts import Texts
-from reports.page.opening import Opening
-from reports.results.rows import Group, Row
-from reports.results.savings import APPLICATION, NPU
-from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
-from reports.sections.leaks import leak_sentences, level_sentences
-from reports.sections.limit import limit_sentences
-from reports.sections.programs import RecordedProgram, phase_figure, phase_text, program_warnings
-from reports.streams.frames import Workload, all_frames, workloads
-from reports.streams.tables import frame_latency, frame_rate, frames_lost
-from reports.streams.text import (
+from reusebench.reports.base.formatting import EMPTY, doubted, mib, milliseconds, per_second, percent, seconds
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.page.opening import Opening
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import APPLICATION, NPU
+from reusebench.reports.sections.answers import answers, group_warnings, not_supported, virtual_note
+from reusebench.reports.sections.leaks import leak_sentences, level_sentences
+from reusebench.reports.sections.limit import limit_sentences
+from reusebench.reports.sections.programs import RecordedProgram, phase_figure, phase_text, program_warnings
+from reusebench.reports.streams.frames import Workload, all_frames, workloads
+from reusebench.reports.streams.tables import frame_latency, frame_rate, frames_lost
+from reusebench.reports.streams.text import (
     frame_sentences,
     growth_sentences,
     memory_sentences,
     stream_warnings,
     workload_sentence,
 )
-from scenarios.catalogue import LIMIT
+from reusebench.scenarios.catalogue import LIMIT
 
 #: What a cell shows, below a word of the texts and a unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from scenarios.plan import Model
-from storage.result import Result
+from reusebench.measured.plan import Model
+from reusebench.storage.result import Result
 
 #: Relative: by so much float32 may differ where the same is calculated in another order.
 TOLERANCE = 1e-3

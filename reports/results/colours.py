@@ -10,8 +10,8 @@ import zlib
 
 from matplotlib.colors import to_hex, to_rgb
 
-from accounting.sizes import COMPONENTS
-from scenarios.catalogue import QUESTIONS, find_scenario, name_of_plan, scenarios_of
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.scenarios.catalogue import QUESTIONS, find_scenario, name_of_plan, scenarios_of
 
 _OF_SCENARIOS = (
     *("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reports.base.formatting import EMPTY, to_the_minute
-from reports.base.texts import Texts
-from reports.results.rows import Group
+from reusebench.reports.base.formatting import EMPTY, to_the_minute
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Group
 
 __all__ = ["driver_label", "group_id", "labels_of"]
 

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.base.trend import Precision, Trend, trend
-from reports.results.rows import Row
-from scenarios.plan import INFERENCES, INFERENCES_PER_CYCLE
+from reusebench.measured.plan import INFERENCES, INFERENCES_PER_CYCLE
+from reusebench.reports.base.trend import Precision, Trend, trend
+from reusebench.reports.results.rows import Row
 
 KIB = 2**10
 #: What is judged, in the order of tables, and what its readings can show. A trimmed process still wanders by some

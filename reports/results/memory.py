@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from accounting.account import Account
-from accounting.domains import DomainUse
-from accounting.sizes import COMPONENTS
-from reports.base.statistics import Figure, known_sum
-from reports.results.rows import Row
-from reports.results.savings import NPU
-from scenarios.plan import SHARED_CONTEXT, Plan
-from storage.result import StoredRepeat
+from reusebench.accounting.account import Account
+from reusebench.accounting.domains import DomainUse
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.measured.plan import SHARED_CONTEXT, Plan
+from reusebench.reports.base.statistics import Figure, known_sum
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.savings import NPU
+from reusebench.storage.result import StoredRepeat
 
 #: The kinds of pages that the kernel tells apart, by their figures in a reading of the process.
 PAGE_KINDS = {"anonymous": "pss_anon_bytes", "file": "pss_file_bytes", "shared": "pss_shmem_bytes"}

@@ -10,11 +10,11 @@ from typing import Optional
 
 import msgspec
 
-from reports.base.formatting import EMPTY, gigabytes, megabytes, percent
-from reports.base.statistics import Figure
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.savings import APPLICATION, Saving, saving_of
+from reusebench.reports.base.formatting import EMPTY, gigabytes, megabytes, percent
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.savings import APPLICATION, Saving, saving_of
 
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
 #: Class of every published row of a table.

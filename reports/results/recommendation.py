@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from reports.results.rows import Row, workload_key
-from reports.results.savings import APPLICATION, LESS, NPU, SAME, Saving, best_percent, saving_of
-from reports.results.speed import SpeedChange, speed_change
-from scenarios.catalogue import OPTIONS
+from reusebench.reports.results.rows import Row, workload_key
+from reusebench.reports.results.savings import APPLICATION, LESS, NPU, SAME, Saving, best_percent, saving_of
+from reusebench.reports.results.speed import SpeedChange, speed_change
+from reusebench.scenarios.catalogue import OPTIONS
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Union
 
-from accounting.account import Account
-from reports.base.statistics import Figure, difference
-from reports.results.agreement import TOLERANCE, output_difference
-from reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
-from scenarios.catalogue import (
+from reusebench.accounting.account import Account
+from reusebench.measured.plan import Streams
+from reusebench.reports.base.statistics import Figure, difference
+from reusebench.reports.results.agreement import TOLERANCE, output_difference
+from reusebench.reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
+from reusebench.scenarios.catalogue import (
     DEFAULT_OPTIONS,
     OPTIONS,
     OTHER_QUESTION,
@@ -24,9 +25,8 @@ from scenarios.catalogue import (
     question_of,
     without_reuse,
 )
-from scenarios.plan import Streams
-from storage.result import BUSY_PERCENT, Result, StreamsRun
-from storage.run_file import StoredResult, StoredRun
+from reusebench.storage.result import BUSY_PERCENT, Result, StreamsRun
+from reusebench.storage.run_file import StoredResult, StoredRun
 
 #: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
 #: Results that were stored before there was a `chip` have none.

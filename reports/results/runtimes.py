@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Optional
 
-from reports.base.statistics import Figure
-from reports.results.agreement import DIFFERS, Agreement, agreement, origin_of
-from reports.results.recommendation import Recommendation, recommendations, weight
-from reports.results.rows import Group, Row, workload_key
-from reports.results.speed import rate
-from runtimes import RUNTIMES
-from scenarios.plan import Model
+from reusebench.measured.plan import Model
+from reusebench.measured.runtimes import RUNTIMES
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.results.agreement import DIFFERS, Agreement, agreement, origin_of
+from reusebench.reports.results.recommendation import Recommendation, recommendations, weight
+from reusebench.reports.results.rows import Group, Row, workload_key
+from reusebench.reports.results.speed import rate
 
 #: The name of a built-in model in results that do not say its origin: network, size and seed, then what differs by
 #: runtime.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.base.formatting import mib
-from reports.base.statistics import Figure
+from reusebench.reports.base.formatting import mib
+from reusebench.reports.base.statistics import Figure
 
 #: Memories that savings are of, by their names in storage.result.Memory.
 APPLICATION, OVER_BASELINE, NPU, SYSTEM = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.base.statistics import Figure
-from reports.results.rows import Row
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.results.rows import Row
 
 #: What a change of speed may be; a difference that is not larger than its spread is none.
 SLOWER, AS_FAST, FASTER = "slower", "as_fast", "faster"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.base.formatting import (
+from reusebench.reports.base.formatting import (
     EMPTY,
     counted_mib,
     mib,
@@ -15,17 +15,17 @@ from reports.base.formatting import (
     share,
     whole,
 )
-from reports.base.statistics import Figure, difference
-from reports.base.texts import Texts
-from reports.results.memory import FindingSummary, findings_of
-from reports.results.rows import Group, Row
-from reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
-from reports.sections.copies import copied
-from reports.sections.mechanisms import COMBINING, combined_mechanisms, lacking_mechanisms
-from reports.sections.tables import short_row
-from scenarios.catalogue import LEAN
-from storage.figure import DOUBT
-from storage.result import BUSY_PERCENT
+from reusebench.reports.base.statistics import Figure, difference
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.memory import FindingSummary, findings_of
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
+from reusebench.reports.sections.copies import copied
+from reusebench.reports.sections.mechanisms import COMBINING, combined_mechanisms, lacking_mechanisms
+from reusebench.reports.sections.tables import short_row
+from reusebench.scenarios.catalogue import LEAN
+from reusebench.storage.figure import DOUBT
+from reusebench.storage.result import BUSY_PERCENT
 
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reports.base.texts import Texts
-from reports.results.labels import group_id
-from reports.results.recommendation import main_recommendation
-from reports.results.rows import Group
-from runtimes.base import NotSupported
-from scenarios.plan import Plan
-from snippets import snippet_of
+from reusebench.measured.plan import Plan
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.recommendation import main_recommendation
+from reusebench.reports.results.rows import Group
+from reusebench.snippets import snippet_of
 
 
 @dataclass(frozen=True)

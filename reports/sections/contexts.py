@@ -15,14 +15,14 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from reports.base.drawing import line, new_canvas, svg_of
-from reports.base.formatting import MIB, mib
-from reports.base.statistics import Figure, rounded, rounded_spread
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.colours import scenario_colour
-from reports.results.rows import Row
-from reports.results.savings import NPU, OVER_BASELINE
+from reusebench.reports.base.drawing import line, new_canvas, svg_of
+from reusebench.reports.base.formatting import MIB, mib
+from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.savings import NPU, OVER_BASELINE
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 FIT_COLUMNS = (

@@ -7,14 +7,14 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reports.base.drawing import INK, new_canvas, patch, svg_of
-from reports.base.formatting import EMPTY, MIB, counted_mib, mib, milliseconds
-from reports.base.statistics import Figure
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.colours import scenario_colour
-from reports.results.rows import Group, Row
-from reports.results.savings import LESS, MORE, NPU, OVER_BASELINE, SAME
+from reusebench.reports.base.drawing import INK, new_canvas, patch, svg_of
+from reusebench.reports.base.formatting import EMPTY, MIB, counted_mib, mib, milliseconds
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import LESS, MORE, NPU, OVER_BASELINE, SAME
 
 _PANEL_PX = 175
 

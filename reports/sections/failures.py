@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.base.texts import Texts
-from reports.results.rows import Group, Row
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Group, Row
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from itertools import cycle
 from matplotlib.artist import Artist
 from matplotlib.ticker import MaxNLocator
 
-from reports.base.drawing import INK, frontier, line, mark, new_canvas, svg_of
-from reports.base.formatting import MIB, mib, per_second, plain
-from reports.base.statistics import Figure
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.colours import RUNTIME_COLOURS
-from reports.sections.tables import short_row
-from storage.fit import FitAnswer, FitGroup, FitPoint
+from reusebench.reports.base.drawing import INK, frontier, line, mark, new_canvas, svg_of
+from reusebench.reports.base.formatting import MIB, mib, per_second, plain
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import RUNTIME_COLOURS
+from reusebench.reports.sections.tables import short_row
+from reusebench.storage.fit import FitAnswer, FitGroup, FitPoint
 
 __all__ = ["fit_figure", "fit_id", "fit_sentences", "fit_title", "frontier_table"]
 

@@ -6,26 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from reports.base.drawing import (
-    WIDTH_PX,
-    bars,
-    label,
-    named_rows,
-    new_canvas,
-    patch,
-    shortened,
-    svg_of,
-    text_width,
-    whiskers,
-)
-from reports.base.formatting import EMPTY, MIB, mib, percent
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.labels import group_id
-from reports.results.recommendation import Recommendation, main_recommendation, recommendations
-from reports.results.rows import Group, Row
-from reports.results.savings import NPU, best_percent
-from scenarios.plan import (
+from reusebench.measured.plan import (
     DUP,
     INPUT,
     INTERNAL,
@@ -38,6 +19,25 @@ from scenarios.plan import (
     WEIGHTS,
     Plan,
 )
+from reusebench.reports.base.drawing import (
+    WIDTH_PX,
+    bars,
+    label,
+    named_rows,
+    new_canvas,
+    patch,
+    shortened,
+    svg_of,
+    text_width,
+    whiskers,
+)
+from reusebench.reports.base.formatting import EMPTY, MIB, mib, percent
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.recommendation import Recommendation, main_recommendation, recommendations
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import NPU, best_percent
 
 #: What saves less is in the tables below.
 _LEAST_PERCENT = 5.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reports.base.drawing import INK, line, new_canvas, svg_of
-from reports.base.formatting import EMPTY, MIB, counted, sized
-from reports.base.table import Table
-from reports.base.texts import Texts
-from reports.base.trend import Trend
-from reports.results.colours import scenario_colour
-from reports.results.leaks import (
+from reusebench.reports.base.drawing import INK, line, new_canvas, svg_of
+from reusebench.reports.base.formatting import EMPTY, MIB, counted, sized
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.base.trend import Trend
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.leaks import (
     IN_BYTES,
     QUANTITIES,
     Drift,
@@ -22,7 +22,7 @@ from reports.results.leaks import (
     kept_bytes,
     unclear,
 )
-from reports.results.rows import Group, Row
+from reusebench.reports.results.rows import Group, Row
 
 _PANEL_PX = 220
 #: MiB that a panel shows at least: less is noise, and would look like a mountain.

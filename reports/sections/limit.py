@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accounting.domains import DomainUse
-from messages import Message
-from reports.base.drawing import bars, label, named_rows, new_canvas, svg_of
-from reports.base.formatting import EMPTY, mib, plain, whole, whole_mib
-from reports.base.statistics import Figure, rounded
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.colours import scenario_colour
-from reports.results.rows import Row
-from storage.result import Failure, Limit
+from reusebench.accounting.domains import DomainUse
+from reusebench.measured.messages import Message
+from reusebench.reports.base.drawing import bars, label, named_rows, new_canvas, svg_of
+from reusebench.reports.base.formatting import EMPTY, mib, plain, whole, whole_mib
+from reusebench.reports.base.statistics import Figure, rounded
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.rows import Row
+from reusebench.storage.result import Failure, Limit
 
 #: Of the scenarios' names, before that of the scenario with the same mechanism.
 _PREFIX = "limit_"

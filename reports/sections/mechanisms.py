@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.base.drawing import INK, line, named_rows, new_canvas, svg_of, whiskers
-from reports.base.formatting import EMPTY, counted_mib, mib, percent
-from reports.base.statistics import rounded, rounded_spread
-from reports.base.table import Table
-from reports.base.texts import LANGUAGES, Texts, texts_of
-from reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
-from reports.results.labels import group_id
-from reports.results.rows import Group, Row
-from reports.results.savings import LESS, MORE, Saving, best_percent
-from reports.sections.copies import avoided_bytes
-from reports.sections.failures import phase_in_words
-from scenarios.catalogue import SCENARIOS, scenarios_of
-from scenarios.plan import DUP, NATIVE_OUTPUT, OUTPUT, SHARED_WEIGHT_MEMORY, Plan
+from reusebench.measured.plan import DUP, NATIVE_OUTPUT, OUTPUT, SHARED_WEIGHT_MEMORY, Plan
+from reusebench.reports.base.drawing import INK, line, named_rows, new_canvas, svg_of, whiskers
+from reusebench.reports.base.formatting import EMPTY, counted_mib, mib, percent
+from reusebench.reports.base.statistics import rounded, rounded_spread
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
+from reusebench.reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
+from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import LESS, MORE, Saving, best_percent
+from reusebench.reports.sections.copies import avoided_bytes
+from reusebench.reports.sections.failures import phase_in_words
+from reusebench.scenarios.catalogue import SCENARIOS, scenarios_of
 
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reports.base.formatting import mib
-from reports.base.statistics import Figure
-from reports.base.texts import Texts
-from reports.results.rows import Group
-from storage.result import NodeOrder
+from reusebench.reports.base.formatting import mib
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Group
+from reusebench.storage.result import NodeOrder
 
 
 def node_order_note(group: Group, texts: Texts) -> str | None:

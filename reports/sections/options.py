@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.base.formatting import EMPTY, mib, milliseconds, percent
-from reports.base.statistics import Figure
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.rows import Row
-from reports.results.savings import NPU, OVER_BASELINE
-from reports.sections.runtimes import outputs_in_words
+from reusebench.reports.base.formatting import EMPTY, mib, milliseconds, percent
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.savings import NPU, OVER_BASELINE
+from reusebench.reports.sections.runtimes import outputs_in_words
 
 
 def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.base.formatting import EMPTY, mib
-from reports.base.statistics import Figure
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.rows import Row
-from reports.sections.contexts import added_by_contexts
-from scenarios.plan import Context, Plan
+from reusebench.measured.plan import Context, Plan
+from reusebench.reports.base.formatting import EMPTY, mib
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Row
+from reusebench.reports.sections.contexts import added_by_contexts
 
 _HEADS = (
     "column_plan_context",

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.base.drawing import INK, line, new_canvas, patch, svg_of
-from reports.base.formatting import MIB, doubted, mib, seconds
-from reports.base.statistics import Figure, rounded, rounded_spread
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
-from reports.sections.tables import outcome_in_words, short_row
-from storage.figure import DOUBT
-from storage.program import Phase, PhaseMedians, PhaseMemory, Program
-from storage.run_file import StoredRun, run_number
-from storage.trace import ProgramTrace, read_trace
+from reusebench.reports.base.drawing import INK, line, new_canvas, patch, svg_of
+from reusebench.reports.base.formatting import MIB, doubted, mib, seconds
+from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
+from reusebench.reports.sections.tables import outcome_in_words, short_row
+from reusebench.storage.figure import DOUBT
+from reusebench.storage.program import Phase, PhaseMedians, PhaseMemory, Program
+from reusebench.storage.run_file import StoredRun, run_number
+from reusebench.storage.trace import ProgramTrace, read_trace
 
 #: Programs that the page has a timeline of, and processes of each that it names.
 _MOST_PROGRAMS, _MOST_PROCESSES = 6, 8

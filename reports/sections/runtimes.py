@@ -8,19 +8,19 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from reports.base.drawing import frontier, line, mark, new_canvas, svg_of
-from reports.base.formatting import EMPTY, MIB, mib, milliseconds, per_second, percent, share
-from reports.base.statistics import Figure
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.agreement import AGREES, DIFFERS, OTHER_PRECISION, TOLERANCE
-from reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
-from reports.results.labels import group_id
-from reports.results.rows import Group, Row
-from reports.results.runtimes import LayoutPoint, Member, RuntimeComparison, runtime_comparison
-from reports.results.savings import APPLICATION, NPU, SAME, saving_of
-from reports.results.speed import rate
-from reports.sections.layouts import memory_in_words, set_in_words
+from reusebench.reports.base.drawing import frontier, line, mark, new_canvas, svg_of
+from reusebench.reports.base.formatting import EMPTY, MIB, mib, milliseconds, per_second, percent, share
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.agreement import AGREES, DIFFERS, OTHER_PRECISION, TOLERANCE
+from reusebench.reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
+from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.runtimes import LayoutPoint, Member, RuntimeComparison, runtime_comparison
+from reusebench.reports.results.savings import APPLICATION, NPU, SAME, saving_of
+from reusebench.reports.results.speed import rate
+from reusebench.reports.sections.layouts import memory_in_words, set_in_words
 
 #: Pixels of a panel, and of a point.
 _PANEL_PX, _POINT_PX = 340, 6

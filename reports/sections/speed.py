@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.base.drawing import INK, line, new_canvas, svg_of
-from reports.base.formatting import mib, per_second, percent
-from reports.base.statistics import Figure, rounded, rounded_spread
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.colours import scenario_colour
-from reports.results.rows import Group, Row
-from reports.results.savings import LESS, MORE, SAME, Saving
-from reports.results.speed import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER, SpeedChange, speed_change
-from scenarios.catalogue import OTHER_QUESTION, QUESTIONS
+from reusebench.reports.base.drawing import INK, line, new_canvas, svg_of
+from reusebench.reports.base.formatting import mib, per_second, percent
+from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import LESS, MORE, SAME, Saving
+from reusebench.reports.results.speed import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER, SpeedChange, speed_change
+from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
 SPEED_COLUMNS = (

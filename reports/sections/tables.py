@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from accounting.sizes import COMPONENTS
-from messages import Message
-from reports.base.formatting import (
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.measured.messages import Message
+from reusebench.reports.base.formatting import (
     EMPTY,
     component_mib,
     doubted,
@@ -19,10 +19,10 @@ from reports.base.formatting import (
     to_the_minute,
     whole_mib,
 )
-from reports.base.statistics import Figure
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.memory import (
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.memory import (
     PAGE_KINDS,
     SharedMemory,
     component_memory,
@@ -30,11 +30,11 @@ from reports.results.memory import (
     page_memory,
     shared_memories,
 )
-from reports.results.published import PUBLISHED, PublishedRow
-from reports.results.rows import Group, Row
-from reports.results.savings import NPU, OVER_BASELINE
-from reports.sections.contexts import further_costs
-from storage.run_file import MachineInfo, StoredResult, StoredRun
+from reusebench.reports.results.published import PUBLISHED, PublishedRow
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import NPU, OVER_BASELINE
+from reusebench.reports.sections.contexts import further_costs
+from reusebench.storage.run_file import MachineInfo, StoredResult, StoredRun
 
 #: Every figure of a configuration that a table shows.
 FIGURE_COLUMNS: dict[str, Callable[[Row], str]] = {

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from reports.base.drawing import INK, line, new_canvas, patch, svg_of
-from reports.base.formatting import MIB
-from reports.base.texts import Texts
-from reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PHASE_COLOURS, scenario_colour
-from reports.results.rows import Row
-from storage.trace import Trace, read_trace
+from reusebench.reports.base.drawing import INK, line, new_canvas, patch, svg_of
+from reusebench.reports.base.formatting import MIB
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PHASE_COLOURS, scenario_colour
+from reusebench.reports.results.rows import Row
+from reusebench.storage.trace import Trace, read_trace
 
 _COLUMNS, _PANEL_PX = 2, 165
 

@@ -7,16 +7,16 @@ from typing import Any
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from reports.base.drawing import INK, bars, label, line, named_rows, new_canvas, patch, svg_of, whiskers
-from reports.base.formatting import MIB, mib, per_second
-from reports.base.texts import Texts
-from reports.results.colours import OTHER_COLOUR, scenario_colour
-from reports.results.rows import Row
-from reports.results.savings import APPLICATION
-from reports.sections.timeline import finish_panels
-from reports.streams.frames import HEAP, PERCENTILES, Workload, all_frames, growth, memory_parts, trends
-from reports.streams.text import growth_in_words
-from storage.result import Series
+from reusebench.reports.base.drawing import INK, bars, label, line, named_rows, new_canvas, patch, svg_of, whiskers
+from reusebench.reports.base.formatting import MIB, mib, per_second
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import OTHER_COLOUR, scenario_colour
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.savings import APPLICATION
+from reusebench.reports.sections.timeline import finish_panels
+from reusebench.reports.streams.frames import HEAP, PERCENTILES, Workload, all_frames, growth, memory_parts, trends
+from reusebench.reports.streams.text import growth_in_words
+from reusebench.storage.result import Series
 
 _PART_COLOURS = {"imported": "#999999", "decoding": "#e69f00", "inference": "#0072b2"}
 _FRAMES_COLOUR = "#009e73"

@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from reports.base.statistics import Figure
-from reports.base.trend import Precision, Trend, trend
-from reports.results.rows import Row, workload_key
-from reports.results.savings import APPLICATION, Saving
-from scenarios.plan import Streams
-from storage.result import FrameCount, Series
+from reusebench.measured.plan import Streams
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.trend import Precision, Trend, trend
+from reusebench.reports.results.rows import Row, workload_key
+from reusebench.reports.results.savings import APPLICATION, Saving
+from reusebench.storage.result import FrameCount, Series
 
 #: Scenarios that are compared with each other besides their baselines.
 DECODE_ONLY, FULL_DUP, PER_CORE = "streams_decode_only", "streams_full_dup", "streams_full_dup_per_core"

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from reports.base.texts import Texts
-from reports.explanation.figure import explanation_figure
-from reports.explanation.table import explanation_sentences, explanation_table
-from reports.results.published import PUBLISHED, PublishedRow
-from reports.results.rows import Group
-from reports.sections.tables import components_table, page_kinds_table
-from reports.streams.figures import latency_figure, memory_figure, over_time_figure
-from reports.streams.frames import workloads
-from reports.streams.tables import machine_table, memory_table, per_stream_table, stages_table
-from reports.streams.text import (
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.explanation.figure import explanation_figure
+from reusebench.reports.explanation.table import explanation_sentences, explanation_table
+from reusebench.reports.results.published import PUBLISHED, PublishedRow
+from reusebench.reports.results.rows import Group
+from reusebench.reports.sections.tables import components_table, page_kinds_table
+from reusebench.reports.streams.figures import latency_figure, memory_figure, over_time_figure
+from reusebench.reports.streams.frames import workloads
+from reusebench.reports.streams.tables import machine_table, memory_table, per_stream_table, stages_table
+from reusebench.reports.streams.text import (
     frame_sentences,
     growth_sentences,
     memory_sentences,

@@ -6,15 +6,16 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from reports.base.formatting import EMPTY, mib, mib_per_minute, milliseconds, per_second, percent, whole
-from reports.base.statistics import Figure, rounded
-from reports.base.table import Table, heads_of
-from reports.base.texts import Texts
-from reports.results.published import PUBLISHED, PublishedRow
-from reports.results.rows import Group, Row
-from reports.results.savings import APPLICATION
-from reports.sections.tables import FIGURE_COLUMNS
-from reports.streams.frames import (
+from reusebench.measured.streams.frames import STAGES
+from reusebench.reports.base.formatting import EMPTY, mib, mib_per_minute, milliseconds, per_second, percent, whole
+from reusebench.reports.base.statistics import Figure, rounded
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.published import PUBLISHED, PublishedRow
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import APPLICATION
+from reusebench.reports.sections.tables import FIGURE_COLUMNS
+from reusebench.reports.streams.frames import (
     HEAP,
     PERCENTILES,
     RSS,
@@ -31,9 +32,8 @@ from reports.streams.frames import (
     throttling,
     workloads,
 )
-from reports.streams.text import growth_in_words
-from samplers.readings import Machine
-from scenarios.frames import STAGES
+from reusebench.reports.streams.text import growth_in_words
+from reusebench.samplers.readings import Machine
 
 #: Of the table of a page; the exported one has all.
 _MOST_STREAM_LINES = 256

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.base.formatting import mib, mib_per_minute, mib_spread, percent, plain, whole
-from reports.base.statistics import Figure
-from reports.base.texts import Texts
-from reports.results.rows import Group, Row
-from reports.results.savings import APPLICATION, LESS, MORE, NPU, SAME, best_percent, saving_of
-from reports.sections.answers import answers
-from reports.streams.frames import (
+from reusebench.reports.base.formatting import mib, mib_per_minute, mib_spread, percent, plain, whole
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.savings import APPLICATION, LESS, MORE, NPU, SAME, best_percent, saving_of
+from reusebench.reports.sections.answers import answers
+from reusebench.reports.streams.frames import (
     FULL_DUP,
     GROWTH_VERDICTS,
     HEAP,
@@ -27,7 +27,7 @@ from reports.streams.frames import (
     throttling,
     workloads,
 )
-from storage.result import BUSY_PERCENT
+from reusebench.storage.result import BUSY_PERCENT
 
 _MINUTE_S, _HOUR_S = 60, 3600
 

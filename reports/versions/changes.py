@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.base.statistics import difference
-from reports.compare.changes import CONFIDENCE
-from reports.compare.difference import NO_CHANGE, TOO_FEW, Difference, difference_of_means
-from reports.results.memory import context_components
-from reports.results.rows import Row
-from reports.results.savings import NPU
-from reports.versions.versions import Version, VersionSet
-from storage.metrics import find_metric
+from reusebench.reports.base.statistics import difference
+from reusebench.reports.compare.changes import CONFIDENCE
+from reusebench.reports.compare.difference import NO_CHANGE, TOO_FEW, Difference, difference_of_means
+from reusebench.reports.results.memory import context_components
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.savings import NPU
+from reusebench.reports.versions.versions import Version, VersionSet
+from reusebench.storage.metrics import find_metric
 
 #: Above what the process takes without a context.
 APPLICATION = find_metric("application_memory_over_baseline")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reports.base.drawing import bars, label, named_rows, new_canvas, patch, svg_of, whiskers
-from reports.base.formatting import MIB, mib
-from reports.base.texts import Texts
-from reports.explanation.explanation import MeasuredMemory, measured_memory
-from reports.explanation.figure import MEMORY_COLOURS, component_parts
-from reports.versions.table import configuration_name
-from reports.versions.versions import Configuration, Version, VersionSet
+from reusebench.reports.base.drawing import bars, label, named_rows, new_canvas, patch, svg_of, whiskers
+from reusebench.reports.base.formatting import MIB, mib
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.explanation.explanation import MeasuredMemory, measured_memory
+from reusebench.reports.explanation.figure import MEMORY_COLOURS, component_parts
+from reusebench.reports.versions.table import configuration_name
+from reusebench.reports.versions.versions import Configuration, Version, VersionSet
 
 #: Pixels of a lane, of the bar in it, between two configurations, and of the axis.
 _LANE_PX, _BAR_PX, _GAP_PX, _AXIS_PX = 16, 12, 10, 50

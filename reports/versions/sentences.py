@@ -6,12 +6,12 @@ import itertools
 import operator
 from collections.abc import Iterator, Sequence
 
-from reports.base.formatting import EMPTY, metric_amount, whole
-from reports.base.texts import Texts
-from reports.results.rows import Row
-from reports.versions.changes import APPLICATION, ComponentChange, VersionChange, version_changes
-from reports.versions.versions import VersionSet
-from storage.metrics import Metric, find_metric
+from reusebench.reports.base.formatting import EMPTY, metric_amount, whole
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Row
+from reusebench.reports.versions.changes import APPLICATION, ComponentChange, VersionChange, version_changes
+from reusebench.reports.versions.versions import VersionSet
+from reusebench.storage.metrics import Metric, find_metric
 
 _NPU = find_metric("npu_memory")
 #: Scenarios beyond so many are counted.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accounting.sizes import COMPONENTS
-from reports.base.formatting import EMPTY, metric_number, whole
-from reports.base.statistics import Figure, rounded, rounded_spread
-from reports.base.table import Table
-from reports.base.texts import Texts
-from reports.results.memory import component_memory
-from reports.results.rows import Row
-from reports.versions.versions import Configuration, Version, VersionSet
-from storage.metrics import Metric, find_metric
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.reports.base.formatting import EMPTY, metric_number, whole
+from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.memory import component_memory
+from reusebench.reports.results.rows import Row
+from reusebench.reports.versions.versions import Configuration, Version, VersionSet
+from reusebench.storage.metrics import Metric, find_metric
 
 #: What tables are of where nothing else is named.
 VERSION_METRICS = (find_metric("npu_memory"), find_metric("application_memory_over_baseline"))

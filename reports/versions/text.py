@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from reports.base.formatting import metric_unit
-from reports.base.table import Table, csv, markdown
-from reports.base.texts import LANGUAGES, texts_of
-from reports.versions.sentences import version_sentences
-from reports.versions.table import VERSION_COLUMNS, component_table, version_records, version_table
-from reports.versions.versions import VersionSet
-from storage.metrics import Metric
+from reusebench.reports.base.formatting import metric_unit
+from reusebench.reports.base.table import Table, csv, markdown
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.versions.sentences import version_sentences
+from reusebench.reports.versions.table import VERSION_COLUMNS, component_table, version_records, version_table
+from reusebench.reports.versions.versions import VersionSet
+from reusebench.storage.metrics import Metric
 
 _texts = texts_of(LANGUAGES[0])
 

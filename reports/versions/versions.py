@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from reports.results.rows import Group, Row, workload_key
-from runtimes import version_order
-from storage.runs import plan_digest
+from reusebench.measured.runtimes import version_order
+from reusebench.reports.results.rows import Group, Row, workload_key
+from reusebench.storage.runs import plan_digest
 
 #: Of a digest, which distinguish files of one name.
 _DIGITS = 6

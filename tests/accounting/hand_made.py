@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accounting.attribution import WEIGHT_REGISTER
-from accounting.ledger import Buffer, Ledger, Read, Submit
-from accounting.ledger import Mapping as Addresses
-from scenarios.plan import Context, Model, Plan, Step
-from targets.barriers import Allocation, BarrierReading, StepData
+from reusebench.accounting.attribution import WEIGHT_REGISTER
+from reusebench.accounting.ledger import Buffer, Ledger, Read, Submit
+from reusebench.accounting.ledger import Mapping as Addresses
+from reusebench.measured.plan import Context, Model, Plan, Step
+from reusebench.targets.barriers import Allocation, BarrierReading, StepData
 from tests.support import barrier
 
 PAGE = 4096

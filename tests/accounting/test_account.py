@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from accounting.account import Account, ApplicationBuffers, account_of_ledger, account_of_runtime
-from accounting.ledger import Buffer, Ledger, Read, Submit
-from accounting.sharing import Finding, Shared
-from accounting.sizes import COMPONENTS, ContextMemory
-from scenarios.catalogue import SCENARIOS
-from scenarios.plan import DUP, Context, Plan, Step
-from targets.barriers import Allocation, BarrierReading
+from reusebench.accounting.account import Account, ApplicationBuffers, account_of_ledger, account_of_runtime
+from reusebench.accounting.ledger import Buffer, Ledger, Read, Submit
+from reusebench.accounting.sharing import Finding, Shared
+from reusebench.accounting.sizes import COMPONENTS, ContextMemory
+from reusebench.measured.plan import DUP, Context, Plan, Step
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.targets.barriers import Allocation, BarrierReading
 from tests.accounting.hand_made import (
     KERNEL_MAPPING,
     PAGE,

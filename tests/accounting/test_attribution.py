@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from accounting.attribution import Part, attribute
-from accounting.ledger import Ledger
-from scenarios.plan import DUP, INTERNAL, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
-from targets.barriers import Allocation
+from reusebench.accounting.attribution import Part, attribute
+from reusebench.accounting.ledger import Ledger
+from reusebench.measured.plan import DUP, INTERNAL, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
+from reusebench.targets.barriers import Allocation
 from tests.accounting.hand_made import (
     ACCOUNT,
     KERNEL_MAPPING,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from accounting.domains import DOMAIN_BYTES, DomainUse, domain_uses
-from accounting.ledger import Mapping
-from scenarios.plan import DUP, Context
+from reusebench.accounting.domains import DOMAIN_BYTES, DomainUse, domain_uses
+from reusebench.accounting.ledger import Mapping
+from reusebench.measured.plan import DUP, Context
 from tests.accounting.hand_made import PAGE, during, make_barriers, make_ledger, make_plan
 
 _BARRIERS = make_barriers(make_plan(Context(0, 0), Context(0, 0, DUP, 0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from accounting.ledger import Ledger, Mapping, Read, Submit, read_ledger
+from reusebench.accounting.ledger import Ledger, Mapping, Read, Submit, read_ledger
 from tests.accounting.hand_made import PAGE, make_buffer, make_ledger
 
 

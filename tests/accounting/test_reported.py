@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from accounting.account import Account, account_of_runtime
-from accounting.sizes import ContextMemory
-from scenarios.plan import DUP, INPUT, INTERNAL, SHARED_CONTEXT, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
-from targets.barriers import Allocation
+from reusebench.accounting.account import Account, account_of_runtime
+from reusebench.accounting.sizes import ContextMemory
+from reusebench.measured.plan import DUP, INPUT, INTERNAL, SHARED_CONTEXT, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
+from reusebench.targets.barriers import Allocation
 from tests.accounting.hand_made import ACCOUNT, PAGE, make_barriers, make_plan
 
 _TOTAL = ACCOUNT["dma_bytes"]

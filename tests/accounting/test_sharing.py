@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from accounting.attribution import attribute
-from accounting.ledger import Ledger, Read, Submit
-from accounting.sharing import WRONG_READS, Finding, find_wrong_reads, shared_parts
-from scenarios.plan import DUP, SHARED_WEIGHTS, Context, Plan
+from reusebench.accounting.attribution import attribute
+from reusebench.accounting.ledger import Ledger, Read, Submit
+from reusebench.accounting.sharing import WRONG_READS, Finding, find_wrong_reads, shared_parts
+from reusebench.measured.plan import DUP, SHARED_WEIGHTS, Context, Plan
 from tests.accounting.hand_made import (
     PAGE,
     during,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from storage.result import Result
-from storage.run_file import BadFile, StoredRun, read_storage
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import BadFile, StoredRun, read_storage
 from tests.support import CHECKOUT, TIME_LIMIT_S
 
 #: Of a whole bench: far longer than one takes on a machine that is busy with other things.

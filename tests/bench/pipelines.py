@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from storage.result import Result
+from reusebench.storage.result import Result
 
 #: Two streams: a detector with larger internal tensors, then a recogniser; both of the second stream are dups.
 _PIPELINE = """\

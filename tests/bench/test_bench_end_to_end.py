@@ -20,12 +20,12 @@ import onnx
 import psutil
 import pytest
 
-from messages import Message
-from storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
-from storage.trace import Trace, read_trace
+from reusebench.measured.messages import Message
+from reusebench.storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
+from reusebench.storage.trace import Trace, read_trace
+from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
 from tests.support import Reusebench, known
-from video.clip import Clip, ensure_clip
 
 #: What is measured once from end to end: one question that ONNX Runtime can answer, a part of two others, and a
 #: scenario whose plan another one has.
@@ -47,7 +47,7 @@ def pytest_unconfigure():
 #: The disk of the storage is full: for traces always, for the run where `is_full` is true of the number of the write.
 _FULL_DISK = """
 import errno, os
-from storage import run_file, trace
+from reusebench.storage import run_file, trace
 
 fsync = os.fsync
 writes = 0
@@ -71,8 +71,8 @@ trace.gzip = Gzip
 #: Kills the measured process of one scenario when it is about to begin its timed rounds.
 _KILLS = """
 import os, signal
-from harness.measuring.repeat import RepeatMeasurement
-from samplers.observer import Observer
+from reusebench.harness.measuring.repeat import RepeatMeasurement
+from reusebench.samplers.observer import Observer
 
 begin_step, snapshot = RepeatMeasurement.step, Observer.snapshot
 is_last = False
@@ -95,7 +95,7 @@ RepeatMeasurement.step, Observer.snapshot = step, snapshot_and_kill
 #: As if the user pressed Ctrl-C twice, once something of the streams has been stored; leaves behind the process's id.
 _INTERRUPTS = """
 import os, pathlib, signal
-from harness.measuring import repeat
+from reusebench.harness.measuring import repeat
 
 repeat._KEEP_EVERY_S = 0.0
 take = repeat.RepeatMeasurement.frames
@@ -112,7 +112,7 @@ repeat.RepeatMeasurement.frames = frames
 """
 #: This Python has no runtime.
 _NO_RUNTIME = """
-from targets import interpreters
+from reusebench.targets import interpreters
 
 interpreters.available = lambda _: False
 """

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from system.cache import cache_root
-from targets.boards import Board, add_board
-from targets.far.connection import connect
-from targets.far.files import FarFiles
+from reusebench.system.cache import cache_root
+from reusebench.targets.boards import Board, add_board
+from reusebench.targets.far.connection import connect
+from reusebench.targets.far.files import FarFiles
 from tests import board
 from tests.bench.bench_process import Bench, wait_for
 from tests.far_servers import HOSTS, SshServer, openssh, wait_until_idle
@@ -32,7 +32,7 @@ _CACHE = cache_root()
 #: A plugin that breaks something, once: when the second measured process has written {words}.
 _BREAK = """
 import os, psutil
-from targets.far.process import FarProcess
+from reusebench.targets.far.process import FarProcess
 
 receive = FarProcess.receive
 measured = []

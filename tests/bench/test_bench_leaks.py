@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import texts_of
-from reports.results.leaks import drifts, growing, unclear
-from reports.results.rows import Row, group_results
-from reports.sections.leaks import leak_sentences
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.results.leaks import drifts, growing, unclear
+from reusebench.reports.results.rows import Row, group_results
+from reusebench.reports.sections.leaks import leak_sentences
 from tests.bench.bench_process import Bench
 from tests.support import Reusebench
 

@@ -6,9 +6,9 @@ import platform
 
 import pytest
 
-from models import ModelError, Recipe, ensure_all
-from models.megengine.environment import MEGENGINE
-from system.cache import CacheError, cache_root
+from reusebench.models import ModelError, Recipe, ensure_all
+from reusebench.models.megengine.environment import MEGENGINE
+from reusebench.system.cache import CacheError, cache_root
 from tests.bench.bench_process import Bench
 from tests.bench.pipelines import pipeline_file, saved_bytes
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.rknn.library import LIBRARY_VARIABLE
-from storage.run_file import WITHOUT_SPEED
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.storage.run_file import WITHOUT_SPEED
 from tests.bench.bench_process import Bench, Done
 from tests.far_shell import shell_at
 from tests.support import CHECKOUT
@@ -40,13 +40,13 @@ def pytest_runtest_logfinish():
 _VIRTUAL = """
 from dataclasses import replace
 
-import harness.selection
-import runtimes
+import reusebench.harness.selection
+from reusebench.measured import runtimes
 from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED
 
-runtimes.RUNTIMES = harness.selection.RUNTIMES = (ENTRY,)
-harness.selection.parse_target = lambda *_: replace(
+runtimes.RUNTIMES = reusebench.harness.selection.RUNTIMES = (ENTRY,)
+reusebench.harness.selection.parse_target = lambda *_: replace(
     SCRIPTED, name="virtual", keeps_ledger=True, computes=False, decodes=False
 )
 """

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from storage.result import Result
+from reusebench.storage.result import Result
+from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import Bench, Done
 from tests.bench.pipelines import pipeline_file, saved_bytes
 from tests.support import Reusebench
-from video.clip import Clip, ensure_clip
 
 _STREAMS = '\n[streams]\ncount = 2\nfps = 10\nqueue = 4\nduration = "1s"\n'
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import astuple
 
-from storage.result import FrameCount, Result, StreamsRun
-from storage.trace import Trace, read_trace
+from reusebench.storage.result import FrameCount, Result, StreamsRun
+from reusebench.storage.trace import Trace, read_trace
+from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
 from tests.support import Reusebench, known
-from video.clip import Clip, ensure_clip
 
 #: Decoding alone, and two modes of the published test.
 _MODES = ("streams_no_reuse", "streams_full_dup")
 _SCENARIOS = ("streams_decode_only", *_MODES)
 #: What streams have done is kept at every second, not every fifth.
-_KEEPS_OFTEN = "from harness.measuring import repeat\nrepeat._KEEP_EVERY_S = 0.1\n"
+_KEEPS_OFTEN = "from reusebench.harness.measuring import repeat\nrepeat._KEEP_EVERY_S = 0.1\n"
 
 
 @pytest.fixture(scope="module")

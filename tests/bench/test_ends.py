@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from system.cache import remove_leftovers
+from reusebench.system.cache import remove_leftovers
 from tests.bench.bench_process import Bench, stored_runs, wait_for
 
 _CHOSEN = ("-k", "test_dup")

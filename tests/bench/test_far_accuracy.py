@@ -12,16 +12,16 @@ from statistics import median
 
 import pytest
 
-from accounting.ledger import read_ledger
-from runtimes import find_runtime
-from samplers.observer import Observer
-from system.cache import cache_root
-from targets.base import Target
-from targets.boards import Board
-from targets.errors import TargetError
-from targets.far.machine import FarMachine
-from targets.far.target import far_target
-from targets.resolve import parse_target
+from reusebench.accounting.ledger import read_ledger
+from reusebench.measured.runtimes import find_runtime
+from reusebench.samplers.observer import Observer
+from reusebench.system.cache import cache_root
+from reusebench.targets.base import Target
+from reusebench.targets.boards import Board
+from reusebench.targets.errors import TargetError
+from reusebench.targets.far.machine import FarMachine
+from reusebench.targets.far.target import far_target
+from reusebench.targets.resolve import parse_target
 from tests.board import PYTHON, running_board
 from tests.far_servers import HOSTS, openssh
 from tests.support import known, make_plan, walk

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from accounting.ledger import read_ledger
-from harness.measuring.limit import limit_of
-from scenarios.catalogue import Parameters, build_plans
-from storage.result import Limit
+from reusebench.accounting.ledger import read_ledger
+from reusebench.harness.measuring.limit import limit_of
+from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.storage.result import Limit
 from tests.bench.test_rknn_on_virtual_board import Board, board
 from tests.support import known, walk
 

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from runtimes import find_runtime
-from scenarios.catalogue import DEFAULT_OPTIONS, FIRST_LOOK, OPTIONS, SCENARIOS, find_scenario, scenarios_of
+from reusebench.measured.runtimes import find_runtime
+from reusebench.scenarios.catalogue import DEFAULT_OPTIONS, FIRST_LOOK, OPTIONS, SCENARIOS, find_scenario, scenarios_of
 from tests.support import CHECKOUT
 
 #: Their scenarios are those of the user's files, and the runtimes' own options.

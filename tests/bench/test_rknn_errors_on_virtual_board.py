@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from messages import Message
-from models import ModelError, Recipe, ensure_all
-from runtimes import find_runtime
-from scenarios.plan import Context, Model, Plan
-from system.cache import CacheError
-from targets.chips import MINI_RUNTIME, RUNTIME
-from targets.measured_process import try_plan
-from targets.outcome import Failure
-from targets.resolve import parse_target
-from targets.rknn_library import Library
-from targets.vboard.guest import missing_parts
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Context, Model, Plan
+from reusebench.measured.runtimes import find_runtime
+from reusebench.models import ModelError, Recipe, ensure_all
+from reusebench.system.cache import CacheError
+from reusebench.targets.chips import MINI_RUNTIME, RUNTIME
+from reusebench.targets.measured_process import try_plan
+from reusebench.targets.outcome import Failure
+from reusebench.targets.resolve import parse_target
+from reusebench.targets.rknn_library import Library
+from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, _NEWER
 from tests.support import TIME_LIMIT_S
 

@@ -19,15 +19,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.errors import UnusableModel
-from harness.measuring.user_models import InputShape, ModelFile, UserModels
-from models.rknn.toolkit import TOOLKIT
-from runtimes import find_runtime
-from runtimes.base import Input
-from scenarios.plan import Model
-from targets.barriers import StepData
-from targets.resolve import parse_target
-from targets.vboard.guest import missing_parts
+from reusebench.harness.errors import UnusableModel
+from reusebench.harness.measuring.user_models import InputShape, ModelFile, UserModels
+from reusebench.measured.plan import Model
+from reusebench.measured.runtimes import find_runtime
+from reusebench.measured.runtimes.base import Input
+from reusebench.models.rknn.toolkit import TOOLKIT
+from reusebench.targets.barriers import StepData
+from reusebench.targets.resolve import parse_target
+from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, Board, Walked, _walk
 from tests.support import known
 

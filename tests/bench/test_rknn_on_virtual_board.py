@@ -18,25 +18,25 @@ from typing import Any
 
 import pytest
 
-from accounting.account import Account, account_of_ledger, account_of_runtime
-from accounting.ledger import Ledger, read_ledger
-from accounting.sharing import WRONG_READS
-from accounting.sizes import COMPONENTS
-from models import ModelError, Recipe, ensure_all
-from runtimes import find_runtime
-from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import Model, Plan
-from system.cache import CacheError, cache_root
-from targets.barriers import BarrierReading
-from targets.base import THIS_INTERPRETER, Target
-from targets.chips import CHIPS, MINI_RUNTIME
-from targets.errors import TargetError
-from targets.machine import Machine
-from targets.measured_process import Run
-from targets.resolve import parse_target
-from targets.rknn_library import Library, read_library
-from targets.sandbox.machine import ConfinedMachine
-from targets.vboard.guest import missing_parts
+from reusebench.accounting.account import Account, account_of_ledger, account_of_runtime
+from reusebench.accounting.ledger import Ledger, read_ledger
+from reusebench.accounting.sharing import WRONG_READS
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.measured.plan import Model, Plan
+from reusebench.measured.runtimes import find_runtime
+from reusebench.models import ModelError, Recipe, ensure_all
+from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.system.cache import CacheError, cache_root
+from reusebench.targets.barriers import BarrierReading
+from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.chips import CHIPS, MINI_RUNTIME
+from reusebench.targets.errors import TargetError
+from reusebench.targets.machine import Machine
+from reusebench.targets.measured_process import Run
+from reusebench.targets.resolve import parse_target
+from reusebench.targets.rknn_library import Library, read_library
+from reusebench.targets.sandbox.machine import ConfinedMachine
+from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
 from tests.support import Reusebench, known, walk
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-import commands.compare
-import commands.history
-import commands.report  # noqa: F401
+import reusebench.commands.compare
+import reusebench.commands.history
+import reusebench.commands.report  # noqa: F401

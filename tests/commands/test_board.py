@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from commands import board
-from targets.rknn_library import architecture_of_this_python
+from reusebench.commands import board
+from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.far_shell import shell_at
 from tests.support import Ended, Reusebench
 from tests.targets.library_files import write_library

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from storage.result import Result
+from reusebench.storage.result import Result
 from tests.reports.stored import FAILED, MIB, changed, dup, even, npu_account, result, with_memory, write_run
 from tests.reports.versions.stored_versions import three_versions
 from tests.support import Ended, Reusebench

@@ -10,19 +10,25 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from commands import doctor
-from harness import extras
-from runtimes import RuntimeEntry, find_runtime
-from runtimes.rknn import library
-from runtimes.rknn.device import Node
-from runtimes.rknn.library import LIBRARY_VARIABLE
-from targets import interpreters
+from reusebench.commands import doctor
+from reusebench.harness import extras
+from reusebench.measured.runtimes import RuntimeEntry, find_runtime
+from reusebench.measured.runtimes.rknn import library
+from reusebench.measured.runtimes.rknn.device import Node
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.targets import interpreters
 from tests.support import Ended, Reusebench, own_environment
 from tests.targets.library_files import write_library
 
 _HERE = RuntimeEntry("here", "Here", "tests.scripted_driver", "json", "pip install here", "cpu", (".here",))
 _MISSING = RuntimeEntry(
-    "missing", "Missing", "runtimes.missing", "no_such_module", "pip install missing==1", "cpu", (".missing",)
+    "missing",
+    "Missing",
+    "reusebench.measured.runtimes.missing",
+    "no_such_module",
+    "pip install missing==1",
+    "cpu",
+    (".missing",),
 )
 _BROKEN = RuntimeEntry("broken", "Broken", "no_such_package.adapter", "json", "pip install broken", "npu", (".broken",))
 
@@ -85,7 +91,7 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuseb
 def test_what_is_not_made_for_this_machine(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
     """The remark names the machines; nothing that would fail is advised."""
     monkeypatch.setattr("platform.machine", lambda: "armv7l")
-    monkeypatch.setattr("targets.interpreters.available", lambda entry: entry.name != "megengine_lite")
+    monkeypatch.setattr("reusebench.targets.interpreters.available", lambda entry: entry.name != "megengine_lite")
     done = reusebench("doctor")
     assert row(done, "MegEngine 1.13.0") == ("no", "makes .mge files, on x86-64 alone")
     assert row(done, "megengine_lite") == ("no", "it is made for x86-64 alone")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from reports.compare.exports import EXPORTS
+from reusebench.reports.compare.exports import EXPORTS
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, full_run, result, write_run
 from tests.support import CHECKOUT, Ended, Reusebench
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from commands.far_doctor import obstacles
-from samplers.host import LocalHost
+from reusebench.commands.far_doctor import obstacles
+from reusebench.samplers.host import LocalHost
 from tests.far_shell import shell_at
 from tests.support import Reusebench
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-import commands.fit
-from commands.benching import run_bench
-from scenarios.plan import INPUT, Plan
-from storage.fit import FitAnswer, read_answers
-from system.cache import cache_root
-from targets.rknn_library import Library, find_libraries
-from targets.vboard.guest import missing_parts
+import reusebench.commands.fit
+from reusebench.commands.benching import run_bench
+from reusebench.measured.plan import INPUT, Plan
+from reusebench.storage.fit import FitAnswer, read_answers
+from reusebench.system.cache import cache_root
+from reusebench.targets.rknn_library import Library, find_libraries
+from reusebench.targets.vboard.guest import missing_parts
 from tests.support import Ended, Reusebench
 
 # Read when the tests are collected, before any of them has a cache of its own.
@@ -171,7 +171,7 @@ def test_a_library_that_is_replaced_meanwhile(
         library.write_bytes(library.read_bytes() + bytes(1))
         return done
 
-    monkeypatch.setattr(commands.fit, "run_bench", run_and_replace)
+    monkeypatch.setattr(reusebench.commands.fit, "run_bench", run_and_replace)
     words = ["--storage", tmp_path, "--runtime", "rknn", "--target", "vboard:rk3588", "--rknn-library", library]
     ended = reusebench("fit", *words, "--model", _RKNN_MODELS[0], "--contexts", 1)
     assert ended.exit_code == 2

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from commands import libraries
-from storage.result import Result
-from system.cache import cache_root
-from targets import resolve
-from targets.errors import TargetError
-from targets.far.files import FarFiles
-from targets.rknn_library import Library, architecture_of_this_python, find_libraries
-from targets.vboard.guest import missing_parts
+from reusebench.commands import libraries
+from reusebench.storage.result import Result
+from reusebench.system.cache import cache_root
+from reusebench.targets import resolve
+from reusebench.targets.errors import TargetError
+from reusebench.targets.far.files import FarFiles
+from reusebench.targets.rknn_library import Library, architecture_of_this_python, find_libraries
+from reusebench.targets.vboard.guest import missing_parts
 from tests.far_shell import connected, shell_at
 from tests.reports.versions.stored_versions import NEW, OLD, heavier_dups, of_version, store_versions
 from tests.support import Ended, Reusebench
@@ -52,7 +52,7 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         store_versions(storage, *(of_library[name]() for name in names))
         return 0
 
-    monkeypatch.setattr("commands.benching.run_in_terminal", run_pytest)
+    monkeypatch.setattr("reusebench.commands.benching.run_in_terminal", run_pytest)
     monkeypatch.setattr(libraries, "install_virtual_board", lambda *_: None)
     return commands
 

@@ -15,8 +15,8 @@ from typing import NoReturn
 import click
 import pytest
 
-from commands import COMMANDS, main
-from harness.extras import EXTRAS, install_line
+from reusebench.commands import COMMANDS, main
+from reusebench.harness.extras import EXTRAS, install_line
 from tests.reports.stored import full_run
 from tests.support import CHECKOUT, Ended, Reusebench
 
@@ -24,7 +24,7 @@ from tests.support import CHECKOUT, Ended, Reusebench
 _WITHOUT = """
 import json, sys
 sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
-from commands import main
+from reusebench.commands import main
 exit_codes = []
 for arguments in json.loads(sys.argv[2]):
     try:

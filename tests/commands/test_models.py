@@ -10,10 +10,10 @@ from pathlib import Path
 import onnx
 import pytest
 
-from models.built_files import cached_path, is_intact
-from models.megengine.environment import MEGENGINE, MegEngineConverter
-from models.recipe import AnyRecipe, Recipe, RknnRecipe
-from models.rknn.toolkit import TOOLKIT
+from reusebench.models.built_files import cached_path, is_intact
+from reusebench.models.megengine.environment import MEGENGINE, MegEngineConverter
+from reusebench.models.recipe import AnyRecipe, Recipe, RknnRecipe
+from reusebench.models.rknn.toolkit import TOOLKIT
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.models.scripted_python import ScriptedPython
@@ -138,7 +138,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     """When the file system takes no more bytes, the command reports it, exits with 2 and leaves nothing behind."""
     output = tmp_path / "model.onnx"
     code = (
-        "import resource; from commands import main;"
+        "import resource; from reusebench.commands import main;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536));"
         f"main(['models', 'build', 'tiny', '--output', {str(output)!r}])"
     )

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from harness.plans.reading import read_plan_file
-from scenarios.plan import DUP, Plan
+from reusebench.harness.plans.reading import read_plan_file
+from reusebench.measured.plan import DUP, Plan
 from tests.reports.stored import MODELS, changed, dup, even, full_run, result, runs_of, write_run
 from tests.support import Reusebench
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.recorder_accuracy import measure
-from storage.program import Program
-from storage.run_file import StoredRun, read_storage
-from storage.runs import run_of
-from storage.trace import ProgramTrace, read_trace
+from reusebench.storage.program import Program
+from reusebench.storage.run_file import StoredRun, read_storage
+from reusebench.storage.runs import run_of
+from reusebench.storage.trace import ProgramTrace, read_trace
 from tests.support import CHECKOUT, TIME_LIMIT_S, Reusebench
 
 _MIB = 2**20
@@ -136,7 +136,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "npu": ("--", "sh", "-c", 'sleep 0.5; exit "$2"', "sh", "--", "4"),
 }
 #: Records on a machine with an NPU.
-_NPU = "import recorder.task, commands; recorder.task.has_npu = lambda _: True; commands.main()"
+_NPU = "from reusebench import commands; from reusebench.recorder import task; task.has_npu = lambda _: True; commands.main()"
 _ON_NPU = (sys.executable, "-c", _NPU, "record")
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from storage.program import Program
-from storage.run_file import StoredRun, read_storage
+from reusebench.storage.program import Program
+from reusebench.storage.run_file import StoredRun, read_storage
 from tests.far_shell import connected, shell_at, wait_until_gone
 from tests.support import CHECKOUT, TIME_LIMIT_S, Reusebench
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import texts_of
+from reusebench.reports.base.texts import texts_of
 from tests.reports.stored import changed, even, full_run, machine, result, write_run
 from tests.support import Reusebench
 

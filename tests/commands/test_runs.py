@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.run_file import Commit, RunWriter
-from storage.trace import MemoryTimeline, ProgramTrace, write_trace
+from reusebench.storage.run_file import Commit, RunWriter
+from reusebench.storage.trace import MemoryTimeline, ProgramTrace, write_trace
 from tests.reports.stored import FAILED, NO_COMMIT, NOT_SUPPORTED, even, result, write_run
 from tests.reports.stored_programs import Repeat, program, write_programs
 from tests.support import Reusebench

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fit.layouts import Demand, Form, Group, Layout
-from fit.prediction import Prediction, frames_per_s
-from storage.figure import Figure
+from reusebench.fit.layouts import Demand, Form, Group, Layout
+from reusebench.fit.prediction import Prediction, frames_per_s
+from reusebench.storage.figure import Figure
 from tests.support import models_of
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from fit.answering import stored_answer, with_measured
-from fit.layouts import Group, Layout, spread
-from fit.prediction import Prediction
-from fit.search import Answer, Point, Wish
-from fit.study import Study, forms
-from messages import LANGUAGES, words
-from reports.base.texts import texts_of
-from reports.sections.fit import fit_sentences
-from storage.figure import Figure
-from storage.fit import FitAnswer, read_answers, write_answer
+from reusebench.fit.answering import stored_answer, with_measured
+from reusebench.fit.layouts import Group, Layout, spread
+from reusebench.fit.prediction import Prediction
+from reusebench.fit.search import Answer, Point, Wish
+from reusebench.fit.study import Study, forms
+from reusebench.measured.messages import LANGUAGES, words
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.sections.fit import fit_sentences
+from reusebench.storage.figure import Figure
+from reusebench.storage.fit import FitAnswer, read_answers, write_answer
 from tests.fit.made_up import demand_of
 from tests.reports import stored
 

@@ -6,9 +6,9 @@ from itertools import combinations
 
 import pytest
 
-from fit.layouts import NO_REUSE, Demand, Form, Group, Layout, plan_of, spread
-from fit.study import Study, forms
-from scenarios.plan import DUP, INPUT, INTERNAL, LOAD, OUTPUT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, WEIGHTS
+from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout, plan_of, spread
+from reusebench.fit.study import Study, forms
+from reusebench.measured.plan import DUP, INPUT, INTERNAL, LOAD, OUTPUT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, WEIGHTS
 from tests.fit.made_up import demand_of
 
 _DEMANDS = [

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from accounting.account import Account
-from accounting.sizes import COMPONENTS, ContextMemory
-from fit.layouts import Demand, Group, Layout, spread
-from fit.npu import NpuCosts
-from fit.study import Study, forms
-from messages import Message
-from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, Plan
-from storage.result import Result
-from targets.outcome import Failure
+from reusebench.accounting.account import Account
+from reusebench.accounting.sizes import COMPONENTS, ContextMemory
+from reusebench.fit.layouts import Demand, Group, Layout, spread
+from reusebench.fit.npu import NpuCosts
+from reusebench.fit.study import Study, forms
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, Plan
+from reusebench.storage.result import Result
+from reusebench.targets.outcome import Failure
 from tests.fit.made_up import demand_of
 from tests.reports import stored
 

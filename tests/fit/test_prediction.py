@@ -7,9 +7,9 @@ import random
 import pytest
 from scipy.optimize import linprog
 
-from fit.layouts import NO_REUSE, Group, Layout
-from fit.prediction import Prediction, frames_per_s
-from storage.figure import Figure
+from reusebench.fit.layouts import NO_REUSE, Group, Layout
+from reusebench.fit.prediction import Prediction, frames_per_s
+from reusebench.storage.figure import Figure
 
 
 def test_a_limit_is_of_npu_memory_where_there_is_any() -> None:

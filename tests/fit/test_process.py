@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fit.layouts import NO_REUSE, Demand, Form, Group, Layout, spread
-from fit.process import ProcessCosts
-from fit.study import Study
-from messages import Message
-from scenarios.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, Plan
-from storage.result import Result
-from targets.outcome import Failure
+from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout, spread
+from reusebench.fit.process import ProcessCosts
+from reusebench.fit.study import Study
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, Plan
+from reusebench.storage.result import Result
+from reusebench.targets.outcome import Failure
 from tests.fit.made_up import demand_of
 from tests.reports import stored
 

@@ -8,10 +8,10 @@ from itertools import product
 
 import pytest
 
-from fit.layouts import NO_REUSE, Demand, Form, Group, Layout
-from fit.search import Answer, Point, Wish, search
-from scenarios.plan import DUP, INPUT
-from storage.figure import Figure
+from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout
+from reusebench.fit.search import Answer, Point, Wish, search
+from reusebench.measured.plan import DUP, INPUT
+from reusebench.storage.figure import Figure
 from tests.fit.made_up import MadeUpCosts, demand_of
 
 _FORMS = (

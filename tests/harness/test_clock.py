@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.clock import ReplayClock
+from reusebench.harness.clock import ReplayClock
 
 
 def test_a_round_is_exactly_one_latency() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.extras import EXTRAS
-from harness.gate import Gate, add_gate_options, make_gate
+from reusebench.harness.errors import UserError
+from reusebench.harness.extras import EXTRAS
+from reusebench.harness.gate import Gate, add_gate_options, make_gate
 from tests.reports.stored import changed, even, full_run, result, write_run
 from tests.support import known
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.machine_info import describe_machine
-from harness.session import _exposures
-from targets.base import Target
+from reusebench.harness.machine_info import describe_machine
+from reusebench.harness.session import _exposures
+from reusebench.targets.base import Target
 
 
 def test_a_library_that_is_not_confined_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

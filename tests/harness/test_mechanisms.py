@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from harness.mechanisms import Mechanism, hindrances, mechanisms
-from models.inspection import inspect
-from models.inspection.result import Inspection, OtherFacts, RknnFacts
-from runtimes import RUNTIMES, open_runtime
-from runtimes.base import Input, Memory, NotSupported
-from scenarios.catalogue import find_scenario
+from reusebench.harness.mechanisms import Mechanism, hindrances, mechanisms
+from reusebench.measured.runtimes import RUNTIMES, open_runtime
+from reusebench.measured.runtimes.base import Input, Memory, NotSupported
+from reusebench.models.inspection import inspect
+from reusebench.models.inspection.result import Inspection, OtherFacts, RknnFacts
+from reusebench.scenarios.catalogue import find_scenario
 from tests.models.inspection.onnx_models import constant, save_model, value
 
 _RKNN = RknnFacts(("rk3588",), "2.3.2", "2.3.2", "ONNX", is_mini=False, has_dynamic_shapes=False, lacks_weights=None)

@@ -12,7 +12,7 @@ import pytest
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
-_CHECK = "from samplers.host import LOCAL_HOST; from harness.settings import check_kernel; check_kernel(LOCAL_HOST)"
+_CHECK = "from reusebench.samplers.host import LOCAL_HOST; from reusebench.harness.settings import check_kernel; check_kernel(LOCAL_HOST)"
 
 
 def _run(
@@ -51,7 +51,7 @@ def test_a_poor_proc_or_sys(tmp_path: Path, mount: str, sentence: str) -> None:
 def test_an_empty_stat_leaves_no_process_behind(tmp_path: Path) -> None:
     """The start of processes, by which psutil knows them, is not told there: a process is ended all the same."""
     start = (
-        "import sys; from pathlib import Path; from targets.process import LocalProcess; "
+        "import sys; from pathlib import Path; from reusebench.targets.process import LocalProcess; "
         "process = LocalProcess(('sleep', '1000'), Path(), {}, False); process.close(); print(process.ending())"
     )
     done = _without(tmp_path, "mount --bind /dev/null /proc/stat", (sys.executable, "-c", start))

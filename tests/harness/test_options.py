@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.measuring.user_models import ModelFile
-from harness.options import add_options, resolve_model_sets, resolve_plan_files, resolve_settings
-from harness.session import choose_board_storage, hide_latency_table
-from harness.settings import Settings, check_kernel
-from samplers.host import LOCAL_HOST, LocalHost
-from storage.board import board_storage
-from storage.run_file import python_folder
-from targets.base import THIS_INTERPRETER
+from reusebench.harness.errors import UserError
+from reusebench.harness.measuring.user_models import ModelFile
+from reusebench.harness.options import add_options, resolve_model_sets, resolve_plan_files, resolve_settings
+from reusebench.harness.session import choose_board_storage, hide_latency_table
+from reusebench.harness.settings import Settings, check_kernel
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.storage.board import board_storage
+from reusebench.storage.run_file import python_folder
+from reusebench.targets.base import THIS_INTERPRETER
 
 
 def _option(*arguments: object) -> argparse.Namespace:

@@ -12,7 +12,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 _SCRIPT = """
 import sys
 from pathlib import Path
-from harness.output import Output
+from reusebench.harness.output import Output
 output = Output()
 print("a line", flush=True)
 print("another", flush=True)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness.progress import Progress
+from reusebench.harness.progress import Progress
 
 
 class _Clock:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.result_text import result_text
-from messages import Message
-from storage.result import Result
-from targets.outcome import Failure
+from reusebench.harness.result_text import result_text
+from reusebench.measured.messages import Message
+from reusebench.storage.result import Result
+from reusebench.targets.outcome import Failure
 from tests.reports.stored import MIB, changed, npu_account, result, with_memory, with_short_memory, with_speed
 from tests.reports.stored_streams import streams_result
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import selection
-from harness.errors import UserError
-from harness.selection import Selection, add_selection_options, chip_of, resolve_targets, selected_runtimes
-from runtimes import RuntimeEntry
-from targets import interpreters
-from targets.base import THIS_INTERPRETER, Target
-from targets.errors import TargetError
+from reusebench.harness import selection
+from reusebench.harness.errors import UserError
+from reusebench.harness.selection import Selection, add_selection_options, chip_of, resolve_targets, selected_runtimes
+from reusebench.measured.runtimes import RuntimeEntry
+from reusebench.targets import interpreters
+from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.errors import TargetError
 from tests.support import own_environment
 
 

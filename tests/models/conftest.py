@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from models.built_files import fill
-from models.recipe import Recipe
+from reusebench.models.built_files import fill
+from reusebench.models.recipe import Recipe
 from tests.models.scripted_python import ScriptedPython
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import onnx
 import pytest
 
-from models.built_files import cached_path, ensure, fill, is_intact
-from models.errors import ModelError
-from models.recipe import Recipe
-from system.cache import CacheError
+from reusebench.models.built_files import cached_path, ensure, fill, is_intact
+from reusebench.models.errors import ModelError
+from reusebench.models.recipe import Recipe
+from reusebench.system.cache import CacheError
 from tests.support import CHECKOUT
 
 _TINY = Recipe("tiny", 64, 1)
@@ -49,8 +49,8 @@ def test_a_file_is_built_once_and_again_after_damage(model_cache: Path) -> None:
 # Builds slowly in two halves, and prints that it does.
 _FILL_SLOWLY = """
 import time
-from models.built_files import fill
-from models.recipe import Recipe
+from reusebench.models.built_files import fill
+from reusebench.models.recipe import Recipe
 
 def build(path):
     path.write_bytes(b"first half, ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from recorder.pace import Pace
+from reusebench.recorder.pace import Pace
 
 _MS = 10**6
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.recorder_overhead import median_interval
-from recorder.phase_figures import PhaseRecord, Series
-from recorder.phases import Stretch
-from recorder.process_tree import Peaks, SeenProcess
-from recorder.program import Ending
-from recorder.recording import Readings, Recording
-from recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
-from samplers.system import Idle
+from reusebench.recorder.phase_figures import PhaseRecord, Series
+from reusebench.recorder.phases import Stretch
+from reusebench.recorder.process_tree import Peaks, SeenProcess
+from reusebench.recorder.program import Ending
+from reusebench.recorder.recording import Readings, Recording
+from reusebench.recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
+from reusebench.samplers.system import Idle
 
 _IDLE_BYTES = 1000
 

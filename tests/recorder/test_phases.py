@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recorder.phases import (
+from reusebench.recorder.phases import (
     FURTHER,
     MOST_PHASES,
     START,

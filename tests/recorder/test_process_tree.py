@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from recorder import process_tree
-from recorder.process_tree import ProcessTree
-from samplers.host import LOCAL_HOST, Host
-from samplers.npu.process_dmabuf import DmaBuf
-from samplers.process import Shares, read_process, read_shares
+from reusebench.recorder import process_tree
+from reusebench.recorder.process_tree import ProcessTree
+from reusebench.samplers.host import LOCAL_HOST, Host
+from reusebench.samplers.npu.process_dmabuf import DmaBuf
+from reusebench.samplers.process import Shares, read_process, read_shares
 
 _MIB = 2**20
 #: Forks so many processes in a thread of its own, each with 8 MiB, and writes a dot for it.

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from recorder.machine import LOCAL
-from recorder.phases import Marks
-from recorder.program import Ending
-from recorder.recording import record
-from recorder.stored_form import stored_repeat
+from reusebench.recorder.machine import LOCAL
+from reusebench.recorder.phases import Marks
+from reusebench.recorder.program import Ending
+from reusebench.recorder.recording import record
+from reusebench.recorder.stored_form import stored_repeat
 from tests.support import known
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from messages import Message
-from recorder.summary import print_summary
-from storage.figure import DOUBT
+from reusebench.measured.messages import Message
+from reusebench.recorder.summary import print_summary
+from reusebench.storage.figure import DOUBT
 from tests.reports.stored_programs import Repeat, program
 
 

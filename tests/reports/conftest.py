@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import LANGUAGES
-from reports.page.material import Material, read_material
-from reports.page.page import start_figures, write_report
-from reports.results.rows import Group
-from scenarios.catalogue import scenarios_of
+from reusebench.reports.base.texts import LANGUAGES
+from reusebench.reports.page.material import Material, read_material
+from reusebench.reports.page.page import start_figures, write_report
+from reusebench.reports.results.rows import Group
+from reusebench.scenarios.catalogue import scenarios_of
 from tests.reports.stored import even, full_run, groups_of, npu_run, result, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
 from tests.reports.stored_streams import published_run

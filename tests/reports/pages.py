@@ -7,8 +7,8 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from reports.page.material import read_material
-from reports.page.page import write_report
+from reusebench.reports.page.material import read_material
+from reusebench.reports.page.page import write_report
 
 _SKIPPED = ("svg", "style", "script", "template", "title", "code")
 _LINES = ("p", "li", "tr", "summary", "figcaption", "h1", "h2", "h3", "h4", "dt", "dd", "legend", "label", "pre")

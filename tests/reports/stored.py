@@ -8,24 +8,24 @@ from typing import Any, Optional
 
 import msgspec
 
-from accounting.account import Account
-from accounting.ledger import Ledger
-from accounting.sharing import Shared
-from accounting.sizes import ContextMemory
-from harness.measuring.result import Configuration, Repeat, build_result
-from messages import Message
-from reports.base.statistics import Figure
-from reports.results.rows import Group, Row, group_results
-from samplers.readings import Environment, MemorySource, Pressure, ProcessMemory, SystemMemory
-from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans
-from scenarios.catalogue import STREAMS as OF_STREAMS
-from scenarios.plan import LOAD, Context, Model, Plan, Streams
-from storage.result import Result, StreamsRun
-from storage.run_file import WITHOUT_SPEED, Commit, Cpu, LatencyStats, MachineInfo, StoredRun, read_storage
-from storage.shortage import Shortage
-from storage.trace import NpuTimeline, Timeline, Trace, write_trace
-from targets.barriers import BarrierReading, Copies, StepData
-from targets.outcome import Failure
+from reusebench.accounting.account import Account
+from reusebench.accounting.ledger import Ledger
+from reusebench.accounting.sharing import Shared
+from reusebench.accounting.sizes import ContextMemory
+from reusebench.harness.measuring.result import Configuration, Repeat, build_result
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import LOAD, Context, Model, Plan, Streams
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.results.rows import Group, Row, group_results
+from reusebench.samplers.readings import Environment, MemorySource, Pressure, ProcessMemory, SystemMemory
+from reusebench.scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans
+from reusebench.scenarios.catalogue import STREAMS as OF_STREAMS
+from reusebench.storage.result import Result, StreamsRun
+from reusebench.storage.run_file import WITHOUT_SPEED, Commit, Cpu, LatencyStats, MachineInfo, StoredRun, read_storage
+from reusebench.storage.shortage import Shortage
+from reusebench.storage.trace import NpuTimeline, Timeline, Trace, write_trace
+from reusebench.targets.barriers import BarrierReading, Copies, StepData
+from reusebench.targets.outcome import Failure
 
 MIB = 2**20
 IMPORTED = 30 * MIB

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from messages import Message
-from samplers.readings import Pressure
-from storage.program import PROGRAM_SCHEMA, Phase, PhaseMedians, PhaseMemory, Process, Program, ProgramRepeat
-from storage.run_file import PROGRAMS, Commit
-from storage.shortage import Shortage
-from storage.trace import MemoryTimeline, PhaseTime, ProgramTrace, write_trace
+from reusebench.measured.messages import Message
+from reusebench.samplers.readings import Pressure
+from reusebench.storage.program import PROGRAM_SCHEMA, Phase, PhaseMedians, PhaseMemory, Process, Program, ProgramRepeat
+from reusebench.storage.run_file import PROGRAMS, Commit
+from reusebench.storage.shortage import Shortage
+from reusebench.storage.trace import MemoryTimeline, PhaseTime, ProgramTrace, write_trace
 from tests.reports.stored import MACHINE, MIB
 
 _S = 10**9

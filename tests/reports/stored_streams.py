@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from samplers.readings import CpuUse, Frequency, Machine, NpuLoad, Temperature, Throttle
-from scenarios.frames import STAGES
-from scenarios.plan import Streams, Video
-from storage.result import FrameCount, Percentiles, Result, Series, StreamsRun
+from reusebench.measured.plan import Streams, Video
+from reusebench.measured.streams.frames import STAGES
+from reusebench.samplers.readings import CpuUse, Frequency, Machine, NpuLoad, Temperature, Throttle
+from reusebench.storage.result import FrameCount, Percentiles, Result, Series, StreamsRun
 from tests.reports.stored import MIB, STREAMS, dup, even, result, write_run
 
 FPS, SECONDS = 30, 120.0

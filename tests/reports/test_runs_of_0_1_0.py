@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.results.memory import component_memory
-from reports.results.rows import Row, group_results
-from reports.results.savings import LESS
-from reports.streams.frames import all_frames, growth
-from scenarios.plan import SHARED_WEIGHTS
-from storage.run_file import StoredRun, read_run_file
+from reusebench.measured.plan import SHARED_WEIGHTS
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.results.memory import component_memory
+from reusebench.reports.results.rows import Row, group_results
+from reusebench.reports.results.savings import LESS
+from reusebench.reports.streams.frames import all_frames, growth
+from reusebench.storage.run_file import StoredRun, read_run_file
 from tests.reports.pages import readable
 from tests.reports.stored import numbers
 from tests.support import Reusebench

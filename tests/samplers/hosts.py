@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from samplers.host import LOCAL_HOST, Clocks, Host, Sampler
+from reusebench.samplers.host import LOCAL_HOST, Clocks, Host, Sampler
 
 __all__ = ["CountingHost", "link_process"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from samplers.host import LOCAL_HOST, LocalHost, names_in, own_pid, read_text, read_texts
+from reusebench.samplers.host import LOCAL_HOST, LocalHost, names_in, own_pid, read_text, read_texts
 from tests.samplers.child import Child
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from samplers.host import LOCAL_HOST, LocalHost
-from samplers.npu import find_npu_sources, has_npu, rknpu_driver_version
-from samplers.npu.file_source import FileSource
-from samplers.npu.rknpu import SRAM, Sram
-from samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
-from samplers.readings import NpuMemory
-from samplers.sources import memory_sources
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.npu import find_npu_sources, has_npu, rknpu_driver_version
+from reusebench.samplers.npu.file_source import FileSource
+from reusebench.samplers.npu.rknpu import SRAM, Sram
+from reusebench.samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
+from reusebench.samplers.readings import NpuMemory
+from reusebench.samplers.sources import memory_sources
 from tests.samplers.hosts import link_process
 
 _FIXTURES = Path(__file__).with_name("npu_fixtures")
@@ -179,7 +179,7 @@ def test_sources_are_found_once(board: Board) -> None:
 
 def test_a_process_that_may_not_be_seen(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     """The figures of the system stay."""
-    monkeypatch.setattr("samplers.npu.memory.process_dmabufs", lambda *_: None)
+    monkeypatch.setattr("reusebench.samplers.npu.memory.process_dmabufs", lambda *_: None)
     memory = _read(board("rk3588"))
     assert (memory.process_dmabuf_bytes, memory.process_dmabuf_count) == (None, None)
     assert memory.process_dmabuf_bytes_by_exporter is None

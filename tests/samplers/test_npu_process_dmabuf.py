@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from samplers.host import LOCAL_HOST, LocalHost
-from samplers.npu.process_dmabuf import UNKNOWN_EXPORTER, DmaBuf, process_dmabufs
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.npu.process_dmabuf import UNKNOWN_EXPORTER, DmaBuf, process_dmabufs
 from tests.samplers.child import Child
 from tests.samplers.hosts import CountingHost
 

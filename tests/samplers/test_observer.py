@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from samplers import observer as observer_module
-from samplers import sources as sources_module
-from samplers.host import LOCAL_HOST, LocalHost, Sample
-from samplers.npu import find_npu_sources
-from samplers.observer import Observer, SampledTimeline
-from samplers.process import read_process
-from samplers.sources import memory_sources
+from reusebench.samplers import observer as observer_module
+from reusebench.samplers import sources as sources_module
+from reusebench.samplers.host import LOCAL_HOST, LocalHost, Sample
+from reusebench.samplers.npu import find_npu_sources
+from reusebench.samplers.observer import Observer, SampledTimeline
+from reusebench.samplers.process import read_process
+from reusebench.samplers.sources import memory_sources
 from tests.samplers.child import Child
 from tests.samplers.hosts import CountingHost, link_process
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from samplers.host import LOCAL_HOST, LocalHost
-from samplers.pressure import PressureWatch
-from samplers.readings import Pressure
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.pressure import PressureWatch
+from reusebench.samplers.readings import Pressure
 from tests.samplers.hosts import CountingHost
 
 _PID = 7

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from samplers.host import LOCAL_HOST, LocalHost, ResidentCounter
-from samplers.process import Shares, read_process, read_shares, reset_peak, rollup_readable
-from samplers.readings import ProcessMemory
+from reusebench.samplers.host import LOCAL_HOST, LocalHost, ResidentCounter
+from reusebench.samplers.process import Shares, read_process, read_shares, reset_peak, rollup_readable
+from reusebench.samplers.readings import ProcessMemory
 from tests.samplers.child import SIZE, Child
 from tests.samplers.hosts import CountingHost, link_process
 from tests.support import TIME_LIMIT_S

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from samplers.readings import Pressure
-from samplers.shortage import Evidence
+from reusebench.samplers.readings import Pressure
+from reusebench.samplers.shortage import Evidence
 
 _MIB, _S = 2**20, 10**9
 

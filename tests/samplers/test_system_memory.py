@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from samplers import system
-from samplers.environment import environment
-from samplers.files import parse_meminfo, parse_sizes
-from samplers.host import LOCAL_HOST, LocalHost
-from samplers.readings import Environment, SystemMemory
-from samplers.sources import memory_sources
-from samplers.system import observe_idle, oom_kills, read_system
+from reusebench.samplers import system
+from reusebench.samplers.environment import environment
+from reusebench.samplers.files import parse_meminfo, parse_sizes
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.readings import Environment, SystemMemory
+from reusebench.samplers.sources import memory_sources
+from reusebench.samplers.system import observe_idle, oom_kills, read_system
 from tests.samplers.hosts import link_process
 
 #: As a board with a 5.10 kernel writes it, shortened.

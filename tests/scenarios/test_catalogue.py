@@ -10,7 +10,26 @@ from typing import Any
 
 import pytest
 
-from scenarios.catalogue import (
+from reusebench.measured.plan import (
+    ALLOCATORS,
+    CUDA,
+    DUP,
+    INPUT,
+    INTERNAL,
+    LOAD,
+    MODEL,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Model,
+    Plan,
+    Streams,
+)
+from reusebench.scenarios.catalogue import (
     DEFAULT_OPTIONS,
     FRAMES_4K,
     FRAMES_1080P,
@@ -29,25 +48,6 @@ from scenarios.catalogue import (
     question_of,
     scenarios_of,
     without_reuse,
-)
-from scenarios.plan import (
-    ALLOCATORS,
-    CUDA,
-    DUP,
-    INPUT,
-    INTERNAL,
-    LOAD,
-    MODEL,
-    NATIVE_OUTPUT,
-    OUTPUT,
-    SHARED_CONTEXT,
-    SHARED_WEIGHT_MEMORY,
-    SHARED_WEIGHTS,
-    WEIGHTS,
-    Context,
-    Model,
-    Plan,
-    Streams,
 )
 from tests.support import models_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.compilers import Compiler, find_compiler, missing_package
+from reusebench.targets.compilers import Compiler, find_compiler, missing_package
 
 _TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu"}
 

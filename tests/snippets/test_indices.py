@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snippets.indices import Indices
+from reusebench.snippets.indices import Indices
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 import pytest
 
-from runtimes.base import NotSupported
-from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import Context, Plan
-from snippets import snippet_of
+from reusebench.measured.plan import Context, Plan
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.snippets import snippet_of
 from tests.support import CHECKOUT, TIME_LIMIT_S, models_of
 
 pytest.importorskip("ai_edge_litert")
 
-from tests.runtimes.litert_models import write_model
+from tests.measured.runtimes.litert_models import write_model
 
 _STREAMS, _CONTEXTS, _CORES = 2, 3, 2
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from runtimes import available, find_runtime
-from runtimes.base import Input, NotSupported
-from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import DUP, INPUT, OUTPUT, Context, Plan
-from snippets import snippet_of
+from reusebench.measured.plan import DUP, INPUT, OUTPUT, Context, Plan
+from reusebench.measured.runtimes import available, find_runtime
+from reusebench.measured.runtimes.base import Input, NotSupported
+from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.snippets import snippet_of
 from tests.support import CHECKOUT, TIME_LIMIT_S, models_of
 
 pytestmark = pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed")

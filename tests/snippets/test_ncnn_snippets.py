@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.base import Input, NotSupported
-from scenarios.plan import DUP, INPUT, INTERNAL, OUTPUT, SHARED_CONTEXT, Context, Plan
-from snippets import snippet_of
-from tests.runtimes.ncnn_models import DETECTOR, write_net
+from reusebench.measured.plan import DUP, INPUT, INTERNAL, OUTPUT, SHARED_CONTEXT, Context, Plan
+from reusebench.measured.runtimes.base import Input, NotSupported
+from reusebench.snippets import snippet_of
+from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 from tests.snippets.test_python_snippets import Ran, Runtime
 from tests.support import models_of
 

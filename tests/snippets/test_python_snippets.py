@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-import models
-from models.megengine.environment import MEGENGINE
-from runtimes.base import Input, NotSupported
-from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import DUP, INPUT, OUTPUT, WEIGHTS, Context, Plan
-from snippets import snippet_of
+from reusebench import models
+from reusebench.measured.plan import DUP, INPUT, OUTPUT, WEIGHTS, Context, Plan
+from reusebench.measured.runtimes.base import Input, NotSupported
+from reusebench.models.megengine.environment import MEGENGINE
+from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.snippets import snippet_of
 from tests.support import CHECKOUT, TIME_LIMIT_S, models_of
 
 #: The user's own: the tests have a cache of their own.

@@ -1,6 +1,6 @@
 """The programs in C: they compile without a warning, and make the calls that the harness makes of the same plan.
 
-On a double of Rockchip's library everywhere (tests/runtimes/rknn_double.c); on Rockchip's own, on the virtual board,
+On a double of Rockchip's library everywhere (tests/measured/runtimes/rknn_double.c); on Rockchip's own, on the virtual board,
 where that is installed: there the ledgers of NPU buffers must be equal.
 """
 
@@ -19,14 +19,8 @@ from typing import Any
 
 import pytest
 
-from accounting.ledger import Ledger, read_ledger
-from models import ModelError, Recipe, ensure_all
-from runtimes import find_runtime
-from runtimes.base import NotSupported
-from runtimes.rknn import abi
-from runtimes.rknn.library import LIBRARY_VARIABLE
-from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import (
+from reusebench.accounting.ledger import Ledger, read_ledger
+from reusebench.measured.plan import (
     DUP,
     INPUT,
     INTERNAL,
@@ -42,18 +36,24 @@ from scenarios.plan import (
     Model,
     Plan,
 )
-from snippets import snippet_of
-from system.cache import CacheError, cache_root
-from targets.base import THIS_INTERPRETER
-from targets.chips import CHIPS
-from targets.compilers import Compiler
-from targets.errors import TargetError
-from targets.process import LEDGER_VARIABLE
-from targets.resolve import parse_target
-from targets.rknn_library import Library, architecture_of_this_python, read_library
-from targets.vboard.emulator import is_needed
-from targets.vboard.guest import guest, missing_parts
-from targets.vboard.system import python_of
+from reusebench.measured.runtimes import find_runtime
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.measured.runtimes.rknn import abi
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.models import ModelError, Recipe, ensure_all
+from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.snippets import snippet_of
+from reusebench.system.cache import CacheError, cache_root
+from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.chips import CHIPS
+from reusebench.targets.compilers import Compiler
+from reusebench.targets.errors import TargetError
+from reusebench.targets.process import LEDGER_VARIABLE
+from reusebench.targets.resolve import parse_target
+from reusebench.targets.rknn_library import Library, architecture_of_this_python, read_library
+from reusebench.targets.vboard.emulator import is_needed
+from reusebench.targets.vboard.guest import guest, missing_parts
+from reusebench.targets.vboard.system import python_of
 from tests.support import TIME_LIMIT_S, known, walk
 
 _HEADERS = Path(__file__).parent
@@ -130,7 +130,7 @@ def native(compiler_for: Callable[[str], Compiler]) -> Compiler:
 
 
 def test_the_header_is_laid_out_as_the_adapters(native: Compiler, tmp_path: Path) -> None:
-    """Sizes, offsets and numbers are those of runtimes/rknn/abi.py."""
+    """Sizes, offsets and numbers are those of measured/runtimes/rknn/abi.py."""
     structures = {
         "rknn_tensor_attr": abi.TensorAttr,
         "rknn_mem_size": abi.MemSize,

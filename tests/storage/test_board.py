@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from samplers.host import LOCAL_HOST, LocalHost
-from storage.board import board_name, board_storage
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.storage.board import board_name, board_storage
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any, Union
 import msgspec
 import pytest
 
-from messages import Message
-from storage.decoding import decode_stored
+from reusebench.measured.messages import Message
+from reusebench.storage.decoding import decode_stored
 
 
 class _Stored(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from storage.figure import Figure
+from reusebench.storage.figure import Figure
 
 
 def test_median_and_farthest_repeat() -> None:

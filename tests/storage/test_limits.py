@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from storage.limits import LimitInvalid, parse_limit, parse_size
+from reusebench.storage.limits import LimitInvalid, parse_limit, parse_size
 
 MIB = 2**20
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StorageError
-from storage.references import find_runs
-from storage.run_file import BadFile, Commit
-from storage.runs import Run, read_runs
+from reusebench.storage.errors import StorageError
+from reusebench.storage.references import find_runs
+from reusebench.storage.run_file import BadFile, Commit
+from reusebench.storage.runs import Run, read_runs
 from tests.reports.stored import even, result, write_run
 
 _NOWHERE = Path("/proc")  # no git repository

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.result import OF_STEADY_STATE, FrameCount, Memory, Series, Speed, StreamsRun
+from reusebench.storage.result import OF_STEADY_STATE, FrameCount, Memory, Series, Speed, StreamsRun
 from tests.reports.stored import even, result, with_memory
 from tests.support import CHECKOUT
 

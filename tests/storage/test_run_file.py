@@ -21,10 +21,10 @@ import msgspec
 import pytest
 from pytest_benchmark.utils import get_machine_id
 
-from storage import run_file
-from storage.decoding import MOST_BYTES
-from storage.result import Result
-from storage.run_file import (
+from reusebench.storage import run_file
+from reusebench.storage.decoding import MOST_BYTES
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import (
     PROGRAMS,
     WITHOUT_SPEED,
     BadFile,

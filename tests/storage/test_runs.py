@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from messages import Message
-from scenarios.plan import Streams
-from storage.metrics import find_metric
-from storage.program import Program
-from storage.result import Result
-from storage.run_file import BadFile
-from storage.runs import Measured, Run, read_run, read_runs
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Streams
+from reusebench.storage.metrics import find_metric
+from reusebench.storage.program import Program
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import BadFile
+from reusebench.storage.runs import Measured, Run, read_run, read_runs
 from tests.reports.stored import FAILED, MIB, changed, even, result, write_run
 from tests.reports.stored_programs import Repeat, program, write_programs
 from tests.reports.stored_streams import SCHEDULE, VIDEO, Frames, streams_result

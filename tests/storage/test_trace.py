@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.decoding import MOST_BYTES
-from storage.trace import TRACES, FrameTime, FrameTimes, Timeline, Trace, is_trace, read_trace, write_trace
-from targets.barriers import Allocation, StepData
+from reusebench.storage.decoding import MOST_BYTES
+from reusebench.storage.trace import TRACES, FrameTime, FrameTimes, Timeline, Trace, is_trace, read_trace, write_trace
+from reusebench.targets.barriers import Allocation, StepData
 from tests.support import barrier
 
 _DATA = StepData(runtime_version="ä", account={"weights_bytes": 7}, allocations=(Allocation("weights", 5, 1),))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from system.cache import (
+from reusebench.system.cache import (
     CacheError,
     OwnFolder,
     cache_root,
@@ -95,7 +95,7 @@ def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
 def test_a_failed_build_is_reported(code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its exit code or signal, and with the last line of its errors."""
     (tmp_path / "failing.py").write_text(code)
-    monkeypatch.setattr("system.cache._CHECKOUT", tmp_path)
+    monkeypatch.setattr("reusebench.system.cache._CHECKOUT", tmp_path)
     with pytest.raises(CacheError, match=f"-m failing` failed {words}"):
         run_in_another_process("failing")
 
@@ -124,7 +124,7 @@ def _removed(dry_run: bool = False) -> dict[Path, int]:
 #: Makes everything that a killed process can leave, and is killed.
 _KILLED = """
 import os, signal, tempfile
-from system.cache import OwnFolder, cache_root, locked, written_whole
+from reusebench.system.cache import OwnFolder, cache_root, locked, written_whole
 
 folder = OwnFolder("prepared")
 (folder.path / "onnxruntime").mkdir()

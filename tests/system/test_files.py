@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from system.files import open_inside, open_regular, printable, read_regular, remove_inside, replacing
+from reusebench.system.files import open_inside, open_regular, printable, read_regular, remove_inside, replacing
 from tests.support import CHECKOUT
 
 
@@ -105,7 +105,7 @@ def test_others_may_not_write(tmp_path: Path) -> None:
     """
     script = """
         import os, pathlib, sys
-        from system.files import keep_writing_to_user, started_umask
+        from reusebench.system.files import keep_writing_to_user, started_umask
         os.umask(int(sys.argv[1], 8)); keep_writing_to_user()
         pathlib.Path("file").touch(); pathlib.Path("folder").mkdir()
         with started_umask(): pathlib.Path("users").touch()

@@ -9,7 +9,14 @@ from contextlib import suppress
 
 import pytest
 
-from system.interrupts import Interrupted, check_interrupted, handle_signals, ignore_signals, shell_code, uninterrupted
+from reusebench.system.interrupts import (
+    Interrupted,
+    check_interrupted,
+    handle_signals,
+    ignore_signals,
+    shell_code,
+    uninterrupted,
+)
 
 _NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 

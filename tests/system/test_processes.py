@@ -13,14 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from system import processes
-from system.interrupts import Interrupted
+from reusebench.system import processes
+from reusebench.system.interrupts import Interrupted
 from tests.support import CHECKOUT, TIME_LIMIT_S
 
 #: Starts sys.argv[1:], which writes a line when it is ready, and then waits for its own end.
 _OWNER = """
 import sys, time
-from system import processes
+from reusebench.system import processes
 
 started = processes.start(sys.argv[1:])
 started.stdout.readline()
@@ -123,7 +123,7 @@ def test_the_shell_is_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     """Somebody may kill what watches; it is no child of this process, and ends with it."""
     monkeypatch.setenv("REUSEBENCH_TEST", str(tmp_path))
     code = (
-        "import os, signal, sys, psutil; from system import processes; processes.watch_ends();"
+        "import os, signal, sys, psutil; from reusebench.system import processes; processes.watch_ends();"
         "assert not psutil.Process().children();"
         "print(flush=True); sys.stdin.readline(); assert processes.run(['true']).returncode == 0;"
         "print(flush=True); sys.stdin.readline()"

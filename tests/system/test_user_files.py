@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from system.user_files import ChangedFile, FileState, Pins, UserFileError, check_file
+from reusebench.system.user_files import ChangedFile, FileState, Pins, UserFileError, check_file
 
 
 def test_a_file_behind_links(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from targets import measured_process
+from reusebench.targets import measured_process
 from tests.support import StubObserver
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.compilers import Compiler, find_compiler
-from targets.preload.build import compile_preload
-from targets.rknn_library import architecture_of_this_python
+from reusebench.targets.compilers import Compiler, find_compiler
+from reusebench.targets.preload.build import compile_preload
+from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.support import made_once
 from tests.targets.preload_support import Ended, RunOnBoard, run_client
 

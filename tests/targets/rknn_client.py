@@ -1,6 +1,6 @@
 """Uses Rockchip's library by its C API, small and plain: what the tests of the virtual board run on it.
 
-The project's own binding is runtimes/rknn; this one shares nothing with it, so that either can be wrong alone.
+The project's own binding is measured/runtimes/rknn; this one shares nothing with it, so that either can be wrong alone.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.boards import Board, add_board, boards, remove_board
-from targets.errors import TargetError
+from reusebench.targets.boards import Board, add_board, boards, remove_board
+from reusebench.targets.errors import TargetError
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from samplers.host import LocalHost
-from targets.chips import CHIPS, chip_of, runs_models_for
-from targets.errors import TargetError
-from targets.rknn_library import architecture_of, architecture_of_this_python, read_library
+from reusebench.samplers.host import LocalHost
+from reusebench.targets.chips import CHIPS, chip_of, runs_models_for
+from reusebench.targets.errors import TargetError
+from reusebench.targets.rknn_library import architecture_of, architecture_of_this_python, read_library
 from tests.targets.library_files import write_library
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from models.megengine.environment import MEGENGINE
-from runtimes import find_runtime
-from targets import interpreters
-from targets.interpreters import finds_runtime, python_with
+from reusebench.measured.runtimes import find_runtime
+from reusebench.models.megengine.environment import MEGENGINE
+from reusebench.targets import interpreters
+from reusebench.targets.interpreters import finds_runtime, python_with
 from tests.support import own_environment
 
 _ONNXRUNTIME = find_runtime("onnxruntime")

@@ -20,18 +20,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-import targets.process
-from messages import Message
-from samplers.host import LOCAL_HOST
-from samplers.observer import Observer
-from samplers.readings import Reading
-from scenarios.failures import tells_of_memory
-from scenarios.plan import Plan, Step
-from system.processes import watch_ends
-from targets.barriers import Preparation, StepData
-from targets.base import THIS_INTERPRETER, Target
-from targets.measured_process import Run, prepare_models
-from targets.outcome import OUTCOMES, Failure
+import reusebench.targets.process
+from reusebench.measured.failures import tells_of_memory
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Plan, Step
+from reusebench.samplers.host import LOCAL_HOST
+from reusebench.samplers.observer import Observer
+from reusebench.samplers.readings import Reading
+from reusebench.system.processes import watch_ends
+from reusebench.targets.barriers import Preparation, StepData
+from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.measured_process import Run, prepare_models
+from reusebench.targets.outcome import OUTCOMES, Failure
 from tests.scripted_driver import ACCOUNT
 from tests.support import (
     CHECKOUT,
@@ -377,7 +377,7 @@ def test_a_process_that_leaves(
 ) -> None:
     """Before the first barrier it has crashed; one that has closed its pipe and stays is ended after a while."""
     if "sleep" in body:
-        monkeypatch.setattr(targets.process, "_LEAVE_S", 0.1)
+        monkeypatch.setattr(reusebench.targets.process, "_LEAVE_S", 0.1)
     failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
     assert (failure.kind, failure.phase, failure.message) == ("crashed", "imported", message)
     assert failure.last_words.endswith(last_words)

@@ -7,8 +7,8 @@ import signal
 import msgspec
 import pytest
 
-from messages import Message
-from targets.outcome import Ending, Failure, classify_exit, classify_failure, oom_kills_in
+from reusebench.measured.messages import Message
+from reusebench.targets.outcome import Ending, Failure, classify_exit, classify_failure, oom_kills_in
 
 #: As Linux 6.1 writes it, shortened.
 _VMSTAT = """nr_free_pages 5646218

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from messages import Message
-from samplers.readings import Reading, SystemMemory
-from scenarios.catalogue import Parameters, build_plans
-from scenarios.plan import Plan, Step
-from targets.base import CHECKOUT
-from targets.measured_process import Run
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Plan, Step
+from reusebench.samplers.readings import Reading, SystemMemory
+from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.targets.base import CHECKOUT
+from reusebench.targets.measured_process import Run
 from tests.support import StubObserver, known, models_of, walk
 
 
@@ -46,8 +46,8 @@ def test_threads_of_many_contexts_have_small_stacks() -> None:
     """Those of other plans have the usual ones: 300 of 8 MiB use up the addresses of a 32-bit process."""
     script = """if True:
         import threading
-        from scenarios.driver import Walk
-        from scenarios.plan import Context, Model, Plan
+        from reusebench.measured.driver import Walk
+        from reusebench.measured.plan import Context, Model, Plan
         for fills in (False, True):
             plan = Plan("mine", None, "rknn", (Model("m", "m", "0"),), (Context(None, 0),), 1, 1, fills=fills)
             Walk(plan, None, None)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from system.cache import CacheError
-from targets import compilers
-from targets.compilers import Compiler, compiler_for, find_compiler, missing_package
-from targets.errors import TargetError
-from targets.folders import root
-from targets.preload import build
-from targets.preload.build import ensure_preload, is_built, preload_library, uclibc_folder
-from targets.rknn_library import architecture_of, architecture_of_this_python
+from reusebench.system.cache import CacheError
+from reusebench.targets import compilers
+from reusebench.targets.compilers import Compiler, compiler_for, find_compiler, missing_package
+from reusebench.targets.errors import TargetError
+from reusebench.targets.folders import root
+from reusebench.targets.preload import build
+from reusebench.targets.preload.build import ensure_preload, is_built, preload_library, uclibc_folder
+from reusebench.targets.rknn_library import architecture_of, architecture_of_this_python
 
 _OWN = architecture_of_this_python() or ""
 

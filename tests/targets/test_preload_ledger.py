@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from targets.chips import CHIPS
+from reusebench.targets.chips import CHIPS
 from tests.targets.preload_support import RunOnBoard, live_bytes, run_client
 
 _PAGE = 4096

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.compilers import Compiler
+from reusebench.targets.compilers import Compiler
 from tests.targets.preload_support import Ended, read_ledger, run_client
 
 #: The parts of an event that two copies of the library may see differently: they run one after the other.

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from runtimes import find_runtime
-from targets import interpreters, resolve
-from targets.errors import RuntimeMissing, TargetError
-from targets.preload.build import preload_library
-from targets.resolve import parse_target
-from targets.rknn_library import architecture_of_this_python
-from targets.vboard.guest import Guest
+from reusebench.measured.runtimes import find_runtime
+from reusebench.targets import interpreters, resolve
+from reusebench.targets.errors import RuntimeMissing, TargetError
+from reusebench.targets.preload.build import preload_library
+from reusebench.targets.resolve import parse_target
+from reusebench.targets.rknn_library import architecture_of_this_python
+from reusebench.targets.vboard.guest import Guest
 from tests.support import own_environment
 from tests.targets.library_files import write_library
 
-_DRIVER = ("-m", "scenarios.driver")
+_DRIVER = ("-m", "reusebench.measured.driver")
 _ONNXRUNTIME = find_runtime("onnxruntime")
 _MEGENGINE_LITE = find_runtime("megengine_lite")
 _RKNN = find_runtime("rknn")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.rknn import library
-from system.cache import cache_root
-from targets.errors import TargetError
-from targets.rknn_library import find_libraries
+from reusebench.measured.runtimes.rknn import library
+from reusebench.system.cache import cache_root
+from reusebench.targets.errors import TargetError
+from reusebench.targets.rknn_library import find_libraries
 from tests.targets.library_files import write_library
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.plan import Plan, Streams
-from system.interrupts import first_interrupt_calls
-from targets.barriers import Frames
-from targets.measured_process import Run
+from reusebench.measured.plan import Plan, Streams
+from reusebench.system.interrupts import first_interrupt_calls
+from reusebench.targets.barriers import Frames
+from reusebench.targets.measured_process import Run
 from tests.support import TIME_LIMIT_S, StubListener, make_plan, walk
 from tests.targets.clock import Clock
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import TargetError
-from targets.folders import check_usable, root, sysroot
-from targets.rknn_library import read_library
-from targets.vboard import install
-from targets.vboard.emulator import ensure_emulator, find_emulator, is_needed
-from targets.vboard.guest import Guest
-from targets.vboard.packages import PackageSource
-from targets.vboard.system import ensure_system, is_installed, library_folders, python_of
+from reusebench.targets.errors import TargetError
+from reusebench.targets.folders import check_usable, root, sysroot
+from reusebench.targets.rknn_library import read_library
+from reusebench.targets.vboard import install
+from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator, is_needed
+from reusebench.targets.vboard.guest import Guest
+from reusebench.targets.vboard.packages import PackageSource
+from reusebench.targets.vboard.system import ensure_system, is_installed, library_folders, python_of
 from tests.targets.library_files import write_library
 
 #: What stands in for Debian: packages are tar archives in $POOL, dependencies are text files beside them.

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from system.cache import cache_root
-from targets.chips import MINI_RUNTIME, RUNTIME
-from targets.errors import TargetError
-from targets.machine import Reach
-from targets.rknn_library import Library, read_library
-from targets.sandbox.build import refusal
-from targets.vboard.guest import guest, machine_of, missing_parts
+from reusebench.system.cache import cache_root
+from reusebench.targets.chips import MINI_RUNTIME, RUNTIME
+from reusebench.targets.errors import TargetError
+from reusebench.targets.machine import Reach
+from reusebench.targets.rknn_library import Library, read_library
+from reusebench.targets.sandbox.build import refusal
+from reusebench.targets.vboard.guest import guest, machine_of, missing_parts
 from tests.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from targets.process import LocalProcess
+from reusebench.targets.process import LocalProcess
 
 _OWN = Path("/proc/self/oom_score_adj")
 _TELL = "import subprocess; subprocess.run(['cat', '/proc/self/oom_score_adj']); input()"

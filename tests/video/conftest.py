@@ -10,8 +10,8 @@ from typing import Any
 import av
 import pytest
 
-from video.clip import Clip
-from video.encoder import write_clip
+from reusebench.video.clip import Clip
+from reusebench.video.encoder import write_clip
 
 
 @pytest.fixture(scope="session")

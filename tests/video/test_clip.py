@@ -10,11 +10,11 @@ import av
 import numpy as np
 import pytest
 
-import video.encoder
-from system.cache import run_in_another_process
-from video import VideoError
-from video.clip import Clip, ensure_clip
-from video.encoder import write_clip
+import reusebench.video.encoder
+from reusebench.system.cache import run_in_another_process
+from reusebench.video import VideoError
+from reusebench.video.clip import Clip, ensure_clip
+from reusebench.video.encoder import write_clip
 
 _SMALL = Clip(64, 48, fps=10, seconds=0.5)
 
@@ -68,7 +68,7 @@ def test_the_cache_has_it_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> 
         commands.append(command)
         run_in_another_process(*command)
 
-    monkeypatch.setattr("video.clip.run_in_another_process", run)
+    monkeypatch.setattr("reusebench.video.clip.run_in_another_process", run)
     cache.mkdir(parents=True)
     (cache / ".clip.mp4.1.unfinished").touch()
     with ThreadPoolExecutor() as pool:
@@ -107,12 +107,12 @@ def test_impossible_clips_are_refused(form: dict[str, Any], words: str) -> None:
 def test_the_next_encoder_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is not compiled in, or does not start, is passed over; where none works all are named."""
     path = tmp_path / "clip.mp4"
-    known = video.encoder._ENCODERS
-    monkeypatch.setattr(video.encoder, "_ENCODERS", {"h264_absent": {}, "h264_v4l2m2m": {}, **known})
+    known = reusebench.video.encoder._ENCODERS
+    monkeypatch.setattr(reusebench.video.encoder, "_ENCODERS", {"h264_absent": {}, "h264_v4l2m2m": {}, **known})
     write_clip(_SMALL, str(path))
     assert path.exists()
     path.unlink()
-    monkeypatch.setattr(video.encoder, "_ENCODERS", {"h264_absent": {}, "absent_too": {}})
+    monkeypatch.setattr(reusebench.video.encoder, "_ENCODERS", {"h264_absent": {}, "absent_too": {}})
     with pytest.raises(VideoError, match=r"h264_absent: .*; absent_too: .*--video FILE"):
         write_clip(_SMALL, str(path))
     assert list(tmp_path.iterdir()) == []

@@ -13,12 +13,12 @@ from typing import Any
 import av
 import pytest
 
-from runtimes.base import AdapterError, ImageInput
+from reusebench.measured.runtimes.base import AdapterError, ImageInput
+from reusebench.measured.streams.decoder import Decoder, describe
+from reusebench.measured.streams.letterbox import Letterbox
+from reusebench.video.clip import Clip
+from reusebench.video.encoder import write_clip
 from tests.video.conftest import brightness
-from video.clip import Clip
-from video.decoder import Decoder, describe
-from video.encoder import write_clip
-from video.letterbox import Letterbox
 
 _FRAMES = 20
 

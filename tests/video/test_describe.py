@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.video import VideoError
+from reusebench.video.describe import describe_with, main
 from tests.support import CHECKOUT
-from video import VideoError
-from video.describe import describe_with, main
 
 _CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
 

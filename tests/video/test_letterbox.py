@@ -9,8 +9,8 @@ import av
 import numpy as np
 import pytest
 
-from runtimes.base import ImageInput, NotSupported
-from video.letterbox import Letterbox
+from reusebench.measured.runtimes.base import ImageInput, NotSupported
+from reusebench.measured.streams.letterbox import Letterbox
 
 #: What stands in memory before anything is written, and must stay behind rows.
 _UNTOUCHED = 0xA5

@@ -57,7 +57,7 @@ def test_a_file_that_stays_is_noticed(sandbox: Sandbox, samples: Samples) -> Non
 def test_a_built_in_network_may_stay(sandbox: Sandbox, samples: Samples, change: str, kinds: list[Kind]) -> None:
     """Users get it from the cache the next time; half of one is of no use to them."""
     Sandbox(samples.folder / "made").disk.joinpath("cache/reusebench/models").mkdir(parents=True)
-    build = "from models import Recipe; from models.built_files import ensure; path = ensure(Recipe('tiny', 64, 3))"
+    build = "from reusebench.models import Recipe; from reusebench.models.built_files import ensure; path = ensure(Recipe('tiny', 64, 3))"
     _run(sandbox, f"{build}; {change}")
     assert _kinds(sandbox, samples) == kinds
 
@@ -102,7 +102,7 @@ def test_a_run_that_the_storage_did_not_take_is_moved_there(sandbox: Sandbox, sa
 
 def test_a_traceback_of_the_project_is_noticed() -> None:
     """It is named by its last line of the project; one that never came there, or Ctrl-C at an import, is another's."""
-    code = "from storage.limits import parse_limit; parse_limit(None)"
+    code = "from reusebench.storage.limits import parse_limit; parse_limit(None)"
     done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     (wrong,) = tracebacks(done.stderr)
     imported = (

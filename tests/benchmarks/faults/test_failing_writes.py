@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks.faults.disk import FAILING_WRITES, counted
 from benchmarks.faults.sandbox import compile_preloaded
-from targets.compilers import find_compiler
-from targets.rknn_library import architecture_of_this_python
+from reusebench.targets.compilers import find_compiler
+from reusebench.targets.rknn_library import architecture_of_this_python
 
 #: Makes a folder and two files, and prints what went wrong with each.
 _WRITES = """

@@ -14,8 +14,8 @@ from benchmarks.faults.machines import FALSE_CLOCK, Machine, Machines
 from benchmarks.faults.samples import Samples
 from benchmarks.faults.sandbox import compile_preloaded
 from benchmarks.faults.trial import Answer, Kind, Trial
-from targets.compilers import find_compiler
-from targets.rknn_library import architecture_of_this_python
+from reusebench.targets.compilers import find_compiler
+from reusebench.targets.rknn_library import architecture_of_this_python
 
 #: Prints two readings of the clock of the day, and what passes on that of intervals.
 _CLOCKS = """

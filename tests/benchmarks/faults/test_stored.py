@@ -15,8 +15,8 @@ from benchmarks.faults.mutants import Mutant
 from benchmarks.faults.samples import Samples
 from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Answer, Kind, Trial
-from commands import runs
-from storage.maintenance.inventory import take_inventory
+from reusebench.commands import runs
+from reusebench.storage.maintenance.inventory import take_inventory
 
 #: No input that a page is made of.
 _INDEX = 1

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import runtimes
-from harness.measuring.measurement import Bench
-from harness.measuring.videos import Videos
-from harness.progress import Progress
-from harness.settings import Settings
+from reusebench.harness.measuring.measurement import Bench
+from reusebench.harness.measuring.videos import Videos
+from reusebench.harness.progress import Progress
+from reusebench.harness.settings import Settings
+from reusebench.measured import runtimes
 from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
 

@@ -15,19 +15,26 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from harness.errors import NoModels, UnusableModel
-from harness.measuring import user_models
-from harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions, conversion_text, is_unchanged
-from messages import Message
-from models.rknn.toolkit import TOOLKIT
-from runtimes import find_runtime
-from runtimes.base import Input
-from runtimes.rknn.library import LIBRARY_VARIABLE
-from scenarios.plan import Conversion, Plan
-from system.user_files import Pins
-from targets.base import THIS_INTERPRETER, Target
-from targets.measured_process import interface_of, try_plan
-from targets.outcome import Failure
+from reusebench.harness.errors import NoModels, UnusableModel
+from reusebench.harness.measuring import user_models
+from reusebench.harness.measuring.user_models import (
+    InputShape,
+    ModelFile,
+    UserModels,
+    assumptions,
+    conversion_text,
+    is_unchanged,
+)
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Conversion, Plan
+from reusebench.measured.runtimes import find_runtime
+from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.models.rknn.toolkit import TOOLKIT
+from reusebench.system.user_files import Pins
+from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.measured_process import interface_of, try_plan
+from reusebench.targets.outcome import Failure
 from tests.models.inspection.rknn_files import save_rknn
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.support import CHECKOUT, TIME_LIMIT_S
@@ -257,8 +264,8 @@ def test_the_harness_imports_no_library_of_the_measured_process(tmp_path: Path, 
     """A process that had a user's file converted has mapped neither numpy nor onnx nor a runtime."""
     path = _network(tmp_path / "net.onnx", 1, 4)
     code = (
-        "import sys; from dataclasses import replace; from pathlib import Path; from runtimes import find_runtime;"
-        "from harness.measuring.user_models import *; from targets.base import THIS_INTERPRETER;"
+        "import sys; from dataclasses import replace; from pathlib import Path; from reusebench.measured.runtimes import find_runtime;"
+        "from reusebench.harness.measuring.user_models import *; from reusebench.targets.base import THIS_INTERPRETER;"
         "user = UserModels({'rknn': replace(THIS_INTERPRETER, chip='rk3588')}, 60);"
         f"print(user.of(find_runtime('rknn'), [ModelFile(Path({str(path)!r}))])[0].name);"
         "print([name for name in ('numpy', 'onnx', 'onnxruntime') if name in sys.modules])"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.measuring.frames import FramesWatch
-from samplers.host import LOCAL_HOST
-from scenarios.frames import STAGES
-from scenarios.plan import Context, Plan, Streams
-from storage.result import Series, StreamsRun
-from targets.barriers import Frames, StreamCount
+from reusebench.harness.measuring.frames import FramesWatch
+from reusebench.measured.plan import Context, Plan, Streams
+from reusebench.measured.streams.frames import STAGES
+from reusebench.samplers.host import LOCAL_HOST
+from reusebench.storage.result import Series, StreamsRun
+from reusebench.targets.barriers import Frames, StreamCount
 from tests.support import known, models_of
 
 _MS = 1_000_000

@@ -7,7 +7,7 @@ import random
 import pytest
 from msgspec.structs import astuple
 
-from harness.measuring.histogram import Histogram
+from reusebench.harness.measuring.histogram import Histogram
 from tests.support import known
 
 _DRAW = random.Random(7)

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import runtimes
-from harness.errors import NoModels
-from storage.metrics import METRICS
-from storage.result import Result
+from reusebench.harness.errors import NoModels
+from reusebench.measured import runtimes
+from reusebench.storage.metrics import METRICS
+from reusebench.storage.result import Result
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import ENTRY
 from tests.support import SCRIPTED, known

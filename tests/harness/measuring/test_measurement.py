@@ -11,21 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 
-import runtimes
-from accounting.sharing import Finding
-from harness.errors import NoModels
-from harness.measuring import measurement as measurement_module
-from harness.measuring import repeat as one_repeat
-from harness.measuring.measurement import Bench, Measurement
-from harness.progress import Progress
-from messages import Message
-from runtimes.rknn.library import LIBRARY_VARIABLE
-from scenarios.plan import DUP, INPUT, LOAD, OUTPUT
-from storage.result import Result
-from storage.trace import Trace, read_trace
-from targets.barriers import Copies
-from targets.base import Target
-from targets.machine import LOCAL, LocalMachine
+from reusebench.accounting.sharing import Finding
+from reusebench.harness.errors import NoModels
+from reusebench.harness.measuring import measurement as measurement_module
+from reusebench.harness.measuring import repeat as one_repeat
+from reusebench.harness.measuring.measurement import Bench, Measurement
+from reusebench.harness.progress import Progress
+from reusebench.measured import runtimes
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import DUP, INPUT, LOAD, OUTPUT
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.storage.result import Result
+from reusebench.storage.trace import Trace, read_trace
+from reusebench.targets.barriers import Copies
+from reusebench.targets.base import Target
+from reusebench.targets.machine import LOCAL, LocalMachine
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import ACCOUNT, ENTRY
 from tests.support import SCRIPTED, known

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NoModels, UserError
-from harness.measuring import model_sets, user_models
-from harness.measuring.model_sets import BuiltIn, ModelSets
-from harness.measuring.user_models import ModelFile, UserModels
-from harness.plans.plan_file import PlanFile
-from harness.plans.reading import read_plan_file
-from models import ModelError, Recipe
-from runtimes.base import DeclaredTensor, Interface
-from scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
-from targets.base import THIS_INTERPRETER
+from reusebench.harness.errors import NoModels, UserError
+from reusebench.harness.measuring import model_sets, user_models
+from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
+from reusebench.harness.measuring.user_models import ModelFile, UserModels
+from reusebench.harness.plans.plan_file import PlanFile
+from reusebench.harness.plans.reading import read_plan_file
+from reusebench.measured.runtimes.base import DeclaredTensor, Interface
+from reusebench.models import ModelError, Recipe
+from reusebench.scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
+from reusebench.targets.base import THIS_INTERPRETER
 from tests.support import TIME_LIMIT_S
 
 _BUILT_IN = BuiltIn(

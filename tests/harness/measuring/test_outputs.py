@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.measuring.outputs import Outputs
-from harness.measuring.result import Repeat
-from messages import Message
-from scenarios.plan import Streams, Video
-from storage.result import Result
-from targets.barriers import StepData
+from reusebench.harness.measuring.outputs import Outputs
+from reusebench.harness.measuring.result import Repeat
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Streams, Video
+from reusebench.storage.result import Result
+from reusebench.targets.barriers import StepData
 from tests.reports.stored import changed
 from tests.reports.stored_streams import streams_result
 from tests.support import barrier, known

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from storage.result import Result
-from system.cache import cache_root
+from reusebench.storage.result import Result
+from reusebench.system.cache import cache_root
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import NODE_ORDER
 

@@ -9,15 +9,15 @@ from typing import Literal
 import msgspec
 import pytest
 
-from accounting.account import Account
-from accounting.sizes import ContextMemory
-from harness.measuring.result import Configuration, Repeat, build_result, is_settled
-from messages import Message
-from samplers.readings import SystemMemory
-from scenarios.plan import Plan, Streams
-from storage.result import FrameCount, Percentiles, Result, Speed, StreamsRun
-from targets.barriers import BarrierReading, Copies, StepData
-from targets.outcome import Failure
+from reusebench.accounting.account import Account
+from reusebench.accounting.sizes import ContextMemory
+from reusebench.harness.measuring.result import Configuration, Repeat, build_result, is_settled
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Plan, Streams
+from reusebench.samplers.readings import SystemMemory
+from reusebench.storage.result import FrameCount, Percentiles, Result, Speed, StreamsRun
+from reusebench.targets.barriers import BarrierReading, Copies, StepData
+from reusebench.targets.outcome import Failure
 from tests.support import NPU, barrier, known, make_plan
 
 _COPIES = Copies(600, 40)

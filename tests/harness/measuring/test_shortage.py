@@ -6,10 +6,10 @@ from typing import Optional
 
 import pytest
 
-from harness.measuring.shortage import shortage_of
-from samplers.readings import Pressure
-from storage.shortage import Shortage
-from targets.barriers import BarrierReading
+from reusebench.harness.measuring.shortage import shortage_of
+from reusebench.samplers.readings import Pressure
+from reusebench.storage.shortage import Shortage
+from reusebench.targets.barriers import BarrierReading
 from tests.support import barrier, known
 
 _MIB = 2**20

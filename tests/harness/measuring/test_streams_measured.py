@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import runtimes
-from harness.measuring import repeat as one_repeat
-from harness.progress import Progress
-from harness.settings import Pace
-from storage.result import FrameCount, Result, StreamsRun
+from reusebench.harness.measuring import repeat as one_repeat
+from reusebench.harness.progress import Progress
+from reusebench.harness.settings import Pace
+from reusebench.measured import runtimes
+from reusebench.storage.result import FrameCount, Result, StreamsRun
 from tests.harness.measuring.conftest import MakeBench
 from tests.scripted_driver import ENTRY
 from tests.support import known

@@ -11,15 +11,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from harness.errors import NoModels, UnusableModel, UserError
-from harness.measuring import user_models
-from harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions
-from runtimes import find_runtime
-from runtimes.base import Input, Interface
-from scenarios.plan import Model
-from targets.base import THIS_INTERPRETER
-from targets.measured_process import interface_of
-from targets.outcome import Failure
+from reusebench.harness.errors import NoModels, UnusableModel, UserError
+from reusebench.harness.measuring import user_models
+from reusebench.harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions
+from reusebench.measured.plan import Model
+from reusebench.measured.runtimes import find_runtime
+from reusebench.measured.runtimes.base import Input, Interface
+from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.measured_process import interface_of
+from reusebench.targets.outcome import Failure
 from tests.support import TIME_LIMIT_S
 
 _ONNX = find_runtime("onnxruntime")

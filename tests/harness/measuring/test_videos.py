@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import NoModels, UserError
-from harness.measuring import videos as videos_module
-from harness.measuring.videos import Videos
-from targets.base import THIS_INTERPRETER
+from reusebench.harness.errors import NoModels, UserError
+from reusebench.harness.measuring import videos as videos_module
+from reusebench.harness.measuring.videos import Videos
+from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.video import VideoError
 from tests.support import known
-from video import VideoError
 
 _COMPUTES_NOTHING = dataclasses.replace(THIS_INTERPRETER, computes=False, decodes=False)
 _DESCRIBED = {"codec": "h264", "width": 64, "height": 48, "fps": 30.0, "frames": 15}

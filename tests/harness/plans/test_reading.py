@@ -7,11 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from harness.plans.document import PlanFileError
-from harness.plans.plan_file import PlanFile, PlanPace
-from harness.plans.reading import read_plan_file, read_plan_files
-from models import Recipe
-from scenarios.plan import DMA_HEAP, DUP, INPUT, INTERNAL, OUTPUT, SHARED_WEIGHTS, WEIGHTS, Context, Model, Plan
+from reusebench.harness.plans.document import PlanFileError
+from reusebench.harness.plans.plan_file import PlanFile, PlanPace
+from reusebench.harness.plans.reading import read_plan_file, read_plan_files
+from reusebench.measured.plan import (
+    DMA_HEAP,
+    DUP,
+    INPUT,
+    INTERNAL,
+    OUTPUT,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Model,
+    Plan,
+)
+from reusebench.models import Recipe
 
 #: Every line of it is named by a test.
 _GATE = """\

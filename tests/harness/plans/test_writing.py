@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.measuring.model_sets import BuiltIn
-from harness.plans.plan_file import PlanFile
-from harness.plans.reading import read_plan_file
-from harness.plans.writing import check_scenario, machine_cores, plan_text, scenario_text
-from harness.settings import Pace
-from models import Recipe
-from scenarios.catalogue import SCENARIOS, Parameters, build_plans, runs_once
-from scenarios.plan import CUDA, DUP, Context, Model, Plan, Streams
+from reusebench.harness.errors import UserError
+from reusebench.harness.measuring.model_sets import BuiltIn
+from reusebench.harness.plans.plan_file import PlanFile
+from reusebench.harness.plans.reading import read_plan_file
+from reusebench.harness.plans.writing import check_scenario, machine_cores, plan_text, scenario_text
+from reusebench.harness.settings import Pace
+from reusebench.measured.plan import CUDA, DUP, Context, Model, Plan, Streams
+from reusebench.models import Recipe
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans, runs_once
 
 _STREAMS, _CONTEXTS, _CORES = 2, 3, 2
 _BUILT_IN = BuiltIn(

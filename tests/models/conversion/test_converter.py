@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-import models
-from models.built_files import cached_path, fill, is_intact
-from models.errors import ModelError
-from models.megengine.environment import MEGENGINE, MegEngineConverter
-from models.recipe import Recipe, RknnRecipe
-from models.rknn.toolkit import TOOLKIT
-from system.cache import CacheError, remove_leftovers
+from reusebench import models
+from reusebench.models.built_files import cached_path, fill, is_intact
+from reusebench.models.errors import ModelError
+from reusebench.models.megengine.environment import MEGENGINE, MegEngineConverter
+from reusebench.models.recipe import Recipe, RknnRecipe
+from reusebench.models.rknn.toolkit import TOOLKIT
+from reusebench.system.cache import CacheError, remove_leftovers
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.support import CHECKOUT, TIME_LIMIT_S

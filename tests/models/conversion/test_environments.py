@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from models.conversion.environments import Environment
-from models.errors import ModelError
-from models.megengine.environment import MEGENGINE, install_megengine
-from models.rknn.toolkit import TOOLKIT, install_toolkit
-from system.cache import CacheError
+from reusebench.models.conversion.environments import Environment
+from reusebench.models.errors import ModelError
+from reusebench.models.megengine.environment import MEGENGINE, install_megengine
+from reusebench.models.rknn.toolkit import TOOLKIT, install_toolkit
+from reusebench.system.cache import CacheError
 from tests.models.scripted_python import BUILDS_OF_TORCH, ScriptedPython
 from tests.support import CHECKOUT
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from models.conversion.environments import Environment
-from models.litert.environment import ONNX2TF
-from models.megengine.environment import MEGENGINE
-from models.ncnn.environment import PNNX
-from models.rknn.toolkit import TOOLKIT
+from reusebench.models.conversion.environments import Environment
+from reusebench.models.litert.environment import ONNX2TF
+from reusebench.models.megengine.environment import MEGENGINE
+from reusebench.models.ncnn.environment import PNNX
+from reusebench.models.rknn.toolkit import TOOLKIT
 from tests.support import CHECKOUT
 
 _LISTS = [*sorted((CHECKOUT / "models").glob("*/*.in")), CHECKOUT / "targets" / "ziglang.in"]

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from models import ModelError
-from models.inputs.assumed import Given, candidates, shape_text
-from runtimes.base import DeclaredTensor, Input, Interface
+from reusebench.measured.runtimes.base import DeclaredTensor, Input, Interface
+from reusebench.models import ModelError
+from reusebench.models.inputs.assumed import Given, candidates, shape_text
 
 _Declared = tuple[str, str, tuple[object, ...]]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models import ModelError
-from models.inputs.assumed import Given
-from models.inputs.given import as_declared, given_arrays
-from runtimes.base import DeclaredTensor, Interface
+from reusebench.measured.runtimes.base import DeclaredTensor, Interface
+from reusebench.models import ModelError
+from reusebench.models.inputs.assumed import Given
+from reusebench.models.inputs.given import as_declared, given_arrays
 from tests.support import known
 
 

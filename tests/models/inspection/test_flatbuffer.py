@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from models.inspection import flatbuffer
-from models.inspection.flatbuffer import root
+from reusebench.models.inspection import flatbuffer
+from reusebench.models.inspection.flatbuffer import root
 
 #: A table with field 1 alone, an integer; its list of offsets stands before it, and other bytes behind.
 _ONE_FIELD = struct.pack("<I4x HHHH ii", 16, 8, 8, 0, 4, 8, -7) + b"\xff" * 40

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import ModelError
-from models.inspection import READERS, inspect
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import READERS, inspect
 from tests.support import CHECKOUT
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.mechanisms import mechanisms
-from models.errors import ModelError
-from models.inspection import inspect
-from models.inspection.result import Operator, OtherFacts, Tensor
-from runtimes import find_runtime
+from reusebench.harness.mechanisms import mechanisms
+from reusebench.measured.runtimes import find_runtime
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import inspect
+from reusebench.models.inspection.result import Operator, OtherFacts, Tensor
 
 pytest.importorskip("ai_edge_litert", reason="its wheel has the schema by which these tests write files")
 
-from tests.runtimes.litert_models import write_model
+from tests.measured.runtimes.litert_models import write_model
 
 _CHANGED = 150
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import models
-from models.errors import ModelError
-from models.inspection import inspect
-from models.inspection.result import Operator, OtherFacts, Tensor
-from models.megengine.environment import MEGENGINE
-from models.recipe import Recipe
+from reusebench import models
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import inspect
+from reusebench.models.inspection.result import Operator, OtherFacts, Tensor
+from reusebench.models.megengine.environment import MEGENGINE
+from reusebench.models.recipe import Recipe
 
 needs_megengine = pytest.mark.skipif(
     not MEGENGINE.installed(), reason="run `reusebench models install megengine` to test it"

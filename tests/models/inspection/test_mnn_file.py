@@ -9,13 +9,13 @@ from pathlib import Path
 import onnx
 import pytest
 
-from harness.mechanisms import mechanisms
-from models.errors import ModelError
-from models.inspection import inspect
-from models.inspection.result import Operator, OtherFacts, Tensor, Weights
-from models.mnn.environment import PACKAGE, MnnConverter
-from models.recipe import OnnxFile
-from runtimes import find_runtime
+from reusebench.harness.mechanisms import mechanisms
+from reusebench.measured.runtimes import find_runtime
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import inspect
+from reusebench.models.inspection.result import Operator, OtherFacts, Tensor, Weights
+from reusebench.models.mnn.environment import PACKAGE, MnnConverter
+from reusebench.models.recipe import OnnxFile
 from tests.support import Reusebench
 
 pytestmark = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")

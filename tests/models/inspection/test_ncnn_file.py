@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.errors import ModelError
-from models.inspection import inspect
-from models.inspection.result import Operator, Tensor, Weights
-from tests.runtimes.ncnn_models import DETECTOR, write_net
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import inspect
+from reusebench.models.inspection.result import Operator, Tensor, Weights
+from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 
 _WEIGHT_BYTES = sum(array.nbytes for array in DETECTOR.weights())
 _TAGS = 4 * len(DETECTOR.convolutions)

@@ -10,9 +10,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from models.errors import ModelError
-from models.inspection import inspect
-from models.inspection.result import ExternalFile, Function, Inspection, OnnxFacts, Operator, Tensor, Weights
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import inspect
+from reusebench.models.inspection.result import ExternalFile, Function, Inspection, OnnxFacts, Operator, Tensor, Weights
 from tests.models.inspection.onnx_models import constant, save_model, value
 
 

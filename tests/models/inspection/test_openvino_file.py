@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import ModelError
-from models.inspection import inspect
-from models.inspection.result import Operator, OtherFacts, Tensor, Weights
-from runtimes import find_runtime, open_runtime
+from reusebench.measured.runtimes import find_runtime, open_runtime
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import inspect
+from reusebench.models.inspection.result import Operator, OtherFacts, Tensor, Weights
 from tests.support import known
 
 _ENTRY = '<layer id="{id}" name="{name}" type="{type}" version="{version}"{more}>{data}{ports}</layer>'

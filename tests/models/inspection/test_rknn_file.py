@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import models
-from models.errors import ModelError
-from models.inspection import inspect, rknn_file
-from models.inspection.result import Inspection, Operator, RknnFacts, Tensor, Weights
-from models.recipe import Recipe
-from models.rknn.toolkit import TOOLKIT
+from reusebench import models
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import inspect, rknn_file
+from reusebench.models.inspection.result import Inspection, Operator, RknnFacts, Tensor, Weights
+from reusebench.models.recipe import Recipe
+from reusebench.models.rknn.toolkit import TOOLKIT
 from tests.models.inspection.rknn_files import MINI, STATIC, save_rknn
 
 _PICTURE = {"images": (1, 3, 32, 32)}

@@ -11,12 +11,12 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from models.errors import ConversionError
-from models.litert.environment import ONNX2TF, LiteRtConverter
-from models.recipe import OnnxFile, Recipe
-from runtimes import open_runtime
-from runtimes.arrays import filled
-from runtimes.base import Input, Memory
+from reusebench.measured.runtimes import open_runtime
+from reusebench.measured.runtimes.arrays import filled
+from reusebench.measured.runtimes.base import Input, Memory
+from reusebench.models.errors import ConversionError
+from reusebench.models.litert.environment import ONNX2TF, LiteRtConverter
+from reusebench.models.recipe import OnnxFile, Recipe
 
 pytest.importorskip("ai_edge_litert")
 

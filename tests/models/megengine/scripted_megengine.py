@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from models.megengine.environment import MEGENGINE
+from reusebench.models.megengine.environment import MEGENGINE
 from tests.models.rknn.scripted_toolkit import install_scripted
 
 _MEGENGINE = """

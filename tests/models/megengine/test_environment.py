@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import models
-from models.conversion.description import describe
-from models.megengine.environment import MegEngineConverter
-from models.networks.layers import Activation, Convolution, GlobalAveragePool
-from models.networks.network import Network
-from models.networks.weights import draw_weights
-from models.recipe import Recipe
+from reusebench import models
+from reusebench.models.conversion.description import describe
+from reusebench.models.megengine.environment import MegEngineConverter
+from reusebench.models.networks.layers import Activation, Convolution, GlobalAveragePool
+from reusebench.models.networks.network import Network
+from reusebench.models.networks.weights import draw_weights
+from reusebench.models.recipe import Recipe
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 
 

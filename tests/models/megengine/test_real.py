@@ -12,11 +12,11 @@ import numpy.typing as npt
 import onnxruntime
 import pytest
 
-import models
-from models.conversion.description import describe
-from models.megengine.environment import MEGENGINE, MegEngineConverter
-from models.networks import find_network
-from models.networks.layers import (
+from reusebench import models
+from reusebench.models.conversion.description import describe
+from reusebench.models.megengine.environment import MEGENGINE, MegEngineConverter
+from reusebench.models.networks import find_network
+from reusebench.models.networks.layers import (
     Activation,
     Add,
     Concat,
@@ -27,9 +27,9 @@ from models.networks.layers import (
     MaxPool,
     Upsample,
 )
-from models.networks.network import Network
-from models.onnx.emitter import emit
-from models.recipe import Recipe
+from reusebench.models.networks.network import Network
+from reusebench.models.onnx.emitter import emit
+from reusebench.models.recipe import Recipe
 
 _Array = npt.NDArray[np.float32]
 

@@ -8,12 +8,12 @@ from typing import Any
 import onnx
 import pytest
 
-from models import converter_of
-from models.errors import ConversionError, ModelError
-from models.inspection import inspect
-from models.mnn.environment import PACKAGE, MnnConverter
-from models.recipe import OnnxFile, Recipe
-from runtimes.base import Input
+from reusebench.measured.runtimes.base import Input
+from reusebench.models import converter_of
+from reusebench.models.errors import ConversionError, ModelError
+from reusebench.models.inspection import inspect
+from reusebench.models.mnn.environment import PACKAGE, MnnConverter
+from reusebench.models.recipe import OnnxFile, Recipe
 
 _INSTALLED = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")
 

@@ -11,13 +11,13 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from models.built_files import is_intact
-from models.errors import ModelError
-from models.ncnn.environment import PNNX, NcnnConverter
-from models.recipe import OnnxFile, Recipe
-from runtimes import open_runtime
-from runtimes.arrays import filled
-from runtimes.base import Input, Memory
+from reusebench.measured.runtimes import open_runtime
+from reusebench.measured.runtimes.arrays import filled
+from reusebench.measured.runtimes.base import Input, Memory
+from reusebench.models.built_files import is_intact
+from reusebench.models.errors import ModelError
+from reusebench.models.ncnn.environment import PNNX, NcnnConverter
+from reusebench.models.recipe import OnnxFile, Recipe
 
 pytest.importorskip("ncnn")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.errors import ModelError
-from models.networks.layers import (
+from reusebench.models.errors import ModelError
+from reusebench.models.networks.layers import (
     Add,
     Concat,
     Convolution,
@@ -16,7 +16,7 @@ from models.networks.layers import (
     Parameters,
     Upsample,
 )
-from models.networks.network import Network
+from reusebench.models.networks.network import Network
 
 
 def _network(*layers: Layer, height: int = 32, width: int = 32) -> Network:

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from models.errors import ModelError
-from models.networks import NETWORKS, NetworkEntry, find_network
-from models.networks.layers import Activation, Add, Convolution, GlobalAveragePool, MaxPool
-from models.networks.network import Network
+from reusebench.models.errors import ModelError
+from reusebench.models.networks import NETWORKS, NetworkEntry, find_network
+from reusebench.models.networks.layers import Activation, Add, Convolution, GlobalAveragePool, MaxPool
+from reusebench.models.networks.network import Network
 
 
 def _default(name: str) -> Network:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.networks import find_network
-from models.networks.weights import LayerWeights, draw_weights
+from reusebench.models.networks import find_network
+from reusebench.models.networks.weights import LayerWeights, draw_weights
 
 
 def _draw(name: str, size: int, seed: int) -> list[LayerWeights]:

@@ -12,8 +12,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from models.networks import NETWORKS, find_network
-from models.networks.layers import (
+from reusebench.models.networks import NETWORKS, find_network
+from reusebench.models.networks.layers import (
     Activation,
     Add,
     Concat,
@@ -24,10 +24,10 @@ from models.networks.layers import (
     MaxPool,
     Upsample,
 )
-from models.networks.network import Network
-from models.networks.weights import LayerWeights, draw_weights
-from models.onnx.emitter import emit
-from models.recipe import EMISSION_VERSION
+from reusebench.models.networks.network import Network
+from reusebench.models.networks.weights import LayerWeights, draw_weights
+from reusebench.models.onnx.emitter import emit
+from reusebench.models.recipe import EMISSION_VERSION
 
 _Array = npt.NDArray[np.float32]
 

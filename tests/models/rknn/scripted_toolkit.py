@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from models.conversion.environments import Environment
-from models.rknn.toolkit import TOOLKIT
+from reusebench.models.conversion.environments import Environment
+from reusebench.models.rknn.toolkit import TOOLKIT
 
 # The interpreter: takes `-I PROGRAM`, and puts the scripted package where the program finds it.
 _PYTHON = """#!/bin/sh

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.built_files import cached_path, fill
-from models.errors import ConversionError, ModelError
-from models.platforms import RKNN_PLATFORMS
-from models.recipe import OnnxFile, Recipe, RknnRecipe
-from models.rknn.toolkit import RknnConverter
-from runtimes.base import Input
+from reusebench.measured.runtimes.base import Input
+from reusebench.models.built_files import cached_path, fill
+from reusebench.models.errors import ConversionError, ModelError
+from reusebench.models.platforms import RKNN_PLATFORMS
+from reusebench.models.recipe import OnnxFile, Recipe, RknnRecipe
+from reusebench.models.rknn.toolkit import RknnConverter
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 
 _YOLO = Recipe("yolov5s", 640, 7)

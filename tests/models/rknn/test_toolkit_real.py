@@ -9,10 +9,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from models.errors import ModelError
-from models.recipe import OnnxFile, Recipe, RknnRecipe
-from models.rknn.toolkit import TOOLKIT, RknnConverter
-from runtimes.base import Input
+from reusebench.measured.runtimes.base import Input
+from reusebench.models.errors import ModelError
+from reusebench.models.recipe import OnnxFile, Recipe, RknnRecipe
+from reusebench.models.rknn.toolkit import TOOLKIT, RknnConverter
 
 #: The user's own, looked up before a test has a cache of its own.
 _FOLDER = TOOLKIT.folder()

@@ -20,13 +20,13 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from reports.base import drawing
-from reports.base.drawing import INK, WIDTH_PX, bars, line, new_canvas, patch, svg_of, write_figures
-from reports.base.texts import LANGUAGES, texts_of
-from reports.history.figure import history_figure
-from reports.page import page
-from reports.page.material import Material
-from reports.sections.programs import programs_figure, programs_in
+from reusebench.reports.base import drawing
+from reusebench.reports.base.drawing import INK, WIDTH_PX, bars, line, new_canvas, patch, svg_of, write_figures
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.history.figure import history_figure
+from reusebench.reports.page import page
+from reusebench.reports.page.material import Material
+from reusebench.reports.sections.programs import programs_figure, programs_in
 from tests.reports.history.history_storage import histories_in
 from tests.reports.stored import runs_of
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
@@ -80,7 +80,7 @@ def test_figures_of_a_page_share_no_ids(monkeypatch: pytest.MonkeyPatch) -> None
 
 #: Draws, and prints, two figures and one that there is nothing for.
 _DRAW = """
-from reports.base.drawing import finished, start_drawing
+from reusebench.reports.base.drawing import finished, start_drawing
 names = {"one": "<svg>1</svg>", "other": "<svg>2</svg>", "nothing": None}
 print(finished(start_drawing({("en", name): lambda svg=svg: svg for name, svg in names.items()}), "en"))
 """

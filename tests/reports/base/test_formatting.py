@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.base.formatting import (
+from reusebench.reports.base.formatting import (
     MIB,
     component_mib,
     counted,
@@ -20,8 +20,8 @@ from reports.base.formatting import (
     share,
     sized,
 )
-from reports.base.statistics import Figure
-from storage.metrics import find_metric
+from reusebench.reports.base.statistics import Figure
+from reusebench.storage.metrics import find_metric
 
 MEMORY, LATENCY, RATE = (find_metric(name) for name in ("npu_memory", "latency", "throughput"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.base.statistics import Figure, difference, known_mean, known_sum, rounded, rounded_spread, total
+from reusebench.reports.base.statistics import Figure, difference, known_mean, known_sum, rounded, rounded_spread, total
 
 
 def test_spreads_of_sums_and_differences_add() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reports.base.table import TABLE_FORMATS, write_records
+from reusebench.reports.base.table import TABLE_FORMATS, write_records
 
 _COLUMNS = ("number", "text", "empty")
 

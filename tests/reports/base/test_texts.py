@@ -9,19 +9,19 @@ import string
 import pytest
 from msgspec.structs import replace
 
-from accounting.sizes import COMPONENTS
-from messages import Message
-from reports.base.texts import LANGUAGES, texts_of
-from reports.results.colours import PHASE_COLOURS
-from reports.results.memory import PAGE_KINDS
-from reports.results.rows import Group
-from reports.sections.answers import answers
-from reports.sections.contexts import RESOLUTION_LINES
-from reports.sections.failures import failures
-from reports.sections.mechanisms import mechanism_reasons
-from reports.sections.tables import memory_sources_table
-from scenarios.catalogue import MODEL_SETS, OTHER_QUESTION, QUESTIONS, SCENARIOS
-from targets.outcome import OUTCOMES
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.measured.messages import Message
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.results.colours import PHASE_COLOURS
+from reusebench.reports.results.memory import PAGE_KINDS
+from reusebench.reports.results.rows import Group
+from reusebench.reports.sections.answers import answers
+from reusebench.reports.sections.contexts import RESOLUTION_LINES
+from reusebench.reports.sections.failures import failures
+from reusebench.reports.sections.mechanisms import mechanism_reasons
+from reusebench.reports.sections.tables import memory_sources_table
+from reusebench.scenarios.catalogue import MODEL_SETS, OTHER_QUESTION, QUESTIONS, SCENARIOS
+from reusebench.targets.outcome import OUTCOMES
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, group_of, result
 from tests.support import CHECKOUT
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reports.base.trend import LEAST_POINTS, Trend, trend
-from reports.streams.frames import PRECISION
+from reusebench.reports.base.trend import LEAST_POINTS, Trend, trend
+from reusebench.reports.streams.frames import PRECISION
 
 KIB, MIB = 2**10, 2**20
 LEAK_BYTES_PER_S = 1e6 / 60

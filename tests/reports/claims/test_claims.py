@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from accounting.account import Account, ApplicationBuffers
-from reports.base.texts import LANGUAGES, texts_of
-from reports.claims.claims import (
+from reusebench.accounting.account import Account, ApplicationBuffers
+from reusebench.measured.plan import Plan
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.claims.claims import (
     CLAIMS_COLUMNS,
     claim_tests,
     claims_records,
@@ -20,13 +21,21 @@ from reports.claims.claims import (
     judge_claims,
     read_claims,
 )
-from reports.claims.judges import CLAIM_VERDICTS, DOES_NOT_HOLD, HOLDS, JUDGES, OPEN, Judgement, Phrase, judge
-from reports.results.labels import group_id
-from reports.results.rows import Group
-from scenarios.catalogue import find_scenario
-from scenarios.plan import Plan
-from targets.barriers import Copies
-from targets.outcome import Failure
+from reusebench.reports.claims.judges import (
+    CLAIM_VERDICTS,
+    DOES_NOT_HOLD,
+    HOLDS,
+    JUDGES,
+    OPEN,
+    Judgement,
+    Phrase,
+    judge,
+)
+from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.rows import Group
+from reusebench.scenarios.catalogue import find_scenario
+from reusebench.targets.barriers import Copies
+from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
     MIB,

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any
 
-from scenarios import driver
+from reusebench.measured import driver
 
 VARIABLE = "GROWN_BYTES"
 _grown: list[bytes] = []

@@ -6,8 +6,8 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from messages import Message
-from storage.runs import CONDITIONS, Configuration, Measured, Run
+from reusebench.measured.messages import Message
+from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run
 
 MIB = 2**20
 SHORT = (Message("shortage_evicted", {"mib": "30.0"}),)

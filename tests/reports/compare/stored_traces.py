@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from accounting.ledger import Buffer, Ledger
-from scenarios.frames import STAGES
-from scenarios.plan import DUP, Context, Plan
-from storage.result import Result
-from storage.trace import FrameTime, FrameTimes, NpuTimeline, Trace, read_trace, write_trace
-from targets.barriers import BarrierReading
+from reusebench.accounting.ledger import Buffer, Ledger
+from reusebench.measured.plan import DUP, Context, Plan
+from reusebench.measured.streams.frames import STAGES
+from reusebench.storage.result import Result
+from reusebench.storage.trace import FrameTime, FrameTimes, NpuTimeline, Trace, read_trace, write_trace
+from reusebench.targets.barriers import BarrierReading
 from tests.accounting.hand_made import PAGE, make_buffer, make_ledger, make_plan, make_submit, weights_in
 from tests.reports.stored import even, npu_account, result
 from tests.reports.stored_streams import Frames, streams_result

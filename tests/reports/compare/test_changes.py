@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from reports.compare.changes import DISTURBED, compare_runs
-from reports.compare.difference import HIGHER, NO_CHANGE
-from storage.metrics import find_metric
-from storage.runs import Run
+from reusebench.reports.compare.changes import DISTURBED, compare_runs
+from reusebench.reports.compare.difference import HIGHER, NO_CHANGE
+from reusebench.storage.metrics import find_metric
+from reusebench.storage.runs import Run
 from tests.reports.compare.short_runs import FULL_DUP, MIB, NO_REUSE, measured, memory, run
 
 NAME = "application_memory_trimmed_over_baseline"

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW, difference_of_means
-from storage.metrics import find_metric
+from reusebench.reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW, difference_of_means
+from reusebench.storage.metrics import find_metric
 
 MIB = 2**20
 METRIC = find_metric("application_memory_trimmed_over_baseline")

@@ -12,11 +12,11 @@ import jsonschema
 import pandas as pd
 import pytest
 
-from reports.compare.exports import EXPORTS, LONG_COLUMNS, absent_metrics, export_runs, left_out, name_of
-from reports.errors import ReportError
-from scenarios.plan import Model
-from storage.metrics import METRICS, find_metric
-from storage.runs import Configuration, Run, run_of
+from reusebench.measured.plan import Model
+from reusebench.reports.compare.exports import EXPORTS, LONG_COLUMNS, absent_metrics, export_runs, left_out, name_of
+from reusebench.reports.errors import ReportError
+from reusebench.storage.metrics import METRICS, find_metric
+from reusebench.storage.runs import Configuration, Run, run_of
 from tests.reports.stored import (
     FAILED,
     MIB,

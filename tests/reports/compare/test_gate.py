@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reports.compare.changes import Changes, compare_runs
-from reports.compare.gate import GateResult, check_limits
-from reports.compare.text import as_text
-from storage.limits import parse_limit
-from storage.metrics import find_metric
+from reusebench.reports.compare.changes import Changes, compare_runs
+from reusebench.reports.compare.gate import GateResult, check_limits
+from reusebench.reports.compare.text import as_text
+from reusebench.storage.limits import parse_limit
+from reusebench.storage.metrics import find_metric
 from tests.reports.compare.short_runs import MIB, SHORT, measured, run
 
 METRICS = [find_metric(name) for name in ("application_memory_trimmed_over_baseline", "npu_memory", "throughput")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reports.compare.names import common_words, short_names
+from reusebench.reports.compare.names import common_words, short_names
 from tests.reports.compare.short_runs import FULL_DUP, NO_REUSE
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from reports.compare.noise import ENOUGH_RUNS, noise_of
-from storage.figure import Figure
-from storage.metrics import find_metric
+from reusebench.reports.compare.noise import ENOUGH_RUNS, noise_of
+from reusebench.storage.figure import Figure
+from reusebench.storage.metrics import find_metric
 from tests.support import known
 
 MIB = 2**20

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from reports.compare.trace_events import trace_events
-from scenarios.frames import STAGES
-from storage.runs import run_of
-from storage.trace import Trace
+from reusebench.measured.streams.frames import STAGES
+from reusebench.reports.compare.trace_events import trace_events
+from reusebench.storage.runs import run_of
+from reusebench.storage.trace import Trace
 from tests.reports.browser import browser, needs_browser
 from tests.reports.compare.stored_traces import frames_result, npu_result, trace_of
 from tests.reports.stored import runs_of, write_run

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from reports.compare.trace_events import trace_events, without_trace
-from reports.errors import ReportError
-from scenarios.frames import STAGES
-from storage.runs import Run, run_of
-from storage.trace import Trace
-from targets.outcome import Failure
+from reusebench.measured.streams.frames import STAGES
+from reusebench.reports.compare.trace_events import trace_events, without_trace
+from reusebench.reports.errors import ReportError
+from reusebench.storage.runs import Run, run_of
+from reusebench.storage.trace import Trace
+from reusebench.targets.outcome import Failure
 from tests.reports.compare.stored_traces import (
     FRAMES_S,
     READING_NS,

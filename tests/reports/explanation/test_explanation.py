@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from accounting.account import Account
-from accounting.sizes import COMPONENTS, ContextMemory
-from reports.explanation.explanation import (
+from reusebench.accounting.account import Account
+from reusebench.accounting.sizes import COMPONENTS, ContextMemory
+from reusebench.measured.plan import Plan
+from reusebench.reports.explanation.explanation import (
     ACCOUNT,
     APPLICATION_MEMORY,
     BASELINE_CONTEXTS,
@@ -22,9 +23,8 @@ from reports.explanation.explanation import (
     explain,
     explanation_records,
 )
-from reports.results.rows import Row
-from scenarios.plan import Plan
-from storage.result import Result
+from reusebench.reports.results.rows import Row
+from reusebench.storage.result import Result
 from tests.reports.stored import (
     FAILED,
     IMPORTED,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import texts_of
-from reports.explanation.figure import explanation_figure
-from reports.results.colours import COMPONENT_COLOURS
-from reports.results.rows import Row
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.explanation.figure import explanation_figure
+from reusebench.reports.results.colours import COMPONENT_COLOURS
+from reusebench.reports.results.rows import Row
 from tests.reports.stored import (
     FAILED,
     MIB,

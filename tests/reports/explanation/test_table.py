@@ -4,11 +4,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from accounting.sharing import Finding
-from reports.base.texts import LANGUAGES, texts_of
-from reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
-from reports.results.labels import labels_of
-from reports.results.rows import Row
+from reusebench.accounting.sharing import Finding
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
+from reusebench.reports.results.labels import labels_of
+from reusebench.reports.results.rows import Row
 from tests.reports.explanation.test_explanation import nothing_further, with_more
 from tests.reports.stored import (
     MIB,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from reports.history.series import History, histories_of
-from scenarios.catalogue import SCENARIOS
-from storage.metrics import find_metric
-from storage.result import Result
-from storage.run_file import Commit, MachineInfo
-from storage.runs import Run, read_runs
+from reusebench.reports.history.series import History, histories_of
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.storage.metrics import find_metric
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import Commit, MachineInfo
+from reusebench.storage.runs import Run, read_runs
 from tests.reports.stored import FAILED, MACHINE, MIB, changed, dup, even, result, with_memory, with_speed, write_run
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from reports.history.change_points import ChangePoint, change_points
-from storage.metrics import find_metric
+from reusebench.reports.history.change_points import ChangePoint, change_points
+from reusebench.storage.metrics import find_metric
 
 MIB = 2**20
 _MEMORY, _NPU = find_metric("application_memory_trimmed_over_baseline"), find_metric("npu_memory")

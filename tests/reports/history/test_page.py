@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.history.page import HistoryPage
-from reports.history.series import History, histories_of, is_worth_a_page
-from storage.metrics import METRICS, find_metric
-from storage.runs import run_of
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.history.page import HistoryPage
+from reusebench.reports.history.series import History, histories_of, is_worth_a_page
+from reusebench.storage.metrics import METRICS, find_metric
+from reusebench.storage.runs import run_of
 from tests.reports.history.history_storage import histories_in, make_history
 from tests.reports.stored import runs_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reports.history.series import Event, series_of
-from storage.metrics import find_metric
+from reusebench.reports.history.series import Event, series_of
+from reusebench.storage.metrics import find_metric
 from tests.reports.compare.short_runs import FULL_DUP, MIB, NO_REUSE, SHORT, measured, run
 
 _MEMORY, _LATENCY = find_metric("application_memory"), find_metric("latency")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from reports.base.table import TABLE_FORMATS
-from reports.page.exported_tables import TABLES, write_tables
-from reports.page.material import Material
-from reports.results.published import published_rows
-from reports.results.rows import group_results
-from targets.outcome import Failure
+from reusebench.reports.base.table import TABLE_FORMATS
+from reusebench.reports.page.exported_tables import TABLES, write_tables
+from reusebench.reports.page.material import Material
+from reusebench.reports.results.published import published_rows
+from reusebench.reports.results.rows import group_results
+from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
     LATENCY_NS,

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.page.opening import Answer, opening
-from reports.results.labels import labels_of
-from scenarios.plan import Model
-from storage.result import Result
-from targets.outcome import Failure
+from reusebench.measured.plan import Model
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.page.opening import Answer, opening
+from reusebench.reports.results.labels import labels_of
+from reusebench.storage.result import Result
+from reusebench.targets.outcome import Failure
 from tests.reports.pages import page, section
 from tests.reports.stored import (
     FAILED,

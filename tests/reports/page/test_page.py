@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from accounting.sharing import Finding
-from reports.base.texts import LANGUAGES, texts_of
-from reports.page.material import MOST_SHOWN, read_material
-from reports.page.page import start_figures, write_report
-from runtimes.base import Input
-from scenarios.catalogue import LIMIT, OPTIONS, QUESTIONS
-from scenarios.plan import Conversion, Model
+from reusebench.accounting.sharing import Finding
+from reusebench.measured.plan import Conversion, Model
+from reusebench.measured.runtimes.base import Input
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.page.material import MOST_SHOWN, read_material
+from reusebench.reports.page.page import start_figures, write_report
+from reusebench.scenarios.catalogue import LIMIT, OPTIONS, QUESTIONS
 from tests.reports.conftest import WrittenReport
 from tests.reports.pages import page, readable, section, sections
 from tests.reports.stored import (

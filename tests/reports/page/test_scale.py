@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.report_scale import make_storage
-from reports.results.rows import group_results
-from scenarios.catalogue import SCENARIOS
+from reusebench.reports.results.rows import group_results
+from reusebench.scenarios.catalogue import SCENARIOS
 from tests.reports.stored import runs_of
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from reports.base.texts import texts_of
-from reports.page.terminal import print_group
-from reports.results.rows import Group
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.page.terminal import print_group
+from reusebench.reports.results.rows import Group
 from tests.reports.stored import MODELS, NOT_SUPPORTED, even, group_of, groups_of, npu_run, result
 
 

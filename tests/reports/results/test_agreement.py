@@ -8,7 +8,8 @@ from typing import Optional
 
 import pytest
 
-from reports.results.agreement import (
+from reusebench.measured.plan import Conversion, Model
+from reusebench.reports.results.agreement import (
     AGREES,
     DIFFERS,
     NOT_COMPARED,
@@ -17,8 +18,7 @@ from reports.results.agreement import (
     output_difference,
     relative_difference,
 )
-from scenarios.plan import Conversion, Model
-from storage.result import Result
+from reusebench.storage.result import Result
 from tests.reports.stored import changed, even, group_of, npu_account, result, row_of
 
 _MODEL = Model("net", "/models/net.onnx", "a" * 64, origin="net-224-seed1")

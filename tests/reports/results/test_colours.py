@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from reports.results.colours import (
+from reusebench.measured.runtimes import RUNTIMES
+from reusebench.reports.results.colours import (
     COMPONENT_COLOURS,
     OTHER_COLOUR,
     RUNTIME_COLOURS,
     RUNTIME_MARKERS,
     scenario_colour,
 )
-from runtimes import RUNTIMES
-from scenarios.catalogue import QUESTIONS, scenarios_of
+from reusebench.scenarios.catalogue import QUESTIONS, scenarios_of
 
 
 def test_colours_of_a_figure_are_distinct() -> None:

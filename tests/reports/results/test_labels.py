@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from reports.base.texts import texts_of
-from reports.results.labels import labels_of
-from storage.result import Result
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.results.labels import labels_of
+from reusebench.storage.result import Result
 from tests.reports.stored import changed, even, groups_of, machine, result, write_run
 
 ENGLISH = texts_of("en")

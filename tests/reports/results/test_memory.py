@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from accounting.domains import DOMAIN_BYTES, DomainUse
-from accounting.sharing import Finding, Shared
-from accounting.sizes import COMPONENTS
-from reports.base.texts import texts_of
-from reports.results.memory import (
+from reusebench.accounting.domains import DOMAIN_BYTES, DomainUse
+from reusebench.accounting.sharing import Finding, Shared
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.results.memory import (
     FindingSummary,
     component_memory,
     context_components,
@@ -20,10 +20,10 @@ from reports.results.memory import (
     page_memory,
     shared_memories,
 )
-from reports.results.rows import Row
-from reports.sections.tables import domains_table, page_kinds_table
-from samplers.readings import NpuMemory
-from targets.outcome import Failure
+from reusebench.reports.results.rows import Row
+from reusebench.reports.sections.tables import domains_table, page_kinds_table
+from reusebench.samplers.readings import NpuMemory
+from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
     IMPORTED,

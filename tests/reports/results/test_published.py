@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from reports.base.texts import LANGUAGES, Texts, texts_of
-from reports.results.published import (
+from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
+from reusebench.reports.results.published import (
     Reference,
     Source,
     published_breakdown,

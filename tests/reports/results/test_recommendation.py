@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from reports.results.recommendation import Recommendation, main_recommendation, recommendations
-from reports.results.rows import Group
-from reports.results.savings import APPLICATION, NPU
-from reports.results.speed import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER
-from storage.result import Result
-from targets.outcome import Failure
+from reusebench.reports.results.recommendation import Recommendation, main_recommendation, recommendations
+from reusebench.reports.results.rows import Group
+from reusebench.reports.results.savings import APPLICATION, NPU
+from reusebench.reports.results.speed import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER
+from reusebench.storage.result import Result
+from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
     MODELS,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.statistics import Figure
-from reports.results.rows import Group, newest_groups
-from reports.results.savings import NPU, OVER_BASELINE
-from scenarios.plan import Model
+from reusebench.measured.plan import Model
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.results.rows import Group, newest_groups
+from reusebench.reports.results.savings import NPU, OVER_BASELINE
 from tests.reports.stored import (
     FAILED,
     MIB,

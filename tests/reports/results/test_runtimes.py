@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reports.results.agreement import AGREES, DIFFERS
-from reports.results.runtimes import RuntimeComparison, runtime_comparison
-from reports.results.savings import APPLICATION, NPU
-from scenarios.plan import Model
+from reusebench.measured.plan import Model
+from reusebench.reports.results.agreement import AGREES, DIFFERS
+from reusebench.reports.results.runtimes import RuntimeComparison, runtime_comparison
+from reusebench.reports.results.savings import APPLICATION, NPU
 from tests.reports.stored import (
     MakeAccount,
     changed,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.statistics import Figure
-from reports.results.savings import LESS, MORE, NPU, OVER_BASELINE, SAME, Saving, best_percent, saving_of
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.results.savings import LESS, MORE, NPU, OVER_BASELINE, SAME, Saving, best_percent, saving_of
 from tests.reports.stored import MIB, even, group_of, npu_account, result, row_of
 
 

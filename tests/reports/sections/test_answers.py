@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from accounting.sharing import Finding
-from reports.base.texts import LANGUAGES, texts_of
-from reports.sections.answers import answers, group_warnings, not_supported, virtual_note
-from reports.sections.tables import comparison_table
-from storage.figure import DOUBT
-from storage.result import Result
-from storage.run_file import LatencyStats
-from targets.barriers import Copies
+from reusebench.accounting.sharing import Finding
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.sections.answers import answers, group_warnings, not_supported, virtual_note
+from reusebench.reports.sections.tables import comparison_table
+from reusebench.storage.figure import DOUBT
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import LatencyStats
+from reusebench.targets.barriers import Copies
 from tests.reports.stored import (
     FAILED,
     LATENCY_NS,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.sections.code import code_blocks
-from scenarios.plan import MMZ
-from snippets import snippet_of
-from storage.result import Result
+from reusebench.measured.plan import MMZ
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.sections.code import code_blocks
+from reusebench.snippets import snippet_of
+from reusebench.storage.result import Result
 from tests.reports.pages import page, section, sections
 from tests.reports.stored import changed, dup, even, group_of, groups_of, npu_run, result, write_run
 

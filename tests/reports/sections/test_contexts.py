@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import texts_of
-from reports.results.colours import scenario_colour
-from reports.sections.contexts import (
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.sections.contexts import (
     FIT_COLUMNS,
     context_costs,
     contexts_figure,

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports.base.table import Table
-from reports.base.texts import texts_of
-from reports.sections.copies import avoided_bytes, by_size, copied, copies_figure, copies_table
-from scenarios.catalogue import SCENARIOS
-from targets.barriers import Copies
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.sections.copies import avoided_bytes, by_size, copied, copies_figure, copies_table
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.targets.barriers import Copies
 from tests.reports.stored import (
     LATENCY_NS,
     MIB,

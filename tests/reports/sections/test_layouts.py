@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.results.labels import labels_of
-from reports.results.rows import Group
-from reports.sections.layouts import layout_in_words, layouts_figure, recommendations_table
-from scenarios.catalogue import SCENARIOS
-from storage.result import Result
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.results.labels import labels_of
+from reusebench.reports.results.rows import Group
+from reusebench.reports.sections.layouts import layout_in_words, layouts_figure, recommendations_table
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.storage.result import Result
 from tests.reports.stored import (
     NOT_SUPPORTED,
     changed,

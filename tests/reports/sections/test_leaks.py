@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.page.exported_tables import TABLES
-from reports.page.material import read_material
-from reports.page.opening import opening
-from reports.page.terminal import print_group
-from reports.results.leaks import drifts, growing, kept_bytes, unclear
-from reports.results.rows import Group, Row
-from reports.sections.leaks import leak_sentences, leaks_figure, level_sentences, verdicts_table
-from storage.result import CycleSeries, Result
-from targets.outcome import Failure
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.page.exported_tables import TABLES
+from reusebench.reports.page.material import read_material
+from reusebench.reports.page.opening import opening
+from reusebench.reports.page.terminal import print_group
+from reusebench.reports.results.leaks import drifts, growing, kept_bytes, unclear
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.leaks import leak_sentences, leaks_figure, level_sentences, verdicts_table
+from reusebench.storage.result import CycleSeries, Result
+from reusebench.targets.outcome import Failure
 from tests.reports.pages import page, section, sections
 from tests.reports.stored import MIB, changed, even, full_run, group_of, groups_of, result, row_of, write_run
 

@@ -9,14 +9,14 @@ from typing import Any, Optional
 import msgspec
 import pytest
 
-from accounting.domains import DOMAIN_BYTES, DomainUse
-from messages import Message, Value
-from reports.base.texts import LANGUAGES, texts_of
-from reports.page.material import read_material
-from reports.page.opening import opening
-from reports.page.page import page_values
-from reports.results.rows import Row
-from reports.sections.limit import (
+from reusebench.accounting.domains import DOMAIN_BYTES, DomainUse
+from reusebench.measured.messages import Message, Value
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.page.material import read_material
+from reusebench.reports.page.opening import opening
+from reusebench.reports.page.page import page_values
+from reusebench.reports.results.rows import Row
+from reusebench.reports.sections.limit import (
     LIMIT_COLUMNS,
     limit_figure,
     limit_last_words,
@@ -25,9 +25,9 @@ from reports.sections.limit import (
     limit_table,
     opening_limit,
 )
-from scenarios.catalogue import LIMIT
-from storage.result import Limit, Memory, Result
-from targets.outcome import Failure
+from reusebench.scenarios.catalogue import LIMIT
+from reusebench.storage.result import Limit, Memory, Result
+from reusebench.targets.outcome import Failure
 from tests.reports.stored import MIB, changed, group_of, npu_account, result
 
 ENGLISH = texts_of("en")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.results.colours import RUNTIME_COLOURS
-from reports.results.labels import labels_of
-from reports.results.rows import Group, newest_groups
-from reports.sections.mechanisms import (
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.results.colours import RUNTIME_COLOURS
+from reusebench.reports.results.labels import labels_of
+from reusebench.reports.results.rows import Group, newest_groups
+from reusebench.reports.sections.mechanisms import (
     FAILS,
     MECHANISM_COLUMNS,
     MECHANISM_VERDICTS,
@@ -24,7 +24,7 @@ from reports.sections.mechanisms import (
     savings_figure,
     verdict_of,
 )
-from targets.outcome import Failure
+from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
     MIB,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from messages import Message
-from reports.base.texts import LANGUAGES, Texts, texts_of
-from reports.page.material import read_material
-from reports.page.page import page_values
-from reports.sections.node_orders import node_order_note
-from storage.result import NodeOrder
+from reusebench.measured.messages import Message
+from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
+from reusebench.reports.page.material import read_material
+from reusebench.reports.page.page import page_values
+from reusebench.reports.sections.node_orders import node_order_note
+from reusebench.storage.result import NodeOrder
 from tests.reports.stored import MIB, MODELS, changed, dup, even, groups_of, result, write_run
 
 ENGLISH, CHINESE = map(texts_of, LANGUAGES)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.explanation.explanation import explain
-from reports.results.recommendation import recommendations
-from reports.results.rows import Group
-from reports.sections.mechanisms import mechanism_records
-from reports.sections.options import options_table
-from reports.sections.speed import speed_comparisons
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.explanation.explanation import explain
+from reusebench.reports.results.recommendation import recommendations
+from reusebench.reports.results.rows import Group
+from reusebench.reports.sections.mechanisms import mechanism_records
+from reusebench.reports.sections.options import options_table
+from reusebench.reports.sections.speed import speed_comparisons
 from tests.reports.pages import page, section
 from tests.reports.stored import NOT_SUPPORTED, even, group_of, npu_account, result, with_speed
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.results.colours import scenario_colour
-from reports.results.labels import labels_of
-from reports.results.rows import newest_groups
-from reports.sections.answers import answers
-from reports.sections.plans import layout_tables
-from scenarios.catalogue import without_reuse
-from scenarios.plan import DUP, Context, Plan, Streams
-from storage.result import Result
-from storage.runs import run_of
+from reusebench.measured.plan import DUP, Context, Plan, Streams
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.labels import labels_of
+from reusebench.reports.results.rows import newest_groups
+from reusebench.reports.sections.answers import answers
+from reusebench.reports.sections.plans import layout_tables
+from reusebench.scenarios.catalogue import without_reuse
+from reusebench.storage.result import Result
+from reusebench.storage.runs import run_of
 from tests.reports.pages import page, readable, section, sections
 from tests.reports.stored import (
     MIB,

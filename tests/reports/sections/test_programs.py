@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from messages import Message
-from reports.base.texts import texts_of
-from reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
-from reports.sections.programs import (
+from reusebench.measured.messages import Message
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
+from reusebench.reports.sections.programs import (
     newest_programs,
     processes_table,
     program_warnings,
@@ -19,7 +19,7 @@ from reports.sections.programs import (
     programs_in,
     programs_table,
 )
-from storage.figure import DOUBT
+from reusebench.storage.figure import DOUBT
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs

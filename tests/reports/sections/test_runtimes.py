@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.page.opening import opening
-from reports.results.colours import RUNTIME_COLOURS
-from reports.results.labels import labels_of
-from reports.sections.runtimes import outputs_in_words, runtimes_figure
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.page.opening import opening
+from reusebench.reports.results.colours import RUNTIME_COLOURS
+from reusebench.reports.results.labels import labels_of
+from reusebench.reports.sections.runtimes import outputs_in_words, runtimes_figure
 from tests.reports.pages import page, section
 from tests.reports.results.test_runtimes import of_runtime
 from tests.reports.stored import changed, groups_of, npu_account, runs_of, write_run

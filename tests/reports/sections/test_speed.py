@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from reports.base.texts import LANGUAGES, texts_of
-from reports.results.colours import scenario_colour
-from reports.results.rows import Group
-from reports.sections.speed import (
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.rows import Group
+from reusebench.reports.sections.speed import (
     SPEED_COLUMNS,
     SPEED_VERDICTS,
     speed_comparisons,
@@ -19,8 +19,8 @@ from reports.sections.speed import (
     speed_sentences,
     speed_table,
 )
-from scenarios.catalogue import SCENARIOS
-from storage.result import Result
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.storage.result import Result
 from tests.reports.stored import dup, even, group_of, groups_of, npu_account, npu_run, result, with_speed, write_run
 
 ENGLISH = texts_of("en")

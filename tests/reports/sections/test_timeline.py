@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from reports.base.texts import texts_of
-from reports.sections.timeline import timeline_figure
-from storage.result import Result
-from storage.trace import Timeline, Trace, read_trace, write_trace
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.sections.timeline import timeline_figure
+from reusebench.storage.result import Result
+from reusebench.storage.trace import Timeline, Trace, read_trace, write_trace
 from tests.reports.stored import even, group_of, groups_of, npu_account, result, write_run
 
 

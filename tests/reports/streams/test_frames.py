@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reports.claims.claims import claims_records
-from reports.explanation.explanation import explain
-from reports.results.rows import Group, Row
-from reports.sections.speed import speed_comparisons
-from reports.streams.frames import (
+from reusebench.measured.streams.frames import STAGES
+from reusebench.reports.claims.claims import claims_records
+from reusebench.reports.explanation.explanation import explain
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.speed import speed_comparisons
+from reusebench.reports.streams.frames import (
     DECODE_ONLY,
     HEAP,
     PER_CORE,
@@ -28,7 +29,6 @@ from reports.streams.frames import (
     throttling,
     workloads,
 )
-from scenarios.frames import STAGES
 from tests.reports.stored import (
     DECODERS,
     DECODING,

@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from reports.base.table import Table
-from reports.base.texts import LANGUAGES, texts_of
-from reports.page.material import read_material
-from reports.page.opening import opening
-from reports.page.terminal import print_group
-from reports.results.colours import scenario_colour
-from reports.results.published import published_rows
-from reports.results.rows import Group
-from reports.sections.timeline import timeline_figure
-from reports.streams.frames import Workload, workloads
-from reports.streams.section import stream_definitions, workload_figures
-from reports.streams.tables import machine_table, memory_table, per_stream_table, stages_table
-from reports.streams.text import frame_sentences, growth_sentences, memory_sentences, stream_warnings
-from samplers.readings import Machine
-from storage.result import OF_STEADY_STATE, Result
-from targets.outcome import Failure
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.page.material import read_material
+from reusebench.reports.page.opening import opening
+from reusebench.reports.page.terminal import print_group
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.published import published_rows
+from reusebench.reports.results.rows import Group
+from reusebench.reports.sections.timeline import timeline_figure
+from reusebench.reports.streams.frames import Workload, workloads
+from reusebench.reports.streams.section import stream_definitions, workload_figures
+from reusebench.reports.streams.tables import machine_table, memory_table, per_stream_table, stages_table
+from reusebench.reports.streams.text import frame_sentences, growth_sentences, memory_sentences, stream_warnings
+from reusebench.samplers.readings import Machine
+from reusebench.storage.result import OF_STEADY_STATE, Result
+from reusebench.targets.outcome import Failure
 from tests.reports.conftest import WrittenReport
 from tests.reports.pages import page, section
 from tests.reports.stored import changed, full_run, group_of, groups_of, npu_account, npu_run, with_memory
@@ -410,7 +410,7 @@ def test_streams_and_stages_are_told_apart(streams_group: Group) -> None:
 
 def test_more_streams_than_a_page_can_list(streams_group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first are listed, and how many are left out."""
-    monkeypatch.setattr("reports.streams.tables._MOST_STREAM_LINES", 6)
+    monkeypatch.setattr("reusebench.reports.streams.tables._MOST_STREAM_LINES", 6)
     table = per_stream_table(workload_of(streams_group), ENGLISH)
     assert table is not None
     assert sizes(table, "Stream") == ["1", "2", "3", "4", "1", "2", "-"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reports.page.exported_tables import write_tables
-from reports.page.material import Material
-from reports.results.rows import Group
-from reports.streams.tables import STREAM_COLUMNS
+from reusebench.reports.page.exported_tables import write_tables
+from reusebench.reports.page.material import Material
+from reusebench.reports.results.rows import Group
+from reusebench.reports.streams.tables import STREAM_COLUMNS
 from tests.reports.page.test_exported_tables import document_of, material_of
 from tests.reports.stored import MIB, STREAMS, full_run, write_run
 from tests.reports.stored_streams import HOT, NAMES, SCHEDULE, Frames, moving, published_run, streams_result

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from accounting.account import Account
-from reports.versions.versions import VersionSet, versions_of
-from scenarios.plan import DUP, Plan
-from storage.result import Result
-from targets.outcome import Failure
+from reusebench.accounting.account import Account
+from reusebench.measured.plan import DUP, Plan
+from reusebench.reports.versions.versions import VersionSet, versions_of
+from reusebench.storage.result import Result
+from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     MakeAccount,
     account_with,

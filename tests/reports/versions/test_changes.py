@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from accounting.account import Account
-from reports.base.texts import Texts, texts_of
-from reports.versions.changes import ComponentChange, version_changes
-from reports.versions.sentences import version_sentences
-from scenarios.plan import MECHANISMS, Plan
+from reusebench.accounting.account import Account
+from reusebench.measured.plan import MECHANISMS, Plan
+from reusebench.reports.base.texts import Texts, texts_of
+from reusebench.reports.versions.changes import ComponentChange, version_changes
+from reusebench.reports.versions.sentences import version_sentences
 from tests.reports.stored import MIB, MakeAccount, account_with, changed, even, npu_account, result
 from tests.reports.versions.stored_versions import (
     MORE_BYTES,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from reports.base.texts import texts_of
-from reports.results.colours import COMPONENT_COLOURS
-from reports.versions.figure import versions_figure
-from reports.versions.table import VERSION_COLUMNS, VERSION_METRICS, component_table, version_table
-from reports.versions.text import as_csv, as_json, as_markdown, as_text
-from reports.versions.versions import VersionSet
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.results.colours import COMPONENT_COLOURS
+from reusebench.reports.versions.figure import versions_figure
+from reusebench.reports.versions.table import VERSION_COLUMNS, VERSION_METRICS, component_table, version_table
+from reusebench.reports.versions.text import as_csv, as_json, as_markdown, as_text
+from reusebench.reports.versions.versions import VersionSet
 from tests.reports.stored import changed, even, result
 from tests.reports.versions.stored_versions import (
     MORE_BYTES,

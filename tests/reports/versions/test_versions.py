@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from reports.page.material import read_material
-from reports.versions.versions import versions_of
-from scenarios.plan import Model
+from reusebench.measured.plan import Model
+from reusebench.reports.page.material import read_material
+from reusebench.reports.versions.versions import versions_of
 from tests.reports.stored import changed, even, groups_of, npu_account, result
 from tests.reports.versions.stored_versions import NEW, OLD, of_version, store_versions, three_versions, version_set
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from samplers.host import LOCAL_HOST, LocalHost
-from samplers.machine.watch import MachineWatch
-from samplers.readings import CpuUse
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.machine.watch import MachineWatch
+from reusebench.samplers.readings import CpuUse
 from tests.support import TIME_LIMIT_S
 
 _PID = 4321

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from samplers.host import LOCAL_HOST, LocalHost
-from samplers.machine.watch import MachineWatch
-from samplers.npu.rknpu import NPU_LOAD
-from samplers.readings import CpuUse, Machine, NpuLoad, Temperature, Throttle
-from samplers.sources import machine_sources
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.machine.watch import MachineWatch
+from reusebench.samplers.npu.rknpu import NPU_LOAD
+from reusebench.samplers.readings import CpuUse, Machine, NpuLoad, Temperature, Throttle
+from reusebench.samplers.sources import machine_sources
 from tests.samplers.hosts import CountingHost
 
 _THERMAL = "sys/class/thermal"

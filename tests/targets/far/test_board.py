@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from messages import Message
-from runtimes.rknn.library import LIBRARY_VARIABLE
-from targets import boards
-from targets.base import Target
-from targets.errors import TargetError
-from targets.far.machine import FarMachine
-from targets.native.build import UCLIBC as FORM_OF_UCLIBC
-from targets.native.build import ensure_native, native_driver, uclibc_preload
-from targets.native.lines import NATIVE_TALK
-from targets.preload.build import preload_library
+from reusebench.measured.messages import Message
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.targets import boards
+from reusebench.targets.base import Target
+from reusebench.targets.errors import TargetError
+from reusebench.targets.far.machine import FarMachine
+from reusebench.targets.native.build import UCLIBC as FORM_OF_UCLIBC
+from reusebench.targets.native.build import ensure_native, native_driver, uclibc_preload
+from reusebench.targets.native.lines import NATIVE_TALK
+from reusebench.targets.preload.build import preload_library
 from tests.adb_boards import NEW, OLD, AdbBoards
 from tests.board import NPU_VARIABLES, UCLIBC, Board, running_board
 from tests.far_servers import wait_until_idle

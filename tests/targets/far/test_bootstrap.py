@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import TargetError
-from targets.far.bootstrap import Candidate, Mount, Survey, choose_folder
-from targets.far.connection import connect
-from targets.far.files import FarFiles
+from reusebench.targets.errors import TargetError
+from reusebench.targets.far.bootstrap import Candidate, Mount, Survey, choose_folder
+from reusebench.targets.far.connection import connect
+from reusebench.targets.far.files import FarFiles
 from tests.far_shell import TERMINAL, connected, shell_at
 
 _ROOM = 1 << 30
@@ -175,8 +175,8 @@ def test_a_folder_in_memory_is_refused() -> None:
 )
 def test_what_is_no_shell(target: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentence has what the command said last; nothing is waited for without end."""
-    monkeypatch.setattr("targets.far.bootstrap._SHELL_LIMIT_S", 0.5)
-    monkeypatch.setattr("targets.far.channel._END_S", 0.5)
+    monkeypatch.setattr("reusebench.targets.far.bootstrap._SHELL_LIMIT_S", 0.5)
+    monkeypatch.setattr("reusebench.targets.far.channel._END_S", 0.5)
     with pytest.raises(TargetError, match=sentence):
         connect(target, print)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import ConnectionLost, TargetError
-from targets.far.connection import Connection, connect
-from targets.far.files import FarFiles
-from targets.far.host import FarHost
-from targets.far.process import FarProcess
+from reusebench.targets.errors import ConnectionLost, TargetError
+from reusebench.targets.far.connection import Connection, connect
+from reusebench.targets.far.files import FarFiles
+from reusebench.targets.far.host import FarHost
+from reusebench.targets.far.process import FarProcess
 from tests.far_shell import connected, output_of, shell_at, wait_until_gone
 from tests.support import TIME_LIMIT_S
 
@@ -72,9 +72,9 @@ def test_a_board_that_is_gone(connection: Connection, tmp_path: Path, work: str)
 
 def test_a_board_that_goes_silent(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that is not heard any more is not waited for, and ends all when it does not hear the harness."""
-    monkeypatch.setattr("targets.far.connection._SILENCE_S", 0.3)
-    monkeypatch.setattr("targets.far.connection._PING_S", 0.1)
-    monkeypatch.setattr("targets.far.channel._END_S", 0.1)
+    monkeypatch.setattr("reusebench.targets.far.connection._SILENCE_S", 0.3)
+    monkeypatch.setattr("reusebench.targets.far.connection._PING_S", 0.1)
+    monkeypatch.setattr("reusebench.targets.far.channel._END_S", 0.1)
     connection.set_patience(1.0)
     process = FarProcess(connection, ["sleep", "1000"], "/", {}, True)
     os.kill(connection.reader_pid, signal.SIGSTOP)
@@ -106,8 +106,8 @@ def test_a_process_that_writes_much(connection: Connection) -> None:
 
 def test_a_harness_that_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads nothing for longer than the reader's patience, while a process writes more than pipes hold."""
-    monkeypatch.setattr("targets.far.connection._PING_S", 0.1)
-    monkeypatch.setattr("targets.far.connection._PATIENCE_S", 0.5)
+    monkeypatch.setattr("reusebench.targets.far.connection._PING_S", 0.1)
+    monkeypatch.setattr("reusebench.targets.far.connection._PATIENCE_S", 0.5)
     with connected(tmp_path) as connection:
         process = FarProcess(connection, ["seq", "100000"], "/", {}, False)
         time.sleep(2.0)

@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from targets.errors import ConnectionLost, TargetError
-from targets.far import connection as far_connection
-from targets.far.connection import Connection, Request, connect
-from targets.far.files import FarFiles
-from targets.far.host import FarHost
-from targets.far.process import FarProcess
+from reusebench.targets.errors import ConnectionLost, TargetError
+from reusebench.targets.far import connection as far_connection
+from reusebench.targets.far.connection import Connection, Request, connect
+from reusebench.targets.far.files import FarFiles
+from reusebench.targets.far.host import FarHost
+from reusebench.targets.far.process import FarProcess
 from tests.adb_boards import NEW, OLD, UNAUTHORIZED, AdbBoards
 from tests.board import Board
 from tests.far_servers import HOSTS, SshServer, wait_until_idle

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import TargetError
-from targets.far.connection import Connection, Request
-from targets.far.files import FarFiles
-from targets.far.process import FarProcess
+from reusebench.targets.errors import TargetError
+from reusebench.targets.far.connection import Connection, Request
+from reusebench.targets.far.files import FarFiles
+from reusebench.targets.far.process import FarProcess
 from tests.far_shell import connected, output_of
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from runtimes import find_runtime
-from runtimes.base import Input
-from samplers.observer import Observer
-from scenarios.plan import Step, Streams, Video
-from targets.base import THIS_INTERPRETER
-from targets.boards import Board
-from targets.errors import TargetError
-from targets.far.machine import FarMachine
-from targets.far.target import far_target
+from reusebench.measured.plan import Step, Streams, Video
+from reusebench.measured.runtimes import find_runtime
+from reusebench.measured.runtimes.base import Input
+from reusebench.samplers.observer import Observer
+from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.boards import Board
+from reusebench.targets.errors import TargetError
+from reusebench.targets.far.machine import FarMachine
+from reusebench.targets.far.target import far_target
 from tests.far_shell import shell_at
 from tests.support import StubListener, known, make_plan, models_of, walk
 

@@ -12,12 +12,12 @@ from typing import NoReturn
 
 import pytest
 
-from targets.errors import ConnectionLost, TargetError
-from targets.far.connection import Connection, Request
-from targets.far.files import FarFiles
-from targets.far.host import FarHost
-from targets.far.process import FarProcess
-from targets.far.program import FarProgram
+from reusebench.targets.errors import ConnectionLost, TargetError
+from reusebench.targets.far.connection import Connection, Request
+from reusebench.targets.far.files import FarFiles
+from reusebench.targets.far.host import FarHost
+from reusebench.targets.far.process import FarProcess
+from reusebench.targets.far.program import FarProgram
 from tests.far_shell import TERMINAL, connected, has_gone, output_of, wait_until_gone
 from tests.support import TIME_LIMIT_S
 
@@ -204,7 +204,7 @@ def test_errors_are_a_file_that_the_process_can_read(connection: Connection) -> 
 
 def test_a_process_that_does_not_read_is_no_end(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its input is given up after a while; the connection goes on."""
-    monkeypatch.setattr("targets.far.process._INPUT_LIMIT_S", 0.1)
+    monkeypatch.setattr("reusebench.targets.far.process._INPUT_LIMIT_S", 0.1)
     process = _start(connection, "sleep", "1000")
     process.send(bytes(1 << 20))
     assert process.receive(0) is None

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from samplers.environment import environment
-from samplers.host import LOCAL_HOST, own_pid
-from samplers.machine.watch import MachineWatch
-from samplers.npu import find_npu_sources
-from samplers.observer import Observer
-from samplers.process import read_process
-from samplers.sources import machine_sources
-from storage.board import board_name
-from targets.far.host import FarHost
+from reusebench.samplers.environment import environment
+from reusebench.samplers.host import LOCAL_HOST, own_pid
+from reusebench.samplers.machine.watch import MachineWatch
+from reusebench.samplers.npu import find_npu_sources
+from reusebench.samplers.observer import Observer
+from reusebench.samplers.process import read_process
+from reusebench.samplers.sources import machine_sources
+from reusebench.storage.board import board_name
+from reusebench.targets.far.host import FarHost
 from tests.far_shell import connected
 from tests.samplers.child import Child
 from tests.samplers.hosts import CountingHost

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from runtimes import find_runtime
-from targets.boards import Board
-from targets.errors import RuntimeMissing, TargetError
-from targets.far import target as far
-from targets.far.machine import FarMachine
-from targets.far.target import far_target
-from targets.talks import PYTHON, C
+from reusebench.measured.runtimes import find_runtime
+from reusebench.targets.boards import Board
+from reusebench.targets.errors import RuntimeMissing, TargetError
+from reusebench.targets.far import target as far
+from reusebench.targets.far.machine import FarMachine
+from reusebench.targets.far.target import far_target
+from reusebench.targets.talks import PYTHON, C
 from tests.far_shell import shell_at
 from tests.support import make_plan, walk
 from tests.targets.library_files import write_library

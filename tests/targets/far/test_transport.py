@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from targets.errors import TargetError
-from targets.far.transport import transport_of
+from reusebench.targets.errors import TargetError
+from reusebench.targets.far.transport import transport_of
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from scenarios.catalogue import SCENARIOS, Parameters, TooFewModels, build_plans
-from scenarios.plan import Model, Plan, Streams
-from targets.base import Target
-from targets.measured_process import Run
-from targets.native.lines import NATIVE_TALK
-from targets.outcome import Failure
+from reusebench.measured.plan import Model, Plan, Streams
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, TooFewModels, build_plans
+from reusebench.targets.base import Target
+from reusebench.targets.measured_process import Run
+from reusebench.targets.native.lines import NATIVE_TALK
+from reusebench.targets.outcome import Failure
 
 __all__ = ["SCHEDULE", "by_context", "events", "in_c", "plans_of", "told", "without_leaving"]
 

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from messages import Message
-from scenarios.catalogue import SCENARIOS
-from scenarios.plan import Context, Model, Plan
-from system.cache import cache_root
-from targets.base import Target
-from targets.chips import MINI_RUNTIME
-from targets.errors import TargetError
-from targets.measured_process import Run, interface_of
-from targets.native.build import UCLIBC, is_built, native_driver, uclibc_preload
-from targets.rknn_library import Library, read_library
-from targets.vboard.emulator import find_emulator
-from targets.vboard.guest import Guest, guest, guest_program, missing_parts
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Context, Model, Plan
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.system.cache import cache_root
+from reusebench.targets.base import Target
+from reusebench.targets.chips import MINI_RUNTIME
+from reusebench.targets.errors import TargetError
+from reusebench.targets.measured_process import Run, interface_of
+from reusebench.targets.native.build import UCLIBC, is_built, native_driver, uclibc_preload
+from reusebench.targets.rknn_library import Library, read_library
+from reusebench.targets.vboard.emulator import find_emulator
+from reusebench.targets.vboard.guest import Guest, guest, guest_program, missing_parts
 from tests.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, events, in_c, plans_of, told, without_leaving
 
@@ -87,7 +87,7 @@ class Board:
         if self._form == UCLIBC:
             native = self._on_uclibc(native)
         variables = {**python.environment, **environment}
-        command = (*python.command, "-m", "scenarios.driver")
+        command = (*python.command, "-m", "reusebench.measured.driver")
         target = Target("vboard", command, environment=variables, chip=self._chip, keeps_ledger=True)
         return target, replace(in_c(target, *native.command), environment={**native.environment, **environment})
 

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtimes.base import Input
-from runtimes.rknn.library import LIBRARY_VARIABLE
-from scenarios.catalogue import SCENARIOS
-from scenarios.plan import (
+from reusebench.measured.plan import (
     DUP,
     INPUT,
     INTERNAL,
@@ -30,9 +27,12 @@ from scenarios.plan import (
     Plan,
     Video,
 )
-from targets.base import THIS_INTERPRETER, Target
-from targets.machine import Reach
-from targets.measured_process import Run, interface_of
+from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.machine import Reach
+from reusebench.targets.measured_process import Run, interface_of
 from tests.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, told
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from messages import Message
-from runtimes.base import Input
-from scenarios.plan import DUP, SHARED_WEIGHTS, Context, Cycles, Model, Plan, Step, Streams
-from targets.barriers import DriverFailure, Frames, StreamCount
-from targets.native.fields import read_line, write_line
-from targets.native.lines import NATIVE_TALK
-from targets.talks import BrokenLine
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import DUP, SHARED_WEIGHTS, Context, Cycles, Model, Plan, Step, Streams
+from reusebench.measured.runtimes.base import Input
+from reusebench.targets.barriers import DriverFailure, Frames, StreamCount
+from reusebench.targets.native.fields import read_line, write_line
+from reusebench.targets.native.lines import NATIVE_TALK
+from reusebench.targets.talks import BrokenLine
 
 _MODEL = Model("model", "/models/a\tb.rknn", "0", weightless="/models/small.rknn")
 _MEMINFO = "MemTotal:        8000000 kB\\nMemAvailable:    2048000 kB\\nCmaFree:           10240 kB\\n"

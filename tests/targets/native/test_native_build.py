@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.rknn.library import LIBRARY_VARIABLE
-from targets.compilers import Compiler, find_compiler
-from targets.errors import TargetError
-from targets.native import build
-from targets.native.build import UCLIBC, compile_native, ensure_native, is_built, native_driver
-from targets.rknn_library import architecture_of, architecture_of_this_python
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.targets.compilers import Compiler, find_compiler
+from reusebench.targets.errors import TargetError
+from reusebench.targets.native import build
+from reusebench.targets.native.build import UCLIBC, compile_native, ensure_native, is_built, native_driver
+from reusebench.targets.rknn_library import architecture_of, architecture_of_this_python
 
 _OWN = architecture_of_this_python() or ""
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from targets.compilers import Compiler
-from targets.machine import Reach
-from targets.process import LocalProcess
-from targets.sandbox import build
-from targets.sandbox.build import ensure_sandbox, new_root, refusal, sandbox_program
-from targets.sandbox.machine import ConfinedMachine
+from reusebench.targets.compilers import Compiler
+from reusebench.targets.machine import Reach
+from reusebench.targets.process import LocalProcess
+from reusebench.targets.sandbox import build
+from reusebench.targets.sandbox.build import ensure_sandbox, new_root, refusal, sandbox_program
+from reusebench.targets.sandbox.machine import ConfinedMachine
 from tests.support import TIME_LIMIT_S
 
 _INTRUDER = Path(__file__).with_name("intruder.c")

@@ -1,8 +1,0 @@
-"""NPU memory on a board: what the process holds, what the system holds, and which files of the kernel show it."""
-
-from __future__ import annotations
-
-from samplers.npu.memory import NpuSources, find_npu_sources
-from samplers.npu.rknpu import has_npu, rknpu_driver_version
-
-__all__ = ["NpuSources", "find_npu_sources", "has_npu", "rknpu_driver_version"]

@@ -1,0 +1,113 @@
+"""The account of one repeat: NPU memory by component and context, who shares what, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, Optional
+
+import msgspec
+
+from reusebench.accounting.attribution import Part, application_buffers, attribute
+from reusebench.accounting.domains import DomainUse, domain_uses
+from reusebench.accounting.ledger import Ledger
+from reusebench.accounting.reported import reported_memory
+from reusebench.accounting.sharing import Finding, Shared, find_wrong_reads, shared_parts
+from reusebench.accounting.sizes import COMPONENTS, ContextMemory
+from reusebench.measured.plan import Plan
+from reusebench.targets.barriers import BarrierReading
+
+__all__ = ["Account", "ApplicationBuffers", "account_of_ledger", "account_of_runtime"]
+
+
+class ApplicationBuffers(msgspec.Struct, frozen=True):
+    """Buffers of one kind that the application allocated, and how many of them inferences were seen to name."""
+
+    #: "weights", "internal", "input" or "output".
+    kind: str
+    count: int
+    bytes: int
+    read: int
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """NPU memory at the end of the steady phase, in bytes."""
+
+    #: "ledger": exact to the byte; "runtime": what the runtime itself reports.
+    source: Literal["ledger", "runtime"]
+    contexts: tuple[ContextMemory, ...]
+    unattributed_bytes: int
+    total_bytes: int
+    peak_bytes: Optional[int]
+    #: What was left when all contexts had been destroyed; None where they were not.
+    left_bytes: Optional[int]
+    shared: tuple[Shared, ...]
+    findings: tuple[Finding, ...]
+    #: None in an account of the runtime, and in results that are older than this field.
+    application_buffers: Optional[tuple[ApplicationBuffers, ...]] = None
+    #: Empty without an IOMMU, in an account of the runtime, and in results that are older than this field.
+    domains: tuple[DomainUse, ...] = ()
+
+
+def account_of_ledger(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> Account | None:
+    """Return the account by the ledger; None where the process did not get through the plan."""
+    steady = _steady(barriers)
+    if steady is None:
+        return None
+    parts = attribute(plan, barriers, ledger, steady.at_ns)
+    destroyed = {barrier.context for barrier in barriers if barrier.phase == "destroy"}
+    left = ledger.live_bytes(barriers[-1].at_ns) if destroyed.issuperset(range(len(plan.contexts))) else None
+    findings = find_wrong_reads(plan, barriers, ledger)
+    if left:
+        findings.append(Finding("leak", None, None, None, left))
+    return Account(
+        source="ledger",
+        contexts=tuple(_memory_of(parts, context) for context in range(len(plan.contexts))),
+        unattributed_bytes=sum(part.size_bytes for part in parts if part.context is None),
+        total_bytes=ledger.live_bytes(steady.at_ns),
+        peak_bytes=ledger.peak_bytes(),
+        left_bytes=left,
+        shared=tuple(shared_parts(parts, barriers, ledger)),
+        findings=tuple(findings),
+        application_buffers=tuple(_of_application(barriers, ledger, steady.at_ns)),
+        domains=tuple(domain_uses(barriers, ledger)),
+    )
+
+
+def account_of_runtime(plan: Plan, barriers: Sequence[BarrierReading]) -> Account | None:
+    """Return the account that the runtime itself reports, where there is no ledger; None where it gives none."""
+    contexts = reported_memory(plan, barriers) if _steady(barriers) else None
+    if contexts is None:
+        return None
+    return Account(
+        source="runtime",
+        contexts=tuple(contexts),
+        unattributed_bytes=0,
+        total_bytes=sum(context.total_bytes for context in contexts),
+        peak_bytes=None,
+        left_bytes=None,
+        shared=(),
+        findings=(),
+    )
+
+
+def _steady(barriers: Sequence[BarrierReading]) -> BarrierReading | None:
+    return next((barrier for barrier in barriers if barrier.phase == "steady"), None)
+
+
+def _of_application(barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int) -> Iterable[ApplicationBuffers]:
+    """Yield, by kind, the buffers of the application that live at that time.
+
+    Of equal submits the ledger has the first; every inference repeats them all.
+    """
+    named = {read.buffer for submit in ledger.submits if submit.at_ns <= at_ns for read in submit.reads}
+    for kind, buffers in application_buffers(barriers, ledger, at_ns).items():
+        size_bytes = sum(buffer.size_bytes for buffer in buffers)
+        yield ApplicationBuffers(kind, len(buffers), size_bytes, sum(buffer.number in named for buffer in buffers))
+
+
+def _memory_of(parts: Sequence[Part], context: int) -> ContextMemory:
+    sizes = dict.fromkeys(COMPONENTS, 0)
+    for part in parts:
+        if part.context == context:
+            sizes[part.component] += part.size_bytes
+    return ContextMemory(**{f"{component}_bytes": size for component, size in sizes.items()})

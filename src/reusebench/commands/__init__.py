@@ -1,0 +1,180 @@
+"""The command `reusebench`: its subcommands, and how they end at a mistake, Ctrl-C or an output that takes nothing.
+
+Exit codes: 0 all is well; 1 the command worked and the answer is bad; 2 a mistake of the user.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import resource
+import signal
+import sys
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from reusebench.harness.errors import UserError
+from reusebench.harness.extras import check_extra, missing_modules
+from reusebench.measured.failures import tells_of_memory
+from reusebench.measured.runtimes.base import AdapterError
+from reusebench.models.errors import ModelError
+from reusebench.recorder.errors import RecordError
+from reusebench.reports.errors import ReportError
+from reusebench.samplers.errors import SamplerError
+from reusebench.storage.errors import StorageError
+from reusebench.system.cache import CacheError
+from reusebench.system.files import keep_writing_to_user
+from reusebench.system.interrupts import handle_signals, ignore_signals, shell_code
+from reusebench.targets.errors import TargetError
+from reusebench.video import VideoError
+
+__all__ = ["COMMANDS", "drop_output", "main"]
+
+
+class Subcommand(NamedTuple):
+    """A row of COMMANDS."""
+
+    help: str
+    #: The extra of the installation without which it cannot be imported.
+    extra: str | None = None
+
+
+#: A subcommand is the function of this name in the module of this name, which is imported when it is run.
+COMMANDS = {
+    "report": Subcommand("Write the report of stored runs: a page, tables, figures.", extra="reports"),
+    "compare": Subcommand("Compare two runs; fail where a figure got worse.", extra="reports"),
+    "history": Subcommand("Find where figures changed over all stored runs.", extra="reports"),
+    "export": Subcommand("Write stored runs in the formats of other tools."),
+    "record": Subcommand("Measure any program, by phase and process."),
+    "runs": Subcommand("List stored runs; remove old ones."),
+    "doctor": Subcommand("Show what works here, what is missing and how to get it."),
+    "fit": Subcommand("Find the layout of contexts that fits a limit of memory."),
+    "plan": Subcommand("Print a scenario, or what was measured, as a plan file."),
+    "models": Subcommand("Build and inspect model files; make clips; install converters."),
+    "board": Subcommand("Prepare the virtual board and the ledger of NPU buffers."),
+    "libraries": Subcommand("List Rockchip's libraries that are here; measure each."),
+}
+
+#: The base error of each package: its message is the sentence for the user.
+_MISTAKES = (
+    AdapterError,
+    CacheError,
+    ModelError,
+    RecordError,
+    ReportError,
+    SamplerError,
+    StorageError,
+    TargetError,
+    UserError,
+    VideoError,
+)
+#: Of a write: files that commands write have sentences of their own.
+_OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def drop_output() -> None:
+    """Drop what cannot be written to standard output: the interpreter writes it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except OSError:
+        raise UserError("the working folder is gone; change to one that is there") from None
+
+
+class _Reusebench(click.Group):
+    """The group of COMMANDS."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name; None where there is none, or it cannot be completed here."""
+        subcommand = COMMANDS.get(cmd_name)
+        if subcommand is None or (ctx.resilient_parsing and subcommand.extra and missing_modules(subcommand.extra)):
+            return None
+        if subcommand.extra:
+            check_extra(subcommand.extra, "this command")
+        command: click.Command = getattr(importlib.import_module(f"commands.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table into the help; nothing is imported for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, subcommand.help) for name, subcommand in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command; nothing is imported for it."""
+        return [
+            CompletionItem(name, help=subcommand.help)
+            for name, subcommand in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the command on an output as it is here: one of ASCII shows escapes, one that is full is said."""
+        if sys.stdout is None:
+            click.echo("Error: standard output is closed; send it to a file, or to /dev/null", err=True)
+            sys.exit(2)
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        try:
+            try:
+                return super().main(*arguments, **options)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            if error.filename is not None or error.errno not in _OF_OUTPUT:
+                raise
+            drop_output()
+            click.echo(f"Error: standard output cannot be written ({error.strerror})", err=True)
+            sys.exit(2)
+
+    def invoke(self, ctx: click.Context) -> NoReturn:
+        """Run the command; it returns its exit code, or None for 0."""
+        handle_signals()
+        try:
+            _check_folder()
+            exit_code = super().invoke(ctx)
+            sys.stdout.flush()
+        except _MISTAKES as error:
+            click.echo(f"Error: {error}", err=True)
+            # That of a program that cannot be started is the shell's.
+            ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
+        except (MemoryError, ImportError, SystemError) as error:
+            if not _is_of_memory(error):
+                raise
+            click.echo("Error: too little memory for this command; end other programs, or raise ulimit -v", err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt as interrupt:
+            ignore_signals()
+            ctx.exit(shell_code(interrupt))
+        except BrokenPipeError:
+            # As with `| head`.
+            drop_output()
+            ctx.exit(128 + signal.SIGPIPE)
+        ctx.exit(exit_code or 0)
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Whether it comes of too little memory; a library in C may lose that reason where the address space is limited."""
+    is_lost = isinstance(error, SystemError) and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return isinstance(error, MemoryError) or is_lost or tells_of_memory(str(error))
+
+
+@click.group(
+    cls=_Reusebench,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog='Completion in bash: eval "$(_REUSEBENCH_COMPLETE=bash_source reusebench)"',
+)
+def main() -> None:
+    """Show, compare and export what `pytest bench/` measured; prepare what it needs."""
+    keep_writing_to_user()

@@ -1,0 +1,28 @@
+"""`pytest bench/` run by a command, in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional, TextIO
+
+from reusebench.storage.run_file import run_files
+from reusebench.system.processes import run_in_terminal
+from reusebench.targets.base import CHECKOUT
+
+__all__ = ["run_bench"]
+
+
+def run_bench(
+    options: Sequence[str], storage: Path, tests: Sequence[str] = ("",), output: Optional[TextIO] = None
+) -> tuple[int, list[Path]]:
+    """Run tests of bench/, all of them where none is named, and return pytest's exit code and the files of new runs.
+
+    `output` takes what pytest prints in place of standard output. What interrupts this process is passed on to pytest,
+    which stores what it has before this raises Interrupted.
+    """
+    before = set(run_files(storage))
+    command = [sys.executable, "-m", "pytest", *(str(CHECKOUT / "bench" / test) for test in tests), *options]
+    code = run_in_terminal([*command, f"--benchmark-storage=file://{storage.absolute()}"], output)
+    return code, [path for path in run_files(storage) if path not in before]

@@ -1,0 +1,129 @@
+"""`reusebench board`: names of boards far away, and what they, the virtual board and the ledger need."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import click
+from tabulate import tabulate
+
+from reusebench.commands.options import PATH
+from reusebench.measured.runtimes import RUNTIMES
+from reusebench.targets.boards import Board, add_board, boards, check_name, remove_board
+from reusebench.targets.chips import CHIPS
+from reusebench.targets.errors import RuntimeMissing, TargetError
+from reusebench.targets.far.machine import FarMachine
+from reusebench.targets.far.target import far_target
+from reusebench.targets.preload.build import ensure_preload
+from reusebench.targets.resolve import check_chip, far_machine
+from reusebench.targets.rknn_library import architecture_of_this_python, read_library
+from reusebench.targets.talks import PYTHON, C
+from reusebench.targets.vboard.install import install as install_virtual_board
+
+__all__ = ["board"]
+
+_MIB = 1 << 20
+_LANGUAGES = {PYTHON: "Python", C: "C"}
+_ADDRESSES = "ssh:HOST, adb, adb:SERIAL, pipe:COMMAND or labgrid:PLACE"
+
+
+@click.group()
+def board() -> None:
+    """Give boards names; prepare boards, the virtual board and the ledger of NPU buffers."""
+
+
+@board.command()
+@click.argument("name")
+@click.argument("address")
+@click.option("--folder", metavar="DIR", help="Where files go on the board. Default: the first usual one that will do.")
+@click.option("--python", metavar="PATH", help="The board's Python, which has the runtimes. Default: python3.")
+def add(name: str, address: str, folder: str | None, python: str | None) -> None:
+    """Remember a board by a NAME for --target, once it has been reached and prepared.
+
+    ADDRESS is ssh:HOST (anything that your ssh knows), adb, adb:SERIAL, pipe:COMMAND (whatever gives a shell on a pipe)
+    or labgrid:PLACE.
+    """
+    check_name(name)
+    with closing(FarMachine(address, Board(address, folder, python), click.echo)) as machine:
+        summary = _prepared(machine)
+    add_board(name, Board(address, folder, python))
+    click.echo(f"{summary}\n--target {name} is ready. What is there: reusebench doctor --target {name}")
+
+
+@board.command("list")
+def list_boards() -> None:
+    """List the boards that have names."""
+    rows = [(name, one.address, one.folder or "", one.python or "") for name, one in boards().items()]
+    if rows:
+        click.echo(tabulate(rows, ("name", "address", "folder", "python"), tablefmt="plain", disable_numparse=True))
+    else:
+        click.echo("no board has a name yet: reusebench board add NAME ADDRESS")
+
+
+@board.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Forget a board; what is on it stays (`clean` removes that)."""
+    remove_board(name)
+
+
+@board.command()
+@click.argument("name")
+def clean(name: str) -> None:
+    """Remove everything that was put on a board, given by name or address."""
+    machine = far_machine(name)
+    folder, freed_bytes = machine.files.folder, machine.files.clean()
+    click.echo(f"{name}: {folder} is removed, {freed_bytes / _MIB:.1f} MiB")
+
+
+@board.command()
+@click.argument("name", required=False)
+@click.option(
+    "--rknn-library",
+    "path",
+    type=PATH,
+    metavar="FILE",
+    help="Prepare the virtual board for this library: Rockchip's librknnrt.so or librknnmrt.so.",
+)
+@click.option("--chip", type=click.Choice(list(CHIPS)), help="Check that the library is for this chip.")
+@click.option("--apt-sources", type=PATH, metavar="FILE", help="Package sources to use instead of this machine's own.")
+def install(name: str | None, path: Path | None, chip: str | None, apt_sources: Path | None) -> None:
+    """Prepare a board, given by name or address, or the virtual board for a library of Rockchip's."""
+    if (name is None) == (path is None):
+        raise click.UsageError(
+            f"give a board (its name, or {_ADDRESSES}), or for the virtual board --rknn-library FILE"
+        )
+    if name is not None:
+        click.echo(f"{_prepared(far_machine(name))}\n--target {name} is ready")
+        return
+    assert path is not None
+    library = read_library(path)
+    if chip:
+        check_chip(chip, library)
+    install_virtual_board(library, apt_sources, click.echo)
+    chips = [chip] if chip else library.chips()
+    names = ", ".join(f"vboard:{name}" for name in chips)
+    click.echo(f"{library.kind} {library.version} ({library.architecture}) runs on {names}")
+
+
+@board.command()
+def install_ledger() -> None:
+    """Compile the library that keeps the ledger of NPU buffers."""
+    architecture = architecture_of_this_python()
+    if architecture is None:
+        raise TargetError("the library that keeps the ledger is not made for this Python's processor")
+    ensure_preload(architecture, click.echo)
+    click.echo("--target board is ready")
+
+
+def _prepared(machine: FarMachine) -> str:
+    """Put on the board what measuring there needs, and return what is there, in a line or two."""
+    lines = [f"{machine.address}: {machine.architecture}, reader of {machine.reader_bytes() / 1024:.0f} KiB in memory"]
+    for entry in RUNTIMES:
+        try:
+            target = far_target(machine, None, entry, None)
+        except RuntimeMissing:
+            continue
+        lines.append(f"{entry.title}: measured by the driver in {_LANGUAGES[target.talk.driver]}")
+    return "\n".join(lines)

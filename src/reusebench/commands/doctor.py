@@ -1,0 +1,196 @@
+"""`reusebench doctor`: what works here, what can be read, what is missing and how to get it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import click
+
+from reusebench.commands.far_doctor import far_parts
+from reusebench.commands.parts import Part, print_parts, source_parts
+from reusebench.harness.extras import EXTRAS, install_line, missing_modules
+from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
+from reusebench.measured.runtimes.base import AdapterError
+from reusebench.measured.runtimes.rknn.device import device_nodes, driver_state, not_opened
+from reusebench.measured.runtimes.rknn.library import find_library, read_library
+from reusebench.models import converters
+from reusebench.models.conversion.environments import PythonPackage
+from reusebench.samplers.host import LOCAL_HOST, Host, own_pid
+from reusebench.samplers.npu.rknpu import has_npu, rknpu_driver_version
+from reusebench.samplers.sources import machine_sources, memory_sources
+from reusebench.system import processes
+from reusebench.targets.base import CHECKOUT
+from reusebench.targets.boards import boards
+from reusebench.targets.chips import CHIPS, chip_of
+from reusebench.targets.interpreters import python_with, remedy
+from reusebench.targets.preload.build import is_built
+from reusebench.targets.resolve import far_machine
+from reusebench.targets.rknn_library import architecture_of_this_python
+from reusebench.targets.sandbox.build import refusal
+from reusebench.targets.vboard.emulator import find_emulator, is_needed
+from reusebench.targets.vboard.system import is_installed
+
+__all__ = ["doctor"]
+
+#: What extras are for.
+_PURPOSES = {"reports": "reusebench report, compare, history", "streams": "streams of video"}
+#: The architectures that Rockchip's libraries are for.
+_BOARD_ARCHITECTURES = ("armhf", "aarch64")
+#: What stands before the versions: a library may print words of its own, before them or when its process ends.
+_MARK = "reusebench-versions"
+#: Prints the version of the Python that has an adapter's runtime, and that of the runtime, which may have spaces.
+_VERSIONS = f"""
+import importlib, platform, sys
+from reusebench.measured.runtimes.base import AdapterError
+try:
+    print("{_MARK}", platform.python_version(), importlib.import_module(sys.argv[1]).open_runtime().version)
+except AdapterError as error:
+    sys.exit(str(error))
+"""
+
+
+@click.command()
+@click.option("--target", metavar="BOARD", help="A board far away, by name or address, in place of this machine.")
+def doctor(target: str | None) -> int:
+    """Show what works here, what can be read, what is missing and how to get it.
+
+    Exits with 1 where no runtime works.
+    """
+    if target is not None:
+        return _of_board(target)
+    try:
+        version = importlib.metadata.version("reusebench")
+    except importlib.metadata.PackageNotFoundError:
+        version = "(not installed: pip install -e .)"
+    click.echo(f"reusebench {version}, Python {platform.python_version()} ({sys.executable})")
+    host = LOCAL_HOST
+    runtimes = [_runtime(entry) for entry in RUNTIMES]
+    for subject, parts in (
+        ("extra", _extras()),
+        ("runtime", runtimes),
+        ("NPU", _npu(host)),
+        ("target", _targets()),
+        ("converter", _converters()),
+        ("memory source", source_parts(memory_sources(host, own_pid(host)))),
+        ("machine source", source_parts(machine_sources(host))),
+    ):
+        print_parts(subject, list(parts))
+    return 0 if any(runtime.is_here for runtime in runtimes) else 1
+
+
+def _of_board(name: str) -> int:
+    """Show what a board far away has."""
+    works = False
+    with closing(far_machine(name)) as machine:
+        click.echo(f"{name}: {machine.address}")
+        for subject, parts in far_parts(machine):
+            print_parts(subject, parts)
+            works |= subject == "runtime" and any(part.is_here for part in parts)
+    return 0 if works else 1
+
+
+def _extras() -> Iterator[Part]:
+    for extra in EXTRAS:
+        missing = missing_modules(extra)
+        remedy = f"; {', '.join(missing)} missing: {install_line(extra)}" if missing else ""
+        yield Part(extra, not missing, f"{_PURPOSES[extra]}{remedy}")
+
+
+def _runtime(entry: RuntimeEntry) -> Part:
+    """Return the runtime's version, read in a process of the Python that has it: a broken library may crash it."""
+    python = python_with(entry)
+    if python is None:
+        return Part(entry.name, False, remedy(entry))
+    command = [python, "-c", _VERSIONS, entry.adapter]
+    done = processes.run(command, CHECKOUT)
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
+        # Rockchip's library is not installed by pip; the reason names the option that gives it.
+        again = f"installed, but cannot be imported: {reason}. Install it again: {entry.install}"
+        return Part(entry.name, False, again if entry.module else reason)
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(_MARK))
+    _, python_version, version = line.split(" ", 2)
+    own = f", in an environment of its own: Python {python_version} ({python})" if python != sys.executable else ""
+    nodes = device_nodes() if entry.device == "npu" else []
+    if entry.device == "npu" and all(node.error for node in nodes):
+        without = "The virtual board needs no NPU: --target vboard:CHIP"
+        return Part(entry.name, False, f"version {version} is here, and runs nothing: {not_opened(nodes)}. {without}")
+    return Part(entry.name, True, f"version {version}{own}")
+
+
+def _npu(host: Host) -> Iterator[Part]:
+    """Yield the driver of Rockchip's NPU and each node of its device; nothing on a machine that has none."""
+    if chip_of(host) is None and not has_npu(host):
+        return
+    nodes = device_nodes()
+    driver = rknpu_driver_version(host)
+    if driver:
+        yield _driver(driver)
+    elif nodes:
+        yield Part("driver", True, "its version is shown to root alone")
+    for node in nodes:
+        yield Part(node.path, not node.error, str(not_opened([node])) if node.error else "this user may open it")
+    if not nodes:
+        yield Part("device", False, str(not_opened([])))
+
+
+def _driver(version: str) -> Part:
+    path = find_library()
+    try:
+        state = driver_state(version, read_library(path)) if path else None
+    except AdapterError:  # its row among the runtimes has the reason
+        state = None
+    is_too_old = state is not None and state.code == "rknn_driver_too_old"
+    return Part("driver", not is_too_old, str(state or f"version {version}"))
+
+
+def _targets() -> Iterator[Part]:
+    yield Part("python", True, "this interpreter, or that of a runtime's own environment")
+    yield Part("python:PATH", True, "another Python")
+    for architecture in _BOARD_ARCHITECTURES:
+        system = not is_needed(architecture) or (is_installed(architecture) and find_emulator(architecture) is not None)
+        ready = system and is_built(architecture)
+        chips = [name for name, chip in CHIPS.items() if architecture in chip.architectures]
+        remark = f"the virtual board for {architecture} libraries; CHIP: {', '.join(chips)}"
+        remedy = "" if ready else ": reusebench board install --rknn-library FILE"
+        yield Part("vboard:CHIP", ready, f"{remark}{remedy}")
+    yield _sandbox()
+    own = architecture_of_this_python()
+    if own is None:
+        yield Part("board", False, "the library that keeps the ledger is not made for this Python's processor")
+    else:
+        remedy = "" if is_built(own) else ": reusebench board install-ledger"
+        yield Part("board", is_built(own), f"this interpreter on a board, with a ledger of the NPU's buffers{remedy}")
+    for program in ("ssh", "adb"):
+        yield Part(program, shutil.which(program) is not None, "boards far away: reusebench board add NAME ADDRESS")
+    for name, named in boards().items():
+        yield Part(name, True, f"{named.address}: reusebench doctor --target {name} says what is there")
+
+
+def _sandbox() -> Part:
+    reason = refusal()
+    purpose = "keeps the library on a virtual board from your files, the network and the host's devices"
+    return Part("sandbox", reason is None, f"{purpose}; {reason}" if reason else purpose)
+
+
+def _converters() -> Iterator[Part]:
+    """Yield those that have environments of their own; the others come with their runtimes."""
+    for converter in converters():
+        environment = converter.environment
+        if isinstance(environment, PythonPackage):
+            continue
+        command = f"reusebench models install {environment.command}"
+        if environment.installed():
+            yield Part(environment.title, True, f"makes {environment.makes} files: {environment.folder()}")
+        elif platform.machine() in environment.machines:
+            remark = f"makes {environment.makes} files: {command} (about {environment.gigabytes} GB)"
+            yield Part(environment.title, False, remark)
+        else:
+            yield Part(
+                environment.title, False, f"makes {environment.makes} files, on {environment.machines_in_words} alone"
+            )

@@ -1,0 +1,128 @@
+"""`reusebench history`: where figures of configurations changed, over all stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import click
+
+from reusebench.commands.known_runs import KnownRuns
+from reusebench.commands.options import language, metrics, output, storages
+from reusebench.reports.base.table import TABLE_FORMATS, write_records
+from reusebench.reports.errors import ReportError
+from reusebench.reports.history.change_points import LEAST_RUNS
+from reusebench.reports.history.page import HistoryPage
+from reusebench.reports.history.series import HISTORY_METRICS, History, changes_of, histories_of
+from reusebench.reports.history.table import (
+    CHANGE_POINT_COLUMNS,
+    HISTORY_COLUMNS,
+    change_in_words,
+    change_point_records,
+    event_in_words,
+    history_records,
+    run_in_words,
+)
+from reusebench.reports.page.page import REPORT_PAGE
+from reusebench.storage.board import board_storage
+from reusebench.storage.metrics import Metric, find_metric
+from reusebench.storage.run_file import BadFile
+
+__all__ = ["history"]
+
+_PAGE = "html"
+
+
+@click.command()
+@storages
+@metrics(", ".join(HISTORY_METRICS))
+@click.option("--only", "names", metavar="NAME", multiple=True, help="This scenario or program alone; repeatable.")
+@output
+@language
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice((_PAGE, *TABLE_FORMATS)),
+    multiple=True,
+    help=f"What is written, a page, or tables of change points and of runs; repeatable. Default: {_PAGE}.",
+)
+def history(
+    storages: Sequence[Path],
+    metrics: Sequence[Metric],
+    names: Sequence[str],
+    output: Path,
+    language: str,
+    formats: Sequence[str],
+) -> int:
+    """Print where figures changed over all stored runs, and write the page of it.
+
+    Exits with 1 where a stored file could not be read.
+    """
+    known = KnownRuns.read(storages or [board_storage()])
+    metrics = metrics or [find_metric(name) for name in HISTORY_METRICS]
+    runs = known.runs
+    if names:
+        runs = [
+            replace(run, measured=tuple(row for row in run.measured if row.configuration.name in names)) for run in runs
+        ]
+    histories = histories_of(runs, metrics)
+    if not histories:
+        stored = sorted({row.configuration.name for run in known.runs for row in run.measured})
+        raise ReportError(
+            f"no run has figures of {', '.join(metric.name for metric in metrics)}"
+            f"{' of ' * bool(names)}{', '.join(names)}. Name others with --metric METRIC or --only NAME; stored are: "
+            f"{', '.join(stored) or 'none: run `pytest bench/` first, or name another storage with --storage DIR'}"
+        )
+    click.echo("\n".join(_lines(histories)))
+    try:
+        paths = _write(histories, known.bad_files, output, language, formats or (_PAGE,))
+    except OSError as error:
+        reason = f"cannot write the history into {output} ({error.strerror})"
+        raise ReportError(f"{reason}. Name another folder with --output DIR") from None
+    for path in paths:
+        click.echo(f"History: {path}")
+    return 1 if known.bad_files else 0
+
+
+def _lines(histories: Sequence[History]) -> Iterator[str]:
+    """Yield the change points, the newest first, and how many series there are beside them."""
+    changes = changes_of(histories)
+    several_boards = len({history.series.board for history in histories}) > 1
+    for change in changes:
+        board = f"{change.series.board}, " if several_boards else ""
+        before, after = (f"{run_in_words(point.run)} ({point.run.moment})" for point in (change.before, change.after))
+        events = "".join(f"; {event_in_words(event)}" for event in change.events)
+        size, share, confidence = change_in_words(change)
+        yield (
+            f"{board}{change.series.configuration}: {change.series.metric.name} {size} ({share} %) "
+            f"after {before}, by {after}; confidence {confidence} %{events}"
+        )
+    changed = sum(bool(history.changes) for history in histories)
+    short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
+    few = f", of them with fewer than {LEAST_RUNS} runs to judge by: {short}" if short else ""
+    yield f"change points: {len(changes)}, in {changed} series; series without any: {len(histories) - changed}{few}"
+
+
+def _write(
+    histories: Sequence[History],
+    bad_files: Sequence[BadFile],
+    output: Path,
+    language: str,
+    formats: Sequence[str],
+) -> list[Path]:
+    """Write in these formats into the folder, and return what was written."""
+    paths = []
+    if _PAGE in formats:
+        report = REPORT_PAGE if (output / f"{REPORT_PAGE}.html").exists() else None
+        paths += HistoryPage(histories).write(output, language, report, bad_files)
+    tables = [name for name in TABLE_FORMATS if name in formats]
+    if tables:
+        folder = output / "tables"
+        folder.mkdir(parents=True, exist_ok=True)
+        changes = partial(change_point_records, changes_of(histories))
+        write_records("change_points", CHANGE_POINT_COLUMNS, changes, folder, tables)
+        write_records("history", HISTORY_COLUMNS, partial(history_records, histories), folder, tables)
+        paths.append(folder)
+    return paths

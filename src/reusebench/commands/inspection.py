@@ -1,0 +1,232 @@
+"""`reusebench models inspect`: what a model file shows, what would be assumed of it, and which mechanisms can apply."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Optional, Union
+
+import click
+from tabulate import tabulate
+
+from reusebench.commands.options import PATH
+from reusebench.harness.mechanisms import hindrances, is_fed, mechanisms
+from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
+from reusebench.measured.runtimes.base import Input
+from reusebench.models.inputs.assumed import candidates, shape_text
+from reusebench.models.inspection import inspect
+from reusebench.models.inspection.result import (
+    Inspection,
+    OnnxFacts,
+    Operator,
+    RknnFacts,
+    Tensor,
+    Weights,
+)
+from reusebench.system.files import printable
+
+__all__ = ["inspect_model"]
+
+#: Of a line.
+_WIDTH = 110
+#: What stands before a mechanism's remark.
+_REMARK_INDENT = len("external_internal  applies  ")
+#: More rows of inputs or outputs are not shown.
+_ROWS = 24
+#: So many tensors that differ in nothing but the numbers in their names are one row.
+_ALIKE = 4
+_NUMBER = re.compile(r"\d+")
+#: Of a free size, that is shown.
+_LONGEST_NAME = 30
+_UNKNOWN = "unknown"
+_ANSWERS = {True: "yes", False: "no", None: _UNKNOWN}
+#: Between an operator and its count, where no line ends: textwrap knows no no-break space, and breaks at no such sign.
+_NO_BREAK = "\0"
+
+
+@click.command("inspect")
+@click.argument("file", type=PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, for tools; sizes are in bytes.")
+def inspect_model(file: Path, as_json: bool) -> None:
+    """Show what a model file has, what would be assumed of its inputs, and which mechanisms can apply.
+
+    FILE is of a runtime's own kind: .onnx, .rknn, .param, .mnn, .tflite, .xml or .mge. The model is not run, and its
+    runtime need not be installed; for .mge MegEngine is.
+    """
+    inspection = inspect(file)
+    (runtime,) = (entry for entry in RUNTIMES if entry.suffix == file.suffix)
+    if as_json:
+        click.echo(_json(inspection, runtime))
+    else:
+        click.echo(printable("\n\n".join(_parts(inspection, runtime)), keep="\n"))
+
+
+def _assumed(inspection: Inspection) -> list[Input]:
+    """Return what would be tried first, of the inputs that can be fed."""
+    fed = {tensor.name for tensor in inspection.inputs if is_fed(tensor)}
+    return [tensor for tensor in candidates(inspection.interface, {})[0] if tensor.name in fed]
+
+
+def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
+    shown = asdict(inspection)
+    facts = shown.pop("facts")
+    obstacles = hindrances(inspection)
+    shown.update(
+        {
+            "weight_bytes": inspection.weight_bytes,
+            "assumed": [_assumed_fields(tensor) for tensor in _assumed(inspection)],
+            "runtime": runtime.name,
+            "hindrances": obstacles,
+            "mechanisms": [] if obstacles else [asdict(mechanism) for mechanism in mechanisms(inspection, runtime)],
+            runtime.suffix[1:]: facts,
+        }
+    )
+    # As ASCII: its texts are the file's as they are, and may come to a terminal.
+    return json.dumps(shown, indent=2)
+
+
+def _assumed_fields(tensor: Input) -> dict[str, object]:
+    """Return it as JSON has it; a value of null is noise."""
+    return {"name": tensor.name, "shape": tensor.shape, "assumed_dimensions": tensor.assumed, "value": tensor.value}
+
+
+def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
+    """Yield the paragraphs."""
+    yield _table(_facts(inspection), ("file", inspection.file))
+    assumed = _assumed(inspection)
+    yield _tensors("input", inspection.inputs, {tensor.name: _assumed_text(tensor) for tensor in assumed})
+    if any(tensor.assumed for tensor in assumed):
+        yield "--shape NAME=SIZES gives another shape, --inputs FILE.npz values. If it does not run, others are tried."
+    yield _tensors("output", inspection.outputs, {})
+    if inspection.weights is not None:
+        yield _weights(inspection.weights)
+    if inspection.operators is not None:
+        yield _operators(inspection.operators)
+    obstacles = hindrances(inspection)
+    if obstacles:
+        yield _wrapped(f"{runtime.title} cannot run it: {'; '.join(obstacles)}.")
+        return
+    rows = []
+    for mechanism in mechanisms(inspection, runtime):
+        rows.append((mechanism.scenario, _ANSWERS[mechanism.applies], _wrapped(mechanism.remark, _REMARK_INDENT)))
+    yield _table(rows, (f"on {runtime.title}", "applies", ""))
+
+
+def _table(rows: Iterable[Sequence[object]], heads: Sequence[str], alignment: Optional[Sequence[str]] = None) -> str:
+    return tabulate(list(rows), heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
+
+
+def _facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    yield "size", f"{_mib(inspection.size_bytes)} MiB"
+    facts = inspection.facts
+    if isinstance(facts, OnnxFacts):
+        lines = _onnx_facts(facts, {operator.domain for operator in inspection.operators or ()})
+    else:
+        lines = _rknn_facts(facts) if isinstance(facts, RknnFacts) else iter(facts.lines.items())
+    for head, text in lines:
+        if text:
+            yield head, _wrapped(text, len("functions  "))
+
+
+def _onnx_facts(facts: OnnxFacts, domains: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the lines; of the domains those whose operators the model has."""
+    opsets = [f"{domain or 'opset'} {version}" for domain, version in facts.opsets.items() if domain in domains]
+    yield "format", ", ".join((f"ONNX, IR version {facts.ir_version}", *opsets))
+    yield "made by", facts.producer
+    yield "metadata", ", ".join(facts.metadata)
+    yield "quantised", ", ".join(facts.quantised)
+    yield "subgraphs", ", ".join(f"{count} in {operator}" for operator, count in facts.subgraphs.items())
+    functions = [f"{_full_name(entry.domain, entry.name)} ({entry.operators} operators)" for entry in facts.functions]
+    yield "functions", ", ".join(functions)
+    for file in facts.external_files:
+        size = "missing" if file.size_bytes is None else f"{_mib(file.size_bytes)} MiB"
+        yield "weights in", f"{file.name}, {size}"
+
+
+def _rknn_facts(facts: RknnFacts) -> Iterator[tuple[str, str]]:
+    yield "format", "RKNN" + (", for the mini runtime: shows neither operators nor weights" if facts.is_mini else "")
+    yield "chip", ", ".join(facts.platforms)
+    compiler = f", compiler {facts.compiler_version}" if facts.compiler_version else ""
+    yield "made by", f"rknn-toolkit2 {facts.toolkit_version}{compiler}, from {facts.source or 'an unknown format'}"
+    shapes = {True: "dynamic", False: "static", None: "unknown whether dynamic"}
+    yield "shapes", shapes[facts.has_dynamic_shapes]
+    yield "weights", "left out (remove_weight)" if facts.lacks_weights else ""
+
+
+def _assumed_text(tensor: Input) -> str:
+    values = {None: "noise", 0: "zeros", 1: "ones"}.get(tensor.value, str(tensor.value))
+    return f"{shape_text(tensor.shape)}, {values}" if tensor.assumed else values
+
+
+def _tensors(head: str, tensors: Sequence[Tensor], assumed: Mapping[str, str]) -> str:
+    """Return the table; those that differ in nothing but the numbers in their names, as caches do, are one row."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for tensor in tensors:
+        cells = _cells(tensor, assumed)
+        pattern = _NUMBER.sub("#", tensor.name)
+        groups.setdefault((pattern, *cells), []).append(tensor.name)
+    rows: list[tuple[str, ...]] = []
+    for (_, *others), names in groups.items():
+        shown = names if len(names) < _ALIKE else [f"{names[0]} to {names[-1]}, {len(names)}"]
+        rows += [(name, *others) for name in shown]
+    hidden = len(rows) - _ROWS
+    heads = [head, "type", "shape", "in memory", "assumed"]
+    # The last two where there is something in them.
+    used = [index for index in range(len(heads)) if index < 3 or any(row[index] for row in rows)]
+    table = [[row[index] for index in used] for row in rows[:_ROWS]]
+    if hidden > 0:
+        table.append([f"and {hidden} more: --json"])
+    return _table(table, [heads[index] for index in used])
+
+
+def _cells(tensor: Tensor, assumed: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what stands behind the name."""
+    layout = tensor.layout or ""
+    # The toolkit writes NCHW of tensors that have fewer dimensions too.
+    layout = layout if len(layout) == len(tensor.dimensions or ()) else ""
+    return tensor.type or _UNKNOWN, _shape_text(tensor), layout, assumed.get(tensor.name, "")
+
+
+def _shape_text(tensor: Tensor) -> str:
+    if tensor.shapes:
+        return " or ".join(map(shape_text, tensor.shapes))
+    if tensor.dimensions is None:
+        return _UNKNOWN if is_fed(tensor) else ""
+    return " x ".join(map(_size_text, tensor.dimensions)) or "scalar"
+
+
+def _size_text(size: Union[int, str]) -> str:
+    """Return a size; a free one by its name, unless that is a formula of other names that fills the line."""
+    text = str(size)
+    return text if 0 < len(text) <= _LONGEST_NAME else "?"
+
+
+def _weights(weights: Sequence[Weights]) -> str:
+    if not weights:
+        return "weights: none"
+    rows = [(entry.type or _UNKNOWN, entry.tensors, _mib(entry.size_bytes)) for entry in weights]
+    if len(rows) > 1:
+        rows.append(("all", sum(entry.tensors for entry in weights), _mib(sum(entry.size_bytes for entry in weights))))
+    return _table(rows, ("weights", "tensors", "MiB"), ("left", "right", "right"))
+
+
+def _operators(operators: Sequence[Operator]) -> str:
+    names = [f"{_full_name(entry.domain, entry.name)}{_NO_BREAK}{entry.count}" for entry in operators]
+    text = f"operators: {sum(entry.count for entry in operators)}"
+    return _wrapped(", ".join((text, *names))).replace(_NO_BREAK, " ")
+
+
+def _full_name(domain: str, name: str) -> str:
+    return f"{domain}.{name}" if domain else name
+
+
+def _wrapped(text: str, indent: int = 0) -> str:
+    return textwrap.fill(text, _WIDTH - indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**20:.2f}" if size_bytes >= 2**20 / 200 else "<0.01" if size_bytes else "0"

@@ -1,0 +1,66 @@
+"""The runs that the arguments of a command can name: those of its storages, and any by a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from reusebench.storage.board import board_storage
+from reusebench.storage.references import find_runs
+from reusebench.storage.run_file import BadFile, check_storage, storages_in
+from reusebench.storage.runs import Run, read_runs
+
+__all__ = ["KnownRuns", "board_storages", "warn"]
+
+
+def warn(subject: object) -> None:
+    """Print a warning on standard error."""
+    click.echo(f"Warning: {subject}", err=True)
+
+
+def board_storages(folder: Path) -> list[Path]:
+    """Return the storage of one board, the folder itself, or those of all boards inside it."""
+    check_storage(folder)
+    return storages_in(folder)
+
+
+@dataclass
+class KnownRuns:
+    """The runs of the storages."""
+
+    #: The checkout whose git revisions may be named.
+    project: Path
+    runs: list[Run] = field(default_factory=list)
+    #: Also of a storage that was named by its path.
+    bad_files: list[BadFile] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, storages: Iterable[Path], project: Path = Path()) -> KnownRuns:
+        """Read the storages; damaged files are named on standard error."""
+        known = cls(project)
+        for folder in storages:
+            for board in board_storages(folder):
+                for run in read_runs(board):
+                    if isinstance(run, Run):
+                        known.runs.append(run)
+                    else:
+                        known.add_bad_file(run)
+        return known
+
+    @classmethod
+    def read_if_any(cls, storages: Sequence[Path], project: Path) -> KnownRuns:
+        """Read the storages. This board's, the default, need not be there: runs may be named by their files."""
+        own = board_storage()
+        return cls.read(storages or ([own] if own.is_dir() else []), project)
+
+    def find(self, reference: str) -> list[Run]:
+        """Return the runs that the reference names, the oldest first."""
+        return find_runs(reference, self.runs, self.project, self.add_bad_file)
+
+    def add_bad_file(self, file: BadFile) -> None:
+        """Name a damaged file on standard error, and keep it."""
+        warn(file)
+        self.bad_files.append(file)

@@ -1,0 +1,172 @@
+"""`reusebench libraries`: which of Rockchip's libraries are here, and one measurement of each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from tabulate import tabulate
+
+from reusebench.commands.benching import run_bench
+from reusebench.commands.options import PATH, target_storage
+from reusebench.harness.extras import install_line, missing_modules
+from reusebench.measured.runtimes import find_runtime
+from reusebench.storage.runs import Run, read_run
+from reusebench.targets.errors import TargetError
+from reusebench.targets.resolve import check_chip, far_machine, is_far, parse_target
+from reusebench.targets.rknn_library import Library, find_libraries
+from reusebench.targets.vboard.install import install as install_virtual_board
+
+__all__ = ["libraries"]
+
+_VIRTUAL = "vboard:"
+_paths = click.option(
+    "--rknn-library",
+    "paths",
+    type=PATH,
+    metavar="PATH",
+    multiple=True,
+    help="A library, or a folder of several; repeatable. Default: reusebench/rknn in the cache folder, and the usual "
+    "folders.",
+)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What came of one library."""
+
+    library: Library
+    #: In words.
+    outcome: str
+    is_good: bool
+    #: The runs that it stored.
+    runs: tuple[Run, ...] = ()
+
+
+@click.group()
+def libraries() -> None:
+    """List Rockchip's libraries that are here; measure each."""
+
+
+@libraries.command("list")
+@_paths
+def list_libraries(paths: Sequence[Path]) -> int:
+    """List the libraries, their versions and chips.
+
+    Exits with 1 where there is none.
+    """
+    here = find_libraries(paths)
+    if here:
+        rows = [
+            (library.kind, library.full_version, library.architecture, ", ".join(library.chips()), str(library.path))
+            for library in here
+        ]
+        click.echo(_table(("library", "version", "architecture", "chips", "file"), rows))
+    else:
+        click.echo(_nowhere(paths))
+    return 0 if here else 1
+
+
+@libraries.command(
+    options_metavar="[OPTIONS] [-- PYTEST-OPTION...]", context_settings={"allow_interspersed_args": False}
+)
+@click.option(
+    "--target",
+    metavar="TARGET",
+    required=True,
+    help="As of pytest bench/: vboard:CHIP, board, python, or a board far away.",
+)
+@_paths
+@target_storage
+@click.argument("options", metavar="", nargs=-1, type=click.UNPROCESSED)
+def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str]) -> int:
+    """Run `pytest bench/` with each library that the target can run.
+
+    What stands behind -- is for pytest. Each library gets a run in the storage, and the virtual board is prepared where
+    that is needed. The end is a table of what came of each, and what the versions differ in.
+
+    Exits with 1 where a library did not load or pytest failed.
+    """
+    fitting = _fitting(find_libraries(paths), paths, target)
+    if is_far(target):
+        far_machine(target).close()  # the board is pytest's from now on
+    ended = []
+    for number, library in enumerate(fitting, start=1):
+        click.echo(f"== {number} of {len(fitting)}: {library}, {library.path}")
+        ended.append(_measure(library, target, storage, options))
+    rows = [(str(one.library), one.outcome) for one in ended]
+    click.echo("\n" + _table(("library", "what came of it"), rows) + "\n")
+    _show_versions([run for one in ended for run in one.runs], storage)
+    return 0 if all(one.is_good for one in ended) else 1
+
+
+def _fitting(here: Sequence[Library], paths: Iterable[Path], target: str) -> list[Library]:
+    """Return those that the target can run; raise a TargetError, with a reason, where it is none."""
+    fitting, reasons = [], [_nowhere(paths)] if not here else []
+    for library in here:
+        try:
+            _check_library(target, library)
+        except TargetError as error:
+            reasons.append(str(error))
+        else:
+            fitting.append(library)
+    if not fitting:
+        raise TargetError(reasons[0])
+    for reason in reasons:
+        click.echo(f"left out: {reason}")
+    return fitting
+
+
+def _check_library(target: str, library: Library) -> None:
+    """Raise a TargetError where the target cannot run the library."""
+    if target.startswith(_VIRTUAL):
+        check_chip(target[len(_VIRTUAL) :], library)
+        return
+    place = parse_target(target, library.path, find_runtime("rknn"))
+    if place.chip:
+        check_chip(place.chip, library)
+
+
+def _measure(library: Library, target: str, storage: Path, options: Sequence[str]) -> _Ended:
+    """Run pytest, and return what came of it."""
+    if target.startswith(_VIRTUAL):
+        try:
+            install_virtual_board(library, None, click.echo)
+        except TargetError as error:
+            return _Ended(library, str(error), is_good=False)
+    selection = ["--runtime", "rknn", "--target", target, "--rknn-library", str(library.path)]
+    code, paths = run_bench([*options, *selection], storage)
+    stored = tuple(run for path in paths if isinstance(run := read_run(path), Run))
+    outcomes = Counter(one.outcome.replace("_", " ") for run in stored for one in run.measured)
+    words = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "nothing was measured"
+    return _Ended(library, f"{words}{f'; pytest ended with {code}' if code else ''}", code == 0, stored)
+
+
+def _show_versions(runs: Sequence[Run], storage: Path) -> None:
+    """Print what the versions differ in, where the extra that compares is installed."""
+    if missing_modules("reports"):
+        click.echo(f"reusebench compare --across library shows what the versions differ in: {install_line('reports')}")
+        return
+    # Not above: a board need not have it.
+    from reusebench.reports.page.material import read_material
+    from reusebench.reports.versions.table import VERSION_METRICS
+    from reusebench.reports.versions.text import as_text
+    from reusebench.reports.versions.versions import versions_of
+
+    compared = versions_of(read_material([storage], [str(run.path) for run in runs]).groups) if runs else []
+    if compared:
+        click.echo(as_text(compared, VERSION_METRICS))
+    else:
+        click.echo("no two versions have measured the same: there is nothing to compare")
+
+
+def _nowhere(paths: Iterable[Path]) -> str:
+    folders = ", ".join(map(str, paths)) or "reusebench/rknn in the cache folder nor in the usual folders"
+    return f"there is no library of Rockchip's in {folders}. Name a file or a folder with --rknn-library PATH"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return tabulate(rows, heads, tablefmt="plain", disable_numparse=True)

@@ -1,0 +1,205 @@
+"""`reusebench models`: model files and clips made from code, and the libraries that make further kinds of files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from tabulate import tabulate
+
+from reusebench.commands.inspection import inspect_model
+from reusebench.commands.options import PATH
+from reusebench.harness.extras import check_extra
+from reusebench.measured.runtimes import RUNTIMES, find_runtime
+from reusebench.models import Converter, converter_of, converters
+from reusebench.models.built_files import fill
+from reusebench.models.conversion.environments import PythonPackage
+from reusebench.models.errors import ModelError
+from reusebench.models.networks import NETWORKS, find_network
+from reusebench.models.platforms import RKNN_PLATFORMS
+from reusebench.models.recipe import Recipe
+from reusebench.models.rknn.toolkit import install_toolkit
+from reusebench.system.cache import written_whole
+from reusebench.video.clip import Clip, ensure_clip
+
+__all__ = ["models"]
+
+_CHIPS = [platform.name for platform in RKNN_PLATFORMS]
+
+
+@click.group()
+def models() -> None:
+    """Build and inspect model files; make clips; install converters."""
+
+
+models.add_command(inspect_model)
+
+
+@models.command("list")
+def list_models() -> None:
+    """List the networks with their parameters and sizes."""
+    rows = []
+    for entry in NETWORKS:
+        network = entry.make(entry.default_size)
+        mib = f"{network.weight_bytes() / 2**20:.1f}"
+        rows.append((entry.name, f"{network.parameter_count():,}", mib, entry.default_size, entry.source))
+    heads = ("name", "parameters", "weights, MiB", "default size", "source")
+    alignment = ("left", "right", "right", "right", "left")
+    click.echo(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment))
+
+
+@models.command()
+@click.argument("name", type=click.Choice([entry.name for entry in NETWORKS]), metavar="NAME")
+@click.option("--size", type=int, metavar="H", help="Height of the input in pixels, and as a rule its width.")
+@click.option("--seed", type=int, default=0, metavar="S", show_default=True, help="Another seed, other weights.")
+@click.option("--output", type=PATH, metavar="FILE", help="Write here instead of into the cache.")
+@click.option(
+    "--for",
+    "name_of_runtime",
+    type=click.Choice([entry.name for entry in RUNTIMES]),
+    default="onnxruntime",
+    show_default=True,
+    help="Runtime that the file is for; some need a converter: `reusebench doctor` says which are here.",
+)
+@click.option(
+    "--platform",
+    type=click.Choice(_CHIPS, case_sensitive=False),
+    metavar="CHIP",
+    help=f"For rknn: the chip that the file is for, of {', '.join(_CHIPS)}.",
+)
+@click.option(
+    "--remove-weight",
+    is_flag=True,
+    help="For rknn: leave the weights out, as the slave of weight sharing has none; not for rv1103 and rv1106.",
+)
+def build(
+    name: str,
+    size: int | None,
+    seed: int,
+    output: Path | None,
+    name_of_runtime: str,
+    platform: str | None,
+    remove_weight: bool,
+) -> None:
+    """Build a model file and print its path.
+
+    NAME is one of `reusebench models list`. .rknn files are INT8, calibrated with an image of noise; others float32.
+    """
+    recipe = Recipe(name, find_network(name).default_size if size is None else size, seed)
+    kind = find_runtime(name_of_runtime).suffix
+    if kind != ".rknn" and (platform or remove_weight):
+        option = "--platform" if platform else "--remove-weight"
+        raise ModelError(f"{option} is for .rknn files only; add --for rknn, or leave it out")
+    if kind == ".rknn" and platform is None:
+        raise ModelError(f"a .rknn file is made for one chip; add --platform CHIP, one of {', '.join(_CHIPS)}")
+    click.echo(_converted(kind, recipe, platform, remove_weight, output) or _emitted(recipe, output))
+
+
+def _converted(
+    kind: str, source: Recipe, platform: str | None, remove_weight: bool, output: Path | None
+) -> Path | None:
+    """Convert the recipe into the output, or into the cache, and return the path; None where nothing converts."""
+    kind_of_converter = converter_of(kind)
+    if kind_of_converter is None:
+        return None
+    with kind_of_converter() as converter:
+        recipe = converter.recipe(source, platform, remove_weight, quantised=True)
+        if output is None:
+            (path,) = converter.ensure_all([recipe])
+            return path
+        converter.write(recipe, output)
+        return output
+
+
+def _emitted(recipe: Recipe, output: Path | None) -> Path:
+    """Write the ONNX file into the output, or into the cache, and return the path."""
+    # Not above: the other commands need neither numpy nor onnx.
+    from reusebench.models.onnx.emitter import emit
+
+    if output is None:
+        return fill(recipe, lambda path: emit(recipe.network(), recipe.seed, path))
+    with written_whole(output) as temporary:
+        emit(recipe.network(), recipe.seed, temporary)
+    return output
+
+
+def _size(context: click.Context, option: click.Parameter, text: str) -> tuple[int, int]:
+    size = re.fullmatch(r"(\d+)x(\d+)", text)
+    if size is None:
+        raise click.BadParameter(f"{text!r} is no size; valid: WIDTHxHEIGHT in pixels, as in 1920x1080")
+    return int(size[1]), int(size[2])
+
+
+@models.command()
+@click.option("--output", type=PATH, metavar="FILE", help="Write here (MP4) instead of into the cache.")
+@click.option("--seconds", type=float, default=10.0, metavar="T", show_default=True, help="Length of the clip.")
+@click.option(
+    "--size",
+    default="1920x1080",
+    callback=_size,
+    metavar="WxH",
+    show_default=True,
+    help="Width and height of a frame in pixels.",
+)
+@click.option("--fps", type=int, default=30, metavar="F", show_default=True, help="Frames per second.")
+def clip(output: Path | None, seconds: float, size: tuple[int, int], fps: int) -> None:
+    """Make the clip that streams play, and print its path.
+
+    It is moving texture in H.264.
+    """
+    width, height = size
+    form = Clip(width, height, fps, seconds)
+    if output is None:
+        click.echo(ensure_clip(form))
+        return
+    check_extra("streams", "this command")
+    from reusebench.video.encoder import write_clip
+
+    write_clip(form, str(output))
+    click.echo(output)
+
+
+@models.group()
+def install() -> None:
+    """Install a library that makes model files.
+
+    It goes into an environment of its own in the user's cache.
+    """
+
+
+_python = click.option("--python", metavar="PYTHON", help="The Python to use. Default: a python3.N of the path.")
+
+
+@install.command("rknn-toolkit")
+@_python
+@click.option(
+    "--torch",
+    metavar="REQUIREMENT",
+    help="PyTorch for pip install. Default: the newest build for CPUs that pip can reach.",
+)
+def install_rknn_toolkit(python: str | None, torch: str | None) -> None:
+    """Install rknn-toolkit2, which makes .rknn files."""
+    click.echo(install_toolkit(_show_step, python, torch))
+
+
+def _add_install(converter: type[Converter[Any]]) -> None:
+    """Add the command that installs a converter which has an environment of its own."""
+    environment, installer = converter.environment, converter.installer
+    if installer is None or isinstance(environment, PythonPackage) or environment.command in install.commands:
+        return
+
+    def install_it(python: str | None) -> None:
+        click.echo(installer(_show_step, python))
+
+    text = f"Install {environment.library}, which makes {environment.makes} files."
+    install.command(environment.command, help=text)(_python(install_it))
+
+
+for _converter in converters():
+    _add_install(_converter)
+
+
+def _show_step(step: str) -> None:
+    click.echo(f"{step} ...", err=True)

@@ -1,0 +1,131 @@
+"""`reusebench plan`: a scenario, or what was measured, as a plan file; or what to write for it in an application."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from reusebench.commands.known_runs import KnownRuns
+from reusebench.commands.options import storages
+from reusebench.harness.errors import UserError
+from reusebench.harness.options import default_recipes
+from reusebench.harness.plans.reading import read_plan_file
+from reusebench.harness.plans.writing import check_scenario, file_plan, machine_cores, scenario_plans, scenario_text
+from reusebench.harness.settings import MOST_CONTEXTS, excess
+from reusebench.measured.plan import Plan
+from reusebench.measured.runtimes import RUNTIMES
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.snippets import snippet_of
+from reusebench.storage.errors import StorageError
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import StoredRun, read_run_file
+from reusebench.targets.chips import CHIPS
+
+__all__ = ["plan"]
+
+_COUNT = click.IntRange(min=1, max=MOST_CONTEXTS)
+_RKNN = "rknn"
+#: Of plan files.
+_SUFFIXES = (".toml", ".json")
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.option("--streams", type=_COUNT, metavar="N", default=4, show_default=True, help="Streams.")
+@click.option("--contexts", type=_COUNT, metavar="N", default=3, show_default=True, help="Contexts of each stream.")
+@click.option("--cores", type=_COUNT, metavar="N", help="Cores to infer on. Default: this machine's.")
+@click.option(
+    "--runtime",
+    type=click.Choice([entry.name for entry in RUNTIMES]),
+    metavar="NAME",
+    help="Print it as this runtime runs it: on an NPU contexts of streams are bound to cores. Default: onnxruntime; of "
+    "stored runs, the one that has it.",
+)
+@click.option("--run", "reference", metavar="RUN", help="Print what this stored run measured, as it is stored (JSON).")
+@click.option("--code", is_flag=True, help="Print a program that does it instead: C for RKNN, Python for the others.")
+@click.option(
+    "--chip",
+    type=click.Choice(list(CHIPS)),
+    metavar="CHIP",
+    help=f"With --code: the chip, one of {', '.join(CHIPS)}. Default: one with librknnrt; of stored runs, their own.",
+)
+@storages
+def plan(
+    name: str,
+    streams: int,
+    contexts: int,
+    cores: int | None,
+    runtime: str | None,
+    reference: str | None,
+    code: bool,
+    chip: str | None,
+    storages: Sequence[Path],
+) -> None:
+    """Print a scenario as a plan file, to start one of your own from: pytest bench/ --plan FILE.
+
+    NAME is a built-in scenario; with --run it may be a plan of yours too, with --code the path of a plan file.
+    """
+    if chip and not code:
+        raise UserError("--chip is the chip that a program is for: add --code, or leave it out")
+    if chip and runtime not in (None, _RKNN):
+        raise UserError(f"--chip is Rockchip's, and --runtime {runtime} does not run on its NPU: leave one of them out")
+    if reference is not None:
+        stored = _stored(KnownRuns.read_if_any(storages, Path()), reference, name, runtime)
+        if code:
+            click.echo(snippet_of(stored.plan, chip or stored.chip).text, nl=False)
+        else:
+            click.echo(json.dumps(stored.plan.to_json(), indent=2, ensure_ascii=False))
+        return
+    problem = excess(streams * contexts, rounds=1)
+    if problem:
+        raise UserError(f"{problem}. Lower --streams or --contexts")
+    is_file = name.endswith(_SUFFIXES)
+    if is_file and not code:
+        raise UserError(f"{name} is a plan file already; with --code its program is printed")
+    runtime = runtime or (_RKNN if chip else RUNTIMES[0].name)
+    cores = cores or (CHIPS[chip].npu_cores if chip else machine_cores(runtime))
+    if is_file:
+        click.echo(_first_code([file_plan(read_plan_file(Path(name)), runtime, cores)], chip), nl=False)
+        return
+    check_scenario(name)
+    recipes = default_recipes(name, streams)
+    if code:
+        plans = scenario_plans(name, runtime, recipes, streams, contexts, cores)
+        click.echo(_first_code(plans, chip), nl=False)
+    else:
+        click.echo(scenario_text(name, runtime, recipes, streams, contexts, cores), nl=False)
+
+
+def _first_code(plans: Sequence[Plan], chip: str | None) -> str:
+    """Return the program of the first plan that the runtime has all mechanisms for; raise NotSupported of the first."""
+    refusals = []
+    for candidate in plans:
+        try:
+            return snippet_of(candidate, chip).text
+        except NotSupported as refusal:
+            refusals.append(refusal)
+    raise refusals[0]
+
+
+def _stored(known: KnownRuns, reference: str, name: str, runtime: str | None) -> Result:
+    """Return the result of that name, of the newest run that has it.
+
+    Raises StorageError where no run has it, and where one has it on several runtimes.
+    """
+    measured: set[str] = set()
+    for run in reversed(known.find(reference)):
+        file = read_run_file(run.path)
+        results = [stored.info for stored in file.results] if isinstance(file, StoredRun) else []
+        measured.update(info.scenario for info in results)
+        named = {info.runtime: info for info in results if info.scenario == name}
+        if runtime in named:
+            return named[runtime]
+        if runtime is None and len(named) == 1:
+            return next(iter(named.values()))
+        if runtime is None and named:
+            raise StorageError(f"{run} has {name!r} on several runtimes; add --runtime, one of {', '.join(named)}")
+    where = f" on {runtime}" if runtime else ""
+    raise StorageError(f"{reference} has no {name!r}{where}; it has: {', '.join(sorted(measured)) or 'no scenario'}")

@@ -1,0 +1,108 @@
+"""`reusebench record`: measures any program, as `pytest bench/` measures scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reusebench.commands.options import PATH, project, target_storage
+from reusebench.recorder.far import FarMachine
+from reusebench.recorder.machine import LOCAL
+from reusebench.recorder.task import Task, record_program
+
+__all__ = ["record"]
+
+
+def _name(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    if text is not None and not (text.strip() and text.isprintable()):
+        raise click.BadParameter(f"{text!r} is not valid; valid: printable characters, at least one")
+    return text and text.strip()
+
+
+# What follows the first word of the command belongs to it, also where it looks like an option.
+@click.command(
+    options_metavar="[OPTIONS] {-- CMD... | --pid PID}",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.option(
+    "--name", metavar="NAME", callback=_name, help="Name of the program in reports. Default: the command's base name."
+)
+@click.option(
+    "--phases", type=PATH, metavar="FILE", help="The program appends names of phases; in its REUSEBENCH_PHASES."
+)
+@click.option(
+    "--marker",
+    type=click.IntRange(3, 255),
+    metavar="FD",
+    help="It writes them to this descriptor; in its REUSEBENCH_MARKER.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Runs of the program, one after another.",
+)
+@click.option(
+    "--pid",
+    type=click.IntRange(1),
+    metavar="PID",
+    help="Record this running process instead, until it ends or Ctrl-C.",
+)
+@click.option(
+    "--target",
+    metavar="BOARD",
+    help="A board far away on which the program runs, by name or address (ssh:HOST, adb[:SERIAL], pipe:COMMAND, "
+    "labgrid:PLACE).",
+)
+@target_storage
+@project
+@click.argument("command", metavar="", nargs=-1, type=click.UNPROCESSED)
+def record(
+    name: str | None,
+    phases: Path | None,
+    marker: int | None,
+    repeats: int,
+    pid: int | None,
+    target: str | None,
+    storage: Path,
+    project: Path,
+    command: Sequence[str],
+) -> int:
+    """Measure a program: everything behind -- is its command line.
+
+    Its input, output and exit code are passed through. Memory of all its processes, of the system and of the NPU is
+    stored by phase, as a run that reports show and compare. A phase begins when the program writes its name, as a line,
+    to the file of --phases or to the descriptor of --marker.
+    """
+    if pid is None and not command:
+        raise click.UsageError("there is no program: put it behind --, or give --pid PID")
+    if pid is not None and command:
+        raise click.UsageError("--pid records a program that runs already: leave out -- and what follows, or --pid")
+    if pid is not None and marker is not None:
+        raise click.UsageError("--marker needs a program that is started here; with --pid marks come by --phases FILE")
+    if pid is not None and repeats > 1:
+        raise click.UsageError("--repeats needs a program that is started here; --pid records one run")
+    if phases and marker is not None:
+        raise click.UsageError("marks come by --phases FILE or by --marker FD: leave one of them out")
+    if target is None:
+        return record_program(Task(LOCAL, name, command, pid, phases, marker, repeats, storage, project))
+    with _far_machine(target) as machine:
+        return record_program(Task(machine, name, command, pid, phases, marker, repeats, storage, project))
+
+
+@contextmanager
+def _far_machine(target: str) -> Iterator[FarMachine]:
+    # Not at the top: on this machine they would weigh on a program that is recorded.
+    from reusebench.harness.machine_info import describe_machine
+    from reusebench.targets.resolve import far_machine
+
+    with closing(far_machine(target)) as board:
+        facts: dict[str, Any] = {}
+        describe_machine(target, facts)
+        yield FarMachine(board, facts)

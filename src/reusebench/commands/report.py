@@ -1,0 +1,97 @@
+"""`reusebench report`: stored runs in the terminal, as one page, as tables and as figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from reusebench.commands.known_runs import warn
+from reusebench.commands.options import language, output, storages
+from reusebench.reports.base.drawing import finished, write_figures
+from reusebench.reports.base.table import TABLE_FORMATS
+from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.errors import ReportError
+from reusebench.reports.page.exported_tables import write_tables
+from reusebench.reports.page.material import Material, read_material
+from reusebench.reports.page.opening import opening
+from reusebench.reports.page.page import REPORT_PAGE, figures_by_file, start_figures, write_report
+from reusebench.reports.page.terminal import print_group, print_opening, print_programs
+from reusebench.reports.results.labels import labels_of
+from reusebench.storage.metrics import find_metric
+from reusebench.storage.runs import run_of
+
+__all__ = ["FORMATS", "report"]
+
+_PAGE, _FIGURES = "html", "svg"
+FORMATS = (_PAGE, *TABLE_FORMATS, _FIGURES)
+_DEFAULT_FORMATS = (_PAGE, "csv", "md")
+
+
+@click.command()
+@storages
+@click.option("--run", "runs", metavar="RUN", multiple=True, help="This run alone, by number or `latest`; repeatable.")
+@output
+@language
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(FORMATS),
+    multiple=True,
+    help=f"What is written; repeatable. Default: {', '.join(_DEFAULT_FORMATS)}.",
+)
+def report(storages: Sequence[Path], runs: Sequence[str], output: Path, language: str, formats: Sequence[str]) -> int:
+    """Write the report of stored runs, and print its answers and tables.
+
+    Exits with 1 where a stored file could not be read.
+    """
+    material = read_material(storages, runs)
+    for file in material.bad_files:
+        warn(file)
+    try:
+        paths = _write(material, formats or _DEFAULT_FORMATS, output, language)
+    except OSError as error:
+        reason = f"cannot write the report into {output} ({error.strerror})"
+        raise ReportError(f"{reason}. Name another folder with --output DIR") from None
+    # Text of others may look like markup.
+    console, texts = Console(markup=False, emoji=False), texts_of(language)
+    # What the newest run has measured; the page shows the older ones too.
+    newest_file = material.groups[0].newest.path if material.groups else None
+    newest = [group for group in material.groups if any(row.file.path == newest_file for row in group.rows)]
+    for group in newest:
+        print_group(group, texts, console)
+    print_programs(material.programs, texts, console)
+    if newest:
+        print_opening(opening(newest, labels_of(newest, texts), texts), texts, console)
+    for path in paths:
+        console.print(texts("terminal_written", path=path), highlight=False, soft_wrap=True)
+    return 1 if material.bad_files else 0
+
+
+def _write(material: Material, formats: Sequence[str], output: Path, language: str) -> list[Path]:
+    """Write in these formats into the folder, and return what was written."""
+    paths, histories = [], []
+    # Drawing takes longest, and is done by other processes while the rest is made.
+    languages = LANGUAGES if _PAGE in formats else (language,) if _FIGURES in formats else ()
+    figures = start_figures(material, languages)
+    if _PAGE in formats:
+        # Not above: the library that looks for change points takes a second to import.
+        from reusebench.reports.history.page import HISTORY_PAGE, MOST_PANELS_BESIDE, HistoryPage
+        from reusebench.reports.history.series import HISTORY_METRICS, histories_of, is_worth_a_page
+
+        histories = histories_of(map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS])
+        history = HistoryPage(histories, MOST_PANELS_BESIDE) if is_worth_a_page(histories) else None
+    tables = [name for name in TABLE_FORMATS if name in formats]
+    if tables:
+        paths.append(write_tables(material, output / "tables", tables))
+    if _PAGE in formats:
+        pages = write_report(material, figures, output, language, HISTORY_PAGE if history else None)
+        if history:
+            pages += history.write(output, language, REPORT_PAGE, material.bad_files)
+        paths = pages + paths
+    if _FIGURES in formats:
+        drawings = figures_by_file(material, finished(figures, language))
+        paths.append(write_figures(drawings, output / "figures"))
+    return paths

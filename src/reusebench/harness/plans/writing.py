@@ -1,0 +1,170 @@
+"""A plan as the text of a plan file: what a user starts a pipeline of their own from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+
+from reusebench.harness.errors import UserError
+from reusebench.harness.plans.document import nearest
+from reusebench.harness.plans.plan_file import PlanFile, PlanModel
+from reusebench.harness.settings import Pace
+from reusebench.measured.plan import CREATE_MEM, SHARED_WEIGHTS, Context, Model, Plan, Streams
+from reusebench.measured.runtimes import find_runtime
+from reusebench.models import Recipe
+from reusebench.samplers.host import LOCAL_HOST
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans, find_scenario
+from reusebench.targets.chips import CHIPS, chip_of
+
+__all__ = ["check_scenario", "file_plan", "machine_cores", "plan_text", "scenario_plans", "scenario_text"]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def check_scenario(name: str) -> None:
+    """Raise UserError unless there is a built-in scenario of this name, and a plan file can say what it does."""
+    names = [scenario.name for scenario in SCENARIOS]
+    if name not in names:
+        raise UserError(f"there is no scenario {name!r}{nearest(name, names)}")
+    if find_scenario(name).fills:
+        raise UserError(
+            f"{name} makes contexts until one fails, and a plan file names each of its contexts. Print the scenario "
+            "with the same mechanism, or measure this one: pytest bench/test_limit.py"
+        )
+    if find_scenario(name).cycles:
+        raise UserError(
+            f"{name} does the same again and again, which a plan file cannot say: measure it by "
+            "`pytest bench/test_leaks.py`, with --model FILE and --cycles N, or name another scenario"
+        )
+
+
+def machine_cores(runtime: str) -> int:
+    """Return how many contexts infer at once on this machine; on an NPU that is not known, 1."""
+    if find_runtime(runtime).device == "cpu":
+        return len(os.sched_getaffinity(0))
+    chip = chip_of(LOCAL_HOST)
+    return CHIPS[chip].npu_cores if chip else 1
+
+
+def scenario_text(
+    scenario: str, runtime: str, recipes: Sequence[Recipe], streams: int, contexts: int, cores: int
+) -> str:
+    """Return a built-in scenario as a plan file; `recipes` are those of its set of models.
+
+    Of a scenario with several plans it is the first, whatever mechanisms the runtime has.
+    """
+    plan, *_ = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
+    return plan_text(replace(plan, scenario=f"my_{scenario}"), recipes, f"The scenario {scenario} as a plan.")
+
+
+def scenario_plans(
+    scenario: str, runtime: str, recipes: Sequence[Recipe], streams: int, contexts: int, cores: int
+) -> list[Plan]:
+    """Return the plans of a built-in scenario, the best first; `recipes` are those of its set of models."""
+    models, binds = tuple(map(_model, recipes)), find_runtime(runtime).device == "npu"
+    schedule = Streams(streams, video=None, **asdict(Pace()))
+    parameters = Parameters(runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule)
+    return build_plans(scenario, parameters)
+
+
+def file_plan(file: PlanFile, runtime: str, cores: int) -> Plan:
+    """Return the plan of a file with its models by their names, which nobody reads: to be written out, not measured."""
+    schedule = Streams(file.streams.count, video=None, **asdict(Pace())) if file.streams else None
+    return file.plan(
+        runtime,
+        [_named_model(model) for model in file.models],
+        file.checked_cores(cores, is_known=False),
+        file.rounds or 1,
+        schedule,
+    )
+
+
+def _named_model(model: PlanModel) -> Model:
+    if isinstance(model.source, Model):
+        return model.source
+    if isinstance(model.source, Recipe):
+        return _model(model.source)
+    weightless = str(model.weightless) if model.weightless else None
+    return Model(model.name, str(model.source), model.name, weightless=weightless)
+
+
+def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
+    """Return the plan as TOML that gives an equal plan on the same machine; `recipes` has those of all its models."""
+    sources = {_model(recipe): recipe for recipe in recipes}
+    lines = [
+        f"# {title}",
+        "# Change what you like, then: pytest bench/ --plan FILE. docs/plans.md explains every key.",
+        "",
+        f"name = {_text(plan.scenario)}  # of results and reports",
+        f"cores = {plan.cores}  # at most so many contexts infer at once; without it, all that the machine has",
+        "",
+        '# NAME = { network, size, seed }: a built-in network. NAME = "FILE": a model of yours, relative to this file.',
+        "[models]",
+    ]
+    for model in plan.models:
+        recipe = sources[model]
+        values = {"network": recipe.name, "size": recipe.size, "seed": recipe.seed}
+        lines.append(f"{_key(model.name)} = {_inline(values)}")
+    if plan.schedule:
+        lines += ["", "# Frames of video; without this table every context infers again and again.", "[streams]"]
+        lines += [
+            f"count = {plan.schedule.count}",
+            f"fps = {plan.schedule.fps:g}  # of each stream; 0: as fast as possible",
+            f"queue = {plan.schedule.queue}  # frames of a stream that may wait",
+            f'duration = "{plan.schedule.duration_s:g}s"',
+        ]
+    if plan.contexts:
+        lines += ["", "# In the order in which they are made; streams and cores count from 0.", "[contexts]"]
+        lines += _contexts(plan)
+    return "\n".join(lines) + "\n"
+
+
+def _model(recipe: Recipe) -> Model:
+    """Return a built-in network as the model of a plan that is written, and not measured."""
+    name = recipe.file_name.rpartition(".")[0]
+    return Model(name, path="", digest=name)
+
+
+def _contexts(plan: Plan) -> Iterator[str]:
+    names = [context.name or f"context-{index + 1}" for index, context in enumerate(plan.contexts)]
+    for index, context in enumerate(plan.contexts):
+        values = _values(context, plan.models, names)
+        chain = plan.chain_of(index)
+        if index != chain[0]:
+            values["after"] = names[chain[chain.index(index) - 1]]
+        yield f"{_key(names[index])} = {_inline({key: value for key, value in values.items() if value is not None})}"
+
+
+def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> dict[str, object]:
+    """Return what is said of a context, None where nothing is."""
+    has_source_model = context.source is not None and context.mechanism != SHARED_WEIGHTS
+    return {
+        "model": None if has_source_model else models[context.model].name,
+        context.mechanism: None if context.source is None else names[context.source],
+        "stream": context.stream,
+        "internal": None if context.internal is None else f"memory-{context.internal}",
+        "outside": list(context.outside) or None,
+        "allocator": None if context.allocator == CREATE_MEM else context.allocator,
+        "zero_copy": list(context.zero_copy) or None,
+        "io": None if context.io is None else f"tensors-{context.io}",
+        "device_io": context.device_io or None,
+        "device": context.device,
+        "core": context.core,
+        "options": list(context.options) or None,
+    }
+
+
+def _inline(values: Mapping[str, object]) -> str:
+    """Return an inline table; texts, numbers, lists and truth are written in JSON as in TOML."""
+    return "{ " + ", ".join(f"{key} = {_text(value)}" for key, value in values.items()) + " }"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _text(name)

@@ -1,0 +1,80 @@
+"""What the terminal says of a finished configuration: its memory, what it saved, and its speed."""
+
+from __future__ import annotations
+
+from reusebench.storage.figure import Figure
+from reusebench.storage.result import Result
+
+__all__ = ["result_text"]
+
+_MIB = 2**20
+
+
+def result_text(result: Result, baseline: Result | None) -> str:
+    """Return it; `baseline` is the result that this one is compared with, where it has been measured."""
+    if result.failure:
+        is_missing = result.failure.kind == "not_supported"
+        return f"not supported: {result.failure.reason}" if is_missing else str(result.failure)
+    if result.limit:
+        return f"{result.limit.contexts} contexts fit" + ("" if result.limit.failure else ", and none failed")
+    if result.cycles:
+        return f"{len(result.cycles.pss_bytes) - 1} cycles; the report says whether anything grows"
+    parts = (_memory(result), _saving(result, baseline), _speed(result), _same_as(result), _shortage(result))
+    return ", ".join(filter(None, parts))
+
+
+def _memory(result: Result) -> str:
+    figure = _main_memory(result)
+    if figure is None:
+        return "memory could not be read"
+    decimals, kind = (2, "NPU memory") if _has_npu(result) else (1, "memory")
+    return f"{_number(figure.scaled(1 / _MIB), decimals)} MiB {kind}"
+
+
+def _saving(result: Result, baseline: Result | None) -> str:
+    """Return what is saved of the baseline's memory; the two are of the same models, and of the same kind of memory."""
+    own = _main_memory(result)
+    whole = _main_memory(baseline) if baseline else None
+    if own is None or whole is None or baseline is None or _has_npu(result) != _has_npu(baseline):
+        return ""
+    saved = whole - own
+    percent = saved.percent_of(whole)
+    if percent is None or not saved.exceeds_spread or round(percent.median, 1) == 0:
+        return f"as much as {baseline.scenario}, as far as can be measured"
+    if percent.median > 0:
+        return f"{percent.median:.1f} % less than {baseline.scenario}"
+    return f"{-percent.median:.1f} % more than {baseline.scenario}"
+
+
+def _speed(result: Result) -> str:
+    schedule = result.plan.schedule
+    if schedule:
+        rate = Figure.of(result.speed.throughput_per_s)
+        due = f" of {schedule.count * schedule.fps:g}" if schedule.fps else ""
+        return f"{_number(rate, 1)}{due} frames/s" if rate else ""
+    latency = Figure.of(result.speed.latency_median_ns)
+    return f"{_number(latency.scaled(1e-6), 1)} ms" if latency else ""
+
+
+def _same_as(result: Result) -> str:
+    return f"measured as {result.measured_as}" if result.measured_as else ""
+
+
+def _shortage(result: Result) -> str:
+    signs = "; ".join(map(str, result.shortage_signs))
+    return f"MEMORY WAS SHORT, its figures are too small: {signs}" if signs else ""
+
+
+def _has_npu(result: Result) -> bool:
+    return Figure.of(result.memory.npu_memory_bytes) is not None
+
+
+def _main_memory(result: Result) -> Figure | None:
+    """Return the NPU's memory; where there is none, the application's."""
+    memory = result.memory
+    return Figure.of(memory.npu_memory_bytes) or Figure.of(memory.application_memory_bytes)
+
+
+def _number(figure: Figure, decimals: int) -> str:
+    spread = "" if figure.spread is None else f" ±{figure.spread:,.{decimals}f}"
+    return f"{figure.median:,.{decimals}f}{spread}"

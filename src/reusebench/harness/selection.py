@@ -1,0 +1,157 @@
+"""What is measured where: --runtime, --target and what belongs to it, and each runtime's target by them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reusebench.harness.errors import UserError
+from reusebench.measured.runtimes import RUNTIMES, UnknownRuntime, find_runtime
+from reusebench.samplers.host import Host
+from reusebench.scenarios.catalogue import DEFAULT_OPTIONS
+from reusebench.storage.board import board_storage, far_storage
+from reusebench.storage.limits import parse_size
+from reusebench.targets.base import Target
+from reusebench.targets.errors import RuntimeMissing, TargetError
+from reusebench.targets.resolve import is_far, parse_target
+from reusebench.targets.talks import PYTHON, C
+
+__all__ = [
+    "Selection",
+    "add_selection_options",
+    "chip_of",
+    "host_of",
+    "option_scenarios",
+    "resolve_targets",
+    "selected_runtimes",
+    "storage_of",
+]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The runtimes to measure, and where."""
+
+    #: By name; empty: all that the target has.
+    runtimes: tuple[str, ...]
+    #: As written after --target.
+    target: str
+    rknn_library: Path | None
+    #: Of the virtual board; None: as much as a board can have.
+    npu_memory_bytes: int | None = None
+    #: "python" or "c"; None: as the target has it.
+    driver: str | None = None
+
+    @classmethod
+    def of(cls, option: argparse.Namespace) -> Selection:
+        """Return the selection of the options; a runtime that is named twice counts once."""
+        runtimes = tuple(dict.fromkeys(option.runtime or ()))
+        return cls(runtimes, option.target, option.rknn_library, option.npu_memory, option.driver)
+
+
+def add_selection_options(add: Callable[..., Any]) -> None:
+    """Declare the options."""
+    add(
+        "--runtime",
+        action="append",
+        metavar="NAME",
+        type=_runtime_name,
+        help="Runtime to measure; repeatable. Default: all that are installed. `reusebench doctor` lists them.",
+    )
+    add(
+        "--target",
+        metavar="TARGET",
+        default="python",
+        help="Where the measured process runs: python (this one, or the runtime's own), python:PATH, board (this "
+        "board, with a ledger of NPU buffers), vboard:CHIP (Rockchip's runtime on a virtual board), or a board far "
+        "away: its name (`reusebench board add`), ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE. "
+        "`reusebench doctor` lists them. Default: python.",
+    )
+    add(
+        "--rknn-library",
+        metavar="FILE",
+        type=Path,
+        help="Rockchip's librknnrt.so or librknnmrt.so; a board far away gets it, unless it is `board`: its own. "
+        "Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders, of a board far away its own.",
+    )
+    add(
+        "--driver",
+        choices=(PYTHON, C),
+        help="What the measured process of Rockchip's runtime is written in. Default: python, and c where a board far "
+        "away has none.",
+    )
+    add(
+        "--npu-memory",
+        metavar="SIZE",
+        type=parse_size,
+        help="Memory that the NPU's driver of a virtual board has for buffers, such as 512MiB: what would exceed it "
+        "fails. Default: no limit.",
+    )
+
+
+def resolve_targets(selection: Selection) -> dict[str, Target]:
+    """Return the target of each runtime to measure; without names, of all that are installed.
+
+    Raises UserError where a named runtime or the target cannot be used, and where no runtime is installed.
+    """
+    targets: dict[str, Target] = {}
+    for entry in map(find_runtime, selection.runtimes) if selection.runtimes else RUNTIMES:
+        try:
+            targets[entry.name] = parse_target(
+                selection.target, selection.rknn_library, entry, selection.npu_memory_bytes, selection.driver
+            )
+        except RuntimeMissing as error:
+            if selection.runtimes:
+                raise UserError(str(error)) from None
+        except TargetError as error:
+            raise UserError(str(error)) from None
+    if not targets:
+        if is_far(selection.target):
+            where, again = f"on {selection.target}", f"reusebench doctor --target {selection.target}"
+        else:
+            _, _, path = selection.target.partition(":")
+            where = f"for the Python of --target {selection.target}" if path else "for this Python"
+            again = "reusebench doctor"
+        raise UserError(f"no runtime is installed {where}. `{again}` says what to install")
+    return targets
+
+
+def selected_runtimes(selection: Selection) -> list[str]:
+    """Return the names of the runtimes to measure; none where resolve_targets raises."""
+    if selection.runtimes:
+        return list(selection.runtimes)
+    try:
+        return list(resolve_targets(selection))
+    except UserError:
+        return []
+
+
+def option_scenarios(runtime: str) -> list[str]:
+    """Return the scenarios of a runtime's own options, their baseline first; none where it has no options."""
+    options = find_runtime(runtime).options
+    return [DEFAULT_OPTIONS, *options] if options else []
+
+
+def host_of(targets: Mapping[str, Target]) -> Host:
+    """Return the machine that is measured; the targets of one session are all on one."""
+    return next(iter(targets.values())).machine.host
+
+
+def storage_of(target: str) -> Path:
+    """Return the default storage of what stands after --target: each board has its own."""
+    return far_storage(target) if is_far(target) else board_storage()
+
+
+def chip_of(targets: Mapping[str, Target]) -> str | None:
+    """Return the chip whose NPU is measured; the targets of one session are all on one machine."""
+    return next((target.chip for target in targets.values() if target.chip), None)
+
+
+def _runtime_name(text: str) -> str:
+    try:
+        return find_runtime(text).name
+    except UnknownRuntime as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

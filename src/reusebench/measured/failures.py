@@ -1,0 +1,57 @@
+"""What a step's exception is to the harness: a kind of failure, and a message. Standard library only, Python 3.8."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional
+
+from reusebench.measured.messages import Message, Value
+from reusebench.measured.runtimes.base import AdapterError, NotSupported, OutOfMemory
+
+__all__ = ["kind_of", "message_of", "tells_of_memory"]
+
+#: A text in a message is cut here: some runtimes print whole graphs.
+_TEXT_CHARACTERS = 2000
+#: How Python, C++ and runtimes say that there is no memory, or no address space, left.
+_NO_MEMORY = ("MemoryError", "bad_alloc", "Failed to allocate memory")
+#: How the loader, C and OpenBLAS say it. An adapter knows better what it means: all mappings can be used up, too.
+_NO_MEMORY_OF_SYSTEM = (
+    "failed to map segment",
+    "Cannot allocate memory",
+    "cannot allocate memory",
+    "Memory allocation still failed",
+)
+#: The loader's, of an order of libraries that it cannot have, however much memory there is.
+_NO_PLACE_FOR_THREADS = "cannot allocate memory in static TLS block"
+
+
+def kind_of(error: Exception) -> str:
+    """Return the kind of failure, a key of targets.outcome.OUTCOMES."""
+    if isinstance(error, NotSupported):
+        return "not_supported"
+    cause: Optional[BaseException] = error
+    while cause is not None:  # an import that fails for it is told by another error
+        words = str(cause.args)  # str(error) of an AdapterError would read the texts
+        if isinstance(cause, (MemoryError, OutOfMemory)) or any(phrase in words for phrase in _NO_MEMORY):
+            return "out_of_memory"
+        if not isinstance(cause, AdapterError) and tells_of_memory(words):
+            return "out_of_memory"
+        cause = cause.__cause__ or cause.__context__
+    return "failed"
+
+
+def tells_of_memory(words: str) -> bool:
+    """Whether what a library or a process says is that it got no memory."""
+    words = words.replace(_NO_PLACE_FOR_THREADS, "")
+    return any(phrase in words for phrase in (*_NO_MEMORY, *_NO_MEMORY_OF_SYSTEM))
+
+
+def message_of(error: Exception) -> Message:
+    """Return the error's message; of one that is no AdapterError its type and text."""
+    if isinstance(error, AdapterError):
+        message = error.message
+    else:
+        message = Message("exception", {"type": type(error).__name__, "text": str(error)})
+    values: Dict[str, Value] = {}
+    for name, value in message.values.items():
+        values[name] = value[:_TEXT_CHARACTERS] if isinstance(value, str) else value
+    return Message(message.code, values)

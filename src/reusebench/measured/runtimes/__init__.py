@@ -1,0 +1,233 @@
+"""The real runtimes behind one small interface (base.py); this file is the visible list of them.
+
+Importing this package imports no runtime: the harness must not map a runtime's libraries, since a second
+process that maps them would halve their share in the measured process's PSS.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, Tuple
+
+from reusebench.measured.runtimes.rknn.library import find_library
+
+if TYPE_CHECKING:
+    from reusebench.measured.runtimes.base import Runtime
+
+__all__ = [
+    "RUNTIMES",
+    "RuntimeEntry",
+    "UnknownRuntime",
+    "available",
+    "find_runtime",
+    "open_runtime",
+    "version_order",
+]
+
+
+@dataclass(frozen=True)
+class RuntimeEntry:
+    """A runtime: its adapter, and what is known without importing it."""
+
+    name: str
+    #: Its own name, in every language.
+    title: str
+    #: Module of this package that defines `open_runtime() -> Runtime`.
+    adapter: str
+    #: The Python module that it needs; None: Rockchip's library, which is no Python module.
+    module: Optional[str]
+    #: What to do when it is missing.
+    install: str
+    #: That infers: "cpu" or "npu".
+    device: str
+    #: How the names of the files that it reads end: of its own kind, then others.
+    suffixes: Tuple[str, ...]
+    #: Whether models are prepared, in a process of their own, before their weights can be shared or given.
+    prepares: bool = False
+    #: The module whose CONVERTER makes files of its own kind; None: it runs the built-in networks as ONNX files.
+    converter: Optional[str] = None
+    #: How the name of the file with weights ends, which lies beside one of its own kind; None: they are one file.
+    weights_suffix: Optional[str] = None
+    #: The module whose read(path) says what a file of its own kind shows; None: nothing does.
+    reader: Optional[str] = None
+    #: Whether it lives in the environment of its converter, since it cannot live beside this project.
+    has_own_python: bool = False
+    #: The mechanisms that it lacks whatever the model, by the scenario that measures each, with the code of the reason.
+    lacks: Tuple[Tuple[str, str], ...] = ()
+    #: Its own options that change memory, NAME=VALUE each, which are measured one at a time.
+    options: Tuple[str, ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """How the names of its own kind of files end."""
+        return self.suffixes[0]
+
+
+RUNTIMES: Tuple[RuntimeEntry, ...] = (
+    RuntimeEntry(
+        "onnxruntime",
+        "ONNX Runtime",
+        "reusebench.measured.runtimes.onnxruntime.adapter",
+        "onnxruntime",
+        "pip install onnxruntime",
+        device="cpu",
+        suffixes=(".onnx",),
+        prepares=True,
+        reader="reusebench.models.inspection.onnx_file",
+        lacks=(
+            ("external_internal", "onnx_no_allocator"),
+            ("external_memory", "onnx_no_allocator"),
+            ("device_io", "onnx_cpu_device_io"),
+        ),
+        options=(
+            "graph_optimization_level=ORT_ENABLE_BASIC",
+            "session.disable_prepacking=1",
+            "enable_cpu_mem_arena=0",
+        ),
+    ),
+    RuntimeEntry(
+        "ncnn",
+        "ncnn",
+        "reusebench.measured.runtimes.ncnn.adapter",
+        "ncnn",
+        "pip install ncnn",
+        device="cpu",
+        suffixes=(".param",),
+        converter="reusebench.models.ncnn.environment",
+        weights_suffix=".bin",
+        reader="reusebench.models.inspection.ncnn_file",
+        lacks=(
+            ("external_weights", "ncnn_lays_weights_out"),
+            ("external_memory", "ncnn_lays_weights_out"),
+            ("device_io", "ncnn_cpu_only"),
+        ),
+        options=(
+            "use_winograd_convolution=0",
+            "use_sgemm_convolution=0",
+            "use_bf16_storage=1",
+            "lightmode=0",
+        ),
+    ),
+    RuntimeEntry(
+        "mnn",
+        "MNN",
+        "reusebench.measured.runtimes.mnn.adapter",
+        "MNN",
+        "pip install MNN",
+        device="cpu",
+        suffixes=(".mnn",),
+        converter="reusebench.models.mnn.environment",
+        weights_suffix=".mnn.weight",
+        reader="reusebench.models.inspection.mnn_file",
+        lacks=(
+            ("external_weights", "mnn_keeps_weights"),
+            ("external_internal", "mnn_no_allocator"),
+            ("external_memory", "mnn_no_allocator"),
+            ("device_io", "mnn_cpu_alone"),
+        ),
+        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0"),
+    ),
+    RuntimeEntry(
+        "litert",
+        "LiteRT",
+        "reusebench.measured.runtimes.litert.adapter",
+        "ai_edge_litert",
+        "pip install ai-edge-litert",
+        device="cpu",
+        suffixes=(".tflite",),
+        prepares=True,
+        converter="reusebench.models.litert.environment",
+        reader="reusebench.models.inspection.litert_file",
+        lacks=(
+            ("external_internal", "litert_no_allocator"),
+            ("external_memory", "litert_no_allocator"),
+            ("device_io", "litert_cpu_only"),
+        ),
+        options=("xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER", "kernel_mode=builtin"),
+    ),
+    RuntimeEntry(
+        "openvino",
+        "OpenVINO",
+        "reusebench.measured.runtimes.openvino.adapter",
+        "openvino",
+        "pip install openvino",
+        device="cpu",
+        suffixes=(".xml", ".onnx"),
+        prepares=True,
+        weights_suffix=".bin",
+        reader="reusebench.models.inspection.openvino_file",
+        lacks=(
+            ("external_internal", "openvino_no_allocator"),
+            ("external_memory", "openvino_no_allocator"),
+            ("device_io", "openvino_cpu_device_io"),
+        ),
+        options=("INFERENCE_PRECISION_HINT=bf16", "NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
+    ),
+    RuntimeEntry(
+        "megengine_lite",
+        "MegEngine Lite",
+        "reusebench.measured.runtimes.megengine_lite.adapter",
+        "megenginelite",
+        "make bench-megengine, or reusebench models install megengine (it needs a Python 3.8 to 3.10)",
+        device="cpu",
+        suffixes=(".mge",),
+        converter="reusebench.models.megengine.environment",
+        reader="reusebench.models.inspection.megengine_file",
+        has_own_python=True,
+        lacks=(
+            ("shared_context", "megengine_one_thread"),
+            ("external_weights", "megengine_keeps_weights"),
+            ("external_internal", "megengine_no_allocator"),
+            ("external_memory", "megengine_no_allocator"),
+        ),
+    ),
+    RuntimeEntry(
+        "rknn",
+        "RKNN",
+        "reusebench.measured.runtimes.rknn.adapter",
+        None,
+        "give Rockchip's library with --rknn-library FILE (docs/rknn.md)",
+        device="npu",
+        suffixes=(".rknn",),
+        converter="reusebench.models.rknn.toolkit",
+        reader="reusebench.models.inspection.rknn_file",
+        lacks=(
+            ("shared_context", "rknn_one_thread"),
+            ("external_weights", "rknn_weights_alone_outside"),
+            ("device_io", "rknn_already_on_device"),
+        ),
+    ),
+)
+
+
+class UnknownRuntime(ValueError):
+    """A runtime's name is not in the list."""
+
+
+def find_runtime(name: str) -> RuntimeEntry:
+    """Return the entry of that name, or raise UnknownRuntime."""
+    for entry in RUNTIMES:
+        if entry.name == name:
+            return entry
+    valid = ", ".join(entry.name for entry in RUNTIMES)
+    raise UnknownRuntime(f"unknown runtime {name!r}; valid: {valid}. `reusebench doctor` shows what this machine has")
+
+
+def available(entry: RuntimeEntry) -> bool:
+    """Whether this interpreter can use the runtime; imports and loads nothing of it."""
+    return find_library() is not None if entry.module is None else importlib.util.find_spec(entry.module) is not None
+
+
+def version_order(version: str) -> Tuple[Tuple[int, ...], bool, str]:
+    """Return what versions of one runtime are sorted by: 1.9.2, 1.10.0, 2.0.0b0, 2.0.0 (a build)."""
+    rest = version.lstrip("0123456789.")
+    numbers = version[: len(version) - len(rest)].split(".")
+    return tuple(int(number) for number in numbers if number), rest[:1] in ("", " "), version
+
+
+def open_runtime(name: str) -> Runtime:
+    """Import the runtime and return its adapter: for the measured process only."""
+    runtime: Runtime = importlib.import_module(find_runtime(name).adapter).open_runtime()
+    return runtime

@@ -1,0 +1,235 @@
+"""The adapter of LiteRT, on the CPU.
+
+A context is a compiled model, which XNNPACK infers; one inference uses one core (num_threads 1), as one context on an
+NPU core does. XNNPACK packs the weights for the CPU's vectors, in memory of each context. From a weight cache
+(prepared.py) contexts map them packed: a dup as well as another resolution of the network. The weights in the model's
+own file are then not read.
+
+Contexts that share internal memory share XNNPACK's delegate (delegates.py). A shared context is one compiled model;
+LiteRT says nothing of several threads, and would run each with the tensors of another: so threads wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Callable, List, Optional, Tuple
+
+from reusebench.measured.runtimes.arrays import Arrays, ContextOfTensors, SharedArrays
+from reusebench.measured.runtimes.base import (
+    ELEMENT_TYPES,
+    NO_INPUTS,
+    AdapterError,
+    Allocation,
+    Context,
+    Input,
+    Inputs,
+    Interface,
+    Memory,
+    NotSupported,
+    Preparation,
+    Runtime,
+    check_host_memory,
+    check_options,
+)
+from reusebench.measured.runtimes.litert.delegates import SharedDelegates
+from reusebench.measured.runtimes.litert.library import CPU, Handle, Library, RankedType, version
+from reusebench.measured.runtimes.litert.options import OPTIONS, CpuOptions, options_of
+from reusebench.measured.runtimes.litert.prepared import WeightCache, WeightMemory, prepare, same_weights
+from reusebench.measured.runtimes.litert.tensors import Tensors, declared
+
+__all__ = ["LiteRtContext", "LiteRtRuntime", "open_runtime"]
+
+_TITLE = "LiteRT"
+
+
+class _Compiled:
+    """A compiled model, of one context or of several threads, with the sizes of its tensors."""
+
+    def __init__(
+        self, library: Library, model: Handle, compiled: Handle, inputs: Inputs, weights: Optional[WeightCache]
+    ) -> None:
+        self.model = model
+        self.handle = compiled
+        self.given = inputs
+        #: Where its packed weights are; None: in memory of its own.
+        self.weights = weights
+        #: Held during an inference, with the tensors of one thread.
+        self.lock = threading.Lock()
+        self.inputs: List[Tuple[RankedType, Input]] = []
+        for index, tensor in enumerate(library.tensors(model, "Input")):
+            said = declared(tensor)
+            fed = inputs.get(tensor.name) or Input(tensor.name, said.type, said.shape)
+            if tensor.type.sizes != fed.shape:
+                library.resize(compiled, index, fed.shape)
+            self.inputs.append((tensor.type.resized(fed.shape), fed))
+        outputs = library.tensors(model, "Output")
+        sizes = library.output_sizes(compiled, len(outputs))
+        self.outputs = [tensor._replace(type=tensor.type.resized(size)) for tensor, size in zip(outputs, sizes)]
+
+
+class LiteRtContext(ContextOfTensors[Tensors]):
+    """A compiled model with tensors of its own."""
+
+    def __init__(
+        self, library: Library, environment: Handle, compiled: _Compiled, memory: Memory, arrays: Arrays
+    ) -> None:
+        self._library, self._environment = library, environment
+        self._compiled: Optional[_Compiled] = compiled
+        self._memory = memory
+        self._tensors: Optional[Tensors] = None
+        self._open_tensors(arrays)
+
+    @property
+    def compiled(self) -> _Compiled:
+        """The live compiled model."""
+        assert self._compiled is not None
+        return self._compiled
+
+    def _open_tensors(self, arrays: Arrays) -> None:
+        outputs = [(tensor.type, declared(tensor)) for tensor in self.compiled.outputs]
+        inputs, zero_copy = self.compiled.inputs, self._memory.zero_copy
+        self._tensors = Tensors(self._library, self._environment, inputs, outputs, zero_copy, arrays)
+
+    def infer(self) -> None:
+        """Send the inputs, infer, fetch the outputs."""
+        assert self._tensors is not None
+        with self.compiled.lock:
+            self._tensors.run(self.compiled.handle)
+
+    def renew_io(self) -> None:
+        """Make new arrays and buffers."""
+        self._tensors = None
+        self._open_tensors({})
+
+    def allocations(self) -> List[Allocation]:
+        """Return the application's weights and tensors."""
+        gave_weights = self._compiled and self._compiled.weights and "weights" in self._memory.outside
+        weights = self.compiled.weights.allocations() if gave_weights and self.compiled.weights else []
+        return weights + super().allocations()
+
+    def destroy(self) -> None:
+        """Drop the tensors and the compiled model, which goes with its last holder, and then what it was made of."""
+        self._tensors = None
+        self._compiled = None
+
+
+class LiteRtRuntime(Runtime):
+    """The loaded library, with an environment for all contexts."""
+
+    version = version
+
+    def __init__(self) -> None:
+        self._library = Library()
+        self._environment = self._library.environment(CPU)
+        #: Made where contexts share internal memory.
+        self._delegates: Optional[SharedDelegates] = None
+        self._shared_arrays = SharedArrays()
+
+    def interface(self, model: str) -> Interface:
+        """Return what the file's first signature declares."""
+        loaded = self._library.model(self._environment, model)
+        inputs, outputs = (tuple(map(declared, self._library.tensors(loaded, side))) for side in ("Input", "Output"))
+        for tensor in inputs + outputs:
+            if tensor.type not in ELEMENT_TYPES:
+                raise AdapterError("litert_tensor_type", tensor=tensor.name, type=tensor.type)
+        return Interface(inputs, outputs, {})
+
+    def prepare(
+        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+    ) -> Preparation:
+        """Write the weight caches."""
+
+        def run(path: str, options: CpuOptions) -> None:
+            loaded, weights = self._library.model(self._environment, path), WeightCache(path)
+            compiled = self._compile(loaded, weights, Memory(), options, inputs)
+            LiteRtContext(self._library, self._environment, compiled, Memory(), {}).infer()
+
+        return Preparation(prepare(model, os.path.join(folder, digest), run))
+
+    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> LiteRtContext:
+        """Return a compiled model of the file, which is mapped; of a prepared one over its packed weights."""
+        if prepared is None:
+            return self._context(self._library.model(self._environment, model), None, memory, inputs)
+        weights = WeightMemory(prepared) if "weights" in memory.outside else WeightCache(prepared)
+        return self._context(self._library.model(self._environment, prepared), weights, memory, inputs)
+
+    def dup(self, source: Context, memory: Memory) -> LiteRtContext:
+        """Return a further compiled model of the same loaded file, over the packed weights of source."""
+        assert isinstance(source, LiteRtContext)
+        compiled = source.compiled
+        return self._context(compiled.model, _weights_of(compiled), memory, compiled.given)
+
+    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> LiteRtContext:
+        """Return a compiled model of the prepared file over the packed weights of source, if they are the same."""
+        assert isinstance(source, LiteRtContext)
+        weights = _weights_of(source.compiled)
+        if not same_weights(model, weights.prepared):
+            raise NotSupported("litert_weights_differ")
+        return self._context(self._library.model(self._environment, model), weights, memory, inputs)
+
+    def share_weight_memory(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> LiteRtContext:
+        """Return a further compiled model over the memory that the application gave source for its weights."""
+        return self.dup(source, memory)
+
+    def shared_context(self, source: Context, memory: Memory) -> LiteRtContext:
+        """Return a handle on the same compiled model, with tensors of its own."""
+        assert isinstance(source, LiteRtContext)
+        _check_memory(memory)
+        arrays = self._shared_arrays.of(memory.io)
+        return LiteRtContext(self._library, self._environment, source.compiled, memory, arrays)
+
+    def _context(self, model: Handle, weights: Optional[WeightCache], memory: Memory, inputs: Inputs) -> LiteRtContext:
+        _check_memory(memory)
+        options = options_of(memory.options, shares_internal=memory.internal is not None)
+        compiled = self._compile(model, weights, memory, options, inputs)
+        return LiteRtContext(self._library, self._environment, compiled, memory, self._shared_arrays.of(memory.io))
+
+    def _compile(
+        self, model: Handle, weights: Optional[WeightCache], memory: Memory, options: CpuOptions, inputs: Inputs
+    ) -> _Compiled:
+        """Return a compiled model; where internal memory is shared, of the delegate of its number.
+
+        A delegate has one weight cache: contexts of other weights under the same number have another delegate.
+        """
+        cache = weights if options.kernel_mode == CpuOptions().kernel_mode else None
+        if memory.internal is None:
+            settings = options.as_toml(cache.setting(options) if cache else "")
+            handle = self._library.compiled(self._environment, model, settings)
+            return _Compiled(self._library, model, handle, inputs, weights)
+        # XNNPACK unpacks them into memory of its delegate, and replaces them there when the delegate gets a further
+        # model (2.3, seen with MediaPipe's palm detection: other outputs, and no error).
+        if self._library.unpacks_weights(model):
+            raise NotSupported("litert_unpacked_weights")
+        self._delegates = self._delegates or SharedDelegates(self._library, self._environment)
+        group = memory.internal, options, cache and cache.key(options)
+        # A delegate that is there has its cache, and would not take a descriptor.
+        needs_cache = cache and group not in self._delegates
+        settings = options.as_toml(cache.setting(options) if cache and needs_cache else "")
+        handle = self._delegates.compiled(group, model, settings)
+        return _Compiled(self._library, model, handle, inputs, weights)
+
+
+def open_runtime() -> Runtime:
+    """Return the adapter: for the measured process only."""
+    return LiteRtRuntime()
+
+
+def _weights_of(compiled: _Compiled) -> WeightCache:
+    if compiled.weights is None:
+        raise NotSupported("litert_source_not_prepared")
+    return compiled.weights
+
+
+def _check_memory(memory: Memory) -> None:
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    check_host_memory(memory, _TITLE)
+    check_options(memory, _TITLE, list(OPTIONS))
+    if "internal" in memory.outside:
+        raise NotSupported("litert_no_allocator")
+    if memory.allocator != "create_mem":
+        raise NotSupported("litert_any_memory", allocator=memory.allocator)
+    if memory.device is not None or memory.device_io:
+        raise NotSupported("litert_cpu_only")

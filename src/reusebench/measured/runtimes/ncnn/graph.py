@@ -1,0 +1,159 @@
+"""The graph in a .param file: its layers, and which tensors go in and out. Standard library only; nothing runs.
+
+The text is `7767517`, the counts of layers and blobs, and a line for each layer: type, name, counts of its bottoms and
+tops, their names, and parameters as `id=value`, or `-23300-id=count,value,value...` for an array.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple, Union
+
+from reusebench.measured.runtimes.base import AdapterError, DeclaredTensor, Interface
+
+__all__ = ["Graph", "Layer", "read_graph", "weights_of"]
+
+_MAGIC = "7767517"
+#: A .param file has a line for each layer; a larger one is no such file.
+_LARGEST_BYTES = 16 * 2**20
+#: Who reads an input is looked for among all layers, some 100 ns each.
+_MOST_STEPS = 10_000_000
+#: What pnnx calls inputs and outputs.
+_NUMBERED = re.compile(r"(?:in|out)(\d{1,9})")
+#: Of 32 bits, as ncnn reads them.
+_WHOLE = re.compile(r"-?\d{1,10}")
+_PARAMETER = re.compile(r"-?\d+=[^=\s]*")
+#: Parameters of the layer Input, by the dimension of a tensor from the outermost: channels, depth, height, width.
+_SIZES = (2, 11, 1, 0)
+#: Parameters of layers that multiply by weights: outputs, width and height of the kernel, number of weights.
+_OUTPUTS, _KERNEL_WIDTH, _KERNEL_HEIGHT, _WEIGHTS = 0, 1, 11, 6
+_PRODUCT_WEIGHTS = 2
+
+
+class Layer(NamedTuple):
+    """A line of the file."""
+
+    type: str
+    name: str
+    bottoms: Tuple[str, ...]
+    tops: Tuple[str, ...]
+    #: By number, as they are written.
+    parameters: Dict[int, str]
+
+    def number(self, parameter: int, default: int = 0) -> int:
+        """Return a parameter that is a whole number; the default where it is none."""
+        text = self.parameters.get(parameter, "")
+        return int(text) if _WHOLE.fullmatch(text) else default
+
+
+class Graph(NamedTuple):
+    """The layers, in the order in which they run."""
+
+    layers: Tuple[Layer, ...]
+
+    @property
+    def inputs(self) -> List[str]:
+        """The names of the inputs; pnnx numbers them in the order of the model that it converted."""
+        return _ordered([layer.tops[0] for layer in self.layers if layer.type == "Input"])
+
+    @property
+    def outputs(self) -> List[str]:
+        """The names of the blobs that no layer takes; where some are numbered the others are dead ends."""
+        taken = {bottom for layer in self.layers for bottom in layer.bottoms}
+        untaken = [top for layer in self.layers for top in layer.tops if top not in taken]
+        return _ordered([name for name in untaken if _NUMBERED.fullmatch(name)] or untaken)
+
+    def readers(self, blob: str) -> Iterator[Layer]:
+        """Yield the layers that read a blob, behind those that only split it."""
+        blobs = {blob}  # a layer stands behind those that it reads, and one of a damaged file is not waited for
+        for layer in self.layers:
+            if blobs.isdisjoint(layer.bottoms):
+                continue
+            if layer.type == "Split":
+                blobs.update(layer.tops)
+            else:
+                yield layer
+
+    @property
+    def interface(self) -> Interface:
+        """What the net takes and gives; ncnn has no batch, so a tensor has a leading 1 here. Outputs have no shape."""
+        order = {name: number for number, name in enumerate(self.inputs)}
+        inputs = [self._input(layer) for layer in self.layers if layer.type == "Input"]
+        inputs.sort(key=lambda tensor: order[tensor.name])
+        outputs = [DeclaredTensor(name, "float32", ()) for name in self.outputs]
+        return Interface(tuple(inputs), tuple(outputs), {})
+
+    def without_sizes(self) -> Tuple[Layer, ...]:
+        """Return the layers without the sizes of inputs: equal in graphs of one network at several resolutions."""
+        return tuple(layer._replace(parameters={}) if layer.type == "Input" else layer for layer in self.layers)
+
+    def _input(self, layer: Layer) -> DeclaredTensor:
+        readers = list(self.readers(layer.tops[0]))
+        kind = "int32" if any(reader.type == "Embed" for reader in readers) else "float32"
+        sizes: List[Union[int, str]] = [layer.number(size) for size in _SIZES if layer.number(size) > 0]
+        return DeclaredTensor(layer.tops[0], kind, (1, *sizes) if sizes else _dimensions_for(readers))
+
+
+def read_graph(path: str) -> Graph:
+    """Return the graph of a .param file; raise AdapterError where it is none, or is cut short."""
+    with open(path, "rb") as file:
+        text = file.read(_LARGEST_BYTES + 1).decode("utf-8", "replace")
+    lines = text.splitlines()
+    if len(text) > _LARGEST_BYTES or len(lines) < 3 or lines[0].strip() != _MAGIC:
+        raise AdapterError("ncnn_param_unreadable", model=path)
+    try:
+        layer_count, blob_count = map(int, lines[1].split())
+        layers = [_layer(line) for line in lines[2:] if line.strip()]
+    except (ValueError, IndexError):
+        raise AdapterError("ncnn_param_unreadable", model=path) from None
+    tops = [top for layer in layers for top in layer.tops]
+    made = set(tops)
+    is_whole = len(layers) == layer_count and len(tops) == len(made) == blob_count
+    inputs = sum(layer.type == "Input" for layer in layers)
+    is_whole = is_whole and inputs * len(layers) <= _MOST_STEPS
+    if not (is_whole and all(bottom in made for layer in layers for bottom in layer.bottoms)):
+        raise AdapterError("ncnn_param_unreadable", model=path)
+    return Graph(tuple(layers))
+
+
+def weights_of(param: str) -> str:
+    """Return the path of the weights, which are beside the .param file."""
+    return f"{param[: -len('.param')]}.bin"
+
+
+def _layer(line: str) -> Layer:
+    kind, name, *rest = line.split()
+    bottoms, tops = int(rest[0]), int(rest[1])
+    names, texts = rest[2 : 2 + bottoms + tops], rest[2 + bottoms + tops :]
+    is_input_without_top = kind == "Input" and tops != 1
+    if min(bottoms, tops) < 0 or len(names) < bottoms + tops or is_input_without_top:
+        raise ValueError(line)
+    parameters = {}
+    for text in texts:
+        if not _PARAMETER.fullmatch(text):
+            raise ValueError(line)
+        number, _, value = text.partition("=")
+        parameters[int(number)] = value
+    return Layer(kind, name, tuple(names[:bottoms]), tuple(names[bottoms:]), parameters)
+
+
+def _ordered(names: Sequence[str]) -> List[str]:
+    """Return the names by their numbers where all have one, else as they are."""
+    matches = [_NUMBERED.fullmatch(name) for name in names]
+    numbers = {match.group(): int(match.group(1)) for match in matches if match}
+    return sorted(names, key=numbers.__getitem__) if len(numbers) == len(names) else list(names)
+
+
+def _dimensions_for(readers: Sequence[Layer]) -> Tuple[Union[int, str], ...]:
+    """Return the dimensions of an input whose sizes the file leaves out, by what reads it; () where that is unknown."""
+    for layer in readers:
+        if layer.type == "Embed":
+            return (1, "tokens")
+        if layer.type == "Convolution":
+            width = layer.number(_KERNEL_WIDTH)
+            taps = layer.number(_OUTPUTS) * width * layer.number(_KERNEL_HEIGHT, width)
+            channels = layer.number(_WEIGHTS) // taps if taps > 0 else 0
+            return (1, channels or "channels", "height", "width")
+        if layer.type == "InnerProduct" and layer.number(_OUTPUTS) > 0:
+            return (1, layer.number(_PRODUCT_WEIGHTS) // layer.number(_OUTPUTS))
+    return ()

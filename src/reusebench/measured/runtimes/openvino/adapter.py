@@ -1,0 +1,287 @@
+"""The adapter of OpenVINO, on the CPU.
+
+A context is an infer request with its tensors. Each that is loaded has a compiled model of its own, with one stream: it
+infers in the thread that calls it, on one core, as one context on an NPU core does. A dup is a further request of the
+same compiled model, which then has a stream for each CPU of the process: a stream has the internal memory, a request
+only tensors of inputs and outputs, and weights are in the compiled model once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+import openvino as ov
+
+from reusebench.measured.runtimes.arrays import Arrays, ContextOfTensors, SharedArrays
+from reusebench.measured.runtimes.base import (
+    NO_INPUTS,
+    AdapterError,
+    Allocation,
+    Context,
+    Input,
+    Inputs,
+    Interface,
+    Memory,
+    NotSupported,
+    Preparation,
+    Runtime,
+    check_options,
+)
+from reusebench.measured.runtimes.openvino.network import (
+    OPTIONS,
+    Network,
+    WeightsMemory,
+    read_model,
+    reshape,
+    same_weights,
+    weights_file,
+)
+from reusebench.measured.runtimes.openvino.tensors import TYPES, Tensors, declared, fed_inputs
+from reusebench.measured.runtimes.prepared_files import flush_to_disk, share_equal_file
+
+__all__ = ["OpenVino", "OpenVinoContext", "open_runtime"]
+
+_TITLE = "OpenVINO"
+_MODEL_FILE = "model.xml"
+#: A parameter of mallopt (glibc, malloc.h): blocks of this size are mapped for themselves.
+_M_MMAP_THRESHOLD = -3
+_LARGE_BYTES = 1 << 20
+
+
+class Turn:
+    """Networks that run in turn: one alone has its internal tensors allocated."""
+
+    def __init__(self) -> None:
+        #: One for each context.
+        self._networks: List[Network] = []
+        self._last: Optional[Network] = None
+
+    def join(self, network: Network) -> None:
+        """Let a context of a network take its turns."""
+        self._networks.append(network)
+        if len(set(self._networks)) > 1:
+            _unmap_large_blocks()
+
+    def take(self, network: Network) -> None:
+        """Give back the internal tensors of the network that ran last, if it is another one."""
+        if self._last is not None and self._last is not network:
+            self._last.release_internal()
+        self._last = network
+
+    def leave(self, network: Network) -> None:
+        """Forget a context that is destroyed."""
+        self._networks.remove(network)
+        if network not in self._networks and self._last is network:
+            self._last = None
+
+
+class OpenVinoContext(ContextOfTensors[Tensors]):
+    """An infer request with its tensors."""
+
+    def __init__(
+        self, network: Network, fed: Sequence[Input], memory: Memory, arrays: Arrays, turn: Optional[Turn]
+    ) -> None:
+        self.network: Optional[Network] = network
+        self.fed = fed
+        self._turn = turn
+        #: The bytes of the weights that the application gave for this context.
+        self.given_bytes = 0
+        self._has_run = False
+        self._tensors: Optional[Tensors] = Tensors(fed, memory.zero_copy, arrays)
+        network.join(self._tensors)
+        if turn is not None:
+            turn.join(network)
+
+    def infer(self) -> None:
+        """Run once. After the first time the pages of a mapped file of weights are given back."""
+        assert self.network is not None
+        assert self._tensors is not None
+        if self._turn is not None:
+            self._turn.take(self.network)
+        self._tensors.infer()
+        if not self._has_run:
+            self._has_run = True
+            if self.network.weights is not None:
+                self.network.weights.let_go()
+
+    def renew_io(self) -> None:
+        """Give the request new arrays."""
+        assert self._tensors is not None
+        self._tensors.renew()
+
+    def allocations(self) -> List[Allocation]:
+        """Return the weights that the application gave, and the arrays that are used in place."""
+        weights = [Allocation("weights", self.given_bytes, 0)] if self.given_bytes else []
+        return weights + super().allocations()
+
+    def destroy(self) -> None:
+        """Drop the request; the network goes with its last context."""
+        if self.network is None or self._tensors is None:
+            return
+        self.network.leave(self._tensors)
+        self._tensors = None
+        if self._turn is not None:
+            self._turn.leave(self.network)
+        self.network = None
+
+
+class OpenVino(Runtime):
+    """An imported OpenVINO."""
+
+    version = ov.__version__.split("-")[0]
+
+    def __init__(self) -> None:
+        self._core = ov.Core()
+        self._shared_arrays = SharedArrays()
+        #: By the number of a shared internal memory.
+        self._turns: Dict[int, Turn] = {}
+
+    def interface(self, model: str) -> Interface:
+        """Return what the file declares; nothing is compiled."""
+        read = read_model(self._core, model)
+        sizes, metadata = _read_by_onnx(model)
+        inputs = tuple(declared(port, sizes) for port in read.inputs)
+        for tensor in inputs:
+            if tensor.type not in TYPES.values():
+                raise AdapterError("openvino_input_type", tensor=tensor.name, type=tensor.type)
+        return Interface(inputs, tuple(declared(port, sizes) for port in read.outputs), metadata)
+
+    def prepare(
+        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+    ) -> Preparation:
+        """Write the model as OpenVINO's own files, the weights of which can be mapped; equal weights are one file."""
+        own = os.path.join(folder, digest)
+        shutil.rmtree(own, ignore_errors=True)  # of a preparation that failed
+        os.makedirs(own)
+        path = os.path.join(own, _MODEL_FILE)
+        ov.save_model(read_model(self._core, model), path, compress_to_fp16=False)
+        share_equal_file(own, os.path.basename(weights_file(path)))
+        flush_to_disk(own)
+        return Preparation(path)
+
+    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> OpenVinoContext:
+        """Return a request of a compiled model of its own; of a prepared one with its weights where their file is."""
+        _check_memory(memory)
+        gives_weights = "weights" in memory.outside
+        is_alone = gives_weights or "model" in memory.zero_copy
+        if prepared is None:
+            if is_alone:
+                raise NotSupported("openvino_not_prepared")
+            return self._loaded(model, None, memory, inputs)
+        weights = WeightsMemory(prepared, is_mapped=not gives_weights)
+        # Another one is prepared because others are to share its weights.
+        context = self._loaded(prepared, weights, memory, inputs, 1 if is_alone else _cpus())
+        context.given_bytes = weights.own_bytes
+        return context
+
+    def dup(self, source: Context, memory: Memory) -> OpenVinoContext:
+        """Return a further request of the compiled model of source, which has a stream for each CPU.
+
+        Where it has one alone it is compiled anew, since that settles the number of streams.
+        """
+        assert isinstance(source, OpenVinoContext)
+        assert source.network is not None
+        _check_memory(memory)
+        source.network.run_at_once(_cpus())
+        return self._context(source.network, source.fed, memory)
+
+    def shared_context(self, source: Context, memory: Memory) -> OpenVinoContext:
+        """Return a further request of the compiled model of source as it is: with one stream they infer in turn."""
+        assert isinstance(source, OpenVinoContext)
+        assert source.network is not None
+        _check_memory(memory)
+        return self._context(source.network, source.fed, memory)
+
+    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> OpenVinoContext:
+        """Return a request of the compiled model of source, which takes inputs of both shapes from now on.
+
+        Where it did not take them it is compiled anew, since that settles which sizes are free.
+        """
+        assert isinstance(source, OpenVinoContext)
+        assert source.network is not None
+        _check_memory(memory)
+        if not same_weights(model, source.network.path):
+            raise NotSupported("openvino_weights_differ")
+        other = read_model(self._core, model)
+        fed = fed_inputs(other, inputs)
+        reshape(other, [tensor.shape for tensor in fed], model)
+        source.network.allow(fed, [port.get_partial_shape() for port in other.outputs])
+        source.network.run_at_once(_cpus())
+        return self._context(source.network, fed, memory)
+
+    def share_weight_memory(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> OpenVinoContext:
+        """Return a request of a further compiled model, made of the weights that the application gave source."""
+        assert isinstance(source, OpenVinoContext)
+        assert source.network is not None
+        _check_memory(memory)
+        return self._loaded(source.network.path, source.network.weights, memory, inputs)
+
+    def _loaded(
+        self, path: str, weights: Optional[WeightsMemory], memory: Memory, inputs: Inputs, streams: int = 1
+    ) -> OpenVinoContext:
+        fed = fed_inputs(read_model(self._core, path, weights), inputs)
+        return self._context(Network(self._core, path, fed, memory.options, weights, streams), fed, memory)
+
+    def _context(self, network: Network, fed: Sequence[Input], memory: Memory) -> OpenVinoContext:
+        turn = None if memory.internal is None else self._turns.setdefault(memory.internal, Turn())
+        return OpenVinoContext(network, fed, memory, self._shared_arrays.of(memory.io), turn)
+
+
+def open_runtime() -> Runtime:
+    """Return the adapter: for the measured process only."""
+    return OpenVino()
+
+
+def _cpus() -> int:
+    """Return how many contexts of this process can infer at once."""
+    return len(os.sched_getaffinity(0))
+
+
+def _unmap_large_blocks() -> None:
+    """Have the C library give back large blocks as soon as they are free, where it can be told (mallopt, of glibc).
+
+    Else it keeps what it has learnt to be freed often, in a heap of each thread: internal tensors that one network
+    gives back would not be there for the next one.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
+def _check_memory(memory: Memory) -> None:
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    check_options(memory, _TITLE, list(OPTIONS))
+    if "native_output" in memory.zero_copy:
+        raise NotSupported("no_native_output", runtime=_TITLE)
+    if "internal" in memory.outside:
+        raise NotSupported("openvino_no_allocator")
+    if memory.allocator != "create_mem":
+        raise NotSupported("openvino_any_memory", allocator=memory.allocator)
+    if memory.device is not None:
+        raise NotSupported("openvino_cpu_only", device=memory.device)
+    if memory.device_io:
+        raise NotSupported("openvino_cpu_device_io")
+
+
+def _read_by_onnx(model: str) -> Tuple[Dict[Tuple[str, int], str], Dict[str, str]]:
+    """Return the names of sizes, by tensor and index, and what the maker wrote: OpenVINO keeps neither of an ONNX file.
+
+    Nothing without the package onnx.
+    """
+    if not model.endswith(".onnx"):
+        return {}, {}
+    try:
+        import onnx  # no model is measured in this process
+    except ImportError:
+        return {}, {}
+    proto = onnx.load(model, load_external_data=False)
+    names = {}
+    for value in (*proto.graph.input, *proto.graph.output):
+        for index, size in enumerate(value.type.tensor_type.shape.dim):
+            names[value.name, index] = size.dim_param
+    return names, {entry.key: entry.value for entry in proto.metadata_props}

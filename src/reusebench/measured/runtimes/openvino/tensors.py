@@ -1,0 +1,161 @@
+"""How tensors get in and out of an infer request: copied by infer(), or in the application's arrays where they are."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+
+import numpy as np
+import openvino as ov
+
+from reusebench.measured.runtimes.arrays import Arrays, as_buffer, filled, image_in, numpy_type
+from reusebench.measured.runtimes.base import BFLOAT16, Allocation, Copies, DeclaredTensor, ImageInput, Input, Inputs
+
+__all__ = ["TYPES", "Tensors", "declared", "fed_inputs"]
+
+#: Types of elements by OpenVINO's names. Text is not among them: a scalar of text crashes OpenVINO 2026.4.
+TYPES = {
+    "f32": "float32",
+    "f64": "float64",
+    "f16": "float16",
+    "bf16": BFLOAT16,
+    "boolean": "bool",
+    **{f"{sign[0]}{bits}": f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32, 64)},
+}
+
+_NO_NAMES: Mapping[Tuple[str, int], str] = {}
+
+
+def declared(port: Any, names: Mapping[Tuple[str, int], str] = _NO_NAMES) -> DeclaredTensor:
+    """Return an input or output of a model as it is declared; `names` are those of sizes, by tensor and index.
+
+    Of unknown rank it looks like a scalar.
+    """
+    name = port.get_any_name() if port.get_names() else port.get_node().get_friendly_name()
+    shape = port.get_partial_shape()
+    sizes: List[Any] = []
+    for index in range(shape.rank.get_length() if shape.rank.is_static else 0):
+        size = shape.get_dimension(index)
+        sizes.append(size.get_length() if size.is_static else names.get((name, index), ""))
+    kind = port.get_element_type().get_type_name()
+    return DeclaredTensor(name, TYPES.get(kind, kind), tuple(sizes))
+
+
+def fed_inputs(model: Any, inputs: Inputs) -> Tuple[Input, ...]:
+    """Return what each input of a model is fed with."""
+    fed = []
+    for tensor in map(declared, model.inputs):
+        fed.append(inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape))
+    return tuple(fed)
+
+
+class Tensors:
+    """The application's arrays of one context, and the infer request that reads and writes them."""
+
+    def __init__(self, fed: Sequence[Input], zero_copy: Sequence[str], arrays: Arrays) -> None:
+        """`arrays` are those of other contexts that it shares, and get those that it makes."""
+        self._fed = tuple(fed)
+        self._input_stays, self._output_stays = "input" in zero_copy, "output" in zero_copy
+        self._request: Any = None
+        #: Of the last inference.
+        self._outputs: List[Any] = []
+        self._use(arrays)
+
+    def open(self, compiled: Any) -> None:
+        """Infer with a request of this compiled model from now on."""
+        self._request = compiled.create_infer_request()
+        self._bind()
+
+    def renew(self) -> None:
+        """Have new arrays in place of the old ones, with the same request."""
+        self._use({})
+        self._bind()
+
+    def _use(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        #: Those that another context has made already.
+        self._shared = set(arrays)
+        self._inputs = []
+        for number, tensor in enumerate(self._fed):
+            key = f"input {number}"
+            if key not in arrays:
+                arrays[key] = filled(tensor)
+            self._inputs.append(arrays[key])
+
+    def _bind(self) -> None:
+        """Have the request read and write the arrays that stay; an output whose size is free, when that is known."""
+        self._outputs = []
+        if self._input_stays:
+            for number, (tensor, array) in enumerate(zip(self._fed, self._inputs)):
+                self._request.set_input_tensor(number, _tensor_over(array, tensor.type))
+        ports = self._request.model_outputs
+        if self._output_stays and all(port.get_partial_shape().is_static for port in ports):
+            self._place([declared(port).shape for port in ports])
+
+    def close(self) -> None:
+        """Drop the request, with the tensors that it holds."""
+        self._request = None
+        self._outputs = []
+
+    def infer(self) -> None:
+        """Run; outputs in place whose sizes the model leaves free have a place after the first inference shows them."""
+        if not self._output_stays:
+            # The next ones take their place.
+            self._outputs = []
+        results = list(self._request.infer(self._copied(), share_outputs=self._output_stays).values())
+        if not self._output_stays:
+            self._outputs = results
+        elif not self._outputs:
+            self._place([result.shape for result in results])
+            for array, result in zip(self._outputs, results):
+                array[...] = result.view(array.dtype)
+
+    def _copied(self) -> Dict[int, Any]:
+        """Return, by the number of the input, what infer() copies into the tensors of the request."""
+        if self._input_stays:
+            return {}
+        fed = {}
+        for number, (tensor, array) in enumerate(zip(self._fed, self._inputs)):
+            fed[number] = _tensor_over(array, tensor.type) if tensor.type == BFLOAT16 else array
+        return fed
+
+    def _place(self, shapes: Sequence[Sequence[int]]) -> None:
+        """Have further inferences write the outputs, which have these shapes, into the application's arrays."""
+        for number, (port, shape) in enumerate(zip(self._request.model_outputs, shapes)):
+            kind = declared(port).type
+            array = self._arrays.setdefault(f"output {number}", np.empty(shape, numpy_type(kind)))
+            self._outputs.append(array)
+            self._request.set_output_tensor(number, _tensor_over(array, kind))
+
+    def views(self) -> List[memoryview]:
+        """Return the bytes of the outputs of the last inference."""
+        return [as_buffer(output) for output in self._outputs]
+
+    def image_input(self) -> ImageInput:
+        """Return the application's array of the first input that is a picture, which every inference reads."""
+        return image_in(self._inputs)
+
+    def copies(self) -> Copies:
+        """Return what infer() copies: inputs into the request's tensors, and outputs out of them."""
+        sent_bytes = 0 if self._input_stays else _size_bytes(self._inputs)
+        return Copies(sent_bytes, 0 if self._output_stays else _size_bytes(self._outputs))
+
+    def allocations(self) -> List[Allocation]:
+        """Return the arrays in place that no other context has made."""
+        allocations = []
+        for key, array in self._arrays.items():
+            kind = key.split()[0]
+            stays = self._input_stays if kind == "input" else self._output_stays
+            if stays and key not in self._shared:
+                allocations.append(Allocation(kind, array.nbytes, 0))
+        return allocations
+
+
+def _tensor_over(array: Any, kind: str) -> Any:
+    """Return a tensor that is the array's memory."""
+    if kind == BFLOAT16:
+        return ov.Tensor(array, array.shape, ov.Type.bf16)
+    return ov.Tensor(array, shared_memory=True)
+
+
+def _size_bytes(arrays: Iterable[Any]) -> int:
+    return sum(array.nbytes for array in arrays)

@@ -1,0 +1,407 @@
+"""Rockchip's runtime: librknnrt and, on RV1103 and RV1106, librknnmrt, the mini runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import zlib
+from functools import partial
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+from reusebench.measured.runtimes.base import (
+    NO_INPUTS,
+    AdapterError,
+    Allocation,
+    Context,
+    Copies,
+    ImageInput,
+    Inputs,
+    Interface,
+    Memory,
+    NotSupported,
+    Runtime,
+    check_options,
+)
+from reusebench.measured.runtimes.rknn.abi import (
+    FLAG_INTERNAL_ALLOC_OUTSIDE,
+    FLAG_MEM_ALLOC_OUTSIDE,
+    FLAG_SHARE_WEIGHT_MEM,
+)
+from reusebench.measured.runtimes.rknn.attributes import Attributes, interface_of, name_of, set_shapes
+from reusebench.measured.runtimes.rknn.binding import Binding
+from reusebench.measured.runtimes.rknn.content import bound_input, copied_input
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
+from reusebench.measured.runtimes.rknn.memory import Piece, TensorMemory, allocate, name_again
+from reusebench.measured.runtimes.rknn.tensors import (
+    BoundInputs,
+    BoundOutputs,
+    CopiedInputs,
+    CopiedOutputs,
+    InputTensors,
+    NativeOutputs,
+    Tensors,
+)
+
+__all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
+
+_MINI_RUNTIME = "librknnmrt"
+
+#: What the preload library of targets/preload reads, and the symbol by which it is known.
+_PRELOAD_VARIABLES = ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER")
+_PRELOAD_SYMBOL = "reusebench_preload"
+
+
+class TensorMemories(NamedTuple):
+    """The memory of bound tensors: of one context, or of all contexts that share it."""
+
+    inputs: TensorMemory
+    outputs: TensorMemory
+
+
+class RknnRuntimeContext(Context):
+    """One rknn_context with its tensors and what was allocated for it outside the library.
+
+    Tensors are made at the first inference: the mini runtime needs them after the internal memory, which may be given
+    when all contexts are made; and the library itself makes its own no sooner.
+    """
+
+    def __init__(
+        self, binding: Binding, handle: int, memory: Memory, inputs: Inputs, mini: bool, tensors: TensorMemories
+    ) -> None:
+        self.binding = binding
+        self.handle = handle
+        self.inputs = inputs
+        #: Whether the model has dynamic shapes, and its inputs' are set.
+        self.is_dynamic = False
+        #: The memory that the application gave it for its weights.
+        self.weights: Optional[Piece] = None
+        #: The internal memory that contexts share, as this one, the first of them, has it.
+        self.shared_internal: Optional[Piece] = None
+        self._memory, self._mini, self._memory_of_tensors = memory, mini, tensors
+        self._pieces: List[Piece] = []
+        self._allocations: List[Allocation] = []
+        self._input: Optional[InputTensors] = None
+        self._output: Optional[Tensors] = None
+
+    @property
+    def internal_is_outside(self) -> bool:
+        """Whether the library leaves its internal memory to the application."""
+        return _internal_is_outside(self._memory)
+
+    def add_piece(self, piece: Piece, kind: Optional[str] = None) -> None:
+        """Keep memory for as long as the context lives; `kind` where it is new, and not a further name of a piece."""
+        self._pieces.append(piece)
+        if kind is not None:
+            self._allocations.append(piece.allocation(kind))
+
+    def infer(self) -> None:
+        """Take the input in, run, take the output out."""
+        if self._input is None or self._output is None:
+            self._input = self._open_inputs()
+            self._output = self._open_outputs()
+        self._input.move()
+        self.binding.run(self.handle)
+        self._output.move()
+
+    def _open_inputs(self) -> InputTensors:
+        copied = "input" not in self._memory.zero_copy
+        is_bound = self._mini or not copied
+        feed = bound_input if is_bound else copied_input
+        attributes = self._attributes().inputs(native=self._mini)
+        inputs = [feed(attribute, self.inputs.get(name_of(attribute))) for attribute in attributes]
+        if is_bound:
+            return BoundInputs(self.binding, self.handle, inputs, self._memory_of_tensors.inputs, staged=copied)
+        return CopiedInputs(self.binding, self.handle, inputs)
+
+    def _open_outputs(self) -> Tensors:
+        attributes, memory = self._attributes(), self._memory_of_tensors.outputs
+        native = attributes.outputs(native=True)
+        if self._mini:
+            in_place = {"output", "native_output"} & set(self._memory.zero_copy)
+            return BoundOutputs(self.binding, self.handle, native, memory, staged=not in_place)
+        plain = attributes.outputs()
+        if "native_output" in self._memory.zero_copy:
+            return NativeOutputs(self.binding, self.handle, native, plain, memory)
+        if "output" in self._memory.zero_copy:
+            return BoundOutputs(self.binding, self.handle, plain, memory, staged=False)
+        return CopiedOutputs(self.binding, self.handle, plain)
+
+    def _attributes(self) -> Attributes:
+        return Attributes(self.binding, self.handle, self.is_dynamic)
+
+    def outputs(self) -> Sequence[memoryview]:
+        """Return the application's output buffers."""
+        return self._output.views() if self._output else []
+
+    def checksum(self) -> int:
+        """Return the CRC-32 of all outputs in the order that copied ones have."""
+        value = 0
+        for piece in self._output.in_order() if self._output else ():
+            value = zlib.crc32(piece, value)
+        return value
+
+    def image_input(self) -> ImageInput:
+        """Return the application's buffer, or the bound memory; neither exists before the first inference."""
+        assert self._input is not None
+        return self._input.image_input()
+
+    def copies(self) -> Copies:
+        """Return what goes between the application's buffers and the library's, or ours for the mini runtime."""
+        sides = (self._input, self._output)
+        return Copies(*(tensors.copied_bytes() if tensors else 0 for tensors in sides))
+
+    def account(self) -> Dict[str, int]:
+        """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the shared weights.
+
+        Of a model in place none before the first inference: librknnrt 1.6.0 and 2.3.2 crash in rknn_dup_context once
+        RKNN_QUERY_MEM_SIZE was asked of such a context.
+        """
+        if "model" in self._memory.zero_copy and self._output is None:
+            return {}
+        sizes = self.binding.mem_size(self.handle)
+        return {
+            "weights_bytes": sizes.total_weight_size,
+            "internal_bytes": sizes.total_internal_size,
+            "dma_bytes": sizes.total_dma_allocated_size,
+        }
+
+    def allocations(self) -> List[Allocation]:
+        """Return the outside memory and the bound tensors."""
+        allocations = list(self._allocations)
+        for tensors in (self._input, self._output):
+            allocations += tensors.allocations() if tensors else []
+        return allocations
+
+    def renew_io(self) -> None:
+        """Destroy the tensors' memory; the next inference makes new.
+
+        Seen on the mini runtime 2.3.2: once an input was bound in a type that is converted, binding it anew fails in
+        rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
+        """
+        if self._mini:
+            raise NotSupported("rknn_bound_once")
+        self._release_io()
+        for memory in self._memory_of_tensors:
+            memory.forget()
+
+    def _release_io(self) -> None:
+        for tensors in (self._output, self._input):
+            if tensors is not None:
+                tensors.release()
+        self._input = self._output = None
+
+    def destroy(self) -> None:
+        """Destroy the memory, then the context: rknn_destroy_mem after rknn_destroy crashes."""
+        self._release_io()
+        while self._pieces:
+            self._pieces.pop().release()
+        self.binding.destroy(self.handle)
+
+
+class Rknn(Runtime):
+    """One loaded library."""
+
+    def __init__(self, path: str) -> None:
+        library = read_library(path)
+        self.version = library.full_version
+        self._mini = library.kind == _MINI_RUNTIME
+        #: By the number of Memory.io.
+        self._shared_tensors: Dict[int, TensorMemories] = {}
+        try:
+            self._binding = Binding(path)
+        except OSError as error:
+            raise AdapterError("rknn_library_not_loaded", path=path, error=str(error)) from None
+
+    def interface(self, model: str) -> Interface:
+        """Return what the library says of the model, for which it makes a context."""
+        handle = self._binding.init(_read(model), 0, master=None)
+        try:
+            return interface_of(self._binding, handle)
+        finally:
+            self._binding.destroy(handle)
+
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RknnRuntimeContext:
+        """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
+        _check_memory(memory)
+        if "model" in memory.zero_copy:
+            return self._load_in_place(model, memory, inputs)
+        content = _read(model)
+        handle = self._binding.init(content, self._flags(memory), master=None)
+        # With weights outside the library reads them from the content only in rknn_set_weight_mem.
+        return self._furnish(handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs))
+
+    def _load_in_place(self, model: str, memory: Memory, inputs: Inputs) -> RknnRuntimeContext:
+        """Return a context of the model file, which is read into NPU memory and stays there."""
+        size = os.path.getsize(model)
+        whole = self._binding.create_model_mem(size)
+        with open(model, "rb") as file:
+            file.readinto((ctypes.c_char * size).from_address(whole.contents.virt_addr))
+        handle = self._binding.init_in_place(whole, size, self._flags(memory))
+        # It is given back last, and with the context: without one rknn_destroy_mem refuses.
+        piece = Piece(whole, partial(self._binding.destroy_mem, handle, whole))
+        return self._furnish(handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs), model=piece)
+
+    def dup(self, source: Context, memory: Memory) -> RknnRuntimeContext:
+        """Return rknn_dup_context's: it shares the weights, and nothing else."""
+        assert isinstance(source, RknnRuntimeContext)
+        if source.internal_is_outside and not _internal_is_outside(memory):
+            # Seen (2.3.2): the dup has its source's flag, and so no internal memory; it runs at return code 0.
+            raise NotSupported("rknn_dup_without_internal")
+        try:
+            handle = self._binding.dup(source.handle)
+        except AdapterError as error:
+            if self._mini or source.is_dynamic:
+                raise NotSupported(error.message.code, **error.message.values) from None
+            raise
+        return self._furnish(handle, memory, source.inputs, loaded=False, may_be_dynamic=source.is_dynamic)
+
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RknnRuntimeContext:
+        """Return a context of the model over the weights of source, which must outlive it."""
+        assert isinstance(source, RknnRuntimeContext)
+        content = _read(model)
+        handle = self._binding.init(content, self._flags(memory) | FLAG_SHARE_WEIGHT_MEM, master=source.handle)
+        return self._furnish(handle, memory, inputs, loaded=False, may_be_dynamic=bool(inputs))
+
+    def share_weight_memory(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RknnRuntimeContext:
+        """Return a further context of the model, with the weight memory of source, into which the library writes again.
+
+        Raises AdapterError where that has changed it: the library does not compare.
+        """
+        assert isinstance(source, RknnRuntimeContext)
+        assert source.weights is not None
+        _check_memory(memory, shares_weights=True)
+        content = _read(model)
+        handle = self._binding.init(content, FLAG_MEM_ALLOC_OUTSIDE, master=None)
+        context = self._furnish(handle, memory, inputs, loaded=False, may_be_dynamic=bool(inputs))
+        size = self._binding.mem_size(handle).total_weight_size
+        before = source.weights.checksum()
+        piece = name_again(self._binding, handle, source.weights, size)
+        context.add_piece(piece)
+        self._binding.set_weight_mem(handle, piece.memory)
+        if source.weights.checksum() != before:
+            context.destroy()
+            raise AdapterError("rknn_weights_overwritten")
+        return context
+
+    def shared_context(self, source: Context, memory: Memory) -> Context:
+        """Refuse: rknn_run of one context from two threads is not in Rockchip's API."""
+        raise NotSupported("rknn_one_thread")
+
+    def share_internal(self, contexts: Sequence[Context]) -> None:
+        """Allocate the largest internal memory once, for the first context, and set it on all."""
+        members = [context for context in contexts if isinstance(context, RknnRuntimeContext)]
+        sizes = [self._binding.mem_size(context.handle).total_internal_size for context in members]
+        whole = allocate("create_mem", self._binding, members[0].handle, max(sizes))
+        members[0].add_piece(whole, "internal")
+        members[0].shared_internal = whole
+        for context, size in zip(members, sizes):
+            self._use_internal(context, whole, size)
+
+    def join_internal(self, context: Context, member: Context) -> None:
+        """Set the memory that is there on the further context, which needs as much as member."""
+        assert isinstance(context, RknnRuntimeContext)
+        assert isinstance(member, RknnRuntimeContext)
+        assert member.shared_internal is not None
+        size = self._binding.mem_size(context.handle).total_internal_size
+        self._use_internal(context, member.shared_internal, size)
+
+    def _use_internal(self, context: RknnRuntimeContext, whole: Piece, size: int) -> None:
+        piece = name_again(self._binding, context.handle, whole, size)
+        context.add_piece(piece)
+        self._binding.set_internal_mem(context.handle, piece.memory)
+
+    def _flags(self, memory: Memory) -> int:
+        """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory and so needs 0x10."""
+        if "weights" in memory.outside or (self._mini and _internal_is_outside(memory)):
+            return FLAG_MEM_ALLOC_OUTSIDE
+        return FLAG_INTERNAL_ALLOC_OUTSIDE if _internal_is_outside(memory) else 0
+
+    def _furnish(
+        self,
+        handle: int,
+        memory: Memory,
+        inputs: Inputs,
+        *,
+        loaded: bool,
+        may_be_dynamic: bool,
+        model: Optional[Piece] = None,
+    ) -> RknnRuntimeContext:
+        """Return the new context with its core, its shapes, and the memory that the application gives it."""
+        context = RknnRuntimeContext(self._binding, handle, memory, inputs, self._mini, self._memory_of_tensors(memory))
+        if model is not None:
+            context.add_piece(model)
+        try:
+            if self.driver_version is None:
+                self.driver_version = self._binding.sdk_version(handle).drv_version.decode(errors="replace")
+            if memory.core is not None:
+                self._binding.set_core_mask(handle, 1 << memory.core)
+            context.is_dynamic = may_be_dynamic and set_shapes(self._binding, handle, inputs)
+            self._give_memory(context, memory, loaded)
+        except AdapterError:
+            context.destroy()
+            raise
+        return context
+
+    def _memory_of_tensors(self, memory: Memory) -> TensorMemories:
+        """Return the context's own memory of tensors, or the one of its number."""
+        own = TensorMemories(TensorMemory(memory.allocator), TensorMemory(memory.allocator))
+        return own if memory.io is None else self._shared_tensors.setdefault(memory.io, own)
+
+    def _give_memory(self, context: RknnRuntimeContext, memory: Memory, loaded: bool) -> None:
+        weights_outside = loaded and self._flags(memory) == FLAG_MEM_ALLOC_OUTSIDE
+        if not weights_outside and "internal" not in memory.outside:
+            return
+        sizes = self._binding.mem_size(context.handle)
+        if weights_outside:
+            piece = allocate(memory.allocator, self._binding, context.handle, sizes.total_weight_size)
+            context.add_piece(piece, "weights")
+            context.weights = piece
+            self._binding.set_weight_mem(context.handle, piece.memory)
+        if "internal" in memory.outside:
+            piece = allocate(memory.allocator, self._binding, context.handle, sizes.total_internal_size)
+            context.add_piece(piece, "internal")
+            self._binding.set_internal_mem(context.handle, piece.memory)
+
+
+def open_runtime() -> Runtime:
+    """Load the library of the option, of the environment or of the usual folders: for the measured process only."""
+    path = find_library()
+    if path is None:
+        raise AdapterError("rknn_no_library", variable=LIBRARY_VARIABLE)
+    needs_preload = any(variable in os.environ for variable in _PRELOAD_VARIABLES)
+    if needs_preload and not hasattr(ctypes.CDLL(None), _PRELOAD_SYMBOL):
+        raise AdapterError("rknn_preload_missing")
+    return Rknn(path)
+
+
+def _internal_is_outside(memory: Memory) -> bool:
+    return memory.internal is not None or "internal" in memory.outside
+
+
+def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
+    """Raise NotSupported for what the library cannot do, and for what would run in memory that nobody allocated."""
+    check_options(memory, "RKNN", ())
+    if memory.device is not None:
+        raise NotSupported("rknn_npu_only", device=memory.device)
+    if memory.device_io:
+        raise NotSupported("rknn_already_on_device")
+    has_weights = shares_weights or "weights" in memory.outside
+    if has_weights and not _internal_is_outside(memory):
+        # Seen: 1.6.0 then fails in rknn_inputs_set; the mini runtime runs at return code 0 without internal memory.
+        raise NotSupported("rknn_weights_alone_outside")
+    if has_weights and "model" in memory.zero_copy:
+        # Seen (2.3.2): the library then has both, the weights twice.
+        raise NotSupported("rknn_weights_twice")
+
+
+def _read(model: str) -> bytearray:
+    content = bytearray(os.path.getsize(model))
+    with open(model, "rb") as file:
+        file.readinto(content)
+    return content

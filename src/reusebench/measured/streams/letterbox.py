@@ -1,0 +1,153 @@
+"""Scales frames into a context's input; runs in the measured process (standard library and PyAV, Python 3.8)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import av
+from av.video.reformatter import Colorspace, Interpolation, VideoReformatter
+
+from reusebench.measured.runtimes.base import ImageInput, NotSupported
+
+__all__ = ["Letterbox"]
+
+#: The grey of the borders: YOLO's habit (ultralytics, LetterBox).
+_GREY = 114
+#: SWS_ACCURATE_RND (libswscale/swscale.h): without it FFmpeg's short cut from YUV to planar RGB where nothing is scaled
+#: was seen to leave chance values in the last columns. It costs no time. PyAV before 14 takes no flags.
+_ACCURATE = 0x40000
+#: Each pixel of the source counts alike: what is right for scaling far down, and as fast as bilinear.
+_AREA: Any = Interpolation.AREA
+_INTERPOLATION = int(_AREA) | _ACCURATE if isinstance(_AREA, int) else _AREA
+#: FFmpeg's planar RGB has green, blue, red.
+_PLANES_OF_RGB = (2, 0, 1)
+
+
+class _Type(NamedTuple):
+    """How FFmpeg writes elements of a type."""
+
+    size_bytes: int
+    grey: bytes
+    #: FFmpeg's formats with 3 planes and with 1.
+    planar: str
+    gray: str
+
+
+_TYPES = {
+    "float32": _Type(4, struct.pack("=f", _GREY / 255), "gbrpf32le", "grayf32le"),
+    "uint8": _Type(1, bytes((_GREY,)), "gbrp", "gray"),
+}
+#: PyAV scales with threads on all cores by default from 17 on; before, it has none.
+_ONE_THREAD = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
+
+
+class _Area(NamedTuple):
+    """Of the picture in the input, in pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+class Letterbox:
+    """Fills the image input of one context with frames: scaled with their aspect kept, in the middle, on grey.
+
+    Values are RGB (brightness with one channel), 0..255 or as float 0..1. Not for two threads at once; the input's
+    memory must outlive it.
+    """
+
+    def __init__(self, image: ImageInput) -> None:
+        self._image = image
+        self._type = _type_of(image)
+        self._in_planes = image.layout == "nchw" or image.channels == 1
+        self._format = self._type.gray if image.channels == 1 else self._type.planar
+        if not self._in_planes and image.type == "uint8":
+            self._format = "rgb24"
+        #: Keeps what it works out for one size of frame.
+        self._reformatter = VideoReformatter()
+        self._source = (0, 0)
+        self._area = _Area(0, 0, 0, 0)
+
+    def fill(self, frame: Any) -> None:
+        """Write the frame (av.VideoFrame) into the input; borders are written only where frames change their size."""
+        if (frame.width, frame.height) != self._source:
+            self._fit(frame.width, frame.height)
+        picture = self._scaled(frame)
+        if self._format == "rgb24":
+            self._put_rows(picture.planes[0], self._area.top, self._image.channels)
+        elif self._image.channels == 1:
+            self._put_rows(picture.planes[0], self._area.top, 1)
+        else:
+            for channel, index in enumerate(_PLANES_OF_RGB):
+                self._put_plane(picture.planes[index], channel)
+
+    def _fit(self, width: int, height: int) -> None:
+        """Compute the area of frames of this size, and paint all grey."""
+        image = self._image
+        self._area = _centred(width, height, image.width, image.height)
+        self._source = (width, height)
+        rows, channels = (image.height * image.channels, 1) if self._in_planes else (image.height, image.channels)
+        row = self._type.grey * (image.width * channels)
+        for number in range(rows):
+            start = number * image.pitch_bytes
+            image.memory[start : start + len(row)] = row
+
+    def _scaled(self, frame: Any) -> Any:
+        """Return the picture in RGB, by the frame's own matrix: PyAV before 17 uses it where another one is requested.
+
+        For an RGB picture the requested matrix has no meaning.
+        """
+        return self._reformatter.reformat(
+            frame,
+            self._area.width,
+            self._area.height,
+            self._format,
+            interpolation=_INTERPOLATION,
+            dst_colorspace=Colorspace.ITU601,
+            **_ONE_THREAD,
+        )
+
+    def _put_plane(self, plane: Any, channel: int) -> None:
+        if self._in_planes:
+            self._put_rows(plane, channel * self._image.height + self._area.top, 1)
+        else:
+            self._put_between(plane, channel)
+
+    def _put_rows(self, plane: Any, first_row: int, channels: int) -> None:
+        """Copy rows whose elements stand as they do in the plane, `channels` of them for each pixel."""
+        pixel, memory, pitch = channels * self._type.size_bytes, self._image.memory, self._image.pitch_bytes
+        source, source_pitch, row = memoryview(plane), plane.line_size, self._area.width * pixel
+        start, height = first_row * pitch + self._area.left * pixel, self._area.height
+        if source_pitch == pitch == row:
+            row, height = row * height, 1
+        for number in range(height):
+            to, of = start + number * pitch, number * source_pitch
+            memory[to : to + row] = source[of : of + row]
+
+    def _put_between(self, plane: Any, channel: int) -> None:
+        """Copy floats into pixels whose channels stand side by side."""
+        source, source_pitch = memoryview(plane).cast("f"), plane.line_size // self._type.size_bytes
+        target, pitch = self._image.memory.cast("f"), self._image.pitch_bytes // self._type.size_bytes
+        width, channels = self._area.width, self._image.channels
+        start = self._area.top * pitch + self._area.left * channels + channel
+        for number in range(self._area.height):
+            to, of = start + number * pitch, number * source_pitch
+            target[to : to + width * channels : channels] = source[of : of + width]
+
+
+def _type_of(image: ImageInput) -> _Type:
+    if image.type not in _TYPES:
+        raise NotSupported("frame_input_type", type=image.type, valid=", ".join(_TYPES))
+    return _TYPES[image.type]
+
+
+def _centred(width: int, height: int, target_width: int, target_height: int) -> _Area:
+    """Return the area for a picture of this size: as large as fits, in the middle."""
+    scale = min(target_width / width, target_height / height)
+    scaled_width, scaled_height = (
+        min(most, max(1, round(size * scale))) for size, most in ((width, target_width), (height, target_height))
+    )
+    left, top = (target_width - scaled_width) // 2, (target_height - scaled_height) // 2
+    return _Area(left, top, scaled_width, scaled_height)

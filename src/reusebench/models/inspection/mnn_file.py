@@ -1,0 +1,205 @@
+"""Reads .mnn files, FlatBuffers of MNN's schema (schema/default/MNN.fbs, 3.6), without MNN."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection.flatbuffer import Table, root
+from reusebench.models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
+from reusebench.system.files import open_regular
+
+__all__ = ["read"]
+
+#: What reading a damaged file raises: its offsets lead anywhere.
+_DAMAGED = (struct.error, ValueError, IndexError, OverflowError)
+
+#: Fields of the tables, by their numbers. A union has two: its type, and the table.
+_NET_EXTRA, _NET_OPERATORS, _NET_OUTPUTS, _NET_SOURCE, _NET_NAMES, _NET_SUBGRAPHS = 2, 3, 4, 6, 7, 10
+_EXTRA_VERSION = 2
+_SUBGRAPH_NODES = 4
+_OP_KIND, _OP_PARAMETER, _OP_OUTPUTS, _OP_TYPE = 1, 2, 4, 5
+_INPUT_SIZES, _INPUT_TYPE, _INPUT_ORDER = 0, 1, 2
+_BLOB_TYPE, _BLOB_EXTERNAL = 2, 9
+_CONVOLUTION_QUANTISED, _QUANTISED_BYTES = 3, 0
+#: The lists of a constant, by the number of its field: bytes of an element.
+_BLOB_LISTS = {3: 1, 4: 1, 5: 4, 6: 8, 7: 4}
+#: Kinds of parameters (OpParameter) with lists of float32, by the numbers of their fields, and that of the field with
+#: their sizes in a file beside the model, after their position there.
+_BLOB, _CONVOLUTION = 7, 9
+_FLOATS: dict[int, tuple[tuple[int, ...], Optional[int]]] = {
+    5: ((1, 2, 3, 4, 5, 6), None),  # BatchNorm
+    _CONVOLUTION: ((1, 2), 6),
+    20: ((3, 4), None),  # InnerProduct
+    32: ((1,), None),  # PRelu
+    58: ((1, 2), 3),  # Scale
+    88: ((2, 3), 5),  # LayerNorm
+}
+_INPUT, _CONST, _TRAINABLE = "Input", "Const", "TrainableParam"
+#: DataType of Tensor.fbs, as numpy calls them; of integers of eight bytes MNN's converter makes four.
+_TYPES = {
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
+    7: "str",
+    9: "int64",
+    10: "bool",
+    14: "bfloat16",
+    17: "uint16",
+    19: "float16",
+}
+_FLOAT = 1
+_SOURCES = ("Caffe", "TensorFlow", "TFLite", "ONNX", "Torch")
+#: MNN_DATA_FORMAT; that of an input is NC4HW4 where it is not written.
+_ORDERS = ("NCHW", "NHWC", "NC4HW4", "NHWC4")
+_NC4HW4 = 2
+#: OpType: names of consecutive numbers, by the first of them.
+_OPERATORS = {
+    first: names.split()
+    for first, names in {
+        0: (
+            "AbsVal QuantizedAdd ArgMax AsString InstanceNorm BatchToSpaceND Copy BinaryOp Bnll Cast Concat Const "
+            "Convolution ConvolutionDepthwise Crop CropAndResize ImageProcess Deconvolution "
+            "DeconvolutionDepthwise Dequantize DetectionOutput Dropout Eltwise ELU Unique Exp ExpandDims Fill "
+            "Flatten Im2Col Gather GatherV2 Im2Seq InnerProduct Input Interp Log LRN LSTM MatMul MoE "
+            "NonMaxSuppression NonMaxSuppressionV2 Normalize Pack Padding Permute Pooling Power PReLU PriorBox "
+            "Proposal QuantizedAvgPool QuantizedBiasAdd QuantizedConcat QuantizedDepthwiseConv2D "
+            "QuantizedLogistic RasterAndInterpolate QuantizedMaxPool Texture RasterDiff QuantizedReshape "
+            "QuantizedSoftmax QuantizeMaxMin QuantizeV2 Range Rank ReduceJoin Reduction ReLU ReLU6 "
+            "RequantizationRange Requantize Reshape Resize RNN ROIPooling Scale Selu Seq2Out Shape Sigmoid Size "
+            "Slice SliceTf Softmax SpaceToBatchND SpatialProduct Col2Im Segment Squeeze StridedSlice CastLike "
+            "StringSplit StringToNumber TanH TfQuantizedConv2D Threshold Tile TopKV2 Transpose UnaryOp Unpack "
+            "Where Moments RNNSequenceGRU BatchMatMul Unsqueeze CosineSimilarity DepthToSpace SpaceToDepth "
+            "ReverseSequence Pooling3D Convolution3D MatrixBandPart GatherND DetectionPostProcess UnravelIndex "
+            "ScatterNd OneHot BroadcastTo Dilation2D Interp3D"
+        ),
+        128: (
+            "Raster ConvertTensor ArgMin LinSpace RandomUniform TensorArray TensorArraySize TensorArrayRead "
+            "TensorArrayWrite TensorArrayGather TensorArrayScatter TensorArraySplit TensorArrayConcat "
+            "LSTMBlockCell Reverse ROIAlign RandomNormal TensorArrayInsert TensorArrayErase EyeLike CumSum Det "
+            "CumProd ScatterElements GatherElements Svd Histogram DynamicQuant Stft"
+        ),
+        256: (
+            "Plugin Select ZerosLike Broastcast SetDiff1D ReluGrad Identity PoolGrad SoftmaxGrad "
+            "Conv2DBackPropFilter TrainableParam BatchNorm ConvTranspose3D ZeroGrad"
+        ),
+        299: (
+            "Attention FmhaV2 Fmhca SeqLen2Spatial SplitGeLU GroupNorm LinearAttention RoPE FusedLinear GatedRMSNorm"
+        ),
+        512: "Extra ConvInt8 Int8ToFloat DepthwiseConvInt8",
+        517: "FloatToInt8 EltwiseInt8",
+        600: "While If",
+        603: "LayerNorm GridSample",
+    }.items()
+}
+
+
+def read(path: Path) -> Inspection:
+    """Return what the file shows; raise ModelError where it is no whole .mnn file."""
+    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        try:
+            with memoryview(content) as buffer:
+                return _read(path, buffer)
+        except _DAMAGED:
+            raise ModelError(f"{path} is not an MNN model (.mnn), or is cut short. Convert or copy it again") from None
+
+
+def _read(path: Path, buffer: memoryview) -> Inspection:
+    net = root(buffer)
+    names = list(net.texts(_NET_NAMES))
+    operators: Counter[str] = Counter()
+    counts: Counter[Optional[str]] = Counter()
+    sizes: Counter[Optional[str]] = Counter()
+    inputs, has_external = [], False
+    for op, is_nested in _all_operators(net):
+        name = _operator(op.integer(_OP_TYPE))
+        parameter = op.table(_OP_PARAMETER)
+        if name == _INPUT:
+            if not is_nested:
+                inputs.append(_input(op, parameter, names))
+            continue
+        if name not in (_CONST, _TRAINABLE):
+            operators[name] += 1
+        if parameter is not None:
+            for kind, size, is_external in _weights(op.byte(_OP_KIND), parameter):
+                counts[kind] += 1
+                sizes[kind] += size
+                has_external = has_external or is_external
+    if not operators and not inputs:
+        raise ValueError("no network")
+    facts = {"format": "MNN", "made by": f"MNN's converter {_version(net)}, from {_source(net)}"}
+    if has_external:
+        facts["weights in"] = f"{path.name}.weight"
+    return Inspection(
+        file=str(path),
+        size_bytes=len(buffer),
+        inputs=tuple(inputs),
+        outputs=tuple(Tensor(name, None, None) for name in net.texts(_NET_OUTPUTS)),
+        weights=tuple(Weights(kind, counts[kind], size) for kind, size in sizes.most_common()),
+        operators=tuple(Operator("", name, count) for name, count in operators.most_common()),
+        facts=OtherFacts(facts),
+    )
+
+
+def _version(net: Table) -> str:
+    extra = net.table(_NET_EXTRA)
+    return (extra.text(_EXTRA_VERSION) if extra else "") or "of an unknown version"
+
+
+def _source(net: Table) -> str:
+    number = net.byte(_NET_SOURCE)
+    return _SOURCES[number] if 0 <= number < len(_SOURCES) else "an unknown format"
+
+
+def _all_operators(net: Table) -> Iterator[tuple[Table, bool]]:
+    """Yield those of the network, and those of the graphs that its control flow runs; whether they are such."""
+    for op in net.tables(_NET_OPERATORS):
+        yield op, False
+    for subgraph in net.tables(_NET_SUBGRAPHS):
+        for op in subgraph.tables(_SUBGRAPH_NODES):
+            yield op, True
+
+
+def _operator(number: int) -> str:
+    for first, names in _OPERATORS.items():
+        if first <= number < first + len(names):
+            return names[number - first]
+    return f"operator {number}"
+
+
+def _input(op: Table, parameter: Optional[Table], names: list[str]) -> Tensor:
+    name = names[next(op.integers(_OP_OUTPUTS))]
+    if parameter is None:
+        return Tensor(name, None, None)
+    order = parameter.byte(_INPUT_ORDER, _NC4HW4)
+    sizes = tuple(size if size >= 0 else "" for size in parameter.integers(_INPUT_SIZES))
+    layout = _ORDERS[order] if 0 <= order < len(_ORDERS) else None
+    return Tensor(name, _TYPES.get(parameter.integer(_INPUT_TYPE, _FLOAT)), sizes, layout)
+
+
+def _weights(kind: int, parameter: Table) -> Iterator[tuple[Optional[str], int, bool]]:
+    """Yield type and bytes of each list of constants, and whether it is in a file beside the model."""
+    if kind == _BLOB:
+        size = sum(parameter.length(field) * element for field, element in _BLOB_LISTS.items())
+        _, *beside = [*parameter.integers(_BLOB_EXTERNAL, "<q")] or [0]
+        yield _TYPES.get(parameter.integer(_BLOB_TYPE, _FLOAT)), size + sum(beside), bool(beside)
+        return
+    fields, external = _FLOATS.get(kind, ((), None))
+    quantised = parameter.table(_CONVOLUTION_QUANTISED) if kind == _CONVOLUTION else None
+    if quantised is not None:
+        yield "int8", quantised.length(_QUANTISED_BYTES), False
+    for field in fields:
+        if parameter.length(field):
+            yield "float32", 4 * parameter.length(field), False
+    if external is not None:
+        for size in list(parameter.integers(external, "<q"))[1:]:
+            if size:
+                yield "int8" if quantised is not None else "float32", size, True

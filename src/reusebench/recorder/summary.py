@@ -1,0 +1,114 @@
+"""What is printed of a recording, on standard error: standard output is the program's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tabulate import tabulate
+
+from reusebench.storage.board import board_storage
+from reusebench.storage.figure import DOUBT, Figure
+from reusebench.storage.program import Phase, Program
+
+__all__ = ["print_notice", "print_summary"]
+
+_MIB, _S = 2**20, 10**9
+#: Where nothing was read.
+_NOTHING = "-"
+_COLUMNS = {
+    "at the end": "application_memory_bytes",
+    "peak of sum": "application_peak_rss_bytes",
+    "largest process": "process_peak_rss_bytes",
+    "system over idle": "system_memory_over_idle_bytes",
+    "NPU": "npu_memory_bytes",
+}
+
+
+def print_notice(sentence: str) -> None:
+    """Print a sentence of the recorder's own."""
+    print(f"reusebench: {sentence}", file=sys.stderr, flush=True)
+
+
+def print_summary(program: Program, stored: Path, storage: Path) -> None:
+    """Print a line for each phase, what else the user must know, and where the result is."""
+    columns = {
+        head: key
+        for head, key in _COLUMNS.items()
+        if any(value is not None for phase in program.phases for value in getattr(phase.memory, key))
+    }
+    heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
+    rows = []
+    for phase in program.phases:
+        sizes = [_size(program, phase, key) for key in columns.values()]
+        rows.append([phase.name, _doubted(_text(phase.durations_ns, _S, 2), program), *sizes])
+    alignment = ["left", *["right"] * (len(heads) - 1)]
+    table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
+    print(_title(program), table, sep="\n", file=sys.stderr)
+    for note in _notes(program):
+        print_notice(note)
+    option = "" if storage == board_storage() else f" --storage {storage}"
+    print_notice(f"stored in {stored}. The report: reusebench report{option}")
+
+
+def _title(program: Program) -> str:
+    last = program.repeats[-1]
+    if program.outcome == "out_of_memory":
+        ending = "killed by the kernel for memory"
+    elif program.outcome == "connection_lost":
+        ending = "the connection was lost"
+    elif last.signal:
+        ending = f"ended by {last.signal}"
+    else:
+        ending = "recorded while it ran" if last.exit_code is None else f"exit code {last.exit_code}"
+    repeats = f", {len(program.repeats)} repeats" if len(program.repeats) > 1 else ""
+    return f"{program.name}: {ending}{repeats}"
+
+
+def _notes(program: Program) -> Iterator[str]:
+    signs = "; ".join(map(str, program.shortage_signs))
+    if signs:
+        yield f"MEMORY WAS SHORT, do not rely on figures marked {DOUBT}: {signs}. Free memory, and record again"
+    processes = [process for repeat in program.repeats for process in repeat.processes]
+    hidden = {process.name for process in processes if not process.pss_readable}
+    if hidden:
+        names = ", ".join(sorted(hidden))
+        yield f"application memory is without {names}: this user may not read its PSS. Its RSS is in the peaks"
+    unread = [phase.name for phase in program.phases if not any(phase.pss_readings)]
+    if unread and not hidden:
+        yield f"too short for a reading of application memory: {', '.join(unread)}"
+    if any(_seen(phase, key) for phase in program.phases for key in _COLUMNS.values()):
+        yield "≥: the highest that was seen. A spike between two readings may have been higher"
+    if program.outcome != "ok":
+        outcome = program.outcome.replace("_", " ")
+        yield f"outcome {outcome}: its figures are stored, but enter no comparison"
+
+
+def _size(program: Program, phase: Phase, key: str) -> str:
+    """Return a figure of memory; where memory was short, with a mark, but that of an NPU, which is never evicted."""
+    text = _seen(phase, key) + _text(getattr(phase.memory, key), _MIB, 1)
+    return text if key.startswith("npu") else _doubted(text, program)
+
+
+def _doubted(text: str, program: Program) -> str:
+    return f"{text} {DOUBT}" if program.shortage_signs and text != _NOTHING else text
+
+
+def _seen(phase: Phase, key: str) -> str:
+    """Return what stands before a peak that is not known to be the highest."""
+    values = getattr(phase.memory, key)
+    if "peak" not in key or not any(values):
+        return ""
+    highest = phase.memory.application_peak_rss_at_most_bytes if key.startswith("application") else values
+    is_known = all(phase.process_peaks_exact) and highest == values
+    return "" if is_known else "≥ "
+
+
+def _text(values: Sequence[int | None], unit: int, decimals: int) -> str:
+    """Return the median, and the spread where there are several."""
+    figure = Figure.of(values)
+    if figure is None:
+        return _NOTHING
+    spread = "" if figure.spread is None else f" ±{figure.spread / unit:,.{decimals}f}"
+    return f"{figure.median / unit:,.{decimals}f}{spread}"

@@ -1,0 +1,195 @@
+"""`reusebench record`: a program is recorded, its phases are stored as any result is, and shown in short."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reusebench.recorder.errors import RecordError
+from reusebench.recorder.keeping import RunKeeper, made_apart
+from reusebench.recorder.machine import Machine
+from reusebench.recorder.phases import Marks, phase_name
+from reusebench.recorder.program import RecordedProgram, command_of
+from reusebench.recorder.recording import SAMPLE_HZ, Recording, record
+from reusebench.recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
+from reusebench.recorder.summary import print_notice, print_summary
+from reusebench.samplers.npu import has_npu
+from reusebench.samplers.system import read_system
+from reusebench.storage.program import PROGRAM_SCHEMA, Program, ProgramRepeat
+from reusebench.storage.run_file import RunWriter
+from reusebench.storage.trace import write_trace
+from reusebench.targets.errors import ConnectionLost
+
+__all__ = ["Task", "record_program"]
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_STORED = 2
+#: As ssh has it: how the program ended is not known.
+_LOST = 255
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to record, and how."""
+
+    machine: Machine
+    #: None: the base name of the command.
+    name: str | None
+    #: Empty: a running process is recorded.
+    command: Sequence[str]
+    pid: int | None
+    #: Where its marks come from; None: not from there.
+    phases: Path | None
+    marker: int | None
+    repeats: int
+    storage: Path
+    #: The checkout whose commit is stored.
+    project: Path
+
+
+def record_program(task: Task) -> int:
+    """Record, store and show; return the exit code of the program, as shells give it.
+
+    Raise RecordError where nothing can be recorded.
+    """
+    _check(task)
+    session = _Session(task)
+    outcome, code = session.record_all()
+    if not session.recordings:
+        return code
+    # A Ctrl-C does not keep from storing what was measured.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        program, stored = session.finish(outcome)
+    except OSError as error:
+        print_notice(str(_cannot_store(task.storage, error)))
+        return code or _NOT_STORED
+    else:
+        print_summary(program, stored, task.storage)
+        return code
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _check(task: Task) -> None:
+    """Raise RecordError for what the user can have got wrong, before anything runs."""
+    if not task.project.is_dir():
+        raise RecordError(
+            f"{task.project} is not a folder. --project DIR is the checkout whose commit is stored with the run"
+        )
+    try:
+        task.storage.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=task.storage):
+            pass
+    except OSError as error:
+        raise _cannot_store(task.storage, error) from None
+    try:
+        read_system(task.machine.host)
+    except (OSError, KeyError) as error:
+        raise RecordError(
+            f"system memory cannot be read: /proc/meminfo is not there or lacks a line ({error}). Mount it with "
+            "`mount -t proc proc /proc`; Linux has all of its lines from 3.14 on"
+        ) from None
+
+
+def _cannot_store(storage: Path, error: OSError) -> RecordError:
+    return RecordError(f"cannot store in {storage} ({error.strerror}). Name another folder with --storage DIR")
+
+
+class _Session:
+    """The repeats of one task, and the run that they are stored in."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        # An argument may be any bytes; what is stored is text.
+        words = task.command or command_of(task.machine.host, task.pid or 0)
+        self._command = tuple(os.fsencode(word).decode(errors="replace") for word in words)
+        self._name = task.name or phase_name(os.fsencode(Path(self._command[0]).name)) or "program"
+        # The moment names the run.
+        started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
+        self._run = f"{started}-{os.getpid()}"
+        document = made_apart(lambda: run_document(task.project, task.machine.facts()))
+        self._keeper = RunKeeper(RunWriter(task.storage, started), document)
+        self.recordings: list[Recording] = []
+        self._stored: list[ProgramRepeat] = []
+
+    def record_all(self) -> tuple[str, int]:
+        """Record up to the first repeat that fails or that the user ends; return what became of it, and its code."""
+        recordings, outcome, code = self.recordings, "ok", 128 + signal.SIGINT
+        while len(recordings) < self._task.repeats and outcome == "ok" and not (recordings and recordings[-1].ended_by):
+            try:
+                self._add(self._record_one())
+            except KeyboardInterrupt:  # before the program has started
+                break
+            except ConnectionLost as error:  # so, too
+                if not recordings:
+                    raise
+                lost: str | None = str(error)
+            else:
+                outcome, code, lost = outcome_of(recordings[-1]), recordings[-1].ending.shell_code, recordings[-1].lost
+            if lost:
+                print_notice(lost)
+                print_notice("what was read until then is stored")
+                outcome, code = "connection_lost", _LOST
+        return outcome, code
+
+    def finish(self, outcome: str) -> tuple[Program, Path]:
+        """Return the stored form, and the file that holds it; raise OSError."""
+        program = self._program(outcome, self.recordings, self._stored)
+        return program, self._keeper.finish(program)
+
+    def _record_one(self) -> Recording:
+        task, machine, marks = self._task, self._task.machine, _marks(self._task)
+
+        def start() -> RecordedProgram:
+            return machine.attach(task.pid) if task.pid else machine.start(task.command, marks)
+
+        try:
+            return record(machine, start, marks, has_npu(machine.host), print_notice, self._keep)
+        finally:
+            marks.close()
+
+    def _keep(self, recording: Recording) -> None:
+        """Store what was read of a repeat that goes on."""
+        repeats = [*self._stored, stored_repeat(recording, trace="")]
+        self._keeper.keep(self._program("cut_off", [*self.recordings, recording], repeats))
+
+    def _add(self, recording: Recording) -> None:
+        self.recordings.append(recording)
+        safe = _UNSAFE.sub("-", self._name).strip("-.") or "program"
+        name = f"{safe}-{len(self.recordings)}"
+        self._stored.append(
+            stored_repeat(recording, write_trace(self._task.storage, self._run, name, trace_of(recording)))
+        )
+
+    def _program(self, outcome: str, recordings: Sequence[Recording], repeats: Sequence[ProgramRepeat]) -> Program:
+        return Program(
+            schema=PROGRAM_SCHEMA,
+            run=self._run,
+            name=self._name,
+            command=self._command,
+            attached=self._task.pid is not None,
+            sample_hz=SAMPLE_HZ,
+            outcome=outcome,
+            repeats=tuple(repeats),
+            phases=stored_phases(recordings),
+        )
+
+
+def _marks(task: Task) -> Marks:
+    if task.marker is not None:
+        return task.machine.socket_marks(task.marker)
+    if task.phases is None:
+        return Marks()
+    try:
+        return task.machine.file_marks(task.phases)
+    except OSError as error:
+        raise RecordError(
+            f"the file of phases {task.phases} cannot be written ({error.strerror}). Name another with --phases FILE"
+        ) from None

@@ -1,0 +1,60 @@
+"""What of this machine bears on memory and speed, and stays the same from run to run."""
+
+from __future__ import annotations
+
+from reusebench.samplers.host import Host, own_pid, read_texts
+from reusebench.samplers.npu import rknpu_driver_version
+from reusebench.samplers.readings import Environment
+from reusebench.samplers.sources import memory_sources
+from reusebench.samplers.system import read_system
+
+__all__ = ["environment"]
+
+#: Variables that change what an allocator or a thread pool does, and so what is measured.
+_PREFIXES = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "OMP_", "ORT_", "RKNN_")
+
+#: Files of one line, but for the device tree's words and the variables, which end with a zero byte each, and swaps.
+_FACTS = {
+    "model": "/proc/device-tree/model",
+    "compatible": "/proc/device-tree/compatible",
+    "cpu_governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "cpu_max_khz": "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq",
+    "hugepages": "/sys/kernel/mm/transparent_hugepage/enabled",
+    "overcommit_memory": "/proc/sys/vm/overcommit_memory",
+    "address_randomisation": "/proc/sys/kernel/randomize_va_space",
+    "swaps": "/proc/swaps",
+    # Of the process that reads, whose children inherit them.
+    "variables": "/proc/self/environ",
+}
+
+
+def environment(host: Host, board: str) -> Environment:
+    """Return the facts; None where this machine does not show them."""
+    texts = read_texts(host, _FACTS.values())
+    facts = {name: texts[path].strip("\0\n ") for name, path in _FACTS.items() if path in texts}
+    meminfo = read_system(host)
+    compatible, swaps = facts.get("compatible"), facts.get("swaps")
+    return Environment(
+        board=board,
+        board_model=facts.get("model"),
+        board_compatible=tuple(filter(None, compatible.split("\0"))) if compatible else None,
+        npu_driver_version=rknpu_driver_version(host),
+        memory_total_bytes=meminfo.total_bytes,
+        cma_total_bytes=meminfo.cma_total_bytes,
+        page_size_bytes=host.page_bytes,
+        usable_cpus=host.usable_cpus(),
+        cpu_governor=facts.get("cpu_governor"),
+        cpu_max_khz=facts.get("cpu_max_khz"),
+        transparent_hugepages=facts.get("hugepages", "").partition("[")[2].partition("]")[0] or None,
+        overcommit_memory=facts.get("overcommit_memory"),
+        address_randomisation=facts.get("address_randomisation"),
+        swaps=len(swaps.splitlines()) - 1 if swaps else 0,
+        variables=_variables(facts.get("variables", "")),
+        memory_sources=tuple(memory_sources(host, own_pid(host))),
+    )
+
+
+def _variables(environment: str) -> dict[str, str]:
+    """Return those that matter, sorted, of strings `KEY=value` that end with a zero byte."""
+    pairs = (variable.partition("=") for variable in sorted(environment.split("\0")))
+    return {key: value for key, _, value in pairs if key.startswith(_PREFIXES)}

@@ -1,0 +1,118 @@
+"""The observer of one measured process: full readings at barriers, cheap ones between them."""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from collections import deque
+
+import msgspec
+
+from reusebench.samplers.host import Host, Sampler
+from reusebench.samplers.npu import NpuSources
+from reusebench.samplers.pressure import PressureWatch
+from reusebench.samplers.process import read_process, reset_peak
+from reusebench.samplers.readings import Reading
+from reusebench.samplers.system import read_system
+
+__all__ = ["Observer", "SampledTimeline"]
+
+#: A timeline with so many readings loses every second one, and takes half as many from then on: four minutes at 200 Hz.
+_MOST_READINGS = 50_000
+#: Readings that are kept until take_recent.
+_RECENT = 1000
+
+
+class SampledTimeline:
+    """Cheap readings in order: time (ns, monotonic), RSS (bytes), system memory in use (bytes).
+
+    Its size is bounded: a long run has fewer readings per second.
+    """
+
+    def __init__(self) -> None:
+        self._every = 1
+        self._offered = 0
+        self.times_ns = array("q")
+        self.rss_bytes = array("q")
+        self.system_bytes = array("q")
+
+    def __len__(self) -> int:
+        return len(self.times_ns)
+
+    def add(self, time_ns: int, rss_bytes: int, system_bytes: int) -> None:
+        """Append one reading; in a long timeline only some."""
+        self._offered += 1
+        if self._offered % self._every:
+            return
+        self.times_ns.append(time_ns)
+        self.rss_bytes.append(rss_bytes)
+        self.system_bytes.append(system_bytes)
+        if len(self) >= _MOST_READINGS:
+            self._every *= 2
+            for readings in (self.times_ns, self.rss_bytes, self.system_bytes):
+                del readings[1::2]
+
+
+class Observer:
+    """Reads one process, `pid`, of a host for as long as it lives."""
+
+    def __init__(self, host: Host, sample_hz: float, npu: NpuSources | None = None) -> None:
+        """Take the rate of cheap readings, and where NPU memory can be read on a board that has an NPU."""
+        self.host = host
+        self._interval_s = 1 / sample_hz
+        self._npu = npu
+        self.timeline = SampledTimeline()
+        self._sampler: Sampler | None = None
+        self._pressure: PressureWatch | None = None
+        self.pid = 0
+        self._recent: deque[int] = deque(maxlen=_RECENT)
+        self._peak_is_of_phase = True
+
+    @property
+    def interval_s(self) -> float:
+        """The time between cheap readings."""
+        return self._interval_s
+
+    @interval_s.setter
+    def interval_s(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        if self._sampler is not None:
+            self._sampler.set_interval(interval_s)
+
+    def attach(self, pid: int) -> None:
+        """Begin with this process; one that has gone already gives no samples, and no snapshot."""
+        self.pid = pid
+        self._pressure = PressureWatch(self.host, pid)
+        with contextlib.suppress(ProcessLookupError):
+            self._sampler = self.host.sampler(pid, self._interval_s)
+
+    def detach(self) -> None:
+        """End; what was read stays."""
+        if self._sampler is not None:
+            self._sampler.close()
+            self._sampler = None
+
+    def sample(self) -> None:
+        """Add a cheap reading to the timeline, or those that have come from a far host."""
+        for sample in self._sampler.take() if self._sampler else ():
+            self._recent.append(sample.rss_bytes)
+            self.timeline.add(*sample)
+
+    def take_recent(self) -> list[int]:
+        """Return the RSS of the cheap readings since the last call, in bytes."""
+        recent = list(self._recent)
+        self._recent.clear()
+        return recent
+
+    def npu_bytes(self) -> int | None:
+        """Return the NPU memory that the process holds now; None where that cannot be read."""
+        return self._npu.read(self.pid).process_dmabuf_bytes if self._npu else None
+
+    def snapshot(self) -> Reading:
+        """Take one full reading of the process, which stands at a barrier, and start a new phase for its peak."""
+        process = read_process(self.host, self.pid)
+        if not self._peak_is_of_phase:
+            process = msgspec.structs.replace(process, peak_rss_bytes=None)
+        self._peak_is_of_phase = reset_peak(self.host, self.pid)
+        npu = self._npu.read(self.pid) if self._npu else None
+        return Reading(process, read_system(self.host), npu, self._pressure.read() if self._pressure else None)

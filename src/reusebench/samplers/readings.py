@@ -1,0 +1,212 @@
+"""What is read of memory and of the machine, as plain data; None where this kernel, board or user cannot read it."""
+
+from __future__ import annotations
+
+from typing import Optional, Union
+
+import msgspec
+
+from reusebench.measured.messages import Message
+
+__all__ = [
+    "CpuUse",
+    "Environment",
+    "Frequency",
+    "Machine",
+    "MemorySource",
+    "NpuLoad",
+    "NpuMemory",
+    "Pressure",
+    "ProcessMemory",
+    "Reading",
+    "SystemMemory",
+    "Temperature",
+    "Throttle",
+]
+
+
+class ProcessMemory(msgspec.Struct, frozen=True):
+    """One process."""
+
+    #: Pages of the process in memory; a file mapped N times in one process counts N times.
+    rss_bytes: int
+    #: RSS with shared pages divided by the number of their mappings: "application memory".
+    pss_bytes: int
+    #: Pages that no other process maps.
+    uss_bytes: int
+    swap_bytes: int
+    #: The three parts of PSS.
+    pss_anon_bytes: Optional[int]
+    pss_file_bytes: Optional[int]
+    pss_shmem_bytes: Optional[int]
+    #: The three parts of RSS, as the kernel counts them (exact within some pages per CPU).
+    rss_anon_bytes: Optional[int]
+    rss_file_bytes: Optional[int]
+    rss_shmem_bytes: Optional[int]
+    #: Highest RSS since the last reset_peak.
+    peak_rss_bytes: Optional[int]
+    fd_count: int
+    thread_count: int
+    #: How many file descriptors the process may have open (RLIMIT_NOFILE).
+    fd_limit: Optional[int] = None
+
+
+class SystemMemory(msgspec.Struct, frozen=True):
+    """The whole system, from /proc/meminfo; no Cma* without CONFIG_CMA."""
+
+    total_bytes: int
+    free_bytes: int
+    #: The kernel's estimate of what a new process could take without swapping; mapped files count as available.
+    available_bytes: int
+    cached_bytes: int
+    slab_bytes: int
+    shmem_bytes: int
+    swap_free_bytes: int
+    cma_total_bytes: Optional[int]
+    cma_free_bytes: Optional[int]
+
+    @property
+    def used_bytes(self) -> int:
+        """MemTotal - MemAvailable: "system memory" in the tables, and `used` of recent `free`."""
+        return self.total_bytes - self.available_bytes
+
+
+class NpuMemory(msgspec.Struct, frozen=True):
+    """The NPU. CMA is in SystemMemory, from the same meminfo."""
+
+    #: dma-bufs that the process holds; one with several descriptors and mappings counts once.
+    process_dmabuf_bytes: Optional[int]
+    process_dmabuf_count: Optional[int]
+    #: The same bytes by who made the buffers: "drm" for the NPU driver, or the name of a DMA heap.
+    process_dmabuf_bytes_by_exporter: Optional[dict[str, int]]
+    #: dma-bufs of all processes and drivers.
+    system_dmabuf_bytes: Optional[int]
+    #: The file that was read.
+    system_dmabuf_source: Optional[str]
+    #: Given out by Rockchip's DMA heaps; those that are dma-bufs are in system_dmabuf_bytes too.
+    rk_dma_heap_bytes: Optional[int]
+    #: SRAM of the NPU that all processes have taken; it is no part of the system's memory.
+    sram_used_bytes: Optional[int]
+    sram_total_bytes: Optional[int]
+
+
+class Pressure(msgspec.Struct, frozen=True, kw_only=True):
+    """What shows whether memory was short, counted from the start of the process."""
+
+    #: Page faults of the process that waited for a disk or for swap; first loads of files are among them.
+    major_faults: Optional[int] = None
+    #: Pages that had been evicted, and were read again; files that were evicted before the start are among them.
+    refaulted_file_bytes: Optional[int] = None
+    refaulted_anon_bytes: Optional[int] = None
+    #: Whose refaults: "cgroup", those of the process's control group, or "system".
+    refaults_of: Optional[str] = None
+    swapped_in_bytes: Optional[int] = None
+    swapped_out_bytes: Optional[int] = None
+    #: Time in which some process waited for memory to be freed or read again, and in which all that could run did: PSI.
+    stalled_some_ns: Optional[int] = None
+    stalled_full_ns: Optional[int] = None
+    #: Whose waiting, as in refaults_of.
+    stalls_of: Optional[str] = None
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """All of it at one moment."""
+
+    process: ProcessMemory
+    system: SystemMemory
+    #: None on a machine without an NPU.
+    npu: Optional[NpuMemory] = None
+    pressure: Optional[Pressure] = None
+
+
+class CpuUse(msgspec.Struct, frozen=True):
+    """Means over a time, in percent; 100 is one core."""
+
+    cores_percent: tuple[float, ...]
+    process_percent: float
+    harness_percent: float
+
+
+class Temperature(msgspec.Struct, frozen=True):
+    """One thermal zone over a time."""
+
+    name: str
+    first_celsius: float
+    highest_celsius: float
+    last_celsius: float
+
+
+class Frequency(msgspec.Struct, frozen=True):
+    """One clock over a time."""
+
+    name: str
+    lowest_hz: float
+    mean_hz: float
+    highest_hz: float
+
+
+class NpuLoad(msgspec.Struct, frozen=True):
+    """How busy one core of the NPU was over a time, in percent."""
+
+    core: int
+    mean: float
+    highest: float
+
+
+class Throttle(msgspec.Struct, frozen=True):
+    """Something that slowed the machine down."""
+
+    name: str
+    #: "cooling_device", "thermal_throttle" or "firmware".
+    kind: str
+    #: In how many of the readings.
+    share_percent: float
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """The machine beside a run."""
+
+    temperatures: tuple[Temperature, ...]
+    frequencies: tuple[Frequency, ...]
+    #: None: not readable.
+    npu_load_percent: Optional[tuple[NpuLoad, ...]]
+    #: None: not readable.
+    throttled: Optional[tuple[Throttle, ...]]
+
+
+class MemorySource(msgspec.Struct, frozen=True):
+    """One source of figures on this machine."""
+
+    #: The file, or the keys in it.
+    name: str
+    readable: bool
+    #: What it is for, or what is missed without it; a sentence where version 0.1.0 stored it.
+    remark: Union[Message, str]
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a machine bears on memory and speed; it stays the same from run to run."""
+
+    board: str
+    board_model: Optional[str] = None
+    #: Of the device tree, the most specific first: `radxa,rock-5b`, `rockchip,rk3588`.
+    board_compatible: Optional[tuple[str, ...]] = None
+    npu_driver_version: Optional[str] = None
+    memory_total_bytes: int
+    cma_total_bytes: Optional[int] = None
+    page_size_bytes: int
+    usable_cpus: int
+    cpu_governor: Optional[str] = None
+    cpu_max_khz: Optional[str] = None
+    transparent_hugepages: Optional[str] = None
+    overcommit_memory: Optional[str] = None
+    address_randomisation: Optional[str] = None
+    #: Swap areas in use.
+    swaps: int
+    #: Of the environment: those that change what an allocator or a thread pool does.
+    variables: dict[str, str]
+    memory_sources: tuple[MemorySource, ...] = ()
+    #: On a board far away: what the reader beside the measured process takes (RSS); None: there is none.
+    reader_bytes: Optional[int] = None
+    #: Of a virtual board: why its library reached all that the user does; None: it was confined.
+    exposure: Optional[str] = None

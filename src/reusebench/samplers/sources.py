@@ -1,0 +1,79 @@
+"""Which sources of figures can be read here, of memory and of the machine beside a run: they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from reusebench.measured.messages import Message, Value
+from reusebench.samplers.errors import SamplerError
+from reusebench.samplers.host import Host, read_text, read_texts
+from reusebench.samplers.machine.gauges import Gauge, core_frequencies, device_frequencies, temperatures
+from reusebench.samplers.machine.throttling import Throttling
+from reusebench.samplers.npu.file_source import FileSource, first_readable
+from reusebench.samplers.npu.process_dmabuf import process_dmabufs
+from reusebench.samplers.npu.rknpu import NPU_LOAD, SRAM, has_npu
+from reusebench.samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
+from reusebench.samplers.process import pss_readable, read_process, reset_peak, rollup_readable
+from reusebench.samplers.readings import MemorySource
+from reusebench.samplers.system import read_system
+
+__all__ = ["machine_sources", "memory_sources"]
+
+
+def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
+    """Yield every source, tried on the given process, which must be one of the user's own.
+
+    Those of the NPU come only where there is one.
+    """
+    if not pss_readable(host, pid):
+        yield MemorySource("PSS", False, Message("pss_unreadable"))
+        return
+    yield MemorySource("/proc/PID/statm", bool(read_text(host, f"/proc/{pid}/statm")), Message("resident_counter"))
+    yield _source("/proc/PID/smaps_rollup", rollup_readable(host, pid), "smaps_rollup")
+    yield _source("Pss_Anon, Pss_File, Pss_Shmem", read_process(host, pid).pss_anon_bytes is not None, "pss_by_kind")
+    yield _source("/proc/PID/clear_refs", reset_peak(host, pid), "peak_reset")
+    try:
+        system = read_system(host)
+    except SamplerError as error:
+        yield MemorySource("/proc/meminfo", False, str(error))
+        return
+    yield MemorySource("/proc/meminfo", True, Message("system_memory"))
+    yield _source("CmaTotal, CmaFree", system.cma_total_bytes is not None, "cma")
+    if has_npu(host):
+        yield _source("/proc/PID/fdinfo", process_dmabufs(host, pid) is not None, "process_dmabufs")
+        yield _best(SYSTEM_DMABUF, "system_dmabufs", host)
+        yield _best(RK_DMA_HEAP, "rk_dma_heaps", host)
+        yield _best(SRAM, "npu_sram", host)
+
+
+def machine_sources(host: Host) -> Iterator[MemorySource]:
+    """Yield what MachineWatch reads besides CPU use, which every Linux has; NPU load only where there is an NPU."""
+    yield _gauges("/sys/class/thermal/thermal_zone*", temperatures(host), "temperatures", host)
+    yield _gauges("/sys/devices/system/cpu/cpufreq", core_frequencies(host), "core_frequencies", host)
+    yield _gauges("/sys/class/devfreq", device_frequencies(host), "device_frequencies", host)
+    yield _source("throttling", Throttling(host).readable, "throttling")
+    if has_npu(host):
+        yield _best(NPU_LOAD, "npu_load", host)
+
+
+def _source(name: str, readable: bool, code: str, **missing: Value) -> MemorySource:
+    """Return the source with the message of that code, or where it is not readable of `CODE_missing`."""
+    return MemorySource(name, readable, Message(code) if readable else Message(f"{code}_missing", missing))
+
+
+def _gauges(path: str, gauges: Sequence[Gauge], code: str, host: Host) -> MemorySource:
+    texts = read_texts(host, [gauge.path for gauge in gauges])
+    for gauge in gauges:
+        gauge.take(texts)
+    return _source(path, any(gauge.figures.count for gauge in gauges), code)
+
+
+def _best(sources: Sequence[FileSource[Any]], code: str, host: Host) -> MemorySource:
+    """Return the source that is used, of several with the same figure; where there is none, why it cannot be read."""
+    used = first_readable(sources, host)
+    if used:
+        return _source(used.path, True, code)
+    refused = next((source for source in sources if source.refusal(host)), None)
+    nearest = refused or sources[0]
+    return _source(nearest.path, False, code, reason=nearest.refusal(host) or nearest.absent)

@@ -1,0 +1,53 @@
+"""Memory of the whole system from /proc/meminfo, and how much it moves before anything of ours runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from reusebench.samplers.cpu_time import CPU_TIME, CpuTime, core_times, times_between
+from reusebench.samplers.files import parse_meminfo
+from reusebench.samplers.host import Host, read_text
+from reusebench.samplers.readings import SystemMemory
+
+__all__ = ["Idle", "observe_idle", "oom_kills", "read_system"]
+
+_NOISE_INTERVAL_S = 0.02
+
+
+def read_system(host: Host) -> SystemMemory:
+    """Return one reading (14 us); raise SamplerError where /proc/meminfo has none."""
+    return parse_meminfo(read_text(host, "/proc/meminfo") or "")
+
+
+def oom_kills(host: Host) -> int:
+    """Return how many processes the kernel has killed for memory since boot (Linux 4.13; 0 where not counted)."""
+    counts = dict(line.split() for line in (read_text(host, "/proc/vmstat") or "").splitlines())
+    return int(counts.get("oom_kill", 0))
+
+
+@dataclass(frozen=True)
+class Idle:
+    """What the machine did while nothing of ours ran."""
+
+    #: Half the range over which system memory moved: the +- of system figures.
+    memory_noise_bytes: int
+    #: Share of all CPUs' time that other work took.
+    cpu_percent: float
+
+
+def observe_idle(host: Host, seconds: float) -> Idle:
+    """Watch the machine for that time; the scheduler's clock ticks make cpu_percent exact to some percent."""
+    used_bytes, before = [read_system(host).used_bytes], _core_times(host)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(_NOISE_INTERVAL_S)
+        used_bytes.append(read_system(host).used_bytes)
+    cpu = CpuTime()
+    for core in times_between(before, _core_times(host)).values():
+        cpu = cpu.plus(core)
+    return Idle((max(used_bytes) - min(used_bytes)) // 2, cpu.percent)
+
+
+def _core_times(host: Host) -> dict[int, CpuTime]:
+    return core_times(read_text(host, CPU_TIME) or "")

@@ -1,0 +1,85 @@
+"""A plan in Python, for LiteRT on the CPU: the compiled models that measured/runtimes/litert makes, in their order.
+
+Written with the wheel's own classes. They take no delegate to share, no descriptor of a weight cache, and no array in
+place as an input: TensorBuffer.create_from_host_memory makes one dimension of it, and the model refuses that (2.3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from reusebench.measured.plan import (
+    CREATE_MEM,
+    DUP,
+    INPUT,
+    INTERNAL,
+    MODEL,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Plan,
+)
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.snippets.base import Snippet, common_python_values, own_files_of, python_snippet
+from reusebench.snippets.indices import Indices
+
+__all__ = ["write"]
+
+_TITLE = "LiteRT"
+_WORDS = {
+    DUP: "a further compiled model over the same mapped weights",
+    SHARED_CONTEXT: "one compiled model from several threads",
+    SHARED_WEIGHTS: "a compiled model of another resolution over the same mapped weights",
+}
+
+
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+    """Return the program; raise NotSupported where it cannot be."""
+    return python_snippet(plan, "litert.py.j2", _check, _values)
+
+
+def _check(context: Context) -> None:
+    """Raise NotSupported for what the adapter refuses too, and for what the wheel's classes cannot do."""
+    if context.device is not None or context.device_io:
+        raise NotSupported("litert_cpu_only")
+    if NATIVE_OUTPUT in context.zero_copy:
+        raise NotSupported("no_native_output", runtime=_TITLE)
+    if MODEL in context.zero_copy:
+        raise NotSupported("no_model_in_place", runtime=_TITLE)
+    if INTERNAL in context.outside:
+        raise NotSupported("litert_no_allocator")
+    if context.allocator != CREATE_MEM:
+        raise NotSupported("litert_any_memory", allocator=context.allocator)
+    gives_memory = WEIGHTS in context.outside or context.mechanism == SHARED_WEIGHT_MEMORY
+    if context.internal is not None or gives_memory or INPUT in context.zero_copy:
+        raise NotSupported("litert_no_code_in_python")
+    if context.options:
+        raise NotSupported("litert_no_code_of_options", options=", ".join(context.options))
+
+
+def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
+    """Return what the template is filled in with."""
+    contexts = plan.contexts
+    files, paths = own_files_of(plan, ".tflite")
+    sources = [context.source for context in contexts]
+
+    compiled = [context.mechanism != SHARED_CONTEXT for context in contexts]
+    lenders = [
+        source if context.mechanism == SHARED_WEIGHTS else i
+        for i, (context, source) in enumerate(zip(contexts, sources))
+    ]
+    return {
+        **common_python_values(plan, indices, _TITLE, _WORDS, "internal memory"),
+        "files": files,
+        "path": indices.value("path_of", paths),
+        "prepared": indices.flagged(
+            "maps_weights", [plan.needs_prepared(i) and compiled[i] for i in range(len(contexts))]
+        ),
+        "cache_path": indices.value("cache_of", [paths[lender or 0] for lender in lenders]),
+        "shared_contexts": indices.flagged("shares_model", [not is_own for is_own in compiled]),
+        "bound_outputs": indices.flagged("binds_output", [OUTPUT in context.zero_copy for context in contexts]),
+    }

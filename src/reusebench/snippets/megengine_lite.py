@@ -1,0 +1,84 @@
+"""A plan in Python, for MegEngine Lite on the CPU: the networks that measured/runtimes/megengine_lite makes, in their order."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from reusebench.measured.plan import (
+    CREATE_MEM,
+    DUP,
+    INPUT,
+    INTERNAL,
+    MODEL,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Plan,
+)
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.snippets.base import Snippet, common_python_values, own_files_of, python_snippet
+from reusebench.snippets.indices import Indices
+
+__all__ = ["write"]
+
+_TITLE = "MegEngine Lite"
+_WORDS = {
+    DUP: "share_weights_with",
+    SHARED_WEIGHTS: "share_weights_with, and an input of another size",
+}
+
+
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+    """Return the program; raise NotSupported where it cannot be."""
+    return python_snippet(plan, "megengine_lite.py.j2", _check, _values)
+
+
+def _check(context: Context) -> None:
+    """Raise NotSupported for what the adapter refuses too, and for what is not written here."""
+    if context.device is not None:
+        raise NotSupported("no_code_of_device", device=context.device)
+    if context.device_io:
+        raise NotSupported("no_code_of_device_io")
+    if context.mechanism == SHARED_CONTEXT:
+        raise NotSupported("megengine_one_thread")
+    if context.mechanism == SHARED_WEIGHT_MEMORY:
+        raise NotSupported("no_weight_memory", runtime=_TITLE)
+    if NATIVE_OUTPUT in context.zero_copy:
+        raise NotSupported("no_native_output", runtime=_TITLE)
+    if MODEL in context.zero_copy:
+        raise NotSupported("no_model_in_place", runtime=_TITLE)
+    if INTERNAL in context.outside:
+        raise NotSupported("megengine_no_allocator")
+    if WEIGHTS in context.outside:
+        raise NotSupported("megengine_keeps_weights")
+    if context.allocator != CREATE_MEM:
+        raise NotSupported("megengine_any_array", allocator=context.allocator)
+
+
+def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
+    """Return what the template is filled in with."""
+    contexts = plan.contexts
+    files, paths = own_files_of(plan, ".mge")
+    lenders: dict[int, int] = {}
+    for first, *others in plan.internal_memories().values():
+        lenders.update(dict.fromkeys(others, first))
+
+    def where(name: str, words: str) -> Any:
+        return indices.where(name, [i for i, context in enumerate(contexts) if words in context.zero_copy])
+
+    return {
+        **common_python_values(plan, indices, _TITLE, _WORDS, "runtime memory"),
+        "files": files,
+        "path": indices.value("path_of", paths),
+        "over_weights": indices.where(
+            "borrows", [i for i, context in enumerate(contexts) if context.source is not None]
+        ),
+        "internal": indices.where("shares_memory", lenders),
+        "first_user": indices.value("first_user_of", [lenders.get(i) for i in range(len(contexts))]),
+        "bound_inputs": where("binds_input", INPUT),
+        "bound_outputs": where("binds_output", OUTPUT),
+    }

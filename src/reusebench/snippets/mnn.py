@@ -1,0 +1,92 @@
+"""A plan in Python, for MNN on the CPU: the modules that measured/runtimes/mnn makes, in their order."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from reusebench.measured.plan import (
+    CREATE_MEM,
+    DUP,
+    INPUT,
+    INTERNAL,
+    LOAD,
+    MODEL,
+    NATIVE_OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Plan,
+)
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.snippets.base import Snippet, common_python_values, own_files_of, python_snippet
+from reusebench.snippets.indices import Indices
+
+__all__ = ["write"]
+
+_TITLE = "MNN"
+_WORDS = {
+    DUP: "clone()",
+    SHARED_CONTEXT: "forward() of one module from several threads",
+    SHARED_WEIGHTS: "clone(), and inputs of other sizes",
+}
+#: Interpreter::HintMode, whose numbers MNN's Python has no names for.
+_HINTS = {"MEM_ALLOCATOR_TYPE": 2, "WINOGRAD_MEMORY_LEVEL": 3}
+#: What the program says of how weights are packed.
+_REARRANGE = "rearrange"
+
+
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+    """Return the program; raise NotSupported where it cannot be."""
+    return python_snippet(plan, "mnn.py.j2", _check, _values)
+
+
+def _check(context: Context) -> None:
+    """Raise NotSupported for what the adapter refuses too, and for what is not written here."""
+    if context.device is not None or context.device_io:
+        raise NotSupported("mnn_cpu_alone")
+    if context.mechanism == SHARED_WEIGHT_MEMORY:
+        raise NotSupported("no_weight_memory", runtime=_TITLE)
+    if NATIVE_OUTPUT in context.zero_copy:
+        raise NotSupported("no_native_output", runtime=_TITLE)
+    if MODEL in context.zero_copy:
+        raise NotSupported("mnn_no_external_path")
+    if INTERNAL in context.outside:
+        raise NotSupported("mnn_no_allocator")
+    if WEIGHTS in context.outside:
+        raise NotSupported("mnn_keeps_weights")
+    if context.allocator != CREATE_MEM:
+        raise NotSupported("mnn_own_memory", allocator=context.allocator)
+
+
+def _settings(plan: Plan) -> dict[str, str]:
+    """Return the options of the plan by their names; they are those of the process, so all contexts have the same."""
+    options = {context.options for context in plan.contexts if context.mechanism == LOAD}
+    settings = dict(option.split("=") for chosen in options for option in chosen)
+    if len(options) > 1 or not set(settings) <= {*_HINTS, _REARRANGE}:
+        raise NotSupported("mnn_no_code_of_options", options=", ".join(f"{name}={settings[name]}" for name in settings))
+    return settings
+
+
+def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
+    """Return what the template is filled in with."""
+    contexts, settings = plan.contexts, _settings(plan)
+    files, paths = own_files_of(plan, ".mnn")
+
+    def where(name: str, *mechanisms: str) -> Any:
+        return indices.where(name, [i for i, context in enumerate(contexts) if context.mechanism in mechanisms])
+
+    return {
+        **common_python_values(
+            plan, indices, _TITLE, _WORDS, "the intermediate tensors, as all modules of a process do"
+        ),
+        "files": files,
+        "path": indices.value("path_of", paths),
+        "clones": where("is_clone", DUP, SHARED_WEIGHTS),
+        "shared_weights": where("shares_weights", SHARED_WEIGHTS),
+        "shared_contexts": where("shares_module", SHARED_CONTEXT),
+        "bound_inputs": indices.where("is_in_place", [i for i, c in enumerate(contexts) if INPUT in c.zero_copy]),
+        "hints": {name: (_HINTS[name], value) for name, value in settings.items() if name in _HINTS},
+        "rearrange": settings.get(_REARRANGE, "True"),
+    }

@@ -1,0 +1,103 @@
+"""A plan in Python, for ncnn on the CPU: the nets and extractors that measured/runtimes/ncnn makes, in their order."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from reusebench.measured.plan import (
+    CREATE_MEM,
+    DUP,
+    INPUT,
+    INTERNAL,
+    LOAD,
+    MODEL,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Plan,
+)
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.snippets.base import Snippet, common_python_values, own_files_of, python_snippet
+from reusebench.snippets.indices import Indices
+
+__all__ = ["write"]
+
+_TITLE = "ncnn"
+_WORDS = {
+    DUP: "a further extractor over the same net",
+    SHARED_CONTEXT: "extractors over one net from several threads",
+    SHARED_WEIGHTS: "an extractor over the same net, with inputs of another size",
+}
+
+
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+    """Return the program; raise NotSupported where it cannot be."""
+    return python_snippet(plan, "ncnn.py.j2", _check, _values)
+
+
+def _check(context: Context) -> None:
+    """Raise NotSupported for what the adapter refuses too."""
+    if context.device is not None or context.device_io:
+        raise NotSupported("ncnn_cpu_only")
+    if context.mechanism == SHARED_WEIGHT_MEMORY:
+        raise NotSupported("no_weight_memory", runtime=_TITLE)
+    if NATIVE_OUTPUT in context.zero_copy:
+        raise NotSupported("no_native_output", runtime=_TITLE)
+    if MODEL in context.zero_copy or WEIGHTS in context.outside:
+        raise NotSupported("ncnn_lays_weights_out")
+    if context.allocator != CREATE_MEM:
+        raise NotSupported("ncnn_any_memory", allocator=context.allocator)
+
+
+def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
+    """Return what the template is filled in with."""
+    contexts = plan.contexts
+    files, paths = own_files_of(plan, ".param")
+    arenas = _first_with_arena(plan)
+
+    return {
+        **common_python_values(plan, indices, _TITLE, _WORDS, "an arena for internal memory"),
+        "files": files,
+        "path": indices.value("path_of", paths),
+        "over_net": indices.flagged("borrows", [context.mechanism != LOAD for context in contexts]),
+        "options": _options(plan),
+        "arena": indices.flagged("has_arena", [first is not None for first in arenas]),
+        "in_turn": indices.flagged("is_in_turn", [context.internal is not None for context in contexts]),
+        "first_user": indices.value("first_user_of", arenas),
+        "bound_inputs": indices.flagged("reads_in_place", [INPUT in context.zero_copy for context in contexts]),
+        "bound_outputs": indices.flagged("places_output", [OUTPUT in context.zero_copy for context in contexts]),
+    }
+
+
+def _first_with_arena(plan: Plan) -> list[Optional[int]]:
+    """Return for each context the first one that has the same arena; None where ncnn's pools serve it."""
+    first_of: dict[tuple[str, int], int] = {}
+    firsts: list[Optional[int]] = []
+    for i, context in enumerate(plan.contexts):
+        if context.internal is not None:
+            key = ("memory", context.internal)
+        elif INTERNAL in context.outside:
+            key = ("context", i)
+        elif OUTPUT in context.zero_copy:
+            key = ("net", i if context.source is None else context.source)
+        else:
+            firsts.append(None)
+            continue
+        firsts.append(first_of.setdefault(key, i))
+    return firsts
+
+
+def _options(plan: Plan) -> str:
+    """Return what is set of the nets' options, in Python: of all of them, or by context; empty where nothing is."""
+    chosen: list[dict[str, bool]] = []
+    for index in range(len(plan.contexts)):
+        pairs = (option.partition("=") for option in plan.options_of(index))
+        chosen.append({name: value == "1" for name, _, value in pairs})
+    if not any(chosen):
+        return ""
+    is_one = all(options == chosen[0] for options in chosen)
+    return f"OPTIONS = [{chosen[0]}] * CONTEXTS" if is_one else f"OPTIONS = {chosen}"

@@ -1,0 +1,104 @@
+"""A plan in Python, for ONNX Runtime on the CPU: the sessions that measured/runtimes/onnxruntime makes, in their order."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from reusebench.measured.plan import (
+    CREATE_MEM,
+    DUP,
+    INPUT,
+    INTERNAL,
+    MODEL,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Plan,
+)
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.snippets.base import Snippet, common_python_values, files_of, options_of, python_snippet
+from reusebench.snippets.indices import Indices
+
+__all__ = ["write"]
+
+_TITLE = "ONNX Runtime"
+_WORDS = {
+    DUP: "a further session over the same mapped weights",
+    SHARED_CONTEXT: "run() of one session from several threads",
+    SHARED_WEIGHTS: "a session of another resolution over the same mapped weights",
+}
+#: Of a model that is not prepared, which settles it.
+_LEVEL = "graph_optimization_level=ORT_ENABLE_BASIC"
+#: How each option is set, as the adapter does.
+_OPTIONS = {
+    _LEVEL: "options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC",
+    "session.disable_prepacking=1": 'options.add_session_config_entry("session.disable_prepacking", "1")',
+    "enable_cpu_mem_arena=0": "options.enable_cpu_mem_arena = False",
+}
+
+
+def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
+    """Return the program; raise NotSupported where it cannot be."""
+    return python_snippet(plan, "onnxruntime.py.j2", lambda context: _check(context, plan), _values)
+
+
+def _check(context: Context, plan: Plan) -> None:
+    """Raise NotSupported for what the adapter refuses too, and for what was never run."""
+    if context.device is not None:
+        raise NotSupported("no_code_of_device", device=context.device)
+    if context.device_io:
+        raise NotSupported("onnx_cpu_device_io")
+    if context.mechanism == SHARED_WEIGHT_MEMORY:
+        raise NotSupported("no_weight_memory", runtime=_TITLE)
+    if NATIVE_OUTPUT in context.zero_copy:
+        raise NotSupported("no_native_output", runtime=_TITLE)
+    if MODEL in context.zero_copy:
+        raise NotSupported("no_model_in_place", runtime=_TITLE)
+    if INTERNAL in context.outside:
+        raise NotSupported("onnx_no_allocator")
+    if context.allocator != CREATE_MEM:
+        raise NotSupported("onnx_any_memory", allocator=context.allocator)
+    unknown = [option for option in context.options if option not in _OPTIONS]
+    if unknown:
+        raise NotSupported("unknown_option", runtime=_TITLE, option=unknown[0], valid=", ".join(_OPTIONS))
+    maps = context.mechanism in (DUP, SHARED_WEIGHTS)
+    if maps and context.source is not None and WEIGHTS in plan.contexts[context.source].outside:
+        raise NotSupported("onnx_source_not_prepared")
+
+
+def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
+    """Return what the template is filled in with."""
+    contexts = plan.contexts
+    files, paths = files_of(plan, ".onnx")
+
+    sessions = [context.mechanism != SHARED_CONTEXT for context in contexts]
+    prepared = [plan.needs_prepared(i) and sessions[i] for i in range(len(contexts))]
+    bound_inputs = [INPUT in context.zero_copy for context in contexts]
+    bound_outputs = [OUTPUT in context.zero_copy for context in contexts]
+    sources = [context.source for context in contexts]
+    options = options_of(plan, indices)
+    if any(_LEVEL in plan.options_of(i) and plan.needs_prepared(i) for i in range(len(contexts))):
+        raise NotSupported("onnx_level_of_prepared", option=_LEVEL)
+    return {
+        **common_python_values(plan, indices, _TITLE, _WORDS, "one arena of the process"),
+        "files": files,
+        "path": indices.value("path_of", paths),
+        "source_path": indices.value(
+            "source_path_of", [None if source is None else paths[source] for source in sources]
+        ),
+        "options": [(_OPTIONS[option], has_it) for option, has_it in options],
+        "prepared": indices.flagged("is_prepared", prepared),
+        "shared_contexts": indices.flagged("shares_session", [not session for session in sessions]),
+        "shared_weights": indices.flagged(
+            "shares_weights", [context.mechanism == SHARED_WEIGHTS for context in contexts]
+        ),
+        "internal": indices.flagged("in_arena", [context.internal is not None for context in contexts]),
+        "given_weights": indices.flagged("has_weights", [WEIGHTS in context.outside for context in contexts]),
+        "bound": indices.flagged("is_bound", [bool(context.zero_copy) for context in contexts]),
+        "bound_inputs": indices.flagged("binds_input", bound_inputs),
+        "bound_outputs": indices.flagged("binds_output", bound_outputs),
+    }

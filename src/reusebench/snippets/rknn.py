@@ -1,0 +1,256 @@
+"""A plan in C, for Rockchip's librknnrt and librknnmrt: the calls that measured/runtimes/rknn makes, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+from reusebench.measured.plan import (
+    CREATE_MEM,
+    DUP,
+    INPUT,
+    INTERNAL,
+    LOAD,
+    MODEL,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Plan,
+)
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.snippets.base import Snippet, common_values, files_of, render, turns_of
+from reusebench.snippets.indices import Indices, Where
+from reusebench.targets.chips import CHIPS, MINI_RUNTIME, RUNTIME
+
+__all__ = ["write"]
+
+_INTERNAL_OUTSIDE = "RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE"
+_ALL_OUTSIDE = "RKNN_FLAG_MEM_ALLOC_OUTSIDE"
+_WORDS = {
+    DUP: "rknn_dup_context",
+    SHARED_WEIGHTS: "RKNN_FLAG_SHARE_WEIGHT_MEM",
+    SHARED_WEIGHT_MEMORY: "rknn_set_weight_mem with the memory of another context",
+}
+
+
+def write(plan: Plan, chip: Optional[str]) -> Snippet:
+    """Return the program for that chip, by default one with librknnrt; raise NotSupported where it cannot be."""
+    is_mini = chip in CHIPS and CHIPS[chip].runtime == MINI_RUNTIME
+    for context in plan.contexts:
+        _check(context)
+        lacking = _lacking(context, plan) if is_mini else None
+        if lacking:
+            raise NotSupported("no_code_of_mini_runtime", chip=str(chip), function=lacking)
+    indices = Indices(len(plan.contexts), divide="/")
+    return Snippet("c", render("rknn.c.j2", indices, _Program(plan, is_mini, indices).values()))
+
+
+def _check(context: Context) -> None:
+    """Raise NotSupported for what the adapter refuses too, and for what was never tried."""
+    if context.mechanism == SHARED_CONTEXT:
+        raise NotSupported("rknn_one_thread")
+    if context.device is not None:
+        raise NotSupported("rknn_npu_only", device=context.device)
+    if context.device_io:
+        raise NotSupported("rknn_already_on_device")
+    has_weights = context.mechanism == SHARED_WEIGHT_MEMORY or WEIGHTS in context.outside
+    if has_weights and INTERNAL not in context.outside and context.internal is None:
+        raise NotSupported("rknn_weights_alone_outside")
+    if has_weights and MODEL in context.zero_copy:
+        raise NotSupported("rknn_weights_twice")
+    if context.allocator != CREATE_MEM:
+        raise NotSupported("no_code_of_allocator", allocator=context.allocator)
+    if MODEL in context.zero_copy and INTERNAL in context.outside:
+        # Its sizes would be asked before its dups are made, which crashes.
+        raise NotSupported("no_code_of_model_in_place")
+
+
+def _lacking(context: Context, plan: Plan) -> Optional[str]:
+    """Return what librknnmrt lacks of it."""
+    if context.mechanism in (DUP, SHARED_WEIGHTS):
+        return _WORDS[context.mechanism]
+    if MODEL in context.zero_copy:
+        return "RKNN_FLAG_MODEL_BUFFER_ZERO_COPY"
+    return "rknn_set_core_mask" if plan.cores > 1 else None
+
+
+class _Program:
+    """What the template is filled in with."""
+
+    def __init__(self, plan: Plan, is_mini: bool, indices: Indices) -> None:
+        self._plan, self._contexts, self._is_mini, self._indices = plan, plan.contexts, is_mini, indices
+
+    def values(self) -> dict[str, Any]:
+        """Return them all."""
+        plan = self._plan
+        values: dict[str, Any] = {
+            **common_values(plan, self._indices, "an RKNN NPU", _WORDS, "internal memory"),
+            "library": (MINI_RUNTIME if self._is_mini else RUNTIME)[len("lib") :],
+            "has_dynamic_shapes": any(model.inputs for model in plan.models),
+            **self._making(),
+            **self._tensors(),
+            **self._internal(),
+            **self._threads(),
+        }
+        kinds = {name for name, where in values.items() if isinstance(where, Where) and where.any}
+        bound, groups = {"bound_inputs", "bound_outputs"}, values["groups"] > 0
+        values["allocates"] = groups or bool(kinds & {"given_weights", "own_internal", *bound})
+        values["borrows"] = groups or values["io"] or "borrowed_weights" in kinds
+        values["has_memory"] = values["allocates"] or values["borrows"] or "in_place" in kinds
+        values["asks_sizes"] = groups or bool(kinds & {"given_weights", "own_internal", "borrowed_weights"})
+        values["reads_content"] = bool(kinds & {"loaded", "shared_weights", "borrowed_weights"})
+        return values
+
+    def _where(self, name: str, belongs: Callable[[Context], bool]) -> Where:
+        return self._indices.where(name, [i for i, context in enumerate(self._contexts) if belongs(context)])
+
+    def _choice(self, name: str, words: Mapping[int, str]) -> str:
+        """Return the expression of a word for each of these contexts; any other context may have any."""
+        *others, last = dict.fromkeys(words.values())
+        choices = []
+        for number, word in enumerate(others):
+            where = self._indices.where(f"{name}_{number}", [i for i, other in words.items() if other == word])
+            choices.append(f"{where.condition} ? {word} : ")
+        return "".join([*choices, last])
+
+    def _making(self) -> dict[str, Any]:
+        """Return how contexts are made, and with which of the application's memory."""
+        where, contexts = self._where, self._contexts
+        kinds = {
+            "loaded": where("is_loaded", lambda context: context.mechanism == LOAD and not _is_in_place(context)),
+            "in_place": where("is_in_place", _is_in_place),
+            "dups": where("is_dup", lambda context: context.mechanism == DUP),
+            "shared_weights": where("shares_weights", lambda context: context.mechanism == SHARED_WEIGHTS),
+            "borrowed_weights": where("borrows_weights", lambda context: context.mechanism == SHARED_WEIGHT_MEMORY),
+        }
+        made = {i: context for i, context in enumerate(contexts) if context.mechanism in (LOAD, SHARED_WEIGHTS)}
+        flags = {i: self._flags(context) for i, context in made.items()}
+        files, paths = files_of(self._plan, ".rknn")
+        binds = self._plan.cores > 1 and contexts[0].core is not None
+        return {
+            **kinds,
+            "makes": _branches([(kinds[kind], statement) for kind, statement in _MAKES.items()], declaration="void *"),
+            "flags": self._choice("flags", flags),
+            "flags_notes": [note for flag, note in self._flag_notes().items() if flag in flags.values()],
+            "source": self._indices.value("source_of", [context.source for context in contexts]),
+            "core": self._indices.value("core_of", [context.core for context in contexts]) if binds else None,
+            "given_weights": where(
+                "has_weights", lambda context: context.mechanism == LOAD and self._flags(context) == _ALL_OUTSIDE
+            ),
+            "own_internal": where("has_internal", lambda context: INTERNAL in context.outside),
+            "files": files,
+            "path": self._indices.value("path_of", paths),
+        }
+
+    def _flags(self, context: Context) -> str:
+        """Return the flags of allocation, as measured/runtimes/rknn/adapter.py has them."""
+        internal_outside = context.internal is not None or INTERNAL in context.outside
+        if WEIGHTS in context.outside or (self._is_mini and internal_outside):
+            return _ALL_OUTSIDE
+        return _INTERNAL_OUTSIDE if internal_outside else "0"
+
+    def _flag_notes(self) -> dict[str, str]:
+        """Return what is to know of each flag."""
+        return {
+            _INTERNAL_OUTSIDE: "The internal tensors come by rknn_set_internal_mem. Not with librknnmrt, which ignores "
+            "this flag and\n     * runs into other memory: it needs RKNN_FLAG_MEM_ALLOC_OUTSIDE.",
+            _ALL_OUTSIDE: "Weights too: librknnmrt ignores RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE, returns 0 and runs into\n"
+            "     * other memory."
+            if self._is_mini
+            else "Weights and internal tensors come from outside, both: with weights alone librknnrt 1.6.0 fails at the"
+            "\n     * first input.",
+        }
+
+    def _tensors(self) -> dict[str, Any]:
+        """Return which tensors are in place, in whose memory, and which frames they are of."""
+        where, contexts, is_mini = self._where, self._contexts, self._is_mini
+        in_place = {OUTPUT, NATIVE_OUTPUT}
+        forms = {}
+        for i, context in enumerate(contexts):
+            if is_mini or in_place & set(context.zero_copy):
+                native = is_mini or NATIVE_OUTPUT in context.zero_copy
+                forms[i] = "RKNN_QUERY_NATIVE_OUTPUT_ATTR" if native else "RKNN_QUERY_OUTPUT_ATTR"
+        values: dict[str, Any] = {
+            "copied_inputs": where("copies_input", lambda context: not is_mini and INPUT not in context.zero_copy),
+            "bound_inputs": where("binds_input", lambda context: is_mini or INPUT in context.zero_copy),
+            "copied_outputs": where(
+                "copies_output", lambda context: not is_mini and not in_place & set(context.zero_copy)
+            ),
+            "bound_outputs": where("binds_output", lambda context: is_mini or bool(in_place & set(context.zero_copy))),
+            "input_query": "RKNN_QUERY_NATIVE_INPUT_ATTR" if is_mini else "RKNN_QUERY_INPUT_ATTR",
+            "output_query": self._choice("form", forms) if forms else "",
+        }
+        values["opens_inputs"] = _branches(
+            [(values["copied_inputs"], "copy_inputs(i);"), (values["bound_inputs"], "bind_inputs(i);")]
+        )
+        values["opens_outputs"] = _branches(
+            [(values["copied_outputs"], "copy_outputs(i);"), (values["bound_outputs"], "bind_outputs(i);")]
+        )
+        return values
+
+    def _internal(self) -> dict[str, Any]:
+        """Return which contexts share internal memory."""
+        groups = list(self._plan.internal_memories().values())
+        members = [i for group in groups for i in group]
+        values: dict[str, Any] = {"groups": len(groups), "in_group": "", "not_in_group": ""}
+        if len(groups) > 1:
+            numbers = [-1] * len(self._contexts)
+            for number, group in enumerate(groups):
+                for i in group:
+                    numbers[i] = number
+            memory = self._indices.value("internal_of", numbers)
+            values.update(in_group=f"{memory} == memory ? ", not_in_group=f"{memory} != memory")
+        elif groups and len(members) < len(self._contexts):
+            condition = self._indices.where("in_internal", members).condition
+            values.update(in_group=f"{condition} ? ", not_in_group=f"!({condition})")
+        of_cores = all(len({self._contexts[i].core for i in group}) == 1 for group in groups)
+        of_what = "the contexts of a core" if of_cores and self._plan.cores > 1 else "contexts that run in turn"
+        values["internal_note"] = f"One internal memory for {of_what}."
+        return values
+
+    def _threads(self) -> dict[str, Any]:
+        """Return which thread runs which contexts."""
+        turns = turns_of(self._plan)
+        longest = max(map(len, turns.rows))
+        in_order = turns.rows[0] == list(range(len(self._contexts)))
+        return {
+            "threads": len(turns.rows),
+            "turns": turns,
+            "turn_rows": [[*row, *[-1] * (longest + 1 - len(row))] for row in turns.rows],
+            "turn_columns": longest + 1,
+            "order": turns.rows[0] if len(turns.rows) == 1 and not in_order else [],
+        }
+
+
+#: By the kind of a context: how it is made.
+_MAKES = {
+    "loaded": "model = load(i);",
+    "in_place": "load_in_place(i);",
+    "dups": "dup_context(i);",
+    "shared_weights": "model = share_weights(i);",
+    "borrowed_weights": "model = load_without_weights(i);",
+}
+
+
+def _is_in_place(context: Context) -> bool:
+    return context.mechanism == LOAD and MODEL in context.zero_copy
+
+
+def _branches(statements: list[tuple[Where, str]], declaration: str = "") -> list[str]:
+    """Return the lines that run for each context the statement of its kind: `if`, `else if`, `else`.
+
+    A single statement that assigns is a declaration.
+    """
+    needed = [(where, statement) for where, statement in statements if where.any]
+    if len(needed) == 1:
+        statement = needed[0][1]
+        return [f"{declaration}{statement}" if "=" in statement else statement]
+    lines = []
+    for number, (where, statement) in enumerate(needed):
+        condition = f"if ({where.condition})" if number < len(needed) - 1 else ""
+        lines += [f"{'else ' if number else ''}{condition}".rstrip(), f"    {statement}"]
+    return lines

@@ -1,0 +1,44 @@
+"""Which board this is: every board has a storage of its own, since memory of two boards is never one series."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from reusebench.samplers.host import LOCAL_HOST, Host, read_texts
+
+__all__ = ["board_name", "board_storage", "far_board_name", "far_storage"]
+
+_HOST_NAME, _MACHINE_ID = "/proc/sys/kernel/hostname", "/etc/machine-id"
+#: pytest-benchmark's own default folder; every board has a folder in it.
+_STORAGES = Path(".benchmarks")
+
+
+def board_name(host: Host = LOCAL_HOST) -> str:
+    """Return the host name and, where there is one, the start of a digest of the machine id.
+
+    Two boards that were flashed with one image, and still have its host name, differ in the digest.
+    """
+    texts = read_texts(host, [_HOST_NAME, _MACHINE_ID])
+    # Storages have had this form since version 0.1.0: a board's runs stay one series.
+    name = re.sub(r"[^a-z0-9-]+", "-", texts.get(_HOST_NAME, "").strip().lower()).strip("-") or "board"
+    if _MACHINE_ID not in texts:
+        return name
+    digest = hashlib.sha256(texts[_MACHINE_ID].encode()).hexdigest()
+    return f"{name}-{digest[:6]}"
+
+
+def board_storage(host: Host = LOCAL_HOST) -> Path:
+    """Return the board's default storage, relative to the working folder."""
+    return _STORAGES / board_name(host)
+
+
+def far_board_name(target: str) -> str:
+    """Return what a board far away is called, by the name or the address after --target."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", target).strip("-.") or "board"
+
+
+def far_storage(target: str) -> Path:
+    """Return its default storage, relative to the working folder."""
+    return _STORAGES / far_board_name(target)

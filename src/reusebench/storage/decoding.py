@@ -1,0 +1,98 @@
+"""Stored JSON into the typed structures: its numbers in a range that can be calculated with, its text printable."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sized
+from typing import Any, Optional, TypeVar
+
+import msgspec
+
+from reusebench.system.files import printable
+
+__all__ = ["MOST_BYTES", "check_lengths", "decode_stored"]
+
+#: Of a stored file, unpacked; more is damage. A session of all questions on several runtimes has 3.5 MB, a trace of the
+#: most readings that are kept 5 MB.
+MOST_BYTES = 32 * 2**20
+#: What whole numbers stay within: those of 64 bits with a sign.
+_MOST_WHOLE = 2**63
+#: What other numbers stay within: outputs of networks are stored too, and are of 32 bits.
+_MOST = 3.5e38
+#: How deep lists and objects may be in each other; ours are 12 deep.
+_MOST_DEPTH = 64
+#: Keys of text that may have lines: what a process wrote, and messages of libraries.
+_OF_LINES = ("last_words", "message")
+#: Bytes of which no text has to be escaped.
+_DELETE = b"\x7f"
+_NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
+_DIGITS_AS_0 = bytes.maketrans(b"123456789", b"000000000")
+#: A number of fewer digits, and no higher exponent, is within the range.
+_LONG_NUMBER = b"0" * 19
+_HIGH_EXPONENT = re.compile(rb"[eE]\+?\d{2,}[,}\]\s]")
+
+_Stored = TypeVar("_Stored")
+
+
+def decode_stored(content: bytes | msgspec.Raw, kind: type[_Stored]) -> _Stored:
+    """Return what is stored; msgspec.DecodeError, ValueError or RecursionError where it is not of this kind.
+
+    Control characters and the like in its text are escaped; messages keep their lines.
+    """
+    content = bytes(content)
+    stored = msgspec.json.decode(content, type=kind)
+    if _is_plain(content):
+        return stored
+    return msgspec.convert(_checked(msgspec.to_builtins(stored), ""), type=kind)
+
+
+def _is_plain(content: bytes) -> bool:
+    """Whether the bytes alone show that nothing has to be escaped or refused; nearly every file is so."""
+    return (
+        content.isascii()
+        and b"\\" not in content
+        and _DELETE not in content
+        and _LONG_NUMBER not in content.translate(_DIGITS_AS_0)
+        and not _HIGH_EXPONENT.search(content)
+        and _is_flat(content)
+    )
+
+
+def _is_flat(content: bytes) -> bool:
+    """Whether nothing is too deep, brackets in text included."""
+    brackets = content.translate(None, _NO_BRACKETS)
+    for _ in range(_MOST_DEPTH):
+        if not brackets:
+            return True
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return not brackets
+
+
+def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
+    """Return the value with its text printable; ValidationError where it is too deep, or a number out of range."""
+    if isinstance(value, str):
+        return printable(value, keep)
+    if depth > _MOST_DEPTH:
+        raise msgspec.ValidationError(f"{key}: more than {_MOST_DEPTH} levels in each other")
+    if isinstance(value, dict):
+        return {
+            printable(name) if isinstance(name, str) else name: _checked(
+                inner, name, depth + 1, "\n\t" if name in _OF_LINES else keep
+            )
+            for name, inner in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_checked(inner, key, depth + 1, keep) for inner in value]
+    if isinstance(value, float) and not (math.isfinite(value) and abs(value) <= _MOST):
+        raise msgspec.ValidationError(f"{key}: {value} is no figure")
+    if isinstance(value, int) and not -_MOST_WHOLE <= value < _MOST_WHOLE:
+        raise msgspec.ValidationError(f"{key}: a whole number of more than 64 bits is no figure")
+    return value
+
+
+def check_lengths(what: str, lists: Iterable[Optional[Sized]], *valid: int) -> None:
+    """Raise ValueError, which a decoder takes for damage, where lists that belong together differ in length."""
+    lengths = {len(values) for values in lists if values is not None}
+    if not lengths <= set(valid):
+        raise ValueError(f"{what} has lists of {sorted(lengths)} values, valid: {sorted(set(valid))}")

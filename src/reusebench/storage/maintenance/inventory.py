@@ -1,0 +1,140 @@
+"""Everything that is in the storage of one board: its runs with their traces, damaged files, traces of no run.
+
+Only these files are ever removed: regular ones, with names that this project gives. No link is followed to them.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reusebench.storage.run_file import UNFINISHED_NAME, BadFile, StoredRun, is_unfinished_run, is_written, read_storage
+from reusebench.storage.runs import Run, run_of
+from reusebench.storage.trace import TRACE_NAME, TRACES, UNFINISHED_TRACE
+
+__all__ = ["Inventory", "Leftover", "RunFiles", "take_inventory"]
+
+#: Names of the traces' folders: the id of a session, the start of a UUID in hexadecimal digits; or of a recording, its
+#: moment and the process that recorded.
+_RUN_ID = re.compile(r"[0-9a-f]{12}|\d{8}_\d{6}-\d+")
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """A run, and which files in the storage belong to it."""
+
+    run: Run
+    size_bytes: int
+    #: Seconds since 1970.
+    changed_at_s: float
+    #: Whether its file, or the folder of it, is a link.
+    is_linked: bool
+    #: Whether the session that measures it lives.
+    is_written: bool
+    #: Of each repeat that has one, relative to the storage.
+    traces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A file beside the runs."""
+
+    path: Path
+    size_bytes: int
+    #: Seconds since 1970; of a trace, when the last one was written into its folder.
+    changed_at_s: float
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What there is in one storage."""
+
+    storage: Path
+    #: The oldest first.
+    runs: Sequence[RunFiles]
+    bad_files: Sequence[BadFile]
+    #: Every trace, by its path relative to the storage.
+    traces: Mapping[str, Leftover]
+    #: Files that were being written: now, or when the power went off.
+    unfinished: Sequence[Leftover]
+
+    def size_bytes(self, stored: RunFiles) -> int:
+        """Return what the run and its traces take."""
+        return stored.size_bytes + sum(self.traces[name].size_bytes for name in stored.traces if name in self.traces)
+
+
+def take_inventory(storage: Path) -> Inventory:
+    """Read the storage; files that are not ours are passed over."""
+    # The traces first: of a run that is stored meanwhile they are too new to go.
+    traces: dict[str, Leftover] = {}
+    unfinished = [file for file in _own_files(storage, UNFINISHED_NAME) if _is_left(storage, file)]
+    for folder in _own_paths(storage / TRACES, _RUN_ID):
+        of_run = list(_own_files(folder, TRACE_NAME))
+        newest_s = max((trace.changed_at_s for trace in of_run), default=0.0)
+        for trace in of_run:
+            traces[_inside(storage, trace.path)] = replace(trace, changed_at_s=newest_s)
+        unfinished += _own_files(folder, UNFINISHED_TRACE)
+    runs: list[RunFiles] = []
+    bad_files: list[BadFile] = []
+    for file in read_storage(storage):
+        if isinstance(file, BadFile):
+            bad_files.append(file)
+        else:
+            with suppress(FileNotFoundError):  # removed meanwhile
+                runs.append(_files_of(storage, file))
+    runs.sort(key=lambda stored: stored.run.order)
+    return Inventory(storage, runs, bad_files, traces, unfinished)
+
+
+def _files_of(storage: Path, file: StoredRun) -> RunFiles:
+    status = file.path.stat()
+    is_linked = file.path.is_symlink() or file.path.parent.is_symlink()
+    return RunFiles(
+        run_of(file),
+        status.st_size,
+        status.st_mtime,
+        is_linked,
+        not file.is_finished and not is_linked and is_written(storage, _inside(storage, file.path)),
+        tuple(_traces_of(file)),
+    )
+
+
+def _inside(storage: Path, path: Path) -> str:
+    return path.relative_to(storage).as_posix()
+
+
+def _is_left(storage: Path, file: Leftover) -> bool:
+    """Whether it is a run that was never finished, and no session is writing it now."""
+    with suppress(FileNotFoundError):
+        name = _inside(storage, file.path)
+        return is_unfinished_run(storage, name) and not is_written(storage, name)
+    return False
+
+
+def _traces_of(file: StoredRun) -> Iterator[str]:
+    for result in file.results:
+        yield from (repeat.trace for repeat in result.info.repeats if repeat.trace)
+    for program in file.programs:
+        yield from (repeat.trace for repeat in program.repeats if repeat.trace)
+
+
+def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[Leftover]:
+    """Yield the regular files with such names in the folder, by name."""
+    for path in _own_paths(folder, name):
+        try:
+            status = path.lstat()
+        except FileNotFoundError:  # finished, and renamed, meanwhile
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield Leftover(path, status.st_size, status.st_mtime)
+
+
+def _own_paths(folder: Path, name: re.Pattern[str]) -> list[Path]:
+    """Return the paths with such names in the folder, in order; none where the folder is a link, or is not there."""
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))

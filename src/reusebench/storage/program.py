@@ -1,0 +1,191 @@
+"""A program that `reusebench record` measured, as it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Optional
+
+import msgspec
+
+from reusebench.measured.messages import Message
+from reusebench.storage.decoding import check_lengths
+from reusebench.storage.shortage import Shortage, signs_of
+from reusebench.targets.outcome import OUTCOMES
+
+__all__ = [
+    "FIRST_PROGRAM_SCHEMA",
+    "PROGRAM_SCHEMA",
+    "FirstProgram",
+    "Phase",
+    "PhaseMedians",
+    "PhaseMemory",
+    "Process",
+    "Program",
+    "ProgramRepeat",
+]
+
+#: Version of the stored form. 1: the first. 2: the memory of a phase is that at its end, and the medians, which it was
+#: before, stand beside it; what peaks can have been at most; runs that are written while they are recorded.
+PROGRAM_SCHEMA, FIRST_PROGRAM_SCHEMA = "reusebench-program-2", "reusebench-program-1"
+
+_Bytes = tuple[Optional[int], ...]
+_Natural = Annotated[int, msgspec.Meta(ge=0)]
+_Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of the program; times since the start of the recording."""
+
+    pid: int
+    name: str
+    peak_rss_bytes: _Natural
+    first_seen_ns: _Natural
+    last_seen_ns: _Natural
+    pss_readable: bool
+
+
+class ProgramRepeat(msgspec.Struct, frozen=True, kw_only=True):
+    """One repeat: the program from start to end."""
+
+    started_at: str
+    duration_ns: _Natural
+    exit_code: Optional[int]
+    #: Name of the signal that ended it.
+    signal: Optional[str]
+    ended_by_user: bool
+    idle_system_memory_bytes: _Natural
+    idle_noise_bytes: _Natural
+    idle_cpu_percent: float
+    recorder_cpu_percent: float
+    rss_readings: _Natural
+    process_count: _Natural
+    #: Those with the highest peaks; the trace has all.
+    processes: tuple[Process, ...]
+    #: Path, relative to the storage; empty until the repeat has ended.
+    trace: str
+    #: None in runs before this was stored.
+    shortage: Optional[Shortage] = None
+
+
+class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
+    """What the memory in a phase was below for half of its time, in bytes. A value per repeat."""
+
+    application_memory_bytes: _Bytes
+    application_uss_bytes: _Bytes
+    application_rss_bytes: _Bytes
+    system_memory_bytes: _Bytes
+    npu_memory_bytes: _Bytes
+
+
+class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory at the end of a phase, and its peaks, in bytes; docs/record.md defines them. A value per repeat."""
+
+    application_memory_bytes: _Bytes
+    application_uss_bytes: _Bytes
+    application_rss_bytes: _Bytes
+    application_peak_rss_bytes: _Bytes
+    process_peak_rss_bytes: _Bytes
+    system_memory_bytes: _Bytes
+    system_memory_over_idle_bytes: _Bytes
+    npu_memory_bytes: _Bytes
+    #: What application_peak_rss_bytes may have been in truth; None: not known, a peak may have been missed.
+    application_peak_rss_at_most_bytes: _Bytes
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
+    """A phase that the program marked; a value per repeat, None where the repeat did not go through it."""
+
+    name: _Name
+    durations_ns: _Bytes
+    pss_readings: tuple[int, ...]
+    #: How long before the end of the phase application memory was read; 0: at its end.
+    reading_ages_ns: _Bytes
+    #: Whether process_peak_rss_bytes is the kernel's, which misses nothing, and not the highest of the readings.
+    process_peaks_exact: tuple[bool, ...]
+    memory: PhaseMemory
+    medians: PhaseMedians
+
+    @property
+    def lists(self) -> tuple[Sequence[object], ...]:
+        """All that has a value per repeat."""
+        own = (self.durations_ns, self.pss_readings, self.reading_ages_ns, self.process_peaks_exact)
+        return (*own, *msgspec.structs.astuple(self.memory), *msgspec.structs.astuple(self.medians))
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded program."""
+
+    schema: str
+    run: str
+    name: _Name
+    command: tuple[str, ...]
+    #: Whether it was running already.
+    attached: bool
+    sample_hz: float
+    #: "ok", or what happened to the last repeat, in the words of the results of scenarios; "cut_off" while it is
+    #: recorded, and for good where the recorder was killed.
+    outcome: str
+    repeats: tuple[ProgramRepeat, ...]
+    phases: tuple[Phase, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse figures that are not of these repeats."""
+        for phase in self.phases:
+            check_lengths("a phase", phase.lists, len(self.repeats))
+        if self.outcome not in OUTCOMES:
+            raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")
+
+    @property
+    def shortage_signs(self) -> tuple[Message, ...]:
+        """What shows that memory was short: each kind of sign once, of the first repeat that has it."""
+        return signs_of(repeat.shortage for repeat in self.repeats)
+
+
+class _FirstMemory(msgspec.Struct, frozen=True):
+    application_memory_bytes: _Bytes
+    application_uss_bytes: _Bytes
+    application_rss_bytes: _Bytes
+    application_peak_rss_bytes: _Bytes
+    process_peak_rss_bytes: _Bytes
+    system_memory_bytes: _Bytes
+    npu_memory_bytes: _Bytes
+
+
+class _FirstPhase(msgspec.Struct, frozen=True):
+    name: _Name
+    durations_ns: _Bytes
+    pss_readings: tuple[int, ...]
+    memory: _FirstMemory
+
+    @property
+    def lists(self) -> tuple[Sequence[object], ...]:
+        """All that has a value per repeat."""
+        return (self.durations_ns, self.pss_readings, *msgspec.structs.astuple(self.memory))
+
+    def current(self) -> Phase:
+        """Return it in the present form: what memory was at the end was not stored."""
+        unknown: _Bytes = (None,) * len(self.durations_ns)
+        memory = dict.fromkeys(PhaseMemory.__struct_fields__, unknown)
+        memory["application_peak_rss_bytes"] = self.memory.application_peak_rss_bytes
+        memory["process_peak_rss_bytes"] = self.memory.process_peak_rss_bytes
+        medians = {name: getattr(self.memory, name) for name in PhaseMedians.__struct_fields__}
+        return Phase(
+            name=self.name,
+            durations_ns=self.durations_ns,
+            pss_readings=self.pss_readings,
+            reading_ages_ns=unknown,
+            process_peaks_exact=(False,) * len(unknown),
+            memory=PhaseMemory(**memory),
+            medians=PhaseMedians(**medians),
+        )
+
+
+class FirstProgram(Program, frozen=True, kw_only=True):
+    """A recorded program of version 1."""
+
+    phases: tuple[_FirstPhase, ...]  # type: ignore[assignment]
+
+    def current(self) -> Program:
+        """Return it in the present form."""
+        facts = {name: getattr(self, name) for name in Program.__struct_fields__}
+        return Program(**{**facts, "phases": tuple(phase.current() for phase in self.phases)})

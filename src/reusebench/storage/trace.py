@@ -1,0 +1,200 @@
+"""The trace of one repeat: every barrier in full and the timeline between them, as one compressed JSON file."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import warnings
+import zlib
+from pathlib import Path
+from typing import BinaryIO, Optional, TypeVar
+
+import msgspec
+
+from reusebench.accounting.ledger import Ledger
+from reusebench.storage.decoding import MOST_BYTES, check_lengths, decode_stored
+from reusebench.storage.program import Process
+from reusebench.system.files import UNFINISHED, open_inside, replacing
+from reusebench.targets.barriers import BarrierReading
+
+__all__ = [
+    "TRACES",
+    "TRACE_NAME",
+    "UNFINISHED_TRACE",
+    "FrameTime",
+    "FrameTimes",
+    "MemoryTimeline",
+    "NpuTimeline",
+    "PhaseTime",
+    "ProgramTrace",
+    "Timeline",
+    "Trace",
+    "is_trace",
+    "read_trace",
+    "write_trace",
+]
+
+#: Folder of the traces inside a storage.
+TRACES = "traces"
+#: Of the files in it; every run has a folder of its own there.
+TRACE_NAME = re.compile(r".+\.json\.gz")
+#: While they are written, which a power cut may leave.
+UNFINISHED_TRACE = re.compile(rf"\..+\.json\.gz\.[0-9]+{re.escape(UNFINISHED)}")
+#: What they unpack to, at its beginning.
+_BEGINNINGS = (b'{"barriers":', b'{"timeline":')
+_BLOCK = 4096
+#: zlib's word for gzip's format (wbits).
+_GZIP = 31
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """Readings between barriers; monotonic clock."""
+
+    times_ns: list[int]
+    rss_bytes: list[int]
+    system_memory_bytes: list[int]
+
+    def __post_init__(self) -> None:
+        """Refuse lists of different length."""
+        check_lengths("a timeline", msgspec.structs.astuple(self), len(self.times_ns))
+
+
+class NpuTimeline(msgspec.Struct, frozen=True):
+    """NPU memory by the ledger; `live_bytes` count from their time to the next."""
+
+    times_ns: list[int]
+    live_bytes: list[int]
+    ledger: Ledger
+
+    def __post_init__(self) -> None:
+        """Refuse lists of different length."""
+        check_lengths("a timeline", [self.live_bytes], len(self.times_ns))
+
+
+class FrameTime(msgspec.Struct, frozen=True, array_like=True):
+    """A frame of a stream that was done."""
+
+    stream: int
+    #: Monotonic clock.
+    due_ns: int
+    #: The time of each of scenarios.frames.STAGES, one after the other from then on.
+    stages_ns: tuple[int, ...]
+
+
+class FrameTimes(msgspec.Struct, frozen=True):
+    """The frames of the steady state: the first and the last ones, as many of each as are kept."""
+
+    first: list[FrameTime]
+    last: list[FrameTime]
+    #: How many between them are not kept.
+    left_out: int
+
+    def __post_init__(self) -> None:
+        """Refuse frames between ends that are not there."""
+        if self.left_out and not (self.first and self.last):
+            raise ValueError("frames are left out between none")
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """Of one measured process."""
+
+    barriers: list[BarrierReading]
+    timeline: Timeline
+    npu: Optional[NpuTimeline] = None
+    #: When the process was started; None in older traces.
+    start_ns: Optional[int] = None
+    #: None without streams, where nothing computes, and in older traces.
+    frames: Optional[FrameTimes] = None
+
+
+class MemoryTimeline(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Readings of one kind; the list of their values has the name of what was read."""
+
+    times_ns: list[int]
+    rss_bytes: list[int] = []
+    pss_bytes: list[int] = []
+    system_memory_bytes: list[int] = []
+    npu_memory_bytes: list[int] = []
+
+    def __post_init__(self) -> None:
+        """Refuse lists of different length."""
+        check_lengths("a timeline", msgspec.structs.astuple(self), 0, len(self.times_ns))
+
+
+class PhaseTime(msgspec.Struct, frozen=True):
+    """A stretch of time in a phase."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
+class ProgramTrace(msgspec.Struct, frozen=True):
+    """Of a recorded program; times since its start."""
+
+    timeline: MemoryTimeline
+    pss: MemoryTimeline
+    system: MemoryTimeline
+    npu_held: MemoryTimeline
+    phases: list[PhaseTime]
+    processes: list[Process]
+
+    def __post_init__(self) -> None:
+        """Refuse readings of one kind under the name of another."""
+        for readings, values in (
+            (self.timeline, self.timeline.rss_bytes),
+            (self.pss, self.pss.pss_bytes),
+            (self.system, self.system.system_memory_bytes),
+            (self.npu_held, self.npu_held.npu_memory_bytes),
+        ):
+            check_lengths("a timeline", [values], len(readings.times_ns))
+
+
+_Trace = TypeVar("_Trace", Trace, ProgramTrace)
+
+
+def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace) -> str:
+    """Write the trace and return its path relative to the storage; warn where it cannot be written.
+
+    What was measured is not lost with it: tables do not need traces.
+    """
+    relative = Path(TRACES) / run / f"{name}.json.gz"
+    path = storage / relative
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as unfinished, gzip.open(unfinished, "wb", compresslevel=6) as file:
+            file.write(msgspec.json.encode(trace))
+    except OSError as error:
+        reason = error.strerror or error
+        warnings.warn(f"{path} cannot be written ({reason}): reports have no timeline of it", stacklevel=2)
+    return relative.as_posix()
+
+
+def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | None:
+    """Return a trace of this kind, or None where its file is lost or damaged: tables do not need it.
+
+    A path that leads out of the storage is of no trace.
+    """
+    try:
+        with open_inside(storage, relative) as file:
+            return decode_stored(_unpacked(file), kind)
+    except (OSError, EOFError, ValueError, RecursionError, msgspec.DecodeError, zlib.error):
+        return None
+
+
+def is_trace(storage: Path, relative: str) -> bool:
+    """Whether a file of the storage, by its path in it, begins as a trace does."""
+    try:
+        with open_inside(storage, relative) as file:
+            return zlib.decompressobj(_GZIP).decompress(file.read(_BLOCK), _BLOCK).startswith(_BEGINNINGS)
+    except (OSError, zlib.error):
+        return False
+
+
+def _unpacked(file: BinaryIO) -> bytes:
+    """Return what the file unpacks to; EOFError where it is cut short, or is more than is read."""
+    unpacking = zlib.decompressobj(_GZIP)
+    content = unpacking.decompress(file.read(MOST_BYTES), MOST_BYTES)
+    if not unpacking.eof:
+        raise EOFError
+    return content

@@ -1,0 +1,183 @@
+"""Processes that end with this one, however it ends, and what they have started with them.
+
+The kernel kills the process itself, also one that is stopped or busy. It does not know what that one has started: a
+shell that waits for the end of a pipe kills their process groups.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Union
+
+from reusebench.system.interrupts import forwarded, uninterrupted
+
+__all__ = ["end", "end_with", "run", "run_in_terminal", "start", "watch_ends"]
+
+_PRCTL = ctypes.CDLL(None).prctl
+#: Linux, sys/prctl.h. It is kept when another program is executed, unless that has rights of its own.
+_PR_SET_PDEATHSIG = 1
+#: Each line has all groups that there are; the last one counts.
+_WATCHMAN = """
+exec 3<&0
+{ while read -r line; do groups=$line; done; [ -z "$groups" ] || kill -s KILL -- $groups; } <&3 3<&- &
+"""
+
+#: What a program may take to leave that is asked to.
+_LEAVE_S = 3.0
+
+_Words = Sequence[Union[str, Path]]
+
+
+def end_with(parent: int) -> None:
+    """Have the kernel kill this process when the thread that made it ends; end now if that has ended already."""
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def start(
+    command: _Words,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    errors: IO[bytes] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a program with pipes to its standard input and output, to be given to `end`; `errors` takes its errors.
+
+    The thread must not end before it. It has a session of its own: Ctrl-C reaches this process alone, which then ends
+    all in order.
+    """
+    pipe = subprocess.PIPE
+    return _begin(os.setsid, command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=errors, bufsize=0)
+
+
+def run_in_terminal(command: _Words, output: IO[str] | None = None) -> int:
+    """Run a program that writes to the terminal, or to `output`, and return its exit code, as subprocess gives it.
+
+    Ctrl-C, SIGTERM and SIGHUP are passed on; when the program has ended in its own way, Interrupted is raised.
+    """
+    with forwarded() as forward_to:
+        process = _begin(os.setpgrp, command, stdin=subprocess.DEVNULL, stdout=output)
+        try:
+            forward_to(process.send_signal)
+            return process.wait()
+        finally:
+            end(process)
+
+
+def run(
+    command: _Words,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    time_limit_s: float | None = None,
+    errors: int = subprocess.PIPE,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end and return what it printed; what it has left behind in its session is killed.
+
+    Raises subprocess.TimeoutExpired. `errors` may be subprocess.STDOUT.
+    """
+    process = _begin(
+        os.setsid,
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        output, words = process.communicate(timeout=time_limit_s)
+    except BaseException:
+        process.terminate()  # it may have files to remove
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_LEAVE_S)
+        raise
+    finally:
+        end(process)
+    return subprocess.CompletedProcess(command, process.returncode, output, words)
+
+
+def end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+    """Kill what is left of the process and of its group, wait for it, and close its pipes."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            with suppress(BrokenPipeError):  # it has ended before it read all
+                pipe.close()
+    process.wait()
+    _WATCH.remove(process.pid)
+
+
+def watch_ends() -> None:
+    """Start the shell now: what it takes is memory of the system, which is going to be read."""
+    _WATCH.start()
+
+
+def _begin(apart: Callable[[], None], command: _Words, **options: Any) -> subprocess.Popen[Any]:
+    """Start a program in a session or a group of its own."""
+
+    def begin() -> None:
+        end_with(parent)
+        apart()
+
+    parent = os.getpid()
+    _WATCH.start()
+    process = None
+    try:
+        with uninterrupted():  # Python swallows what is raised in its callbacks of fork
+            process = subprocess.Popen(command, preexec_fn=begin, **options)
+            _WATCH.add(process.pid)
+    except KeyboardInterrupt:
+        if process:
+            end(process)
+        raise
+    return process
+
+
+class _Watch:
+    """The shell, which outlives this process by a moment; no child of it, for a recorder waits for all its children."""
+
+    def __init__(self) -> None:
+        self._groups: set[int] = set()
+        self._pipe: int | None = None
+
+    def start(self) -> int:
+        """Start it where it does not run, and return the pipe to it."""
+        if self._pipe is None:
+            reading, self._pipe = os.pipe()
+            null = subprocess.DEVNULL
+            command = ["/bin/sh", "-c", _WATCHMAN]
+            subprocess.run(
+                command, cwd="/", stdin=reading, stdout=null, stderr=null, start_new_session=True, check=True
+            )
+            os.close(reading)
+        return self._pipe
+
+    def add(self, group: int) -> None:
+        self._groups.add(group)
+        self._tell()
+
+    def remove(self, group: int) -> None:
+        self._groups.discard(group)
+        self._tell()
+
+    def _tell(self) -> None:
+        line = " ".join(f"-{group}" for group in self._groups).encode() + b"\n"
+        pipe = self.start()
+        try:
+            os.write(pipe, line)
+        except BrokenPipeError:  # somebody has killed it
+            os.close(pipe)
+            self._pipe = None
+            os.write(self.start(), line)
+
+
+_WATCH = _Watch()

@@ -1,0 +1,94 @@
+"""C compilers: this machine's own, else fetched from PyPI for as long as they are needed."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reusebench.system import processes
+from reusebench.system.cache import OwnFolder
+from reusebench.targets.errors import TargetError
+from reusebench.targets.rknn_library import architecture_of_this_python
+
+__all__ = ["ARCHITECTURES", "Compiler", "compiler_for", "find_compiler", "fingerprint", "missing_package"]
+
+_TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
+ARCHITECTURES = tuple(_TRIPLES)
+#: The oldest C library that what is compiled runs on: Debian 10's. It is also the first with all that is used.
+_GLIBC = "2.28"
+#: The version with the hashes of its files (make pins).
+_ZIGLANG = Path(__file__).with_name("ziglang.txt")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A command that compiles C for one architecture."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def compile(self, arguments: list[str]) -> None:
+        """Run it; raise TargetError with its last line where it fails."""
+        done = processes.run([*self.command, *arguments], environment={**os.environ, **self.environment})
+        if done.returncode:
+            last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+            raise TargetError(f"{Path(self.command[0]).name} could not compile it: {last_words}")
+
+
+def find_compiler(architecture: str) -> Compiler | None:
+    """Return a compiler for the architecture that this machine has, or None."""
+    names = [f"{_TRIPLES[architecture]}-gcc"]
+    if architecture == architecture_of_this_python():
+        names = ["cc", "gcc", "clang", *names]
+    paths = filter(None, map(shutil.which, names))
+    return next((Compiler((path,)) for path in paths), None)
+
+
+def fingerprint(options: Iterable[str], *folders: Path) -> str:
+    """Return what changes with the options and with the C sources of the folders."""
+    digest = hashlib.sha256(repr(tuple(options)).encode())
+    for folder in folders:
+        for path in sorted(folder.glob("*.[ch]")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def missing_package(architecture: str) -> str:
+    """Return the Debian package that would bring a compiler."""
+    return "gcc" if architecture == architecture_of_this_python() else f"gcc-{_TRIPLES[architecture]}"
+
+
+def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compiler:
+    """Return this machine's own compiler for the architecture, else the Zig compiler's."""
+    own = find_compiler(architecture)
+    if own is not None:
+        return own
+    if not _ziglang.cache_info().currsize:
+        show_step("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
+    package = _ziglang().path
+    caches = dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(package / "cache"))
+    command = (sys.executable, "-m", "ziglang", "cc", "-target", f"{_TRIPLES[architecture]}.{_GLIBC}")
+    return Compiler(command, {"PYTHONPATH": str(package), **caches})
+
+
+@functools.lru_cache(maxsize=1)
+def _ziglang() -> OwnFolder:
+    """Install the Zig compiler's package into a folder, and return that. It takes 400 MB, until this process ends."""
+    folder = OwnFolder()
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    checked = ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_ZIGLANG)]
+    done = processes.run([*command, "--target", str(folder.path), *checked])
+    if done.returncode:
+        folder.close()
+        last_words = done.stderr.strip().rpartition("\n")[2]
+        raise TargetError(
+            f"no C compiler: pip could not install ziglang ({last_words}). "
+            f"Install one (Debian: apt install {missing_package('armhf')}) and try again"
+        )
+    return folder

@@ -1,0 +1,314 @@
+"""From a shell on the board to the reader that runs there: what the board is, where it may be written to, the push."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reusebench.targets.errors import ConnectionLost, TargetError
+from reusebench.targets.far.channel import Channel
+
+__all__ = ["MARKER", "Candidate", "Mount", "Survey", "begin_reader", "choose_folder", "probe"]
+
+#: The reader begins with it (native/reader/main.c).
+MARKER = b"\x01\x02reusebench reader\x02\x01\n"
+
+#: Where files may be kept on a board, best first, and the folder that must exist for that.
+_CANDIDATES = (
+    ('"$HOME"/.cache', '"$HOME"'),
+    ("/userdata", "/userdata"),
+    ("/data/local/tmp", "/data/local/tmp"),
+    ("/oem", "/oem"),
+    ("/mnt/sdcard", "/mnt/sdcard"),
+    ("/var/tmp", "/var/tmp"),
+)
+#: In it is all that is pushed. No other name of this project: the board may be a PC with its own cache or checkout.
+_FOLDER = "reusebench-board"
+#: A small board's model with the driver and the libraries. A folder with less is taken only where it is given.
+_ROOM_BYTES = 8 << 20
+#: File systems, and the beginnings of devices, whose files are memory: they would be weighed.
+_MEMORY_FILE_SYSTEMS = {"tmpfs", "ramfs", "rootfs", "devtmpfs"}
+_MEMORY_DEVICES = ("/dev/ram", "/dev/zram")
+#: A login may take a connection's time-out and a slow board's shell.
+_SHELL_LIMIT_S = 40.0
+#: A shell that edits lines on a terminal writes them again as it reads them: emulated, it took 1,500.
+_SLOWEST_BYTES_PER_S = 200
+#: Old shells read lines of at most 1024 bytes, terminals of 4096.
+_LINE_BYTES = 900
+
+# Every answer is a line @NAME VALUE@. The commands have @''%s: a terminal's echo of them is no answer. Nothing is
+# used that BusyBox or Android's shell may lack, save for df, whose absence leaves the room unknown.
+_PROBE = r"""
+PS1= PS2=
+t() { printf '@''%s %s@\n' "$1" "$2"; }
+t machine "$(uname -m)"
+IFS= read -r h < /proc/$$/exe || IFS= read -r h < /bin/sh
+case "$h" in ?ELF"$(printf '\001')"*) t bits 32;; ?ELF"$(printf '\002')"*) t bits 64;; esac
+while IFS= read -r m; do t mount "$m"; done < /proc/mounts
+c() { s=missing; p=; [ -d "$2" ] && s=kept && p=$(cd "$2" && pwd -P) && [ -w "$2" ] && s=writable
+u=new; [ -w "$1/$f" ] && [ -O "$1/$f" ] && u=used
+t folder "$s|$u|$(df -k "$2" 2>/dev/null | tail -n 1)|$p|$1"; }
+"""
+#: Programs are run from it, and models are in it: nobody else may read it, and none that somebody else made is taken.
+_MAKE_FOLDER = r"""
+o() { [ ! -h "$f" ] && [ -O "$f" ]; }
+(umask 077; mkdir -p "$f") && if o; then chmod 700 "$f"; t folder ours; else t folder others; fi
+"""
+_ANSWER = re.compile(r"@(\w+) (.*)@\r*$")
+_DF_AVAILABLE = re.compile(r"(\d+)\s+\d+%\s")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A line of /proc/mounts."""
+
+    device: str
+    point: str
+    file_system: str
+    options: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, line: str) -> Mount:
+        """Return the mount of a line, whose blanks are written as octal numbers."""
+        device, point, file_system, options = line.split(" ")[:4]
+        return cls(
+            device,
+            re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), point),
+            file_system,
+            tuple(options.split(",")),
+        )
+
+    def option(self, name: str) -> str:
+        """Return the value of an option, nothing where it has none."""
+        return next((text.partition("=")[2] for text in self.options if text.partition("=")[0] == name), "")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A folder in which ours could be."""
+
+    path: str
+    #: Without symbolic links, of the folder or of the one it would be in; empty where there is none.
+    real_path: str
+    writable: bool
+    #: Whether ours is there already.
+    used: bool
+    #: None where the board has no df.
+    free_bytes: int | None
+
+    @classmethod
+    def parse(cls, answer: str) -> Candidate:
+        """Return the candidate of an answer of the probe."""
+        state, used, room, real_path, path = answer.split("|", 4)
+        available = _DF_AVAILABLE.search(room + " ")
+        return cls(
+            path, real_path, state == "writable", used == "used", int(available[1]) * 1024 if available else None
+        )
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the probe has seen."""
+
+    machine: str
+    #: Of the shell's program: what runs there beside it. 0: not known.
+    bits: int
+    mounts: tuple[Mount, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def architecture(self) -> str:
+        """The name of the user space's architecture; TargetError where there is no reader for it.
+
+        A 32-bit user space may run on a 64-bit kernel.
+        """
+        if self.machine in ("aarch64", "arm64", "armv8l"):
+            is_long = self.bits == 64 or (not self.bits and self.machine != "armv8l")
+            return "aarch64" if is_long else "armhf"
+        if self.machine.startswith("armv7"):
+            return "armhf"
+        if self.machine in ("x86_64", "amd64") and self.bits != 32:
+            return "x86_64"
+        width = f" with programs of {self.bits} bits" if self.bits else ""
+        raise TargetError(
+            f"the board's machine is {self.machine or 'not told'}{width}; the reader is made for aarch64, "
+            "ARMv7 (armhf) and x86_64"
+        )
+
+    def mount_of(self, path: str) -> Mount | None:
+        """Return the mount that a path is on: the last of those whose point is the longest."""
+        best = None
+        for mount in self.mounts:
+            inside = mount.point == "/" or path == mount.point or path.startswith(mount.point + "/")
+            if inside and (best is None or len(mount.point) >= len(best.point)):
+                best = mount
+        return best
+
+
+class _Shell:
+    """The board's shell. Every method raises ConnectionLost where it ends, and TargetError where it is none."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._read = b""
+
+    def ask(self, script: str) -> list[tuple[str, str]]:
+        """Run the commands; return their answers."""
+        self._channel.write(f"{script}\nt end end\n".encode())
+        answers: list[tuple[str, str]] = []
+        deadline = time.monotonic() + _SHELL_LIMIT_S + len(script) / _SLOWEST_BYTES_PER_S
+        while True:
+            for line in self._lines(deadline):
+                match = _ANSWER.search(line)
+                if match and match[1] == "end":
+                    return answers
+                if match:
+                    answers.append((match[1], match[2]))
+
+    def run_reader(self, program: str) -> bytes:
+        """Turn the shell into the reader; return what the reader has said already."""
+        self._channel.write(f"exec {shlex.quote(program)}\n".encode())
+        deadline = time.monotonic() + _SHELL_LIMIT_S
+        try:
+            while MARKER not in self._read:
+                self._wait(deadline)
+        except ConnectionLost as error:
+            raise TargetError(f"{error}. The reader ({program}) did not start: {self._last_line()}") from None
+        return self._read.partition(MARKER)[2]
+
+    def _lines(self, deadline_s: float) -> Iterator[str]:
+        while b"\n" not in self._read:
+            self._wait(deadline_s)
+        lines, _, self._read = self._read.rpartition(b"\n")
+        yield from lines.decode(errors="replace").split("\n")
+
+    def _wait(self, deadline_s: float) -> None:
+        data = self._channel.read(max(0.0, deadline_s - time.monotonic()))
+        self._read += data
+        if not data:
+            name = self._channel.transport.name
+            raise TargetError(
+                f"{name} gave no shell within {_SHELL_LIMIT_S:g} s, but {self._last_line()}; "
+                f"does `{' '.join(self._channel.transport.command)}` give one?"
+            )
+
+    def _last_line(self) -> str:
+        words = self._read.decode(errors="replace").strip() or self._channel.words
+        return repr(words.rpartition("\n")[2][-200:]) if words else "no word"
+
+
+def probe(channel: Channel, folder: str | None) -> Survey:
+    """Return what the board says of itself; `folder` is the one that the user has given."""
+    candidates = [(shlex.quote(folder),) * 2] if folder else _CANDIDATES
+    checks = "\n".join(f"c {path} {parent}" for path, parent in candidates)
+    answers = _Shell(channel).ask(f"f={_FOLDER}\n{_PROBE}{checks}")
+    values = dict(answers)
+    return Survey(
+        values.get("machine", ""),
+        int(values.get("bits", 0)),
+        tuple(Mount.parse(value) for name, value in answers if name == "mount"),
+        tuple(Candidate.parse(value) for name, value in answers if name == "folder"),
+    )
+
+
+def choose_folder(survey: Survey, given: str | None) -> str:
+    """Return the folder for all that is pushed; raise TargetError with what is wrong with each."""
+    refusals = []
+    usable = []
+    for candidate in survey.candidates:
+        reason = _reason_against(survey, candidate, 0 if given else _ROOM_BYTES)
+        if reason:
+            refusals.append(f"{candidate.path} {reason}")
+        else:
+            usable.append(candidate)
+    if not usable:
+        remedy = "give another" if given else "give one that can be used"
+        raise TargetError(
+            f"nothing can be pushed to the board: {'; '.join(refusals)}. What is pushed must be on a disk, since "
+            f"files in memory would be weighed: {remedy} (--folder FOLDER of `reusebench board add`)"
+        )
+    # Where ours is, it stays: what is pushed takes room, and would drive the next session to another folder.
+    best = next((candidate for candidate in usable if candidate.used), usable[0])
+    return posixpath.join(best.path, _FOLDER)
+
+
+def _reason_against(survey: Survey, candidate: Candidate, room_bytes: int) -> str | None:
+    """Return why the folder is not usable, None where it is."""
+    if not candidate.real_path:
+        return "does not exist"
+    mount = survey.mount_of(candidate.real_path)
+    options = mount.options if mount else ()
+    has_room = candidate.used or candidate.free_bytes is None or candidate.free_bytes >= room_bytes
+    reasons = {
+        "is on a file system that is mounted read-only": "ro" in options,
+        "is not writable for this user": not candidate.writable,
+        f"is in memory ({mount and mount.file_system})": mount and _is_memory(survey, mount),
+        "lets no program run (it is mounted noexec)": "noexec" in options,
+        f"has only {(candidate.free_bytes or 0) / 2**20:.1f} MiB free": not has_room,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _is_memory(survey: Survey, mount: Mount) -> bool:
+    """Whether files there are memory; those of an overlay are where its upper folder is."""
+    upper = mount.option("upperdir") if mount.file_system == "overlay" else ""
+    below = survey.mount_of(upper) if upper else None
+    if below and below != mount:
+        return _is_memory(survey, below)
+    return mount.file_system in _MEMORY_FILE_SYSTEMS or mount.device.startswith(_MEMORY_DEVICES)
+
+
+def begin_reader(channel: Channel, folder: str, program: Path) -> bytes:
+    """Push the reader where it is missing, and turn the shell into it; return what it has said already."""
+    shell = _Shell(channel)
+    there = posixpath.join(folder, program.name)
+    quoted = shlex.quote(there)
+    answers = dict(shell.ask(f"f={shlex.quote(folder)}\n{_MAKE_FOLDER}[ -x {quoted} ] && t reader there"))
+    if "folder" not in answers:
+        raise TargetError(
+            f"{channel.transport.name}: the folder {folder} cannot be made: {channel.words or 'no reason'}"
+        )
+    if answers["folder"] != "ours":
+        raise TargetError(
+            f"{channel.transport.name}: the folder {folder} is a link, or belongs to another user, who could change "
+            "what is run from it: remove it, or give another (--folder FOLDER of `reusebench board add`)"
+        )
+    if "reader" not in answers:
+        _push(shell, channel, program.read_bytes(), there)
+    return shell.run_reader(there)
+
+
+def _push(shell: _Shell, channel: Channel, content: bytes, path: str) -> None:
+    """Write a program with what every shell has: beside its path first, so that it is there whole or not at all."""
+    # A name of this shell's own: one that was cut off may still be writing.
+    lines = [f'n={shlex.quote(path)}.new.$$; e=0; : > "$n" || e=1']
+    lines += [f"printf '{part}' >> \"$n\" || e=1" for part in _octal(content)]
+    lines.append(f'[ $e = 0 ] && chmod 755 "$n" && mv "$n" {shlex.quote(path)} && t pushed yes || rm -f "$n"')
+    folder = posixpath.dirname(path)
+    lines.append(f't room "$(df -k {shlex.quote(folder)} 2>/dev/null | tail -n 1)"')
+    answers = dict(shell.ask("\n".join(lines)))
+    if "pushed" not in answers:
+        available = _DF_AVAILABLE.search(answers["room"] + " ")
+        room = f"; {int(available[1])} KiB are free there" if available else ""
+        reason = channel.words.rpartition("\n")[2]
+        raise TargetError(
+            f"{channel.transport.name}: the reader ({len(content) / 1024:.0f} KiB) cannot be written to {folder}{room}"
+            + (f" ({reason})" if reason else "")
+        )
+
+
+def _octal(content: bytes) -> Iterator[str]:
+    """Yield the content as formats of printf in single quotes, none of which makes a line too long."""
+    part = ""
+    for byte in content:
+        text = chr(byte)
+        part += text if text.isascii() and text.isalnum() else f"\\{byte:03o}"
+        if len(part) > _LINE_BYTES - 4 - 200:
+            yield part
+            part = ""
+    yield part

@@ -1,0 +1,200 @@
+"""A transport that runs: bytes to the board and from it, with nothing that waits for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from typing import IO
+
+from reusebench.targets.errors import ConnectionLost
+from reusebench.targets.far.transport import Transport
+
+__all__ = ["Channel"]
+
+_READ_BYTES = 1 << 16
+#: What is kept of what the command complains.
+_WORDS_BYTES = 4000
+#: How long it may take to say why it ended, and to leave.
+_END_S = 3.0
+#: How long it may take nothing of what is written.
+_STUCK_S = 20.0
+#: As its keeper tells it, and as shells do.
+_READER_KILLED = 128 + signal.SIGKILL
+
+
+class Channel:
+    """The command and its pipes. read and write raise ConnectionLost."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Start the command; raise TargetError where there is none."""
+        self.transport = transport
+        try:
+            # A session of its own: Ctrl-C reaches the harness alone, which then ends all in order.
+            self._popen = subprocess.Popen(
+                transport.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            if isinstance(error, FileNotFoundError):
+                raise transport.missing() from None
+            raise ConnectionLost(f"{transport.name}: {transport.command[0]} cannot be run: {error.strerror}") from None
+        self._input, self._output = _pipe(self._popen.stdin), _pipe(self._popen.stdout)
+        self._errors = _pipe(self._popen.stderr)
+        os.set_blocking(self._input.fileno(), False)
+        self._writing = threading.Lock()
+        self._posted: deque[bytes] = deque()
+        #: Why it is of no use any more; None while it is.
+        self._broken: str | None = None
+        self._read_meanwhile = b""
+        self._words = b""
+        self._errors_are_open = True
+        #: How long the whole may be silent is for the reader of frames to say; this is of the last byte.
+        self.heard_s = time.monotonic()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is of no use any more."""
+        return self._broken is not None
+
+    @property
+    def words(self) -> str:
+        """The end of what the command has complained."""
+        return self._words.decode(errors="replace").strip()
+
+    def read(self, timeout_s: float) -> bytes:
+        """Return what has come, waiting so long; nothing where nothing came."""
+        self._check_usable()
+        if self._read_meanwhile:
+            data, self._read_meanwhile = self._read_meanwhile, b""
+            return data
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left_s = max(0.0, deadline - time.monotonic())
+            readable, _, _ = select.select(self._sources(), [], [], left_s)
+            if self._errors in readable:
+                self._take_words()
+            if self._output in readable:
+                return self._take()
+            if not left_s:
+                return b""
+
+    def write(self, data: bytes) -> None:
+        """Pass all of it on; what comes meanwhile is kept for read."""
+        self._check_usable()
+        with self._writing:
+            try:
+                self._write_whole(memoryview(data))
+            except BaseException:
+                # Ctrl-C may come anywhere: the board would take what is written next for the rest of this.
+                self._broken = self._broken or "it was interrupted in the middle of a message"
+                raise
+        self._write_posted()
+
+    def post(self, data: bytes) -> None:
+        """Have a few bytes written, from another thread or a signal's handler: now, or behind what is being written.
+
+        They are dropped where the pipe is full or has ended.
+        """
+        self._posted.append(data)
+        self._write_posted()
+
+    def _write_posted(self) -> None:
+        while self._posted and not self._broken and self._writing.acquire(blocking=False):
+            try:
+                # At once or not at all: a pipe does not take half of so little.
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    os.write(self._input.fileno(), self._posted.popleft())
+            finally:
+                self._writing.release()
+
+    def lost(self, cause: str) -> ConnectionLost:
+        """Return the error of a connection that has ended, or is to end; what the command says is the better cause."""
+        self._broken = self._broken or cause
+        cause = self.transport.explain(self.words) or cause
+        return ConnectionLost(f"the connection to {self.transport.name} was lost: {cause}")
+
+    def close(self) -> None:
+        """End the command; it may take a moment to leave by itself."""
+        self._broken = "it was closed"
+        with contextlib.suppress(OSError):
+            self._input.close()
+        try:
+            self._popen.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        self._output.close()
+        self._errors.close()
+
+    def _check_usable(self) -> None:
+        if self._broken:
+            raise self.lost(self._broken)
+
+    def _sources(self) -> list[IO[bytes]]:
+        return [self._output, self._errors] if self._errors_are_open else [self._output]
+
+    def _take(self) -> bytes:
+        data = self._output.read(_READ_BYTES)
+        if not data:
+            raise self.lost(self._why_ended())
+        self.heard_s = time.monotonic()
+        return data
+
+    def _take_words(self) -> None:
+        words = self._errors.read(_READ_BYTES)
+        self._errors_are_open = bool(words)
+        self._words = (self._words + words)[-_WORDS_BYTES:]
+
+    def _write_whole(self, view: memoryview) -> None:
+        stuck_s = time.monotonic() + _STUCK_S
+        while view:
+            left_s = max(0.0, stuck_s - time.monotonic())
+            readable, writable, _ = select.select(self._sources(), [self._input], [], left_s)
+            if self._errors in readable:
+                self._take_words()
+            if self._output in readable:
+                self._read_meanwhile += self._take()
+            if writable:
+                view = view[self._write_some(view) :]
+                stuck_s = time.monotonic() + _STUCK_S
+            if not readable and not writable:
+                raise self.lost(f"the board has taken nothing for {_STUCK_S:g} s")
+
+    def _write_some(self, view: memoryview) -> int:
+        try:
+            return os.write(self._input.fileno(), view)
+        except BlockingIOError:
+            return 0
+        except BrokenPipeError:
+            raise self.lost(self._why_ended()) from None
+
+    def _why_ended(self) -> str:
+        """Return how the command ended, in words; it has closed its pipe."""
+        deadline = time.monotonic() + _END_S
+        while self._errors_are_open and select.select([self._errors], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            self._take_words()
+        program = self.transport.command[0]
+        try:
+            code = self._popen.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return f"`{program}` closed its output"
+        if code == _READER_KILLED:
+            return "the reader on the board was killed, by hand or because memory ran out"
+        end = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        last_line = self.words.rpartition("\n")[2]
+        return f"`{program}` ended ({end})" + (f": {last_line}" if last_line else "")
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream

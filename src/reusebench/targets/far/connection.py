@@ -1,0 +1,218 @@
+"""The connection to the reader of a far board: requests and their replies, and the events between them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from reusebench.targets.errors import ConnectionLost, TargetError
+from reusebench.targets.far.bootstrap import begin_reader, choose_folder, probe
+from reusebench.targets.far.channel import Channel
+from reusebench.targets.far.transport import transport_of
+from reusebench.targets.reader.build import ensure_reader
+
+__all__ = ["Connection", "Request", "connect"]
+
+# native/reader/reader.h is the other side of all that follows.
+_HEADER = struct.Struct("<IIB")
+_PART, _DONE, _ERROR = b"+=!"
+_HELLO = ord("h")
+_HELLO_FIELDS = struct.Struct("<IIII")
+_ERROR_FIELDS = struct.Struct("<I")
+#: After so long without a byte from here, the reader ends what it has started, and itself.
+_PATIENCE_S = 30.0
+#: A sign of life goes out, and comes back, every so often, whatever the harness is busy with.
+_PING_S = 4.0
+#: A board that gives no sign of life for so long is gone.
+_SILENCE_S = 20.0
+_HELLO_LIMIT_S = 15.0
+
+
+class Request(NamedTuple):
+    """What the reader is asked to do."""
+
+    #: A RequestKind.
+    kind: str
+    data: bytes = b""
+    #: The file that it is of, for the error.
+    path: str | None = None
+
+
+class Connection:
+    """Speaks to the reader. Every method but close raises ConnectionLost."""
+
+    page_bytes: int
+    user_id: int
+    #: The two processes of the reader.
+    reader_pid: int
+    keeper_pid: int
+    #: What every kind of event is given to.
+    listeners: dict[str, Callable[[bytes], None]]
+
+    def __init__(self, channel: Channel, folder: str, architecture: str, begun: bytes) -> None:
+        """Take a channel on which the reader has begun to speak, its folder on the board and what it has said."""
+        self.name, self.folder, self.architecture = channel.transport.name, folder, architecture
+        self.listeners = {}
+        self._channel = channel
+        self._data = b""
+        self._number = 0
+        self._replies: dict[int, bytes | OSError] = {}
+        self._parts: dict[int, list[bytes]] = {}
+        self._paths: dict[int, str | None] = {}
+        self._hello: bytes | None = None
+        self._events = self._events_seen = 0
+        self._is_closed = threading.Event()
+        #: Whether a method is under way: one that is called now is called by a signal's handler.
+        self.is_busy = False
+        self._take(begun)
+        self.wait(lambda: self._hello is not None, _HELLO_LIMIT_S)
+        if self._hello is None:
+            raise channel.lost(f"the reader has said nothing within {_HELLO_LIMIT_S:g} s")
+        self.page_bytes, self.user_id, self.reader_pid, self.keeper_pid = _HELLO_FIELDS.unpack(self._hello)
+        self.set_patience(_PATIENCE_S)
+        threading.Thread(target=self._ping, name=f"pings to {self.name}", daemon=True).start()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is of no use any more."""
+        return self._channel.is_lost
+
+    def request(self, request: Request) -> bytes:
+        """Return the reply; raise its OSError."""
+        (reply,) = self.requests([request])
+        if isinstance(reply, OSError):
+            raise reply
+        return reply
+
+    def requests(self, requests: Sequence[Request]) -> list[bytes | OSError]:
+        """Return the replies to all, or their errors, in one round trip."""
+        numbers = range(self._number + 1, self._number + 1 + len(requests))
+        self._number += len(requests)
+        frames = bytearray()
+        for number, request in zip(numbers, requests):
+            self._paths[number] = request.path
+            frames += _HEADER.pack(len(request.data), number, ord(request.kind)) + request.data
+        with self._busy():
+            self._channel.write(bytes(frames))
+        self.wait(lambda: numbers[-1] in self._replies if numbers else True)
+        return [self._replies.pop(number) for number in numbers]
+
+    def wait(self, is_there: Callable[[], bool], limit_s: float = float("inf")) -> bool:
+        """Take what comes until something is there, or so long; return whether it is."""
+        deadline = time.monotonic() + limit_s
+        while not is_there():
+            left_s = max(0.0, deadline - time.monotonic())
+            with self._busy():
+                data = self._channel.read(min(left_s, _PING_S))
+                self._take(data)
+            if data:
+                continue
+            if time.monotonic() - self._channel.heard_s > _SILENCE_S:
+                raise self._channel.lost(f"the board has given no sign of life for {_SILENCE_S:g} s")
+            if not left_s:
+                return False
+        return True
+
+    def wait_for_event(self, limit_s: float) -> None:
+        """Take what comes until there is an event that has come since the last call, or so long."""
+        self.wait(lambda: self._events != self._events_seen, limit_s)
+        self._events_seen = self._events
+
+    def post(self, request: Request) -> None:
+        """Send a request without waiting for its reply, which is ignored; also while another method is under way."""
+        self._channel.post(_HEADER.pack(len(request.data), 0, ord(request.kind)) + request.data)
+
+    def set_patience(self, seconds: float) -> None:
+        """Have the reader end after so long without a byte from here."""
+        self.request(Request("q", struct.pack("<Q", int(seconds * 1e9))))
+
+    def close(self) -> None:
+        """Have the reader end, with all that it has started, and the connection with it; also where that is lost."""
+        self._is_closed.set()
+        with contextlib.suppress(ConnectionLost):
+            self._channel.write(_HEADER.pack(0, 0, ord("x")))
+            self.wait(lambda: False)  # until its end
+        self._channel.close()
+
+    def lost(self, cause: str) -> ConnectionLost:
+        """Return the error of a connection that is of no use any more, for this cause."""
+        return self._channel.lost(cause)
+
+    @contextlib.contextmanager
+    def _busy(self) -> Iterator[None]:
+        self.is_busy = True
+        try:
+            yield
+        finally:
+            self.is_busy = False
+
+    def _take(self, data: bytes) -> None:
+        self._data += data
+        for kind, number, content in self._frames():
+            if kind == _PART:
+                self._parts.setdefault(number, []).append(content)
+            elif kind in (_DONE, _ERROR):
+                self._take_reply(kind, number, content)
+            elif kind == _HELLO:
+                self._hello = content
+            else:
+                self._events += 1
+                self.listeners.get(chr(kind), _ignore)(content)
+
+    def _frames(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield (kind, number, content) of the frames that are whole."""
+        data, at = self._data, 0
+        while len(data) - at >= _HEADER.size:
+            length, number, kind = _HEADER.unpack_from(data, at)
+            end = at + _HEADER.size + length
+            if end > len(data):
+                break
+            yield kind, number, data[at + _HEADER.size : end]
+            at = end
+        self._data = data[at:]
+
+    def _take_reply(self, kind: int, number: int, content: bytes) -> None:
+        parts = self._parts.pop(number, [])
+        if number not in self._paths:
+            return  # a sign of life
+        path = self._paths.pop(number)
+        if kind == _DONE:
+            self._replies[number] = b"".join([*parts, content])
+        else:
+            (error,) = _ERROR_FIELDS.unpack(content)
+            self._replies[number] = OSError(error, os.strerror(error), path)
+
+    def _ping(self) -> None:
+        frame = _HEADER.pack(0, 0, ord("."))
+        while not self._is_closed.wait(_PING_S):
+            self._channel.post(frame)
+
+
+def connect(target: str, show_step: Callable[[str], None], folder: str | None = None) -> Connection:
+    """Reach a far board and start the reader there, which is compiled and pushed where it is missing.
+
+    `folder` is where the user wants files to be kept. Raises TargetError with the reason and what to do.
+    """
+    channel = Channel(transport_of(target))
+    try:
+        survey = probe(channel, folder)
+        chosen = choose_folder(survey, folder)
+        program = ensure_reader(survey.architecture, show_step)
+        begun = begin_reader(channel, chosen, program)
+        return Connection(channel, chosen, survey.architecture, begun)
+    except ConnectionLost as error:
+        channel.close()
+        # Nothing was lost: it could not be had.
+        raise TargetError(str(error).replace("the connection to ", "").replace(" was lost", "", 1)) from None
+    except TargetError:
+        channel.close()
+        raise
+
+
+def _ignore(_content: bytes) -> None:
+    """Take an event that nobody waits for any more."""

@@ -1,0 +1,271 @@
+"""The Target of a runtime for what the user writes after --target."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from reusebench.measured.runtimes import RuntimeEntry
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library
+from reusebench.samplers.host import LOCAL_HOST
+from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.boards import Board, boards
+from reusebench.targets.chips import CHIPS, chip_of
+from reusebench.targets.errors import RuntimeMissing, TargetError
+from reusebench.targets.far.machine import FarMachine
+from reusebench.targets.far.target import far_target
+from reusebench.targets.far.transport import FORMS
+from reusebench.targets.interpreters import finds_runtime, python_with, refusal, remedy
+from reusebench.targets.native.build import ensure_native, native_driver
+from reusebench.targets.native.lines import NATIVE_TALK
+from reusebench.targets.preload.build import is_built, preload_library
+from reusebench.targets.rknn_library import Library, architecture_of, read_library
+from reusebench.targets.sandbox.build import refusal as refusal_of_sandbox
+from reusebench.targets.talks import C
+from reusebench.targets.vboard.emulator import is_needed
+from reusebench.targets.vboard.guest import guest, guest_program, machine_of, missing_parts
+
+__all__ = ["check_chip", "far_machine", "is_far", "is_virtual", "parse_target"]
+
+_DRIVER = ("-m", "reusebench.measured.driver")
+_NEAR_KINDS = ("python", "board", "vboard")
+_FAR_KINDS = {form.partition(":")[0] for form in FORMS}
+#: What --rknn-library takes in place of a file: the library that a board far away has.
+_BOARDS_OWN = Path("board")
+
+
+def parse_target(
+    text: str,
+    rknn_library: Path | None,
+    entry: RuntimeEntry,
+    npu_memory_bytes: int | None = None,
+    driver: str | None = None,
+) -> Target:
+    """Return the target as it runs this runtime; raise a TargetError, in words for the user, where it cannot.
+
+    npu_memory_bytes limits what NPU buffers may take, on a virtual board. `driver` is one of targets.talks; None: the
+    one in Python, and on a board far away without Python the one in C. The error is a RuntimeMissing where the target
+    itself can be used, and does not have this runtime.
+    """
+    if driver == C and entry.module is not None:
+        raise RuntimeMissing(f"--runtime {entry.name}: the driver in C (--driver c) is for Rockchip's runtime alone")
+    if is_far(text):
+        if npu_memory_bytes is not None:
+            raise _npu_memory_is_virtual()
+        file = None if rknn_library == _BOARDS_OWN else rknn_library
+        return far_target(far_machine(text), file, entry, driver)
+    if rknn_library == _BOARDS_OWN:
+        raise TargetError("--rknn-library board is the library of a board far away: give its file, or leave it out")
+    library = None if rknn_library is None else read_library(rknn_library)
+    if driver == C:
+        return _with_native_driver(text, library, entry, npu_memory_bytes)
+    return _near(text, library, entry, npu_memory_bytes)
+
+
+def is_far(text: str) -> bool:
+    """Whether this is a board far away, by its name or by its address."""
+    kind = text.partition(":")[0]
+    return kind in _FAR_KINDS or (kind not in _NEAR_KINDS and text in boards())
+
+
+def is_virtual(text: str) -> bool:
+    """Whether this is a virtual board."""
+    return text.partition(":")[0] == "vboard"
+
+
+def far_machine(text: str) -> FarMachine:
+    """Return the board far away, the same one in the whole session; raise TargetError where none has that name."""
+    known = boards()
+    if not is_far(text):
+        names = f", or a board's name ({', '.join(known)})" if known else ""
+        raise TargetError(f"{text} is no board far away; valid: {', '.join(FORMS)}{names}")
+    return _machine_of(text, known.get(text) or Board(text))
+
+
+@functools.cache
+def _machine_of(name: str, board: Board) -> FarMachine:
+    machine = FarMachine(name, board, _show_step)
+    atexit.register(machine.close)
+    return machine
+
+
+def _show_step(step: str) -> None:
+    print(step, file=sys.stderr)
+
+
+def _near(text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None) -> Target:
+    kind, _, detail = text.partition(":")
+    if npu_memory_bytes is not None and not is_virtual(text):
+        raise _npu_memory_is_virtual()
+    if text == "python":
+        return _this_interpreter(library, entry)
+    if text == "board":
+        return _board(library, entry)
+    if kind == "python" and detail:
+        return _other_interpreter(detail, library, entry)
+    if kind == "vboard" and detail:
+        return _virtual_board(detail, library, entry, npu_memory_bytes)
+    names = ", ".join(boards())
+    known = f", or the name of a board ({names})" if names else ""
+    raise TargetError(
+        f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board, {', '.join(FORMS)}{known}"
+    )
+
+
+def _with_native_driver(
+    text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None
+) -> Target:
+    """Return the near target with the driver in C in place of the one in Python."""
+    near = _near(text, library, entry, npu_memory_bytes)
+    library = library or read_library(Path(find_library() or ""))  # else _near would have raised
+    ensure_native(library.architecture, _show_step)
+    program, environment = native_driver(library.architecture), near.environment
+    command: tuple[str, ...] = (str(program),)
+    if not near.computes:
+        board = guest_program(program, near.chip or "", library, npu_memory_bytes)
+        command, environment = board.command, board.environment
+    environment = {**environment, LIBRARY_VARIABLE: str(library.path)}
+    return replace(near, command=command, environment=environment, talk=NATIVE_TALK, decodes=False)
+
+
+def _npu_memory_is_virtual() -> TargetError:
+    return TargetError(
+        "--npu-memory is a limit that the virtual board plays, and a real NPU has its own: add --target "
+        "vboard:CHIP, or leave --npu-memory out"
+    )
+
+
+def check_chip(name: str, library: Library | None) -> Library:
+    """Return the library where the virtual board can play the chip and the library is that chip's."""
+    if name not in CHIPS:
+        raise TargetError(f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}")
+    runtime = CHIPS[name].runtime
+    if library is None:
+        raise TargetError(
+            f"--target vboard:{name} runs Rockchip's own library: name its file with --rknn-library FILE "
+            f"({runtime}.so for Linux, from Rockchip's RKNN SDK)"
+        )
+    if library.kind != runtime:
+        raise TargetError(f"--rknn-library {library.path}: this is {library.kind}, and {name} needs {runtime}")
+    if name not in library.chips():
+        since = ".".join(map(str, CHIPS[name].since))
+        raise TargetError(
+            f"--rknn-library {library.path}: {runtime} {library.version} does not know {name}: take {since} or later"
+        )
+    return library
+
+
+def _this_interpreter(library: Library | None, entry: RuntimeEntry) -> Target:
+    """Return this interpreter, or that of the runtime's own environment."""
+    interpreter = sys.executable if _is_given(entry, library) else python_with(entry)
+    if interpreter is None:
+        raise RuntimeMissing(f"--runtime {entry.name} is not here: {remedy(entry)}")
+    return replace(
+        THIS_INTERPRETER,
+        command=(interpreter, *_DRIVER),
+        environment=_environment(library, interpreter),
+        chip=chip_of(LOCAL_HOST),
+        architecture=architecture_of(Path(interpreter)),
+    )
+
+
+def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) -> Target:
+    interpreter = shutil.which(path)
+    if interpreter is None:
+        raise _not_usable(path, "there is no such program")
+    # Links are not followed: that of a virtual environment is what makes Python take its packages.
+    interpreter = os.path.abspath(interpreter)  # noqa: PTH100  Path.absolute() leaves ".." in
+    reason = refusal(interpreter)
+    if reason is not None:
+        raise _not_usable(path, reason)
+    environment = _environment(library, interpreter)
+    if not _is_given(entry, library) and not finds_runtime(interpreter, entry):
+        missing = "finds no library of Rockchip's" if entry.module is None else f"has no module {entry.module}"
+        raise RuntimeMissing(
+            f"--runtime {entry.name}: the Python of --target python:{path} {missing}. Name another Python, or leave "
+            "--target out: `reusebench doctor` shows what is here without it"
+        )
+    return Target(
+        f"python:{path}",
+        (interpreter, *_DRIVER),
+        environment=environment,
+        chip=chip_of(LOCAL_HOST),
+        architecture=architecture_of(Path(interpreter)),
+    )
+
+
+def _not_usable(path: str, reason: str) -> TargetError:
+    return TargetError(f"--target python:{path}: {reason}. Give the path of a Python 3.8 or later")
+
+
+def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None) -> Target:
+    if entry.module is not None:
+        raise RuntimeMissing(
+            f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime only. Leave out --runtime or --target"
+        )
+    library = check_chip(chip, library)
+    missing = missing_parts(library)
+    if missing:
+        raise TargetError(
+            f"the virtual board is not ready for this library ({', '.join(missing)} missing). "
+            f"Install it: reusebench board install --rknn-library {library.path}"
+        )
+    board = guest(chip, library, npu_memory_bytes)
+    return Target(
+        f"vboard:{chip}",
+        (*board.command, *_DRIVER),
+        environment=board.environment,
+        chip=chip,
+        architecture=library.architecture,
+        keeps_ledger=True,
+        computes=False,
+        decodes=False,
+        emulated=is_needed(library.architecture),
+        npu_memory_limit_bytes=npu_memory_bytes,
+        exposure=refusal_of_sandbox(),
+        machine=machine_of(library),
+    )
+
+
+def _board(library: Library | None, entry: RuntimeEntry) -> Target:
+    """Return this interpreter; with the ledger where the runtime uses the NPU."""
+    here = replace(_this_interpreter(library, entry), name="board")
+    if entry.device == "cpu":
+        return here
+    architecture = architecture_of(Path(sys.executable))
+    if architecture is None or not is_built(architecture):
+        raise TargetError(
+            "--target board keeps a ledger of the NPU's buffers, and the library that does is not compiled yet. "
+            "Install it: reusebench board install-ledger"
+        )
+    others = os.environ.get("LD_PRELOAD")
+    preload = str(preload_library(architecture))
+    return replace(
+        here,
+        environment={**here.environment, "LD_PRELOAD": f"{preload}:{others}" if others else preload},
+        keeps_ledger=True,
+    )
+
+
+def _is_given(entry: RuntimeEntry, library: Library | None) -> bool:
+    """Whether the runtime is the library that the user named."""
+    return entry.module is None and library is not None
+
+
+def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
+    """Return what names the library to the measured process; it must be of the interpreter's architecture."""
+    if library is None:
+        return {}
+    # That of a script which starts a Python is not known.
+    architecture = architecture_of(Path(interpreter))
+    if architecture is not None and architecture != library.architecture:
+        raise TargetError(
+            f"--rknn-library {library.path}: it is for {library.architecture}, and this Python is for {architecture}. "
+            f"Run it on the virtual board: --target vboard:CHIP, with CHIP one of {', '.join(library.chips())}"
+        )
+    return {LIBRARY_VARIABLE: str(library.path)}

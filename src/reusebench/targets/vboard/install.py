@@ -1,0 +1,48 @@
+"""Everything that the virtual board needs for a library, made once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.system import processes
+from reusebench.system.cache import make_folder
+from reusebench.targets.base import CHECKOUT
+from reusebench.targets.errors import TargetError
+from reusebench.targets.folders import check_usable, pycache
+from reusebench.targets.machine import Reach
+from reusebench.targets.preload.build import ensure_preload
+from reusebench.targets.rknn_library import Library
+from reusebench.targets.sandbox.build import ensure_sandbox
+from reusebench.targets.vboard.emulator import ensure_emulator, is_needed
+from reusebench.targets.vboard.guest import guest, machine_of
+from reusebench.targets.vboard.system import ensure_system
+
+__all__ = ["install"]
+
+#: Loads the library, and with it what the driver imports, so that both are known to work and Python has it compiled.
+_TRIAL = f"import ctypes, os, scenarios.driver; ctypes.CDLL(os.environ['{LIBRARY_VARIABLE}'])"
+_TRIAL_TIME_LIMIT_S = 60
+
+
+def install(library: Library, sources: Path | None, show_step: Callable[[str], None]) -> None:
+    """Make what is missing; raise a TargetError of what cannot be had, and how to get it."""
+    check_usable()
+    ensure_sandbox(show_step)
+    ensure_preload(library.architecture, show_step)
+    if is_needed(library.architecture):
+        ensure_system(library.architecture, sources, show_step)
+        ensure_emulator(library.architecture, show_step)
+    make_folder(pycache(library.architecture))
+    board = guest(library.chips()[0], library)
+    command, variables = machine_of(library).confine((*board.command, "-c", _TRIAL), board.environment, Reach())
+    try:
+        done = processes.run(command, CHECKOUT, {**os.environ, **variables}, _TRIAL_TIME_LIMIT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TargetError(f"{library.path} does not load on the virtual board: {error}") from error
+    if done.returncode:
+        last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+        raise TargetError(f"{library.path} does not load on the virtual board: {last_words}")

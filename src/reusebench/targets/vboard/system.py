@@ -1,0 +1,96 @@
+"""The small Linux system of the virtual board: a Python and the libraries that Rockchip's runtime needs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from reusebench.system.cache import locked
+from reusebench.targets.folders import root, sysroot
+from reusebench.targets.vboard.packages import PackageSource, unpack
+
+__all__ = ["ensure_system", "is_installed", "library_folders", "python_of"]
+
+#: Written last: a system without it, or with another layout, is made anew.
+_STAMP = "installed.json"
+_LAYOUT = 1
+#: The used ones of the libraries that Python's packages depend on; names end otherwise in other releases.
+_LIBRARIES = re.compile(r"(libc6|zlib1g|libexpat1|libffi\d+)(t64)?")
+#: Rockchip's runtime is C++.
+_RUNTIME_LIBRARIES = ("libgcc-s1", "libstdc++6")
+_MINIMAL_PYTHON = re.compile(r"python3\.\d+-minimal")
+#: Read by nothing that runs there.
+_UNUSED = (
+    "usr/share",
+    "etc",
+    "usr/lib/*/gconv",
+    "usr/lib/python3*/ensurepip",
+    "usr/lib/python3*/idlelib",
+    "usr/lib/python3*/lib2to3",
+    "usr/lib/python3*/pydoc_data",
+    "usr/lib/python3*/turtledemo",
+    "usr/lib/python3*/unittest",
+)
+_TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu"}
+
+
+def is_installed(architecture: str) -> bool:
+    """Whether the system is there, whole and of this layout."""
+    return bool(_stamp(sysroot(architecture)).get("layout") == _LAYOUT)
+
+
+def python_of(architecture: str) -> Path:
+    """Return the system's Python."""
+    return sysroot(architecture) / str(_stamp(sysroot(architecture))["python"])
+
+
+def library_folders(architecture: str) -> list[Path]:
+    """Return where the system's shared libraries are."""
+    triple = _TRIPLES[architecture]
+    return [sysroot(architecture) / "usr/lib" / triple, sysroot(architecture) / "lib" / triple]
+
+
+def ensure_system(architecture: str, sources: Path | None, show_step: Callable[[str], None]) -> None:
+    """Make the system where it is missing."""
+    with locked(sysroot(architecture)), tempfile.TemporaryDirectory(dir=root(), prefix=".system-") as space:
+        if is_installed(architecture):
+            return
+        show_step(f"fetching the lists of {architecture} packages")
+        source = PackageSource(architecture, Path(space) / "apt", sources)
+        names = _needed_packages(source)
+        show_step(f"fetching {len(names)} packages: {', '.join(names)}")
+        system = Path(space) / "system"
+        for package in source.fetch(names):
+            unpack(package, system)
+        for pattern in _UNUSED:
+            for path in system.glob(pattern):
+                shutil.rmtree(path)
+        if not (system / "lib").exists():  # where /lib is a link to /usr/lib, which no package of these brings
+            (system / "lib").symlink_to("usr/lib")
+        python = next((system / "usr/bin").glob("python3.*"))
+        stamp = {"layout": _LAYOUT, "python": str(python.relative_to(system)), "packages": names}
+        (system / _STAMP).write_text(json.dumps(stamp), encoding="utf-8")
+        shutil.rmtree(sysroot(architecture), ignore_errors=True)
+        system.rename(sysroot(architecture))
+
+
+def _needed_packages(source: PackageSource) -> list[str]:
+    """Return the packages: this release's Python 3 without what it only recommends, and the libraries it needs."""
+    minimal = next(filter(_MINIMAL_PYTHON.fullmatch, source.dependencies("python3-minimal")), None)
+    if minimal is None:
+        raise source.not_offered("python3-minimal")
+    python = [minimal, f"lib{minimal}", f"lib{minimal[: -len('-minimal')]}-stdlib"]
+    libraries = {name for package in python for name in source.dependencies(package) if _LIBRARIES.fullmatch(name)}
+    return [*python, *sorted(libraries), *_RUNTIME_LIBRARIES]
+
+
+def _stamp(system: Path) -> dict[str, object]:
+    try:
+        stamp = json.loads((system / _STAMP).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamp if isinstance(stamp, dict) else {}

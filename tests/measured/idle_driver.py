@@ -1,0 +1,67 @@
+"""The driver with a runtime that computes nothing: contexts have a picture for an input, and are done at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from reusebench.measured import driver, runtimes
+from reusebench.measured.runtimes.base import NO_INPUTS, Context, Copies, ImageInput, Inputs, Interface, Memory, Runtime
+
+#: Of the picture that frames are scaled to, as YOLOv5s takes it by default here.
+_SIDE = 320
+
+
+class IdleContext(Context):
+    """An input and nothing else."""
+
+    def __init__(self) -> None:
+        self._input = bytearray(_SIDE * _SIDE * 3)
+
+    def infer(self) -> None:
+        """Compute nothing."""
+
+    def outputs(self) -> Sequence[memoryview]:
+        """Return nothing."""
+        return []
+
+    def destroy(self) -> None:
+        """Hold nothing."""
+
+    def copies(self) -> Copies:
+        """Copy nothing."""
+        return Copies(0, 0)
+
+    def image_input(self) -> ImageInput:
+        """Return the picture."""
+        return ImageInput(memoryview(self._input), _SIDE, _SIDE, 3, "nhwc", "uint8", 3 * _SIDE)
+
+
+class IdleRuntime(Runtime):
+    """Makes such contexts of any model."""
+
+    version = "0"
+
+    def interface(self, model: str) -> Interface:  # noqa: ARG002
+        """Return no tensors."""
+        return Interface((), (), {})
+
+    def load(self, model: str, prepared: str | None, memory: Memory, inputs: Inputs = NO_INPUTS) -> IdleContext:  # noqa: ARG002
+        """Return a context; the model is not read."""
+        return IdleContext()
+
+
+def open_runtime() -> Runtime:
+    """Return the runtime."""
+    return IdleRuntime()
+
+
+#: Its row in the list of runtimes.
+ENTRY = runtimes.RuntimeEntry(
+    "idle", "Idle", "tests.measured.idle_driver", "json", "nothing", device="cpu", suffixes=(".idle",)
+)
+
+
+if __name__ == "__main__":
+    runtimes.RUNTIMES = (ENTRY,)
+    sys.exit(driver.main())

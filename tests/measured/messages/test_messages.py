@@ -1,0 +1,111 @@
+"""Messages in words, and the sentences of version 0.1.0 read back to messages."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, read_sentence, words
+from tests.support import CHECKOUT
+
+TEXTS = {
+    language: json.loads((CHECKOUT / "messages" / f"{language}.json").read_text(encoding="utf-8"))
+    for language in LANGUAGES
+}
+_CHINESE = "zh-CN"
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_the_same_messages(language: str) -> None:
+    """The same codes in the same order, and each text has the same fields."""
+    codes = [[(code, fields(text)) for code, text in texts.items()] for texts in (TEXTS[language], TEXTS[ENGLISH])]
+    assert codes[0] == codes[1]
+
+
+def test_chinese_messages_have_chinese_punctuation() -> None:
+    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
+    beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
+    assert {code: text for code, text in TEXTS[_CHINESE].items() if beside.search(text)} == {}
+
+
+#: What version 0.1.0 stored or printed: the code, the sentence, and the Chinese that its reports showed.
+_OF_0_1_0 = json.loads(Path(__file__).with_name("sentences_of_0_1_0.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("code", "sentence", "chinese"), _OF_0_1_0)
+def test_sentences_of_version_0_1_0_are_read(code: str, sentence: str, chinese: str) -> None:
+    """Each has its code, the same words in English, and in Chinese those that version 0.1.0 showed."""
+    message = read_sentence(sentence)
+    assert message.code == code
+    assert str(message) == sentence
+    assert words(message, _CHINESE) == chinese
+
+
+@pytest.mark.parametrize("code", [code for code in TEXTS[ENGLISH] if code not in ("exception", "text")])
+def test_every_sentence_is_read_back(code: str) -> None:
+    """No text hides another one."""
+    message = Message(code, {name: f"<{name}>" for name in fields(TEXTS[ENGLISH][code])})
+    assert read_sentence(str(message)) == message
+
+
+@pytest.mark.parametrize("sentence", ["RuntimeError: needs root", "", "the runtime is asleep", "it broke: {0} of 3"])
+def test_sentences_of_libraries_stay(sentence: str) -> None:
+    """What a library or another version wrote is shown as it was written."""
+    assert read_sentence(sentence) == Message("text", {"text": sentence})
+    assert words(read_sentence(sentence), _CHINESE) == sentence
+
+
+def test_a_message_comes_back_from_what_is_stored() -> None:
+    """With the messages in it, which are put into words of the same language."""
+    message = Message("reads_freed", {"owner": Message("owner_context", {"number": 3}), "amount": 12})
+    assert msgspec.json.decode(json.dumps(asdict(message)), type=Message) == message
+    assert "上下文 3" in words(message, _CHINESE)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (Message("on_fire", {"what": "the NPU", "since_s": 3}), "on_fire (what the NPU, since_s 3)"),
+        (Message("on_fire"), "on_fire"),
+        (Message("process_exited", {"exit_code": 3}), "process_exited (exit_code 3)"),
+    ],
+)
+def test_a_message_of_another_version_is_shown(message: Message, shown: str) -> None:
+    """A code or a field that this version does not know is shown as it is."""
+    assert [words(message, language) for language in LANGUAGES] == [shown] * len(LANGUAGES)
+
+
+def test_the_measured_process_reads_no_texts() -> None:
+    """Its errors are sent as codes: the texts would be weighed with the runtime."""
+    code = """
+import sys
+opened = []
+sys.addaudithook(lambda event, arguments: event == "open" and opened.append(str(arguments[0])))
+from reusebench.measured.driver import main
+assert main() == 1
+assert not [path for path in opened if path.endswith(".json")], opened
+"""
+    command = json.dumps({"command": "prepare", "runtime": "rknn", "models": [], "folder": ""})
+    environment = {"REUSEBENCH_RKNN_LIBRARY": "/absent/librknnrt.so"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=f"{command}\n",
+        env=environment,
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["message"]["code"] == "rknn_not_a_library"

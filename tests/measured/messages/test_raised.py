@@ -1,0 +1,141 @@
+"""The codes that the source makes messages of, against the texts that there are."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, read_sentence
+from reusebench.measured.plan import Streams, Video
+from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.sources import machine_sources, memory_sources
+from reusebench.storage.result import SCHEMA
+from reusebench.storage.run_file import BadFile
+from reusebench.storage.runs import read_run
+from reusebench.targets.outcome import OUTCOMES, Failure
+from tests.measured.messages.test_messages import TEXTS, fields
+from tests.reports.stored import even, result, write_run
+from tests.samplers.hosts import link_process
+from tests.support import CHECKOUT, make_plan
+
+#: What takes a code and the values of its text.
+_CALLS = ("Message", "AdapterError", "NotSupported")
+_TREES = {
+    file: ast.parse(file.read_text(encoding="utf-8"))
+    for package in CHECKOUT.glob("*/__init__.py")
+    for file in package.parent.rglob("*.py")
+}
+#: In the driver in C, whose messages tests/targets/native holds equal to those of the driver in Python.
+_CODES_IN_C = {
+    code
+    for file in sorted((CHECKOUT / "targets" / "native").glob("*.c"))
+    for code in re.findall(r'\b(?:fail|not_supported)\(failure, "(\w+)"\)', file.read_text(encoding="utf-8"))
+}
+
+
+def _text(node: ast.AST | None) -> str | None:
+    """Return the string that an expression is; None where it is another one."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _made() -> Iterator[tuple[str, str, set[str | None]]]:
+    """Yield the line that makes a message, its code and the names of its values."""
+    for file, tree in _TREES.items():
+        for call in ast.walk(tree):
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _CALLS):
+                continue
+            code = _text(call.args[0])
+            if code is None:
+                continue
+            names = {keyword.arg for keyword in call.keywords}
+            for values in call.args[1:]:
+                assert isinstance(values, ast.Dict), ast.unparse(call)
+                names |= {_text(key) for key in values.keys}
+            yield f"{file.relative_to(CHECKOUT)}:{call.lineno}", code, names
+
+
+def test_every_message_that_is_made_has_its_text() -> None:
+    """Each code is known, and the values are those that its text has fields for."""
+    made = list(_made())
+    assert len(made) > 60
+    texts = TEXTS[ENGLISH]
+    assert [(line, code) for line, code, names in made if code not in texts or names != fields(texts[code])] == []
+    assert len(_CODES_IN_C) > 20
+    assert texts.keys() >= _CODES_IN_C
+
+
+def test_no_text_is_unused() -> None:
+    """Each code stands in the source, or is held by one of the tests below."""
+    in_source = {text for tree in _TREES.values() for node in ast.walk(tree) if (text := _text(node))}
+    elsewhere = {f"kind_{kind}" for kind in OUTCOMES} | {f"phase_{phase}" for phase in _phases()}
+    elsewhere |= {f"{code}_missing" for code in in_source} | _CODES_IN_C
+    unused = TEXTS[ENGLISH].keys() - in_source - elsewhere
+    assert {code for code in unused if not code.endswith("_0_1")} == set()
+
+
+def _phases() -> set[str]:
+    """Return the phases that a process may fail in."""
+    video = Video("clip", "clip.mp4", "", "h264", 64, 48, 30.0, 15)
+    schedule = Streams(count=1, fps=1.0, queue=0, warm_up_s=0.0, duration_s=1.0, video=video)
+    plans = [
+        make_plan("internal_reuse", "a", "b", streams=2),
+        make_plan("streams_no_reuse", "a", schedule=schedule),
+        make_plan("cycles_inferences", "a"),
+    ]
+    return {"prepare", "trimmed", *(step.phase for plan in plans for step in plan.steps())}
+
+
+@pytest.mark.parametrize("context", [None, 2])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_kind_of_failure_in_every_phase_has_words(language: str, context: int | None) -> None:
+    """None of them is shown by its code, be it of a context or not."""
+    message = Message("text", {"text": "it broke"})
+    for kind in OUTCOMES.keys() - {"ok"}:
+        for phase in _phases():
+            sentence = Failure(kind, phase, context, message).sentence(language)
+            assert "kind_" not in sentence
+            assert "phase_" not in sentence
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_source_of_figures_has_words(language: str, tmp_path: Path) -> None:
+    """Those of this machine, and those that a kernel with an NPU and nothing else lacks."""
+    here = tmp_path / "proc" / str(os.getpid())
+    here.mkdir(parents=True)
+    (tmp_path / "proc/rknpu").mkdir()
+    (here / "maps").write_text("x-y rw-s 0 0 0 /dmabuf:\n")
+    link_process(tmp_path, os.getpid())
+    for host in (LocalHost(tmp_path), LOCAL_HOST):
+        for source in (*memory_sources(host, os.getpid()), *machine_sources(host)):
+            remark = source.remark
+            assert isinstance(remark, Message)
+            assert remark.values.keys() == fields(TEXTS[language][remark.code])
+
+
+#: What may be wrong with a stored file: by the code of its words, what is replaced in a run's file, and by what.
+_DAMAGES = {
+    "file_damaged": ('"benchmarks"', "benchmarks"),
+    "file_invalid": ('"board":', '"plank":'),
+    "file_without_results": (SCHEMA, "theirs-1"),
+    "file_schema_unknown": (SCHEMA, "reusebench-result-9"),
+}
+
+
+@pytest.mark.parametrize("code", [*_DAMAGES, "file_unreadable"])
+def test_what_is_wrong_with_a_file_is_read(code: str, tmp_path: Path) -> None:
+    """The sentence of a file that is left out is that of a message, with its reason."""
+    path = tmp_path
+    if code in _DAMAGES:
+        path = write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
+        path.write_text(path.read_text().replace(*_DAMAGES[code]))
+    bad_file = read_run(path)
+    assert isinstance(bad_file, BadFile)
+    assert bad_file.reason.code == code
+    # A sentence has its values as texts.
+    reason = Message(code, {name: str(value) for name, value in bad_file.reason.values.items()})
+    assert read_sentence(str(bad_file)).values["reason"] == reason

@@ -1,0 +1,470 @@
+"""ncnn's adapter, on the real runtime."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import sys
+import threading
+import weakref
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reusebench.measured.runtimes import find_runtime, open_runtime
+from reusebench.measured.runtimes.base import (
+    AdapterError,
+    Allocation,
+    Context,
+    Copies,
+    DeclaredTensor,
+    Input,
+    Memory,
+    NotSupported,
+    OutOfMemory,
+    Runtime,
+)
+from reusebench.samplers.host import LOCAL_HOST
+from reusebench.samplers.process import read_process
+from reusebench.targets.base import THIS_INTERPRETER
+from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
+from tests.support import StubObserver, make_plan, walk
+
+pytest.importorskip("ncnn")
+
+#: Sizes of the outputs of the detector for a picture of 50x50, whose rows are no multiple of 16 bytes.
+_SIDE, _PICTURE = 50, 3 * 50 * 50 * 4
+_OUTPUTS = [5 * 25 * 25 * 4, 8 * 25 * 25 * 4]
+#: The ways to move tensors.
+_WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "output"))
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Runtime:
+    """Return the adapter, here in the tests' own process."""
+    return open_runtime("ncnn")
+
+
+@pytest.fixture(scope="module")
+def detector(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a net with two outputs."""
+    path = tmp_path_factory.mktemp("ncnn") / "detector.param"
+    return str(write_net(path, DETECTOR.layers(_SIDE), DETECTOR.weights()))
+
+
+def _outputs(context: Context) -> list[bytes]:
+    context.infer()
+    return [bytes(output) for output in context.outputs()]
+
+
+def test_a_net_computes_what_its_layers_say(runtime: Runtime, tmp_path: Path) -> None:
+    """Outputs are those of the same sums in numpy, in the order of their numbers."""
+    random = np.random.RandomState(0)
+    weights, bias = random.randn(7, 3, 1, 1).astype(np.float32), random.randn(7).astype(np.float32)
+    layers = [
+        "Input in0 0 1 in0 0=4 1=5 2=3",
+        "Convolution one 1 1 in0 a 0=7 1=1 5=1 6=21",
+        "Split split 1 2 a b out1",
+        "ReLU relu 1 1 b out0",
+    ]
+    model = str(write_net(tmp_path / "sums.param", layers, [weights, bias]))
+    pixels = random.rand(1, 3, 5, 4).astype(np.float32)
+    np.save(tmp_path / "pixels.npy", pixels)
+    fed = Input("in0", "float32", pixels.shape, file=str(tmp_path / "pixels.npy"))
+    context = runtime.load(model, None, Memory(), {"in0": fed})
+    context.infer()
+    relu, plain = (np.frombuffer(output, np.float32).reshape(7, 5, 4) for output in context.outputs())
+    expected = np.einsum("oi,ihw->ohw", weights[:, :, 0, 0], pixels[0]) + bias[:, None, None]
+    assert np.allclose(plain, expected, rtol=1e-5, atol=1e-6)
+    assert np.array_equal(relu, np.maximum(plain, 0))
+
+
+def test_outputs_are_the_same_whatever_is_shared(runtime: Runtime, detector: str) -> None:
+    """Whatever is shared or given, and however tensors move, outputs are those of a plain load bit for bit."""
+    plain = runtime.load(detector, None, Memory())
+    expected = _outputs(plain)
+    assert [len(output) for output in expected] == _OUTPUTS
+    assert len(set(expected[1])) > 100, "outputs that are all alike would prove nothing"
+    for internal, outside, zero_copy in itertools.product((None, 0), ((), ("internal",)), _WAYS):
+        memory = Memory(internal=internal, outside=outside, zero_copy=zero_copy)
+        contexts = [
+            runtime.load(detector, None, memory),
+            runtime.dup(plain, memory),
+            runtime.shared_context(plain, memory),
+            runtime.share_weights(detector, plain, memory),
+        ]
+        for _ in range(3):
+            assert [_outputs(context) == expected for context in contexts] == [True] * 4, memory
+
+
+def test_another_resolution_over_the_same_weights(runtime: Runtime, detector: str, tmp_path: Path) -> None:
+    """Its outputs are those of its own plain load; other weights, or other layers, are refused."""
+    weights = DETECTOR.weights()
+    larger = str(write_net(tmp_path / "larger.param", DETECTOR.layers(72), weights))
+    source = runtime.load(detector, None, Memory())
+    sharing = _outputs(runtime.share_weights(larger, source, Memory()))
+    assert sharing == _outputs(runtime.load(larger, None, Memory())) != _outputs(source)
+    others = {
+        "trained": (DETECTOR.layers(72), DETECTOR.weights(seed=1)),
+        "layered": ([*DETECTOR.layers(72)[:-1], "TanH sigmoid 1 1 f out0"], weights),
+    }
+    for name, (layers, of_other) in others.items():
+        other = str(write_net(tmp_path / f"{name}.param", layers, of_other))
+        with pytest.raises(NotSupported, match="is not the network of the first model"):
+            runtime.share_weights(other, source, Memory())
+
+
+# Internal memory
+
+
+def _internal_bytes(*contexts: Context) -> list[int]:
+    allocations = [allocation for context in contexts for allocation in context.allocations()]
+    return [allocation.asked_bytes for allocation in allocations if allocation.kind == "internal"]
+
+
+def test_contexts_in_turn_share_one_arena(runtime: Runtime, detector: str, tmp_path: Path) -> None:
+    """It is as large as the largest needs, whoever runs first, and belongs to contexts of several nets."""
+    larger = str(write_net(tmp_path / "larger.param", DETECTOR.layers(128), DETECTOR.weights()))
+    in_place = Memory(zero_copy=("input",))
+    alone = replace(in_place, outside=("internal",))
+    separate = [runtime.load(model, None, alone) for model in (detector, larger)]
+    for context in separate:
+        context.infer()
+    small, large = _internal_bytes(*separate)
+    assert 4 * small < large
+    for models in ((detector, larger), (larger, detector)):
+        shared = [runtime.load(model, None, replace(in_place, internal=7)) for model in models]
+        for context in shared * 2:
+            context.infer()
+        assert _internal_bytes(*shared) == [large]
+        for context in shared:
+            context.destroy()
+
+
+def _address_space_pages() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0])
+
+
+def test_an_arena_goes_with_its_last_context(runtime: Runtime, detector: str) -> None:
+    """Its address space is given back, and the next context of the number begins with a new one."""
+    contexts = [runtime.load(detector, None, Memory(internal=3)) for _ in range(2)]
+    expected = _outputs(contexts[0])
+    arena = weakref.ref(contexts[0]._arena)  # type: ignore[attr-defined]
+    pages = _address_space_pages()
+    contexts[0].destroy()
+    assert arena() is not None
+    assert _outputs(contexts[1]) == expected
+    contexts[1].destroy()
+    assert arena() is None
+    assert _address_space_pages() < pages - 0.9 * os.sysconf("SC_PHYS_PAGES")
+    assert _internal_bytes(runtime.load(detector, None, Memory(internal=3))) == [0]
+
+
+def test_an_arena_cuts_and_joins_pieces() -> None:
+    """Pieces do not overlap, are aligned, and what came back is one piece again."""
+    from reusebench.measured.runtimes.ncnn.arena import ALIGNMENT, Arena
+
+    arena, random = Arena(), np.random.RandomState(0)
+    live: dict[int, int] = {}
+    for _ in range(2000):
+        if live and random.rand() < 0.5:
+            address = list(live)[random.randint(len(live))]
+            del live[address]
+            arena.give(address)
+        else:
+            size = int(random.randint(1, 50_000))
+            address = arena.take(size) or 0
+            assert address % ALIGNMENT == 0
+            assert all(address + size <= other or other + live[other] <= address for other in live)
+            live[address] = size
+    for address in live:
+        arena.give(address)
+    begin = arena.take(1) or 0
+    arena.give(begin)
+    assert arena.take(arena.used_bytes) == begin
+    assert arena.take(2**62) is None
+
+
+def test_no_memory_is_told_as_such(runtime: Runtime, detector: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An arena that is full, or that there is no address space for, is a lack of memory and no crash."""
+    context = runtime.load(detector, None, Memory(outside=("internal",)))
+    monkeypatch.setattr("reusebench.measured.runtimes.ncnn.arena.Arena.take", lambda _arena, _size: None)
+    with pytest.raises(OutOfMemory, match="no memory for a tensor on the way to output 'out0'"):
+        context.infer()
+    monkeypatch.setattr("os.sysconf", lambda _name: 2**45)
+    with pytest.raises(OutOfMemory, match="bytes of address space"):
+        runtime.load(detector, None, Memory(internal=9))
+
+
+# Tensors
+
+
+def test_tensors_in_place_stay_where_they_are(runtime: Runtime, detector: str) -> None:
+    """From the second inference on ncnn writes outputs into the application's arrays, and nothing is copied."""
+    context = runtime.load(detector, None, Memory(zero_copy=("input", "output")))
+    expected = _outputs(context)
+    assert context.copies() == Copies(0, sum(_OUTPUTS))
+    arrays = context._outputs._arrays  # type: ignore[attr-defined]
+    addresses = [arrays[name].ctypes.data for name in ("out0", "out1")]
+    for name in ("out0", "out1"):
+        arrays[name][...] = 0
+    assert _outputs(context) == expected
+    assert context.copies() == Copies(0, 0)
+    assert [arrays[name].ctypes.data for name in ("out0", "out1")] == addresses
+    kinds = [(allocation.kind, allocation.asked_bytes) for allocation in context.allocations()]
+    assert kinds[1:] == [("input", _PICTURE), *(("output", size) for size in _OUTPUTS)]
+
+
+def test_outputs_in_place_leave_the_arena(runtime: Runtime, tmp_path: Path) -> None:
+    """What the first inference had of it for outputs goes back to the system; contexts over a net have one arena."""
+    layers = [*DETECTOR.layers(256)[:2], "Interp larger 1 1 a out0 0=1 1=4 2=4"]
+    model = str(write_net(tmp_path / "large-output.param", layers, DETECTOR.weights()[:2]))
+    contexts = [runtime.load(model, None, Memory(zero_copy=("output",)))]
+    contexts.append(runtime.dup(contexts[0], Memory(zero_copy=("output",))))
+    sizes = []
+    for _ in range(3):
+        expected = _outputs(contexts[0])
+        sizes += _internal_bytes(contexts[0])
+    output_bytes = len(expected[0])
+    assert sizes[1] == sizes[2] < sizes[0] - output_bytes
+    assert [_outputs(contexts[1]) for _ in range(3)] == [expected] * 3
+    assert _internal_bytes(*contexts) == sizes[1:2]
+
+
+def test_inputs_are_the_applications(runtime: Runtime, detector: str) -> None:
+    """What the application writes into its array is what the next inference sees, copied or in place."""
+    for memory, copied in ((Memory(), _PICTURE), (Memory(zero_copy=("input",)), 0)):
+        context = runtime.load(detector, None, memory)
+        before = _outputs(context)
+        assert context.copies() == Copies(copied, sum(_OUTPUTS))
+        picture = context.image_input()
+        assert (picture.width, picture.height, picture.channels, picture.type) == (_SIDE, _SIDE, 3, "float32")
+        np.frombuffer(picture.memory, np.float32)[:] = 0.25
+        assert _outputs(context) != before
+
+
+def test_a_layer_that_works_in_place_gets_a_copy(runtime: Runtime, tmp_path: Path) -> None:
+    """ncnn would crash there; the application's array stays as it is, and zero copy is refused with the reason."""
+    for passing in (["Split split 1 2 in0 a out1"], ["Noop noop 1 1 in0 a"], ["Reshape flat 1 1 in0 a 0=5 1=5 2=3"]):
+        layers = ["Input in0 0 1 in0 0=5 1=5 2=3", *passing, "AbsVal absolute 1 1 a out0"]
+        model = str(write_net(tmp_path / "in-place.param", layers))
+        values = (np.arange(75, dtype=np.float32) - 40).reshape(1, 3, 5, 5)
+        np.save(tmp_path / "values.npy", values)
+        fed = {"in0": Input("in0", "float32", values.shape, file=str(tmp_path / "values.npy"))}
+        context = runtime.load(model, None, Memory(), fed)
+        for _ in range(2):
+            assert _outputs(context) == [np.abs(values).tobytes(), values.tobytes()][: len(context.outputs())]
+        assert context.copies().input_bytes == values.nbytes
+        with pytest.raises(NotSupported, match="input 'in0' may work in place"):
+            runtime.load(model, None, Memory(zero_copy=("input",)), fed)
+
+
+def test_contexts_in_turn_share_the_applications_arrays(runtime: Runtime, detector: str) -> None:
+    """Those of a number read and write the same memory, which the first one made."""
+    expected = _outputs(runtime.load(detector, None, Memory()))
+    memory = Memory(internal=5, zero_copy=("input", "output"), io=5)
+    source = runtime.load(detector, None, memory)
+    contexts = [source, runtime.dup(source, memory), runtime.load(detector, None, memory)]
+    for _ in range(2):
+        assert [_outputs(context) == expected for context in contexts] == [True] * 3
+    addresses = {np.frombuffer(context.image_input().memory, np.uint8).ctypes.data for context in contexts}
+    assert len(addresses) == 1
+    kinds = [[allocation.kind for allocation in context.allocations()] for context in contexts]
+    assert kinds == [["internal", "input", "output", "output"], [], []]
+
+
+def test_new_memory_for_tensors(runtime: Runtime, detector: str) -> None:
+    """The arrays are given back, and the next inferences have the same outputs in new ones."""
+    for zero_copy in _WAYS:
+        context = runtime.load(detector, None, Memory(zero_copy=zero_copy))
+        expected = _outputs(context)
+        context.renew_io()
+        assert [_outputs(context) for _ in range(2)] == [expected] * 2
+    assert context.copies() == Copies(0, 0)
+
+
+def test_integers_index_a_table(runtime: Runtime, tmp_path: Path) -> None:
+    """An input that a table is indexed with is declared as integers, and fed with them."""
+    table = np.random.RandomState(0).rand(4, 6).astype(np.float32)
+    layers = ["Input in0 0 1 in0", "Embed embed 1 1 in0 out0 0=6 1=4 3=24"]
+    model = str(write_net(tmp_path / "table.param", layers, [table]))
+    assert runtime.interface(model).inputs == (DeclaredTensor("in0", "int32", (1, "tokens")),)
+    context = runtime.load(model, None, Memory(), {"in0": Input("in0", "int32", (1, 5), value=2)})
+    assert _outputs(context) == [np.tile(table[2], 5).tobytes()]
+
+
+# Files
+
+
+def test_what_files_declare(runtime: Runtime, detector: str, tmp_path: Path) -> None:
+    """Sizes are those of the file; where it has none the channels are told by the first convolution."""
+    assert runtime.interface(detector).inputs == (DeclaredTensor("in0", "float32", (1, 3, _SIDE, _SIDE)),)
+    free = str(write_net(tmp_path / "free.param", DETECTOR.layers(None), DETECTOR.weights()))
+    interface = runtime.interface(free)
+    assert interface.inputs == (DeclaredTensor("in0", "float32", (1, 3, "height", "width")),)
+    assert [tensor.name for tensor in interface.outputs] == ["out0", "out1"]
+    with pytest.raises(NotSupported, match=r"free sizes \(1x3x\?x\?\)"):
+        runtime.load(free, None, Memory())
+    fed = {"in0": Input("in0", "float32", (1, 3, _SIDE, _SIDE))}
+    assert _outputs(runtime.load(free, None, Memory(), fed)) == _outputs(runtime.load(detector, None, Memory()))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is not ncnn's text of a network"),
+        (b"\xff\xfe" * 500, "is not ncnn's text of a network"),
+        (b"7767517\n1 1\nInput in0 0 2 in0\n", "is not ncnn's text of a network"),
+        (b"7767517\n2 2\nInput in0 0 1 in0\nReLU relu 1 1 in1 out0\n", "is not ncnn's text of a network"),
+        (b"7767517\n1 1\nInput in0 0 1 in0 0=\xff\n1", "is not ncnn's text of a network"),
+        (b"7767517\n2 2\nInput in0 0 1 in0\nPad pad 1 1 in0 out0\n", "has the layer Pad, which ncnn .* does not have"),
+    ],
+)
+def test_files_that_are_no_nets(runtime: Runtime, tmp_path: Path, content: bytes, words: str) -> None:
+    """They are refused with a sentence before ncnn sees them."""
+    path = tmp_path / "broken.param"
+    path.write_bytes(content)
+    path.with_suffix(".bin").write_bytes(b"")
+    with pytest.raises(AdapterError, match=words):
+        runtime.load(str(path), None, Memory())
+
+
+def test_weights_that_are_missing_or_cut_short(runtime: Runtime, tmp_path: Path) -> None:
+    """The file is named."""
+    path = write_net(tmp_path / "net.param", DETECTOR.layers(_SIDE), DETECTOR.weights()[:-1])
+    with pytest.raises(AdapterError, match=r"net\.bin does not have the weights"):
+        runtime.load(str(path), None, Memory())
+    path.with_suffix(".bin").unlink()
+    with pytest.raises(AdapterError, match=r"net\.bin does not exist"):
+        runtime.load(str(path), None, Memory())
+
+
+# What there is not
+
+
+@pytest.mark.parametrize(
+    ("memory", "words"),
+    [
+        (Memory(outside=("weights",)), "has a copy of its own"),
+        (Memory(zero_copy=("model",)), "has a copy of its own"),
+        (Memory(zero_copy=("native_output",)), "in the model's order only"),
+        (Memory(allocator="dma_heap"), "dma_heap is a way of Rockchip's"),
+        (Memory(device_io=True), "runs ncnn on the CPU"),
+        (Memory(device="cuda"), "runs ncnn on the CPU"),
+        (Memory(options=("use_winograd_convolution=2",)), "valid: use_winograd_convolution=0, "),
+    ],
+)
+def test_what_ncnn_cannot_do(runtime: Runtime, detector: str, memory: Memory, words: str) -> None:
+    """It is refused when a context is made, with the reason."""
+    with pytest.raises(NotSupported, match=words):
+        runtime.load(detector, None, memory)
+
+
+def test_every_option_runs_and_some_change_memory(runtime: Runtime, detector: str) -> None:
+    """Outputs are those without the option, within what the option's arithmetic allows."""
+    from reusebench.measured.runtimes.ncnn.options import OPTIONS
+
+    plain = [np.frombuffer(output, np.float32) for output in _outputs(runtime.load(detector, None, Memory()))]
+    assert set(find_runtime("ncnn").options) <= set(OPTIONS)
+    for option in OPTIONS:
+        context = runtime.load(detector, None, Memory(options=(option,)))
+        for expected, output in zip(plain, _outputs(context)):
+            tolerance = 0.05 if "16" in option else 1e-4
+            assert np.allclose(np.frombuffer(output, np.float32), expected, rtol=tolerance, atol=tolerance), option
+        dup = runtime.dup(context, Memory())
+        assert _outputs(dup) == _outputs(context)
+
+
+# Lives
+
+
+def test_contexts_may_be_destroyed_in_any_order(runtime: Runtime, detector: str) -> None:
+    """The contexts that remain over a net and an arena still give the same outputs."""
+    memory = Memory(internal=0, zero_copy=("output",))
+    for order in itertools.permutations(range(3)):
+        source = runtime.load(detector, None, memory)
+        contexts = {0: source, 1: runtime.dup(source, memory), 2: runtime.load(detector, None, memory)}
+        expected = _outputs(source)
+        for index in order:
+            contexts.pop(index).destroy()
+            assert [_outputs(context) for context in contexts.values()] == [expected] * len(contexts), order
+
+
+def test_destroying_frees_the_net(runtime: Runtime, detector: str) -> None:
+    """Nothing waits for the garbage collector, or for the context itself to be dropped."""
+    gc.collect()
+    gc.disable()
+    try:
+        for memory in (Memory(), Memory(zero_copy=("input", "output"), outside=("internal",))):
+            context = runtime.load(detector, None, memory)
+            dup = runtime.dup(context, memory)
+            net = weakref.ref(context.net)  # type: ignore[attr-defined]
+            for one in (context, dup):
+                one.infer()
+            context.destroy()
+            assert net() is not None, "a dup still infers over it"
+            dup.destroy()
+            assert net() is None
+            assert dup.allocations() == []
+    finally:
+        gc.enable()
+
+
+def test_contexts_on_several_threads(runtime: Runtime, detector: str) -> None:
+    """Dups with internal memory of their own, and such with the net's pools, give each its own outputs."""
+    source = runtime.load(detector, None, Memory())
+    memories = [Memory(), Memory(zero_copy=("output",)), Memory(outside=("internal",)), Memory()]
+    contexts = [runtime.dup(source, memory) for memory in memories]
+    for number, context in enumerate(contexts):
+        np.frombuffer(context.image_input().memory, np.float32)[:] = number / 8
+    expected = [_outputs(context) for context in contexts]
+    assert len(set(map(tuple, expected))) == len(contexts)
+    seen: list[list[list[bytes]]] = [[] for _ in contexts]
+
+    def infer(number: int) -> None:
+        seen[number] = [_outputs(contexts[number]) for _ in range(20)]
+
+    threads = [threading.Thread(target=infer, args=(number,)) for number in range(len(contexts))]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert seen == [[outputs] * 20 for outputs in expected]
+
+
+# In the measured process
+
+
+def test_contexts_over_one_net_add_next_to_nothing(tmp_path: Path) -> None:
+    """A loaded context takes the weights and pools of its own; a dup, and a further one in turn, hardly anything."""
+    model = write_net(tmp_path / "wide.param", DETECTOR.layers(256), DETECTOR.weights())
+    taken = {}
+    for name in ("no_reuse_one_model", "full_dup", "full_dup_internal_reuse"):
+        observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_anon_bytes or 0)
+        plan = make_plan(name, model, contexts=4, runtime="ncnn", cores=1)
+        run = walk(plan, THIS_INTERPRETER, observer)
+        assert run.failure is None
+        levels = dict(zip([reading.phase for reading in run.barriers], observer.answers))
+        taken[name] = levels["steady"] - levels["imported"]
+    assert taken["full_dup"] < 0.6 * taken["no_reuse_one_model"]
+    assert taken["full_dup_internal_reuse"] < taken["full_dup"]
+
+
+def test_an_allocation_names_the_arena(runtime: Runtime, detector: str) -> None:
+    """The application's account has it once, as large as what was ever in use."""
+    memory = Memory(internal=1)
+    source = runtime.load(detector, None, memory)
+    dup = runtime.dup(source, memory)
+    dup.infer()
+    (arena,) = source.allocations()
+    assert arena == Allocation("internal", arena.asked_bytes, 0)
+    assert arena.asked_bytes > _PICTURE
+    assert dup.allocations() == []

@@ -1,0 +1,146 @@
+"""What reuse does to the memory of a real process with ONNX Runtime: ratios only, no figures of this machine.
+
+Measured are anonymous memory and the prepared weights. In PSS a process beside this one that ends meanwhile would show,
+since its share of the runtime's pages falls to this one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from reusebench.measured.plan import Plan
+from reusebench.samplers.host import LOCAL_HOST
+from reusebench.samplers.process import read_process
+from reusebench.targets.base import THIS_INTERPRETER
+from tests.support import StubObserver, make_plan, prepared_plan, walk
+
+_CONTEXTS = 4
+#: Of MobileNetV2: from 1280 features to 1000 classes.
+_FULLY_CONNECTED_BYTES = 1280 * 1000 * 4
+
+
+class _Look(NamedTuple):
+    """What a process has at a barrier: its memory, and the mapped files of weights."""
+
+    size_bytes: int
+    weights: set[Path]
+
+
+def _look(pid: int) -> _Look:
+    maps = [mapped for mapped in psutil.Process(pid).memory_maps() if mapped.path.endswith("weights.bin")]
+    anon_bytes = read_process(LOCAL_HOST, pid).rss_anon_bytes or 0
+    return _Look(anon_bytes + sum(mapped.pss for mapped in maps), {Path(mapped.path) for mapped in maps})
+
+
+class Walked:
+    """One walk with four contexts, or one of each model, and what there was of the process at each barrier."""
+
+    def __init__(self, scenario: str, folder: Path, *models: Path) -> None:
+        # The first choice of the smallest plan has outputs in an order that only NPUs have.
+        choice = 1 if scenario == "lean" else 0
+        plan = make_plan(scenario, *models, contexts=_CONTEXTS, runtime="onnxruntime", cores=1, choice=choice)
+        prepared = prepared_plan(plan, THIS_INTERPRETER, folder)
+        assert isinstance(prepared, Plan)
+        observer = StubObserver(_look)
+        run = walk(prepared, THIS_INTERPRETER, observer)
+        assert run.failure is None
+        self.prepared = [model.prepared for model in prepared.models]
+        phases = [reading.phase for reading in run.barriers]
+        #: At the last barrier of each phase.
+        self.at: dict[str, _Look] = dict(zip(phases, observer.answers))
+        levels = [look.size_bytes for phase, look in zip(phases, observer.answers) if phase == "context"]
+        #: What each context after the first has added when it was made.
+        self.further_context_bytes = (levels[-1] - levels[0]) / (_CONTEXTS - 1)
+        self.digests = {digest for reading in run.barriers for digest in reading.data.digests}
+
+    def over_baseline(self, phase: str = "steady") -> int:
+        """Return the bytes over the barrier at which the runtime was imported and nothing more."""
+        return self.at[phase].size_bytes - self.at["imported"].size_bytes
+
+
+@pytest.fixture(scope="module")
+def walks(mobile_resolutions: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walked]:
+    """Return one walk of each way to have four contexts of one model, and two resolutions of it."""
+    folder = tmp_path_factory.mktemp("prepared")
+    names = ("no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse", "external_weights", "lean")
+    walks = {name: Walked(name, folder / name, mobile_resolutions[0]) for name in names}
+    for name in ("shared_weights", "resolutions"):
+        walks[name] = Walked(name, folder / name, *mobile_resolutions)
+    return walks
+
+
+def test_dups_cost_clearly_less_than_loads(walks: dict[str, Walked], mobile_model: Path) -> None:
+    """A further context by load costs its weights and more, by dup a part of them, and shared next to nothing."""
+    loads, dups, shared = (walks[name] for name in ("no_reuse_one_model", "full_dup", "shared_context"))
+    assert dups.over_baseline() < 0.7 * loads.over_baseline()
+    assert loads.further_context_bytes > 0.9 * mobile_model.stat().st_size
+    assert dups.further_context_bytes < 0.6 * loads.further_context_bytes
+    assert shared.further_context_bytes < 0.2 * loads.further_context_bytes
+
+
+def test_dups_share_the_fully_connected_layer(walks: dict[str, Walked]) -> None:
+    """Its weights are laid out anew for the kernel, and stored and mapped so: four contexts have them as one has."""
+    dups, one = (walks[name].over_baseline("trimmed") for name in ("full_dup", "shared_context"))
+    assert dups - one < _FULLY_CONNECTED_BYTES
+
+
+@pytest.mark.parametrize("scenario", ["no_reuse_one_model", "full_dup"])
+def test_memory_comes_back(walks: dict[str, Walked], scenario: str) -> None:
+    """Destroying all contexts gives back a good part of what they took."""
+    assert walks[scenario].over_baseline("destroy") < 0.7 * walks[scenario].over_baseline()
+
+
+def test_dups_map_one_weights_file(walks: dict[str, Walked]) -> None:
+    """The prepared weights are mapped while dups live, and only then; other plans do without."""
+    full_dup = walks["full_dup"]
+    assert full_dup.prepared[0] is not None
+    assert full_dup.at["steady"].weights == {Path(full_dup.prepared[0]).with_name("weights.bin")}
+    assert full_dup.at["imported"].weights == full_dup.at["destroy"].weights == set()
+    for name in ("no_reuse_one_model", "shared_context"):
+        assert walks[name].prepared == [None]
+        assert walks[name].at["steady"].weights == set()
+
+
+def test_resolutions_hold_the_weights_once(walks: dict[str, Walked]) -> None:
+    """Two names of one file: its pages are in memory once, whichever session reads them."""
+    shared = walks["shared_weights"]
+    assert len({path.stat().st_ino for path in shared.at["steady"].weights}) == 1
+    assert len(shared.digests) == 2
+    assert shared.over_baseline() < 0.8 * walks["resolutions"].over_baseline()
+
+
+def test_one_internal_memory_costs_less_than_four(wide_internal_model: Path, tmp_path: Path) -> None:
+    """On one core four dups that share it take less than four with their own, by most of three internal memories."""
+    reuse, dup = (
+        Walked(name, tmp_path / name, wide_internal_model).over_baseline()
+        for name in ("full_dup_internal_reuse", "full_dup")
+    )
+    assert reuse < 0.6 * dup
+
+
+def test_weights_of_the_application_are_no_mapped_file(walks: dict[str, Walked], mobile_model: Path) -> None:
+    """Each context has a copy of them in memory that the application allocated."""
+    given = walks["external_weights"]
+    assert given.at["steady"].weights == set()
+    assert given.further_context_bytes > 0.9 * mobile_model.stat().st_size
+
+
+def test_lean_is_the_smallest(walks: dict[str, Walked]) -> None:
+    """All mechanisms together take no more than dups alone, and far less than loads.
+
+    Trimmed: what loading leaves in the heap differs from process to process.
+    """
+    lean, dups, loads = (walks[name].over_baseline("trimmed") for name in ("lean", "full_dup", "no_reuse_one_model"))
+    assert lean < 1.1 * dups
+    assert lean < 0.6 * loads
+
+
+def test_outputs_are_equal_in_every_scenario(walks: dict[str, Walked]) -> None:
+    """All contexts of one model give one and the same digest."""
+    of_one_model = [walked.digests for name, walked in walks.items() if name not in ("shared_weights", "resolutions")]
+    assert len(set.union(*of_one_model)) == 1
+    assert walks["shared_weights"].digests == walks["resolutions"].digests

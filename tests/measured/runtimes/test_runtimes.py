@@ -1,0 +1,53 @@
+"""The list of runtimes, and what is known of each without importing it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime, version_order
+from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from tests.support import CHECKOUT
+
+
+def test_unknown_names() -> None:
+    """The message names the valid ones."""
+    assert [find_runtime(entry.name) for entry in RUNTIMES] == list(RUNTIMES)
+    with pytest.raises(UnknownRuntime) as refusal:
+        find_runtime("onnx")
+    names = ", ".join(entry.name for entry in RUNTIMES)
+    assert str(refusal.value).startswith(f"unknown runtime 'onnx'; valid: {names}. ")
+
+
+def test_looking_for_a_runtime_does_not_import_it() -> None:
+    """The harness would otherwise map libraries that the measured process maps, and halve their share there."""
+    code = "import sys, runtimes; print({entry.name: runtimes.available(entry) for entry in runtimes.RUNTIMES}); "
+    code += "print({'numpy', 'onnxruntime', 'megenginelite', 'ctypes', 'reusebench.measured.runtimes.rknn.adapter'} & set(sys.modules))"
+    environment = {**os.environ, LIBRARY_VARIABLE: "/named/librknnrt.so"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, env=environment
+    )
+    here, imported = done.stdout.splitlines()
+    assert "'onnxruntime': True" in here
+    assert "'rknn': True" in here
+    assert imported == "set()"
+    assert not available(
+        RuntimeEntry(
+            "missing", "Missing", "reusebench.measured.runtimes.missing", "no_such_module", "", "cpu", (".missing",)
+        )
+    )
+
+
+def test_every_runtime_has_its_own_kind_of_model() -> None:
+    """A file's name decides whose model it is; the kind of device decides how many contexts run at once."""
+    assert len({entry.suffix for entry in RUNTIMES}) == len(RUNTIMES)
+    assert {entry.device for entry in RUNTIMES} <= {"cpu", "npu"}
+
+
+def test_versions_in_their_order() -> None:
+    """By their numbers, a beta before its release, with or without a build."""
+    ordered = ["1.3.0b0 (b)", "1.9.2 (c)", "1.10.0", "1.31.0", "2.0.0b0 (z)", "2.0.0 (a)", "2.0.0 (b)"]
+    assert sorted(set(ordered), key=version_order) == ordered

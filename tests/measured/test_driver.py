@@ -1,0 +1,275 @@
+"""The driver on a scripted runtime: what reaches the runtime of a plan, and which contexts infer at the same time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import (
+    CUDA,
+    DMA_HEAP,
+    DUP,
+    INPUT,
+    INTERNAL,
+    NATIVE_OUTPUT,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Cycles,
+    Model,
+    Plan,
+    Step,
+)
+from reusebench.targets.barriers import Allocation, StepData
+from reusebench.targets.base import THIS_INTERPRETER
+from tests.support import make_plan, walk
+
+_ROUNDS = 10
+#: Inferences of each context before the rounds.
+_WARM_UP = 2
+
+
+class Walk:
+    """A walk of these contexts, and what the scripted runtime wrote down during it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *contexts: Context,
+        cores: int = 2,
+        script: str = "",
+        chains: tuple[tuple[int, ...], ...] = (),
+        cycles: Cycles | None = None,
+    ) -> None:
+        path = folder / "calls"
+        models = tuple(Model(f"model-{index}", f"calls={path};{script};{index}", str(index)) for index in range(2))
+        self.run = walk(Plan("mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains, cycles=cycles))
+        assert self.run.failure is None, self.run.failure
+        self._lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
+
+    def operations(self) -> list[dict[str, Any]]:
+        """Return the contexts and internal memories that were made, in order."""
+        return [line for line in self._lines if "operation" in line]
+
+    def most_at_once(self) -> int:
+        """Return how many contexts were in an inference at most."""
+        return 1 + max(len(line["inside"]) for line in self._lines if "inside" in line)
+
+    def at_once(self) -> set[tuple[int, int]]:
+        """Return the pairs of contexts of which one began an inference while the other was in one."""
+        pairs = [(line["context"], other) for line in self._lines if "inside" in line for other in line["inside"]]
+        return {(min(pair), max(pair)) for pair in pairs}
+
+    def order(self, *contexts: int) -> list[int]:
+        """Return which of these contexts inferred, one after the other, in the rounds."""
+        inferred = [line["context"] for line in self._lines if line.get("context") in contexts]
+        return inferred[_WARM_UP * len(contexts) :]
+
+    def inferred(self) -> list[int]:
+        """Return the context of each inference, in order."""
+        return [line["context"] for line in self._lines if "inside" in line]
+
+    def destroyed(self) -> list[int]:
+        """Return the contexts in the order in which they were destroyed."""
+        return [line["destroyed"] for line in self._lines if "destroyed" in line]
+
+    def threads(self) -> dict[int, set[str]]:
+        """Return the names of the threads that each context inferred on."""
+        names: dict[int, set[str]] = {}
+        for line in self._lines:
+            if "inside" in line:
+                names.setdefault(line["context"], set()).add(line["thread"])
+        return names
+
+    def data(self, phase: str) -> list[StepData]:
+        """Return what the steps of a phase came to."""
+        return [reading.data for reading in self.run.barriers if reading.phase == phase]
+
+
+def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
+    """The plan's memory reaches the runtime, whichever way the context is made; its options are its source's."""
+    contexts = Walk(
+        tmp_path,
+        Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT,), core=0, options=("a=1",)),
+        Context(0, 0, DUP, 0, internal=4, zero_copy=(INPUT, OUTPUT), core=1),
+        Context(0, 1, SHARED_WEIGHTS, 0, internal=4, device_io=True, device=CUDA, core=1),
+        Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,), zero_copy=(NATIVE_OUTPUT,), io=2, core=1),
+    ).operations()[:4]
+    nothing: dict[str, Any] = {"internal": None, "outside": [], "allocator": "create_mem", "zero_copy": []}
+    nothing.update(io=None, device_io=False, device=None, core=None, options=["a=1"])
+    outside = {"outside": ["weights", "internal"], "allocator": "dma_heap", "zero_copy": ["input"], "core": 0}
+    assert [context["memory"] for context in contexts] == [
+        {**nothing, **outside},
+        {**nothing, "internal": 4, "zero_copy": ["input", "output"], "core": 1},
+        {**nothing, "internal": 4, "device_io": True, "device": "cuda", "core": 1},
+        {**nothing, "outside": ["internal"], "zero_copy": ["native_output"], "io": 2, "core": 1},
+    ]
+    assert [(context["operation"], context["source"]) for context in contexts] == [
+        ("load", None),
+        ("dup", 0),
+        ("share_weights", 0),
+        ("share_weight_memory", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "contexts", "inferred"),
+    [
+        ("inferences", (Context(0, 0),), [0] * 2 + [0] * 20),
+        ("contexts", (Context(0, 0),), [0, 0, 1, 1]),
+        ("dups", (Context(0, 0), Context(0, 0, DUP, 0)), [0, 0, 1, 1, 2, 2]),
+        ("replaced", (Context(0, 0), Context(0, 0)), [0, 0, 1, 1, 2, 2, 3, 3]),
+    ],
+)
+def test_what_cycles_do(tmp_path: Path, kind: str, contexts: tuple[Context, ...], inferred: list[int]) -> None:
+    """Each makes a new context and infers twice, one of inferences only infers; one thread does it all."""
+    cycled = Walk(tmp_path, *contexts, cycles=Cycles(kind, 2))
+    assert cycled.inferred() == inferred
+    assert set().union(*cycled.threads().values()) == {"cycles"}
+    usages = [reading.data.usage for reading in cycled.run.barriers]
+    assert [usage is not None and usage.fds > 2 for usage in usages] == [True] * len(usages)
+
+
+def test_contexts_are_replaced_oldest_first(tmp_path: Path) -> None:
+    """Of two that live the older goes, once the new one has inferred; at the end the last made goes first."""
+    assert Walk(tmp_path, Context(0, 0), Context(0, 0), cycles=Cycles("replaced", 2)).destroyed() == [0, 1, 3, 2]
+
+
+def test_a_plan_without_memory_leaves_it_to_the_runtime(tmp_path: Path) -> None:
+    """Then the runtime allocates everything, copies tensors and chooses the core."""
+    load, shared = Walk(tmp_path, Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0)).operations()
+    assert {key: value for key, value in load["memory"].items() if value} == {"allocator": "create_mem"}
+    assert (shared["operation"], shared["source"]) == ("shared_context", 0)
+
+
+def test_where_there_is_one_core_none_is_chosen(tmp_path: Path) -> None:
+    """A chip with one core has no mask to set; bound or not, nothing runs at once there."""
+    for folder, core in (("bound", 0), ("free", None)):
+        (tmp_path / folder).mkdir()
+        walked = Walk(tmp_path / folder, *[Context(0, 0, core=core)] * 3, cores=1)
+        assert [context["memory"]["core"] for context in walked.operations()] == [None] * 3
+        assert walked.at_once() == set()
+
+
+def test_a_context_over_foreign_weights_is_made_from_the_weightless_model(tmp_path: Path) -> None:
+    """Where there is one; where there is none, from what was prepared of it, or from the model itself."""
+    path = tmp_path / "calls"
+    script = f"calls={path}"
+    first = Model("a", script, "a", weightless=f"{script};never")
+    contexts = (Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0))
+    for second in (
+        Model("b", script, "b", weightless=f"{script};weightless"),
+        Model("c", f"{script};whole", "c"),
+        Model("d", f"{script};never", "d", prepared=f"{script};prepared"),
+    ):
+        assert walk(Plan("mine", None, "scripted", (first, second), contexts, 1, 1)).failure is None
+    calls = [json.loads(line) for line in path.read_text().splitlines()]
+    names = [
+        (call["operation"], call["model"].rpartition(";")[2])
+        for call in calls
+        if call.get("operation") in ("load", "share_weights")
+    ]
+    made = [("share_weights", name) for name in ("weightless", "whole", "prepared")]
+    assert names == [pair for slave in made for pair in (("load", script), slave)]
+
+
+def test_internal_memory_is_shared_by_its_group(tmp_path: Path) -> None:
+    """Once all contexts are made each memory is made once, with its contexts in order and no others."""
+    walked = Walk(
+        tmp_path,
+        Context(0, 0, internal=5, core=0),
+        Context(0, 0, internal=2, core=1),
+        Context(0, 0, DUP, 0, internal=5, core=0),
+        Context(0, 0, core=1),
+    )
+    operations = walked.operations()
+    assert [call["operation"] for call in operations] == ["load", "load", "dup", "load", *["share_internal"] * 2]
+    assert [call["contexts"] for call in operations[4:]] == [[0, 2], [1]]
+    steps = [Step(reading.phase, reading.context) for reading in walked.run.barriers]
+    assert steps[5:7] == [Step("internal_memory", 0), Step("internal_memory", 1)]
+
+
+def test_contexts_of_one_core_run_in_turn(tmp_path: Path) -> None:
+    """However many threads there are; a context of each core meet inside an inference: neither waits for the other."""
+    cores = (0, 1, 0, 1, 0)
+    contexts = [Context(0, 0, internal=core, core=core) for core in cores]
+    at_once = Walk(tmp_path, *contexts, script="meet@infer3;meet@infer4").at_once()
+    assert (3, 4) in at_once
+    assert [pair for pair in at_once if cores[pair[0]] == cores[pair[1]]] == []
+
+
+def test_contexts_of_no_core_take_any(tmp_path: Path) -> None:
+    """Unbound contexts run at once as far as there are cores, and never one more."""
+    walked = Walk(tmp_path, *[Context(0, 0)] * 4, cores=2, script="meet@infer0;meet@infer3")
+    assert (0, 3) in walked.at_once()
+    assert walked.most_at_once() == 2
+
+
+def test_contexts_of_a_chain_run_one_after_the_other(tmp_path: Path) -> None:
+    """In the chain's order, whatever the order of making; another chain runs beside it, and each inference is timed."""
+    contexts = [Context(0, index % 2) for index in range(4)]
+    walked = Walk(tmp_path, *contexts, cores=2, script="meet@infer2;meet@infer3", chains=((2, 0), (3, 1)))
+    assert walked.order(0, 2) == [2, 0] * _ROUNDS
+    assert walked.order(1, 3) == [3, 1] * _ROUNDS
+    assert (2, 3) in walked.at_once()
+    assert walked.at_once() & {(0, 2), (1, 3)} == set()
+    (steady,) = walked.data("steady")
+    assert [len(latencies) for latencies in steady.latencies_ns] == [_ROUNDS] * 4
+
+
+def test_a_chain_has_one_thread(tmp_path: Path) -> None:
+    """From the first inferences on, as in an application; it ends with the last context of its chain."""
+    chain = [Context(0, 0)] * 3
+    threads = Walk(tmp_path, *chain, Context(0, 0), chains=((2, 0, 1),)).threads()
+    assert [threads[index] for index in range(3)] == [{"context-0"}] * 3
+    assert threads[3] == {"context-3"}
+
+
+def test_allocations_of_the_adapter_are_reported(tmp_path: Path) -> None:
+    """What the adapter allocates for the application arrives with its kind, size and inode, step by step."""
+    script = "create-1-5000-weights@load0;create-2-900-internal@share_internal0;create-3-70-input@infer1"
+    walked = Walk(tmp_path, *[Context(0, 0, internal=0, core=0)] * 2, script=script)
+    weights, internal = Allocation("weights", 5000, 1001), Allocation("internal", 900, 1002)
+    assert [data.allocations for data in walked.data("context")] == [(weights,), ()]
+    assert walked.data("internal_memory") == [StepData(allocations=(weights, internal))]
+    assert [data.allocations for data in walked.data("first_inference")] == [(weights, internal), ()]
+
+
+@pytest.mark.parametrize("script", ["driver=0.9.8", ""])
+def test_versions_are_reported_as_soon_as_they_are_known(tmp_path: Path, script: str) -> None:
+    """The library knows the driver under it only once there is a context."""
+    walked = Walk(tmp_path, Context(0, 0), script=script)
+    (imported,), (made,) = walked.data("imported"), walked.data("context")
+    assert (imported.runtime_version, imported.driver_version) == ("1.2.3", None)
+    assert (made.runtime_version, made.driver_version) == ("1.2.3", "0.9.8" if script else None)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "script", "kind", "step"),
+    [
+        ("full_dup_internal_reuse", "raise@share_internal0", "failed", Step("internal_memory", 0)),
+        ("full_dup_internal_reuse", "not_supported@share_internal0", "not_supported", Step("internal_memory", 0)),
+        ("shared_weights", "not_supported@share_weights0", "not_supported", Step("context", 1)),
+    ],
+)
+def test_a_mechanism_that_fails_has_its_step(scenario: str, script: str, kind: str, step: Step) -> None:
+    """That of an internal memory is named with its first context; what is missing differs from what failed."""
+    failure = walk(make_plan(scenario, script, script)).failure
+    assert failure is not None
+    assert (failure.kind, failure.phase, failure.context) == (kind, *step)
+
+
+def test_a_long_text_of_the_runtime_is_cut() -> None:
+    """What is no adapter's error has its type and its text, as far as a message goes."""
+    failure = walk(make_plan("no_reuse", "absent" * 1000, runtime="onnxruntime"), THIS_INTERPRETER).failure
+    assert failure is not None
+    assert isinstance(failure.message, Message)
+    assert (failure.message.code, set(failure.message.values)) == ("exception", {"type", "text"})
+    assert len(str(failure.message.values["text"])) == 2000

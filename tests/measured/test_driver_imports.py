@@ -1,0 +1,189 @@
+"""What the measured process imports is weighed with the runtime: the standard library, numpy and the runtime."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from reusebench.measured.plan import Plan, Streams, Video
+from reusebench.targets.base import THIS_INTERPRETER, Target
+from tests.support import CHECKOUT, make_plan, prepared_plan, walk
+
+#: Packages that the measured process may hold.
+_PACKAGES = {"messages", "runtimes", "scenarios"}
+
+#: Modules that Python's own start may leave in any process.
+_START = {"__main__", "__mp_main__", "sitecustomize", "usercustomize"}
+
+_WRITE_MODULES = """
+import json, sys
+def write_modules():
+    modules = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    with open(sys.argv[1], "w") as file:
+        json.dump(modules, file)
+"""
+
+#: The driver, which writes them before each of its messages.
+_WALK = """
+from reusebench.measured import driver
+class Channel(driver.Channel):
+    def send(self, event, **fields):
+        write_modules()
+        super().send(event, **fields)
+driver.Channel = Channel
+driver.main()
+"""
+
+
+#: The files of modules by their names; None: built in.
+Modules = dict[str, Optional[str]]
+
+
+def _modules(code: str, output: Path) -> Modules:
+    """Return the modules of a process that has run the code."""
+    code = f"{_WRITE_MODULES}\n{code}\nwrite_modules()"
+    subprocess.run([sys.executable, "-c", code, str(output)], cwd=CHECKOUT, check=True)
+    modules: Modules = json.loads(output.read_text())
+    return modules
+
+
+def _modules_of_walk(plan: Plan, output: Path) -> Modules:
+    """Return the modules of a process that has walked the plan."""
+    run = walk(plan, Target("modules", (sys.executable, "-c", _WRITE_MODULES + _WALK, str(output))))
+    assert run.failure is None
+    modules: Modules = json.loads(output.read_text())
+    return modules
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Modules:
+    """Return the modules of a process that imports numpy and ONNX Runtime and nothing else."""
+    return _modules("import numpy, onnxruntime", tmp_path_factory.mktemp("bare") / "modules.json")
+
+
+@pytest.fixture(scope="module")
+def walked(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Modules:
+    """Return the modules of a process that has walked a plan with dups on ONNX Runtime."""
+    folder = tmp_path_factory.mktemp("walked")
+    plan = prepared_plan(make_plan("full_dup", tiny_model, runtime="onnxruntime"), THIS_INTERPRETER, folder)
+    assert isinstance(plan, Plan)
+    return _modules_of_walk(plan, folder / "modules.json")
+
+
+def _in_standard_library(name: str, file: str | None) -> bool:
+    top = name.partition(".")[0]
+    if sys.version_info >= (3, 10):
+        return top in sys.stdlib_module_names
+    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    return file is None or (file.startswith(libraries) and "site-packages" not in file)
+
+
+def test_the_measured_process_imports_no_more_than_the_runtime_needs(walked: Modules, bare: Modules) -> None:
+    """Beyond `import numpy, onnxruntime` there are our packages and the standard library, and nothing else."""
+    more = {name: file for name, file in walked.items() if name not in bare}
+    foreign = {name for name, file in more.items() if not _in_standard_library(name, file)}
+    assert {name.partition(".")[0] for name in foreign} - _START == _PACKAGES
+    assert "reusebench.measured.runtimes.onnxruntime.adapter" in foreign
+    assert "reusebench.scenarios.catalogue" not in walked
+
+
+def test_what_the_runtime_itself_needs(bare: Modules) -> None:
+    """The comparison above is worth something: none of the harness's packages come with the runtime."""
+    tops = {name.partition(".")[0] for name in bare}
+    assert not tops & {"psutil", "pytest", "jsonschema", "rich", "models", "samplers", "targets", "storage", "harness"}
+
+
+def test_what_streams_need_weighs_in_plans_of_streams_alone(walked: Modules, tiny_model: Path, tmp_path: Path) -> None:
+    """There it is PyAV, what that imports, and the package of the video; numpy and the runtime were there before."""
+    clip = tmp_path / "clip.mp4"
+    make = [sys.executable, "-m", "commands", "models", "clip", "--output", str(clip)]
+    make += ["--size", "64x48", "--seconds", "0.5"]
+    subprocess.run(make, cwd=CHECKOUT, check=True, capture_output=True)
+    video = Video("clip", str(clip), "", "h264", 64, 48, 30.0, 15)
+    schedule = Streams(count=1, fps=30.0, queue=0, warm_up_s=0.0, duration_s=0.2, video=video)
+    plan = make_plan("streams_no_reuse", tiny_model, runtime="onnxruntime", schedule=schedule)
+    streamed = _modules_of_walk(plan, tmp_path / "modules.json")
+    new = {name: file for name, file in streamed.items() if name not in walked}
+    more = {name: file for name, file in new.items() if file and not _in_standard_library(name, file)}
+    # Cython, which PyAV is compiled by, makes modules of other names in its folder, and some without a file.
+    whose = {"av" if Path(file).parent.name == "av" else name.partition(".")[0] for name, file in more.items()}
+    assert whose - _START == {"av", "video", "scenarios"}
+    assert {name.partition(".")[2] for name in more if name.startswith("video.")} == {"decoder", "letterbox"}
+    assert {"av", "reusebench.measured.streams.pipeline", "reusebench.measured.streams.frames"} & set(walked) == set()
+
+
+#: Each weighs some hundred KiB, and nothing that is measured needs it.
+_HEAVY = {
+    "asyncio",
+    "ctypes",
+    "hashlib",
+    "lzma",
+    "random",
+    "shutil",
+    "socket",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "unittest",
+}
+
+
+def test_no_heavy_part_of_the_standard_library(walked: Modules, bare: Modules) -> None:
+    """Hashing (OpenSSL), foreign functions and the like come into the process only if the runtime brings them."""
+    assert _HEAVY & (set(walked) - set(bare)) == set()
+
+
+def test_rockchips_adapter_needs_the_standard_library_alone(tmp_path: Path) -> None:
+    """Its API is bound by ctypes: no package comes with it, and no other heavy part of the standard library."""
+    modules = _modules(
+        "import reusebench.measured.driver, reusebench.measured.runtimes.rknn.adapter", tmp_path / "modules.json"
+    )
+    bare = _modules("import json, zlib, threading", tmp_path / "bare.json")
+    more = {name: file for name, file in modules.items() if name not in bare}
+    foreign = {name.partition(".")[0] for name, file in more.items() if not _in_standard_library(name, file)}
+    assert foreign - _START == _PACKAGES
+    assert _HEAVY & set(more) == {"ctypes"}
+
+
+_ON_3_8 = """
+import importlib.machinery, sys
+from unittest.mock import MagicMock
+import reusebench.measured.runtimes, tests.scripted_driver
+from reusebench.measured import driver
+
+class Pretended:
+    # None of these packages is needed to find out that the adapters' own code runs here.
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("numpy", "onnxruntime", "megenginelite"):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+    def create_module(self, spec):
+        return MagicMock(__version__="0")
+    def exec_module(self, module):
+        pass
+
+sys.meta_path.insert(0, Pretended())
+for entry in runtimes.RUNTIMES:
+    importlib.import_module(entry.adapter)
+runtimes.RUNTIMES = (tests.scripted_driver.ENTRY,)
+sys.exit(driver.main())
+"""
+
+
+@pytest.mark.parametrize("scenario", ["full_dup", "streams_full_dup"])
+def test_walks_on_python_3_8(scenario: str) -> None:
+    """The driver runs on the oldest Python that boards have, also with streams, and adapters can be imported there."""
+    python = shutil.which("python3.8")
+    if python is None or subprocess.run([python, "-c", "pass"], capture_output=True, check=False).returncode:
+        pytest.skip("no python3.8 that works on this machine")
+    schedule = Streams(count=2, fps=50.0, queue=1, warm_up_s=0.0, duration_s=0.3, video=None)
+    plan = make_plan(scenario, "plain", streams=2, schedule=schedule)
+    run = walk(plan, Target("3.8", (python, "-c", _ON_3_8)))
+    assert run.failure is None
+    assert (run.barriers[0].data.python_version or "").startswith("3.8.")
