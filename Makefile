@@ -65,19 +65,20 @@ lint: $(VENV)/installed-dev
 	@$(BIN)/python -m mypy
 
 # For every Python and machine at once; of each the oldest Python. What asks for too much is listed without its requirements.
+MODELS := src/reusebench/models
 PIN := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-annotate \
        --custom-compile-command 'make pins' --only-binary :all:
 
 pins:
-	$(PIN) --python-version 3.8 models/rknn/pip.in -o models/rknn/pip.txt
-	$(PIN) --python-version 3.8 models/rknn/requirements.in -o models/rknn/requirements.txt
-	$(PIN) --python-version 3.8 --no-deps models/rknn/library.in -o models/rknn/library.txt
-	$(PIN) --python-version 3.8 models/megengine/requirements.in -o models/megengine/requirements.txt
-	$(PIN) --python-version 3.8 --no-deps --no-binary mprop models/megengine/library.in -o models/megengine/library.txt
-	$(PIN) --python-version 3.10 --no-deps models/litert/requirements.in -o models/litert/requirements.txt
-	$(PIN) --python-version 3.12 --no-deps models/litert/library.in -o models/litert/library.txt
-	$(PIN) --python-version 3.9 --no-deps models/ncnn/requirements.in -o models/ncnn/requirements.txt
-	$(PIN) --python-version 3.8 --no-deps targets/ziglang.in -o targets/ziglang.txt
+	$(PIN) --python-version 3.8 $(MODELS)/rknn/pip.in -o $(MODELS)/rknn/pip.txt
+	$(PIN) --python-version 3.8 $(MODELS)/rknn/requirements.in -o $(MODELS)/rknn/requirements.txt
+	$(PIN) --python-version 3.8 --no-deps $(MODELS)/rknn/library.in -o $(MODELS)/rknn/library.txt
+	$(PIN) --python-version 3.8 $(MODELS)/megengine/requirements.in -o $(MODELS)/megengine/requirements.txt
+	$(PIN) --python-version 3.8 --no-deps --no-binary mprop $(MODELS)/megengine/library.in -o $(MODELS)/megengine/library.txt
+	$(PIN) --python-version 3.10 --no-deps $(MODELS)/litert/requirements.in -o $(MODELS)/litert/requirements.txt
+	$(PIN) --python-version 3.12 --no-deps $(MODELS)/litert/library.in -o $(MODELS)/litert/library.txt
+	$(PIN) --python-version 3.9 --no-deps $(MODELS)/ncnn/requirements.in -o $(MODELS)/ncnn/requirements.txt
+	$(PIN) --python-version 3.8 --no-deps src/reusebench/targets/ziglang.in -o src/reusebench/targets/ziglang.txt
 
 clean:
-	rm -rf $(VENV) out .hypothesis .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache src/*.egg-info

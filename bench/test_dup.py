@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
+from reusebench import Measure
 from reusebench.scenarios.catalogue import scenarios_of
 
 
 @pytest.mark.parametrize("scenario", scenarios_of("dup"))
-def test_dup(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
+def test_dup(runtime: str, scenario: str, measure: Measure) -> None:
     """S streams with C contexts each, laid out by the scenario."""
-    measure(runtime, scenario)
+    measure(scenario, runtime=runtime)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
+from reusebench import Measure
 from reusebench.scenarios.catalogue import scenarios_of
 
 
 @pytest.mark.parametrize("scenario", scenarios_of("external_memory"))
-def test_external_memory(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
+def test_external_memory(runtime: str, scenario: str, measure: Measure) -> None:
     """S x C contexts of one model; by scenario the application allocates other tensors, with other allocators."""
-    measure(runtime, scenario)
+    measure(scenario, runtime=runtime)

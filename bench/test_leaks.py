@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
+from reusebench import Measure
 from reusebench.scenarios.catalogue import scenarios_of
 
 
 @pytest.mark.parametrize("scenario", scenarios_of("leaks"))
-def test_leaks(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
+def test_leaks(runtime: str, scenario: str, measure: Measure) -> None:
     """The same cycle again and again; memory, file descriptors, mappings and threads are read after each."""
-    measure(runtime, scenario)
+    measure(scenario, runtime=runtime)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
+from reusebench import Measure
 from reusebench.scenarios.catalogue import scenarios_of
 
 
 @pytest.mark.parametrize("scenario", scenarios_of("limit"))
-def test_limit(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
+def test_limit(runtime: str, scenario: str, measure: Measure) -> None:
     """Contexts of one model are added, and each is run, until one fails or --limit-contexts of them are there."""
-    measure(runtime, scenario)
+    measure(scenario, runtime=runtime)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from reusebench import Measure
 
 
-def test_options(runtime: str, option: str, measure: Callable[[str, str], None]) -> None:
+def test_options(runtime: str, option: str, measure: Measure) -> None:
     """One context, as it is by default and with each option by itself."""
-    measure(runtime, option)
+    measure(option, runtime=runtime)

@@ -5,9 +5,9 @@ Each plan of --plan FILE is measured beside itself without reuse; the other ques
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from reusebench import Measure
 
 
-def test_plans(runtime: str, plan: str, measure: Callable[[str, str], None]) -> None:
+def test_plans(runtime: str, plan: str, measure: Measure) -> None:
     """The contexts of a plan file, in its order, or the same contexts without reuse."""
-    measure(runtime, plan)
+    measure(plan, runtime=runtime)

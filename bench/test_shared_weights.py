@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
+from reusebench import Measure
 from reusebench.scenarios.catalogue import scenarios_of
 
 
 @pytest.mark.parametrize("scenario", scenarios_of("shared_weights"))
-def test_shared_weights(runtime: str, scenario: str, measure: Callable[[str, str], None]) -> None:
+def test_shared_weights(runtime: str, scenario: str, measure: Measure) -> None:
     """One context of each resolution."""
-    measure(runtime, scenario)
+    measure(scenario, runtime=runtime)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from reusebench.storage.run_file import WITHOUT_SPEED, save_run
 from reusebench.storage.runs import Run, read_runs
 from reusebench.targets.base import Target
 from tests.reports.compare.growing_driver import VARIABLE
+from tests.support import CHECKOUT
 
 MIB = 2**20
 RISE_BYTES = MIB
@@ -82,10 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(storage: Path, pairs: int, repeats: int) -> None:
     """Store the runs: earlier ones, then so many without a change, after every second of which comes one that grew."""
     (target,) = resolve_targets(Selection(("onnxruntime",), "python", None)).values()
-    command = tuple(
-        word.replace("reusebench.measured.driver", "tests.reports.compare.growing_driver") for word in target.command
+    command = (sys.executable, "-m", "tests.reports.compare.growing_driver")
+    growing = replace(
+        target, command=command, folder=CHECKOUT, environment={**target.environment, VARIABLE: str(RISE_BYTES)}
     )
-    growing = replace(target, command=command, environment={**target.environment, VARIABLE: str(RISE_BYTES)})
     for number in range(_EARLIER + pairs):
         _store(storage, _QUIET, target, repeats)
         if number >= _EARLIER and number % 2:

@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--storage", type=Path, required=True, metavar="DIR", help="an empty folder")
     parser.add_argument("models", nargs="+", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
-    command = [sys.executable, "-m", "commands", "fit", "--json", "--runtime", options.runtime]
+    command = [sys.executable, "-m", "reusebench", "fit", "--json", "--runtime", options.runtime]
     command += ["--streams", str(_STREAMS), "--contexts", str(_CONTEXTS), "--storage", str(options.storage)]
     for model in options.models:
         command += ["--model", str(model.absolute())]

@@ -107,7 +107,7 @@ class Case:
 
     def ask(self, *options: str) -> tuple[int, dict[str, Any]]:
         """Return fit's exit code and its answer."""
-        command = [sys.executable, "-m", "commands", "fit", "--json", "--runtime", "rknn", "--target", self.target]
+        command = [sys.executable, "-m", "reusebench", "fit", "--json", "--runtime", "rknn", "--target", self.target]
         command += ["--rknn-library", str(self.library), "--storage", str(self.storage)]
         command += ["--streams", str(self.streams), "--contexts", str(self.contexts), *options]
         for model, weightless in zip(self.models, self.weightless):

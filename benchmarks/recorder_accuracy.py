@@ -88,7 +88,7 @@ def measure(folder: Path, pause_ms: int | None = None, target: str | None = None
         mapped.write_bytes(b"\1" * _FILE_BYTES)
     storage = Path(tempfile.mkdtemp(dir=folder))
     place = ["--storage", str(storage), *(["--target", target] if target else [])]
-    record = [sys.executable, "-m", "commands", "record", *place, "--marker", "3"]
+    record = [sys.executable, "-m", "reusebench", "record", *place, "--marker", "3"]
     command = [*record, "--", str(program), str(-1 if pause_ms is None else pause_ms), str(mapped)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     (run,) = read_storage(storage)

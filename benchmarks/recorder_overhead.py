@@ -106,7 +106,7 @@ def _measure(
 ) -> tuple[Progress, list[Stretch], float]:
     """Return the program's progress, when it was recorded, and the recorder's CPU time in percent of that time."""
     seconds = _START_S + (2 * pairs + 1) * stretch_s + 1
-    record = [sys.executable, "-m", "commands", "record", "--storage", str(folder / "storage"), "--"]
+    record = [sys.executable, "-m", "reusebench", "record", "--storage", str(folder / "storage"), "--"]
     command = [*record, program[0], str(seconds), *program[1:]]
     output = folder / "progress"
     with output.open("w") as file, subprocess.Popen(command, cwd=CHECKOUT, stdout=file) as recorder:

@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def command_cost(folder: Path, name: str, results: int) -> Cost:
     """Return what a command takes over the storage in the folder, which has so many results."""
     output = ["--output", str(folder / "out")] if name in _WRITERS else []
-    command = [sys.executable, "-m", "commands", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
+    command = [sys.executable, "-m", "reusebench", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
     start, cpu_s = time.perf_counter(), _cpu_s()
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
         readings = list(_memory_until_the_end(process))

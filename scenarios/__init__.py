@@ -1,1 +1,1 @@
-"""Scenarios: which contexts to make and who reuses what (Plan), and the driver that walks a Plan."""
+"""Scenarios: which contexts to make, and who reuses what from whom; each is a function from Parameters to a Plan."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Optional
 
 from reusebench.measured.plan import (
     CONTEXTS,
@@ -88,7 +89,7 @@ class Parameters:
 
     runtime: str
     #: Of the scenario's set. Models of streams are used in turn when there are fewer than streams.
-    models: Tuple[Model, ...]
+    models: tuple[Model, ...]
     streams: int
     #: Contexts of each stream.
     contexts: int
@@ -109,8 +110,8 @@ class Parameters:
 class Layout:
     """The models and contexts of a plan; the rest of a plan is the same in every scenario."""
 
-    models: Tuple[Model, ...]
-    contexts: Tuple[Context, ...]
+    models: tuple[Model, ...]
+    contexts: tuple[Context, ...]
 
 
 _LayOut = Callable[[Parameters], Layout]
@@ -122,7 +123,7 @@ class Scenario:
 
     name: str
     #: The first is measured; where the runtime has not all mechanisms that it needs, the next.
-    lay_outs: Tuple[_LayOut, ...]
+    lay_outs: tuple[_LayOut, ...]
     baseline: Optional[str] = None
     #: One of MODEL_SETS.
     model_set: str = STREAMS
@@ -136,7 +137,7 @@ class Scenario:
     fills: bool = False
 
 
-def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> List[Context]:
+def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> list[Context]:
     """Return contexts of one model, one for each entry of streams: the first is loaded, the others reuse it."""
     contexts = [Context(streams[0], model)]
     for stream in streams[1:]:
@@ -148,7 +149,7 @@ def _one_model_per_stream(parameters: Parameters, reuse: str) -> Layout:
     """Each stream has its own model; the first of its contexts is loaded, the others reuse it."""
     of_streams = [parameters.models[stream % len(parameters.models)] for stream in range(parameters.streams)]
     models = tuple(dict.fromkeys(of_streams))
-    contexts: List[Context] = []
+    contexts: list[Context] = []
     for stream, model in enumerate(of_streams):
         contexts += _group(len(contexts), [stream] * parameters.contexts, models.index(model), reuse)
     return Layout(models, tuple(contexts))
@@ -286,12 +287,12 @@ def _lean(weights: _LayOut, internal: bool, tensors: Optional[Callable[[Layout],
 
 #: The steps to the smallest footprint: weights, with internal memory, with tensors. The first that the runtime can
 #: combine is measured: those with more mechanisms stand before the others.
-_LEAN_WEIGHTS: Tuple[_LayOut, ...] = (_full_dup, _weight_memory)
-_LEAN_INTERNAL: Tuple[_LayOut, ...] = (
+_LEAN_WEIGHTS: tuple[_LayOut, ...] = (_full_dup, _weight_memory)
+_LEAN_INTERNAL: tuple[_LayOut, ...] = (
     *(_lean(weights, True) for weights in (_full_dup, _weight_memory, _no_reuse_one_model)),
     *_LEAN_WEIGHTS,
 )
-_LEAN: Tuple[_LayOut, ...] = (
+_LEAN: tuple[_LayOut, ...] = (
     *(
         _lean(weights, True, _tensors_per_core(output))
         for weights in _LEAN_WEIGHTS
@@ -349,10 +350,10 @@ def _of_limit(name: str, *lay_outs: _LayOut, baseline: Optional[str] = "limit_no
     return Scenario(name, lay_outs, baseline, is_variant=True, fills=True)
 
 
-def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> Tuple[Scenario, ...]:
+def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> tuple[Scenario, ...]:
     """Return every way to move input and output, of models of one set."""
     baseline = f"copied_io{suffix}"
-    ways: Dict[str, Dict[str, Any]] = {
+    ways: dict[str, dict[str, Any]] = {
         "zero_copy_input": {"zero_copy": (INPUT,)},
         "zero_copy_output": {"zero_copy": (OUTPUT,)},
         "zero_copy_io": {"zero_copy": (INPUT, OUTPUT)},
@@ -367,7 +368,7 @@ def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> Tuple[Scen
 
 
 #: Every scenario, in the order in which it runs: a baseline stands before what is compared with it.
-SCENARIOS: Tuple[Scenario, ...] = (
+SCENARIOS: tuple[Scenario, ...] = (
     Scenario("no_reuse", (_no_reuse,)),
     Scenario("partial_dup", (_partial_dup,), baseline="no_reuse"),
     Scenario("no_reuse_one_model", (_no_reuse_one_model,)),
@@ -446,7 +447,7 @@ LEAN = "lean"
 #: No plan's name has a dot.
 _WITHOUT_REUSE = ".no_reuse"
 #: The questions that scenarios answer, each by the baselines of its scenarios: a file of bench/, a part of the report.
-QUESTIONS: Dict[str, Tuple[str, ...]] = {
+QUESTIONS: dict[str, tuple[str, ...]] = {
     PLANS: (),
     "dup": ("no_reuse", "no_reuse_one_model"),
     "internal_reuse": ("in_turn",),
@@ -471,7 +472,7 @@ def question_of(scenario: str, baseline: Optional[str]) -> str:
     return PLANS if name_of_plan(baseline or scenario) else OTHER_QUESTION
 
 
-def scenarios_of(question: str) -> List[str]:
+def scenarios_of(question: str) -> list[str]:
     """Return the names of a question's scenarios, in the order in which they run."""
     return [scenario.name for scenario in SCENARIOS if question_of(scenario.name, scenario.baseline) == question]
 
@@ -514,7 +515,7 @@ def without_reuse(plan: Plan) -> Plan:
     return replace(plan, scenario=name, baseline=None, contexts=tuple(contexts))
 
 
-def build_plans(name: str, parameters: Parameters) -> List[Plan]:
+def build_plans(name: str, parameters: Parameters) -> list[Plan]:
     """Return the plans of the named scenario: the first that the runtime has all mechanisms for is measured.
 
     Raises TooFewModels where the scenario has no further models than another one.

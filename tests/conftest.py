@@ -24,7 +24,7 @@ from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.support import Ended, Reusebench, made_once
 
 _HERE = Path(__file__).resolve().parent
-_DOUBLE = _HERE / "runtimes" / "rknn_double.c"
+_DOUBLE = _HERE / "measured" / "runtimes" / "rknn_double.c"
 #: Folders and files whose tests take longest: they begin first, so that no worker has one of them left in the end.
 _LONGEST = (
     "measured/runtimes/test_megengine_adapter.py",

@@ -28,7 +28,7 @@ _Value = TypeVar("_Value")
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 #: The driver in a real process, with a runtime that does what a model's path says (tests/scripted_driver.py).
-SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.scripted_driver"))
+SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.scripted_driver"), CHECKOUT)
 
 #: Far longer than anything takes; a test fails, and does not hang.
 TIME_LIMIT_S = 8.0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.system.package import PACKAGE
 from tests.support import CHECKOUT
 
 #: Their files and streams run code when they are read.
@@ -28,12 +29,11 @@ _KEYWORDS = {
 _UNSAFE = {("yaml", "load"), ("yaml", "load_all")}
 #: Everybody may write there, and make a link of a name that is known beforehand.
 _SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
-_CANDIDATES_ON_BOARDS = CHECKOUT / "targets" / "far" / "bootstrap.py"
+_CANDIDATES_ON_BOARDS = PACKAGE / "targets" / "far" / "bootstrap.py"
 
 
 def _modules() -> list[Path]:
-    packages = sorted({path.parent for path in CHECKOUT.glob("*/__init__.py")} - {CHECKOUT / "tests"})
-    folders = [*packages, CHECKOUT / "bench", CHECKOUT / "benchmarks"]
+    folders = [PACKAGE, *(CHECKOUT / name for name in ("bench", "reports", "scenarios", "benchmarks"))]
     return [*CHECKOUT.glob("*.py"), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
 
 

@@ -52,7 +52,7 @@ _PREDICTED_BYTES = 40 << 20
 
 def reusebench(*arguments: str) -> list[str]:
     """Return the command `reusebench ARGUMENTS`, as a sandbox runs it."""
-    return ["-m", "commands", *arguments]
+    return ["-m", "reusebench", *arguments]
 
 
 def plan_command(plan: Path, storage: Path, *arguments: str) -> list[str]:

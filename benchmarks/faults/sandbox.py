@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.faults.trial import Kind, Wrong
+from reusebench.system.package import START
 from reusebench.targets.compilers import find_compiler
 from reusebench.targets.rknn_library import architecture_of_this_python
 
@@ -110,7 +111,7 @@ class Sandbox:
         """Return the process that measures, if there is one."""
         for pid in self.processes():
             with contextlib.suppress(OSError):
-                if b"reusebench.measured.driver" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                if str(START).encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
                     return pid
         return None
 

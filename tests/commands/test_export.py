@@ -72,7 +72,7 @@ def test_output_is_a_file(export: Callable[..., Ended], tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_standard_output_that_is_full(storage: Path) -> None:
     """It is a sentence, in a locale without the characters of the export too."""
-    command = [sys.executable, "-m", "commands", "export", "--storage", str(storage), "--format", "github"]
+    command = [sys.executable, "-m", "reusebench", "export", "--storage", str(storage), "--format", "github"]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONUNBUFFERED": ""}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=full, stderr=subprocess.PIPE, check=False)

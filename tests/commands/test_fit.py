@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import reusebench.commands.fit
 from reusebench.commands.benching import run_bench
 from reusebench.measured.plan import INPUT, Plan
 from reusebench.storage.fit import FitAnswer, read_answers
@@ -171,7 +170,7 @@ def test_a_library_that_is_replaced_meanwhile(
         library.write_bytes(library.read_bytes() + bytes(1))
         return done
 
-    monkeypatch.setattr(reusebench.commands.fit, "run_bench", run_and_replace)
+    monkeypatch.setattr("reusebench.commands.fit.run_bench", run_and_replace)
     words = ["--storage", tmp_path, "--runtime", "rknn", "--target", "vboard:rk3588", "--rknn-library", library]
     ended = reusebench("fit", *words, "--model", _RKNN_MODELS[0], "--contexts", 1)
     assert ended.exit_code == 2

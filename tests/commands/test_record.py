@@ -24,7 +24,7 @@ from reusebench.storage.trace import ProgramTrace, read_trace
 from tests.support import CHECKOUT, TIME_LIMIT_S, Reusebench
 
 _MIB = 2**20
-_RECORD = (sys.executable, "-m", "commands", "record")
+_RECORD = (sys.executable, "-m", "reusebench", "record")
 
 #: Marks its phases in the file.
 _PHASES = """
@@ -136,7 +136,10 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "npu": ("--", "sh", "-c", 'sleep 0.5; exit "$2"', "sh", "--", "4"),
 }
 #: Records on a machine with an NPU.
-_NPU = "from reusebench import commands; from reusebench.recorder import task; task.has_npu = lambda _: True; commands.main()"
+_NPU = (
+    "from reusebench import commands; from reusebench.recorder import task; "
+    "task.has_npu = lambda _: True; commands.main()"
+)
 _ON_NPU = (sys.executable, "-c", _NPU, "record")
 
 

@@ -23,7 +23,7 @@ from tests.far_shell import connected, shell_at, wait_until_gone
 from tests.support import CHECKOUT, TIME_LIMIT_S, Reusebench
 
 _MIB = 2**20
-_RECORD = (sys.executable, "-m", "commands", "record")
+_RECORD = (sys.executable, "-m", "reusebench", "record")
 
 #: Marks its phases through the descriptor 3, and waits for the answers. In C: of what Python takes, other processes
 #: share pages, and come and go.

@@ -80,9 +80,9 @@ def test_a_storage_that_is_not_made_yet(storage: Path) -> None:
 
 
 def test_a_comparison_that_cannot_be_made_here(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the reports extra it is refused before anything is measured, with the line that installs it."""
+    """Without the libraries of reports it is refused before anything is measured, with the line that installs it."""
     monkeypatch.setitem(EXTRAS, "reports", ("no_such_module",))
-    with pytest.raises(UserError, match=r"^--memory-baseline needs the reports extra: pip install -e .*\[reports\]'$"):
+    with pytest.raises(UserError, match=r"^--memory-baseline needs no_such_module: pip install no_such_module$"):
         _gate(storage, "--memory-baseline=run")
 
 

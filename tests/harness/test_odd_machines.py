@@ -12,7 +12,10 @@ import pytest
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
-_CHECK = "from reusebench.samplers.host import LOCAL_HOST; from reusebench.harness.settings import check_kernel; check_kernel(LOCAL_HOST)"
+_CHECK = (
+    "from reusebench.samplers.host import LOCAL_HOST; from reusebench.harness.settings import check_kernel; "
+    "check_kernel(LOCAL_HOST)"
+)
 
 
 def _run(

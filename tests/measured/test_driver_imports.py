@@ -17,7 +17,7 @@ from reusebench.targets.base import THIS_INTERPRETER, Target
 from tests.support import CHECKOUT, make_plan, prepared_plan, walk
 
 #: Packages that the measured process may hold.
-_PACKAGES = {"messages", "runtimes", "scenarios"}
+_PACKAGES = {"reusebench"}
 
 #: Modules that Python's own start may leave in any process.
 _START = {"__main__", "__mp_main__", "sitecustomize", "usercustomize"}
@@ -103,7 +103,7 @@ def test_what_the_runtime_itself_needs(bare: Modules) -> None:
 def test_what_streams_need_weighs_in_plans_of_streams_alone(walked: Modules, tiny_model: Path, tmp_path: Path) -> None:
     """There it is PyAV, what that imports, and the package of the video; numpy and the runtime were there before."""
     clip = tmp_path / "clip.mp4"
-    make = [sys.executable, "-m", "commands", "models", "clip", "--output", str(clip)]
+    make = [sys.executable, "-m", "reusebench", "models", "clip", "--output", str(clip)]
     make += ["--size", "64x48", "--seconds", "0.5"]
     subprocess.run(make, cwd=CHECKOUT, check=True, capture_output=True)
     video = Video("clip", str(clip), "", "h264", 64, 48, 30.0, 15)
@@ -114,10 +114,21 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(walked: Modules, tin
     more = {name: file for name, file in new.items() if file and not _in_standard_library(name, file)}
     # Cython, which PyAV is compiled by, makes modules of other names in its folder, and some without a file.
     whose = {"av" if Path(file).parent.name == "av" else name.partition(".")[0] for name, file in more.items()}
-    assert whose - _START == {"av", "video", "scenarios"}
-    assert {name.partition(".")[2] for name in more if name.startswith("video.")} == {"decoder", "letterbox"}
+    assert whose - _START == {"av", "reusebench"}
+    assert {name for name in more if name.startswith("reusebench.")} == _OF_STREAMS
     assert {"av", "reusebench.measured.streams.pipeline", "reusebench.measured.streams.frames"} & set(walked) == set()
 
+
+#: What streams with a video add to the measured process.
+_OF_STREAMS = {
+    "reusebench.measured.heap",
+    "reusebench.measured.streams",
+    "reusebench.measured.streams.decoder",
+    "reusebench.measured.streams.frames",
+    "reusebench.measured.streams.letterbox",
+    "reusebench.measured.streams.pipeline",
+    "reusebench.measured.streams.pool",
+}
 
 #: Each weighs some hundred KiB, and nothing that is measured needs it.
 _HEAVY = {
@@ -155,7 +166,8 @@ def test_rockchips_adapter_needs_the_standard_library_alone(tmp_path: Path) -> N
 _ON_3_8 = """
 import importlib.machinery, sys
 from unittest.mock import MagicMock
-import reusebench.measured.runtimes, tests.scripted_driver
+import tests.scripted_driver
+from reusebench.measured import runtimes
 from reusebench.measured import driver
 
 class Pretended:
@@ -184,6 +196,6 @@ def test_walks_on_python_3_8(scenario: str) -> None:
         pytest.skip("no python3.8 that works on this machine")
     schedule = Streams(count=2, fps=50.0, queue=1, warm_up_s=0.0, duration_s=0.3, video=None)
     plan = make_plan(scenario, "plain", streams=2, schedule=schedule)
-    run = walk(plan, Target("3.8", (python, "-c", _ON_3_8)))
+    run = walk(plan, Target("3.8", (python, "-c", _ON_3_8), CHECKOUT, {"PYTHONPATH": str(CHECKOUT / "src")}))
     assert run.failure is None
     assert (run.barriers[0].data.python_version or "").startswith("3.8.")

@@ -92,7 +92,8 @@ def test_a_failed_build_is_reported_with_its_last_words(tmp_path: Path, monkeypa
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(
-        CacheError, match=r"-m commands models build tiny --size 64 --seed 1` failed \(exit code 2\): Error: cannot"
+        CacheError,
+        match=r"start\.py reusebench models build tiny --size 64 --seed 1` failed \(exit code 2\): Error: cannot",
     ):
         ensure(_TINY)
 

@@ -95,8 +95,8 @@ def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
 def test_a_failed_build_is_reported(code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its exit code or signal, and with the last line of its errors."""
     (tmp_path / "failing.py").write_text(code)
-    monkeypatch.setattr("reusebench.system.cache._CHECKOUT", tmp_path)
-    with pytest.raises(CacheError, match=f"-m failing` failed {words}"):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(CacheError, match=rf"start\.py failing` failed {words}"):
         run_in_another_process("failing")
 
 

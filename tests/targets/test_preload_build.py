@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.system.cache import CacheError
+from reusebench.system.package import NATIVE
 from reusebench.targets import compilers
 from reusebench.targets.compilers import Compiler, compiler_for, find_compiler, missing_package
 from reusebench.targets.errors import TargetError
@@ -30,7 +31,7 @@ def source(compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     source = tmp_path / "sources" / "small.c"
     source.parent.mkdir()
     source.write_text("int answer;\n")
-    shutil.copy(Path(build.__file__).with_name("uclibc.c"), source.parent)
+    shutil.copy(NATIVE / "preload" / "uclibc.c", source.parent)
     monkeypatch.setattr(build, "_SOURCES", source.parent)
     return source
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.measured.runtimes import find_runtime
+from reusebench.system.package import START
 from reusebench.targets import interpreters, resolve
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.preload.build import preload_library
@@ -21,7 +22,7 @@ from reusebench.targets.vboard.guest import Guest
 from tests.support import own_environment
 from tests.targets.library_files import write_library
 
-_DRIVER = ("-m", "reusebench.measured.driver")
+_DRIVER = (str(START),)
 _ONNXRUNTIME = find_runtime("onnxruntime")
 _MEGENGINE_LITE = find_runtime("megengine_lite")
 _RKNN = find_runtime("rknn")

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.measured.streams.describe import main
 from reusebench.video import VideoError
-from reusebench.video.describe import describe_with, main
+from reusebench.video.describe import describe_with
 from tests.support import CHECKOUT
 
 _CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
@@ -49,8 +50,11 @@ def test_a_python_without_pyav_is_named(clip: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("modules", "foreign"),
     [
-        ("video.describe, video.clip", {"av", "numpy"}),
-        ("video.decoder, video.letterbox", {"numpy", "ctypes", "hashlib", "models", "subprocess"}),
+        ("reusebench.video.describe, reusebench.video.clip", {"av", "numpy"}),
+        (
+            "reusebench.measured.streams.decoder, reusebench.measured.streams.letterbox",
+            {"numpy", "ctypes", "hashlib", "reusebench.models", "subprocess"},
+        ),
     ],
     ids=["harness", "measured"],
 )

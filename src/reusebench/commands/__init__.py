@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from reusebench import __version__
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import check_extra, missing_modules
 from reusebench.measured.failures import tells_of_memory
@@ -46,6 +47,7 @@ class Subcommand(NamedTuple):
 
 #: A subcommand is the function of this name in the module of this name, which is imported when it is run.
 COMMANDS = {
+    "bench": Subcommand("Measure: `pytest bench/` in any folder, with its options."),
     "report": Subcommand("Write the report of stored runs: a page, tables, figures.", extra="reports"),
     "compare": Subcommand("Compare two runs; fail where a figure got worse.", extra="reports"),
     "history": Subcommand("Find where figures changed over all stored runs.", extra="reports"),
@@ -92,6 +94,13 @@ def _check_folder() -> None:
 class _Reusebench(click.Group):
     """The group of COMMANDS."""
 
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option without a line in the help, which has the lines of a screen."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.hidden = True
+        return option
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order of the table."""
         return list(COMMANDS)
@@ -103,7 +112,7 @@ class _Reusebench(click.Group):
             return None
         if subcommand.extra:
             check_extra(subcommand.extra, "this command")
-        command: click.Command = getattr(importlib.import_module(f"commands.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"reusebench.commands.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -175,6 +184,7 @@ def _is_of_memory(error: Exception) -> bool:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog='Completion in bash: eval "$(_REUSEBENCH_COMPLETE=bash_source reusebench)"',
 )
+@click.version_option(__version__, prog_name="reusebench", message="%(prog)s %(version)s")
 def main() -> None:
-    """Show, compare and export what `pytest bench/` measured; prepare what it needs."""
+    """Measure, show, compare and export; prepare what that needs."""
     keep_writing_to_user()

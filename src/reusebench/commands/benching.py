@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional, TextIO
 
 from reusebench.storage.run_file import run_files
+from reusebench.system.package import python_command
 from reusebench.system.processes import run_in_terminal
-from reusebench.targets.base import CHECKOUT
 
 __all__ = ["run_bench"]
 
 
 def run_bench(
-    options: Sequence[str], storage: Path, tests: Sequence[str] = ("",), output: Optional[TextIO] = None
+    options: Sequence[str], storage: Path, tests: Sequence[str] = (), output: Optional[TextIO] = None
 ) -> tuple[int, list[Path]]:
     """Run tests of bench/, all of them where none is named, and return pytest's exit code and the files of new runs.
 
@@ -23,6 +22,6 @@ def run_bench(
     which stores what it has before this raises Interrupted.
     """
     before = set(run_files(storage))
-    command = [sys.executable, "-m", "pytest", *(str(CHECKOUT / "bench" / test) for test in tests), *options]
+    command = python_command("reusebench", "bench", *tests, *options)
     code = run_in_terminal([*command, f"--benchmark-storage=file://{storage.absolute()}"], output)
     return code, [path for path in run_files(storage) if path not in before]

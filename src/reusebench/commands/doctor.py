@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import click
 
+from reusebench import __version__
 from reusebench.commands.far_doctor import far_parts
 from reusebench.commands.parts import Part, print_parts, source_parts
 from reusebench.harness.extras import EXTRAS, install_line, missing_modules
@@ -18,13 +19,14 @@ from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.measured.runtimes.rknn.device import device_nodes, driver_state, not_opened
 from reusebench.measured.runtimes.rknn.library import find_library, read_library
+from reusebench.measured.versions import MARK
 from reusebench.models import converters
 from reusebench.models.conversion.environments import PythonPackage
 from reusebench.samplers.host import LOCAL_HOST, Host, own_pid
 from reusebench.samplers.npu.rknpu import has_npu, rknpu_driver_version
 from reusebench.samplers.sources import machine_sources, memory_sources
 from reusebench.system import processes
-from reusebench.targets.base import CHECKOUT
+from reusebench.system.package import python_command
 from reusebench.targets.boards import boards
 from reusebench.targets.chips import CHIPS, chip_of
 from reusebench.targets.interpreters import python_with, remedy
@@ -37,21 +39,14 @@ from reusebench.targets.vboard.system import is_installed
 
 __all__ = ["doctor"]
 
-#: What extras are for.
-_PURPOSES = {"reports": "reusebench report, compare, history", "streams": "streams of video"}
+#: What the libraries of each part are for.
+_PURPOSES = {
+    "reports": "reusebench report, compare, history",
+    "frames": "reusebench.load",
+    "streams": "streams of video",
+}
 #: The architectures that Rockchip's libraries are for.
 _BOARD_ARCHITECTURES = ("armhf", "aarch64")
-#: What stands before the versions: a library may print words of its own, before them or when its process ends.
-_MARK = "reusebench-versions"
-#: Prints the version of the Python that has an adapter's runtime, and that of the runtime, which may have spaces.
-_VERSIONS = f"""
-import importlib, platform, sys
-from reusebench.measured.runtimes.base import AdapterError
-try:
-    print("{_MARK}", platform.python_version(), importlib.import_module(sys.argv[1]).open_runtime().version)
-except AdapterError as error:
-    sys.exit(str(error))
-"""
 
 
 @click.command()
@@ -63,15 +58,11 @@ def doctor(target: str | None) -> int:
     """
     if target is not None:
         return _of_board(target)
-    try:
-        version = importlib.metadata.version("reusebench")
-    except importlib.metadata.PackageNotFoundError:
-        version = "(not installed: pip install -e .)"
-    click.echo(f"reusebench {version}, Python {platform.python_version()} ({sys.executable})")
+    click.echo(f"reusebench {__version__}, Python {platform.python_version()} ({sys.executable})")
     host = LOCAL_HOST
     runtimes = [_runtime(entry) for entry in RUNTIMES]
     for subject, parts in (
-        ("extra", _extras()),
+        ("libraries", _extras()),
         ("runtime", runtimes),
         ("NPU", _npu(host)),
         ("target", _targets()),
@@ -106,14 +97,14 @@ def _runtime(entry: RuntimeEntry) -> Part:
     python = python_with(entry)
     if python is None:
         return Part(entry.name, False, remedy(entry))
-    command = [python, "-c", _VERSIONS, entry.adapter]
-    done = processes.run(command, CHECKOUT)
+    command = python_command("reusebench.measured.versions", entry.adapter, python=python)
+    done = processes.run(command, Path("/"))
     if done.returncode:
         reason = done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
         # Rockchip's library is not installed by pip; the reason names the option that gives it.
         again = f"installed, but cannot be imported: {reason}. Install it again: {entry.install}"
         return Part(entry.name, False, again if entry.module else reason)
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith(_MARK))
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(MARK))
     _, python_version, version = line.split(" ", 2)
     own = f", in an environment of its own: Python {python_version} ({python})" if python != sys.executable else ""
     nodes = device_nodes() if entry.device == "npu" else []

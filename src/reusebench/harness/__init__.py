@@ -1,1 +1,1 @@
-"""What conftest.py hangs on pytest: options, the measurement of one configuration, progress, the replayed clock."""
+"""One session of measuring: options, configurations with their repeats, progress, the gate; and the pytest plug-in."""

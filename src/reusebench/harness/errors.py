@@ -10,7 +10,7 @@ __all__ = ["NoModels", "UnusableModel", "UserError"]
 class UserError(Exception):
     """The user can put it right: the message states what is wrong, what is valid, and what to do.
 
-    conftest.py shows it as pytest's usage error, without a traceback; words of runtimes in it are made printable.
+    The plug-in shows it as pytest's usage error, without a traceback; words of runtimes in it are made printable.
     """
 
     def __init__(self, message: str) -> None:

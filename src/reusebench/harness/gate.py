@@ -6,10 +6,8 @@ In a process of its own: the comparison needs numpy, which the harness never imp
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +20,10 @@ from reusebench.storage.limits import Limit, parse_limit
 from reusebench.storage.references import find_runs
 from reusebench.storage.runs import CONDITIONS, Run, read_runs
 from reusebench.system import processes
+from reusebench.system.package import python_command
 
 __all__ = ["Gate", "Verdict", "add_gate_options", "make_gate"]
 
-_CHECKOUT = Path(__file__).resolve().parent.parent
 #: References to another run every time: the newest, one before it, a range with one of them.
 _MOVES = re.compile(r"(.*\.\.)?latest(~\d+)?(\.\..*)?")
 
@@ -75,15 +73,14 @@ class Gate:
 
     def judge(self, saved: Path) -> Verdict:
         """Compare the stored run with the baseline."""
-        command = [sys.executable, "-m", "commands", "compare", "--storage", str(self.storage)]
+        command = python_command("reusebench", "compare", "--storage", str(self.storage))
         for limit in self.limits:
             command += ["--fail", limit.text]
         for condition in self.across:
             command += ["--across", condition]
         command += ["--", self.baseline, str(saved)]
         # It runs in the user's working folder, which names of files are relative to.
-        path = os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH", "")]))
-        done = processes.run(command, environment={**os.environ, "PYTHONPATH": path}, errors=subprocess.STDOUT)
+        done = processes.run(command, errors=subprocess.STDOUT)
         return Verdict(done.returncode == 0, done.stdout.rstrip())
 
 

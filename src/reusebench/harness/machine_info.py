@@ -10,14 +10,26 @@ import msgspec
 from reusebench.samplers.environment import environment
 from reusebench.samplers.host import LOCAL_HOST, Host, read_texts
 from reusebench.storage.board import board_name, far_board_name
+from reusebench.system.files import outside_user_folders
 from reusebench.targets.resolve import far_machine, is_far, is_virtual
 from reusebench.targets.sandbox.build import refusal
 
-__all__ = ["describe_machine"]
+__all__ = ["describe_machine", "this_machine"]
 
 _RELEASE, _CPUINFO = "/proc/sys/kernel/osrelease", "/proc/cpuinfo"
 #: Arm kernels of 32 bits have a line with the board in place of the processor's name.
 _PROCESSOR = re.compile(r"^(?:model name|Hardware)\s*:\s*(.+)$", re.MULTILINE)
+
+
+def this_machine() -> dict[str, Any]:
+    """Return what pytest-benchmark says of this machine, for which it runs `python -m cpuinfo`."""
+    # Not at the top: `reusebench record` needs the rest of this alone.
+    import pytest_benchmark.plugin
+
+    plugin: Any = pytest_benchmark.plugin
+    with outside_user_folders():
+        machine: dict[str, Any] = plugin.pytest_benchmark_generate_machine_info()
+    return machine
 
 
 def describe_machine(target: str, machine_info: dict[str, Any]) -> None:

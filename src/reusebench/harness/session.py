@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,17 @@ from reusebench.harness.gate import Verdict, make_gate
 from reusebench.harness.measuring.measurement import Bench, nameless
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.options import resolve_model_sets, resolve_settings
+from reusebench.harness.overrides import Overrides
 from reusebench.harness.plans.plan_file import PlanFile
+from reusebench.harness.plans.python_plan import Plan as PythonPlan
+from reusebench.harness.plans.python_plan import plan_file_of
+from reusebench.harness.plans.writing import check_scenario_name
 from reusebench.harness.progress import Progress
 from reusebench.harness.result_text import result_text
 from reusebench.harness.selection import Selection, host_of, resolve_targets, storage_of
 from reusebench.harness.settings import check_kernel
 from reusebench.measured.plan import Plan
+from reusebench.measured.runtimes import UnknownRuntime, find_runtime
 from reusebench.samplers.npu import find_npu_sources, has_npu
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import WITHOUT_SPEED, RunWriter, python_folder, run_number, save_run
@@ -36,7 +42,7 @@ from reusebench.system.processes import watch_ends
 from reusebench.targets.base import Target
 from reusebench.targets.errors import TargetError
 
-__all__ = ["Session"]
+__all__ = ["Session", "choose_board_storage", "hide_latency_table", "show_latency_table", "use_up"]
 
 _FILE_SCHEME = "file://"
 #: pytest-benchmark's default of --benchmark-storage, which is one for all boards.
@@ -61,10 +67,11 @@ class Session:
         of_files = {scenario: file for file in plan_files for scenario in file.scenarios}
         _check_plans(configurations, of_files)
         self._config = config
+        self._selection = Selection.of(config.option)
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
         #: False under --benchmark-disable and --benchmark-skip.
         saves = not (self._benchmarks.disabled or self._benchmarks.skip)
-        targets = resolve_targets(Selection.of(config.option))
+        targets = resolve_targets(self._selection)
         host = host_of(targets)
         check_kernel(host)
         with suppress(OSError):  # of others, or on a disk that cannot be written: it is not this session that needs it
@@ -82,6 +89,8 @@ class Session:
         videos = Videos(targets, config.option.video, models.user.pins)
         npu = find_npu_sources(host) if has_npu(host) else None
         self._bench = Bench(settings, models, targets, videos, self.storage, self._progress, npu, of_files)
+        #: By what calls of `measure` say in place of the options.
+        self._benches = {Overrides(): self._bench}
         #: Why configurations have no models.
         self._without_models = self._find_without_models(configurations)
         #: What is said before anything is measured, a line each: what was assumed of the user's models, and what a
@@ -106,28 +115,72 @@ class Session:
         #: Whether the storage did not take it.
         self.is_misplaced = False
         self._has_measured = False
-        #: By runtime and scenario: what has been measured, which may be the baseline of others.
-        self._results: dict[tuple[str, str], Result] = {}
+        #: What has been measured, which may be the baseline of others.
+        self._results: dict[tuple[str, str, Overrides], Result] = {}
         #: The tests that have their own line in the terminal.
         self._with_line: set[str] = set()
         self._shown_reasons: set[str] = set()
         #: Why configurations have no figures.
         self._reasons: list[str] = []
 
-    def measure(self, benchmark: Any, clock: ReplayClock, runtime: str, scenario: str) -> None:
-        """Measure one configuration and give its latencies to pytest-benchmark; fail or skip where there are none."""
+    def runtime(self, name: str | None) -> str:
+        """Return the name of a runtime that can be measured, the first one by default; raise UserError."""
+        if name is None:
+            return next(iter(self._bench.targets))
+        if name not in self._bench.targets:
+            try:
+                selection = replace(self._selection, runtimes=(find_runtime(name).name,))
+            except UnknownRuntime as error:
+                raise UserError(str(error)) from None
+            self._bench.add_target(name, resolve_targets(selection)[name])
+        return name
+
+    def scenario(self, scenario: str | PythonPlan) -> str:
+        """Return the name under which a scenario, or a plan, is measured; raise UserError if there is none."""
+        if isinstance(scenario, str):
+            is_option = "=" in scenario
+            if scenario not in self._bench.plan_files and not is_option:
+                check_scenario_name(scenario)
+            return scenario
+        file = plan_file_of(scenario)
+        known = self._bench.plan_files.get(file.name, file)
+        if known != file:
+            raise UserError(f"{file.document.title}: this session has another plan of this name; give it another name")
+        self._bench.plan_files.update(dict.fromkeys(file.scenarios, file))
+        without_reuse, name = file.scenarios
+        return name if scenario.reuse else without_reuse
+
+    def _bench_with(self, overrides: Overrides) -> Bench:
+        if overrides not in self._benches:
+            settings = overrides.settings(self._bench.settings)
+            self._benches[overrides] = self._bench.varied(settings, overrides.model_sets(self._bench.models))
+        return self._benches[overrides]
+
+    def measure(
+        self,
+        benchmark: Any,
+        clock: ReplayClock,
+        runtime: str,
+        scenario: str,
+        overrides: Overrides,
+    ) -> Result:
+        """Measure one configuration, give its latencies to pytest-benchmark, and return the result.
+
+        Fails or skips the test if there are no figures.
+        """
         check_interrupted()
         self._progress.prepare(_title((runtime, scenario)))
+        bench = self._bench_with(overrides)
         try:
-            measurement = self._bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))
+            measurement = bench.measure(runtime, scenario, lambda result: self._keep(_entry(benchmark, result)))
         except NoModels as no_models:
-            _use_up(benchmark)
+            use_up(benchmark)
             self._reasons.append(f"{runtime}: {no_models}")
             self._show(benchmark, _title((runtime, scenario)), f"skipped: {no_models}")
             pytest.skip(self._reasons[-1])
         result = measurement.result
-        baseline = self._results.get((runtime, result.baseline)) if result.baseline else None
-        self._results[runtime, scenario] = result
+        baseline = self._results.get((runtime, result.baseline, overrides)) if result.baseline else None
+        self._results[runtime, scenario, overrides] = result
         if measurement.latencies_ns:
             benchmark.extra_info.update(msgspec.to_builtins(result))
             clock.load(measurement.latencies_ns)
@@ -136,14 +189,14 @@ class Session:
                 self._keep(self._benchmarks.benchmarks[-1].as_dict(include_data=False))
         else:
             self._keep(_entry(benchmark, result))
-            _use_up(benchmark)
+            use_up(benchmark)
         # What is shown is stored, whatever happens next.
         self._show(benchmark, _title((runtime, scenario)), printable(result_text(result, baseline), keep="\n"))
         if measurement.interrupted:
             raise KeyboardInterrupt
         if result.failure is None:
             self._has_measured = True
-            return
+            return result
         reason = printable(str(result.failure.reason), keep="\n")
         self._reasons.append(f"{runtime}: {reason}")
         if result.failure.kind == "not_supported":
@@ -324,20 +377,27 @@ def _entry(benchmark: Any, result: Result) -> dict[str, Any]:
     return {**names, "extra_info": msgspec.to_builtins(result)}
 
 
-def _use_up(benchmark: Any) -> None:
+def use_up(benchmark: Any) -> None:
     """Have the fixture count as used, without statistics: a disabled one does."""
     benchmark.disabled = True
     benchmark.pedantic(lambda: None)
 
 
-def hide_latency_table(config: pytest.Config) -> None:
+def show_latency_table(config: pytest.Config) -> None:
+    """Undo hide_latency_table, for a session with benchmarks that are not ours."""
+    config.pluginmanager.getplugin("pytest-benchmark").quiet = False
+
+
+def hide_latency_table(config: pytest.Config) -> bool:
     """Do as --benchmark-quiet does, unless an option of the user's is about pytest-benchmark's table.
 
     The table would bury the results: it is several screens long, and of latencies alone. It is in the report, and
     --benchmark-verbose shows it.
     """
-    if not any(word.startswith(_OF_TABLE) for word in config.invocation_params.args):
-        config.option.benchmark_quiet = True
+    if config.option.benchmark_quiet or any(word.startswith(_OF_TABLE) for word in config.invocation_params.args):
+        return False
+    config.option.benchmark_quiet = True
+    return True
 
 
 def choose_board_storage(config: pytest.Config) -> None:

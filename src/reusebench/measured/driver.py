@@ -1,6 +1,6 @@
 """The measured process: walks a Plan on a runtime and stops at a barrier after every step.
 
-Run as `python -m scenarios.driver`. It reads one JSON line from standard input, the command, and writes
+Run as `python .../measured/start.py`. It reads one JSON line from standard input, the command, and writes
 one JSON line per barrier to standard output. At a barrier nothing runs: it waits until the harness has
 read the memory and writes `go`. Instead of `go` the harness may write `trim`: the process returns its free heap to
 the kernel (malloc_trim) and stops at one more barrier, so that this state can be read too. While streams run it
@@ -374,7 +374,3 @@ def _trim_heap() -> bool:
         return False
     trim(0)
     return True
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from reusebench.samplers.shortage import Evidence
 from reusebench.storage.program import Phase, PhaseMedians, PhaseMemory, Process, ProgramRepeat
 from reusebench.storage.shortage import Shortage
 from reusebench.storage.trace import MemoryTimeline, PhaseTime, ProgramTrace
+from reusebench.system.files import inside, outside_user_folders
 
 __all__ = ["outcome_of", "run_document", "stored_phases", "stored_repeat", "trace_of"]
 
@@ -34,10 +33,13 @@ def run_document(project: Path, facts: dict[str, Any]) -> dict[str, Any]:
     import pytest_benchmark.plugin
 
     plugin: Any = pytest_benchmark.plugin
-    with _inside(project):
+    with inside(project):
         commit = plugin.get_commit_info()
+    # It runs `python -m cpuinfo`.
+    with outside_user_folders():
+        machine = plugin.pytest_benchmark_generate_machine_info()
     return {
-        "machine_info": {**plugin.pytest_benchmark_generate_machine_info(), **facts},
+        "machine_info": {**machine, **facts},
         "commit_info": {} if commit["id"] in _NO_COMMITS else commit,
         "benchmarks": [],
         "version": pytest_benchmark.__version__,
@@ -150,15 +152,3 @@ def _process(process: SeenProcess, begin_ns: int) -> Process:
 
 def _since(begin_ns: int, readings: Readings) -> list[int]:
     return [time_ns - begin_ns for time_ns in readings.times_ns]
-
-
-@contextlib.contextmanager
-def _inside(folder: Path) -> Iterator[None]:
-    """Work in that folder."""
-    before = os.open(".", os.O_RDONLY)
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.fchdir(before)
-        os.close(before)

@@ -24,5 +24,7 @@ def snippet_of(plan: Plan, chip: Optional[str] = None) -> Snippet:
     if plan.runtime not in (runtime.name for runtime in RUNTIMES):
         raise NotSupported("no_code_of_runtime", runtime=plan.runtime)
     # Each runtime has a module of its name.
-    write: Callable[[Plan, Optional[str]], Snippet] = importlib.import_module(f"snippets.{plan.runtime}").write
+    write: Callable[[Plan, Optional[str]], Snippet] = importlib.import_module(
+        f"reusebench.snippets.{plan.runtime}"
+    ).write
     return write(plan, chip)

@@ -1,4 +1,4 @@
-"""A plan in Python, for MegEngine Lite on the CPU: the networks that measured/runtimes/megengine_lite makes, in their order."""
+"""A plan in Python, for MegEngine Lite on the CPU: the networks that the adapter makes, in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan in Python, for ONNX Runtime on the CPU: the sessions that measured/runtimes/onnxruntime makes, in their order."""
+"""A plan in Python, for ONNX Runtime on the CPU: the sessions that the adapter makes, in their order."""
 
 from __future__ import annotations
 

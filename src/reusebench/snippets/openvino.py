@@ -1,4 +1,4 @@
-"""A plan in Python, for OpenVINO on the CPU: compiled models and infer requests as measured/runtimes/openvino makes them."""
+"""A plan in Python, for OpenVINO on the CPU: what the adapter compiles and runs, in its order."""
 
 from __future__ import annotations
 

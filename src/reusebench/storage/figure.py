@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["DOUBT", "Figure"]
 
@@ -23,11 +23,18 @@ DOUBT = "\N{WARNING SIGN}"
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure measured in one or more fresh processes."""
+    """A figure measured in one or more fresh processes, in the unit that its name says.
+
+    >>> figure = Figure.of([100.0, 101.0, 104.0])
+    >>> figure.median, figure.spread, figure.values
+    (101.0, 3.0, (100.0, 101.0, 104.0))
+    """
 
     median: float
-    #: Of the farthest repeat from the median, of two from each other; None with a single repeat, which has none.
+    #: Distance of the farthest repeat from the median, or of two repeats from each other; None if there is one repeat.
     spread: float | None = None
+    #: The value of each repeat; empty for what was calculated from other figures.
+    values: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Figure | None:
@@ -37,8 +44,9 @@ class Figure:
             return None
         median, lowest, highest = statistics.median(present), min(present), max(present)
         if len(present) == 1:
-            return cls(median)
-        return cls(median, highest - lowest if len(present) == 2 else max(median - lowest, highest - median))
+            return cls(median, None, (median,))
+        spread = highest - lowest if len(present) == 2 else max(median - lowest, highest - median)
+        return cls(median, spread, tuple(present))
 
     @property
     def exceeds_spread(self) -> bool:

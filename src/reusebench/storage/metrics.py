@@ -12,6 +12,8 @@ __all__ = ["BYTES", "METRICS", "NANOSECONDS", "PERCENT", "PER_SECOND", "Metric",
 
 BYTES, NANOSECONDS, PER_SECOND, PERCENT = "bytes", "ns", "1/s", "percent"
 
+#: The unit in the name of a column.
+_SUFFIXES = {BYTES: "bytes", NANOSECONDS: "ns", PER_SECOND: "per_s", PERCENT: "percent"}
 #: A figure that the kernel counts in pages moves by one of them for no reason of ours.
 _PAGE_BYTES = 4096
 #: So many frames of a run are lost for no reason of ours.
@@ -36,6 +38,11 @@ class Metric:
     minus: str | None = None
     #: Whether it reads the same where memory is short: buffers of an NPU are never evicted.
     is_pinned: bool = False
+
+    @property
+    def column(self) -> str:
+        """Its name with its unit, as in tables and data frames: "application_memory_bytes"."""
+        return f"{self.name}_{_SUFFIXES[self.unit]}"
 
     def values(self, figures: Result | Phase) -> tuple[float, ...]:
         """Return the values of the repeats that gave one, of a stored result or of a program's phase."""

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import stat
-import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import IO, NamedTuple
 
 from reusebench.system import processes
 from reusebench.system.files import replacing
+from reusebench.system.package import python_command
 
 __all__ = [
     "CacheError",
@@ -34,7 +34,6 @@ __all__ = [
     "written_whole",
 ]
 
-_CHECKOUT = Path(__file__).resolve().parents[1]
 #: Locked by whoever makes files in the folder that it is in.
 _LOCK = ".lock"
 #: What such a maker leaves in the folder when it is killed.
@@ -156,9 +155,9 @@ def remove_leftovers(dry_run: bool = False) -> Iterator[Leftover]:
 
 
 def run_in_another_process(module: str, *arguments: str) -> None:
-    """Run a module of the project with this Python; raise ProcessError if it fails."""
-    command = [sys.executable, "-m", module, *arguments]
-    done = processes.run(command, _CHECKOUT)
+    """Run a module of this package with this Python; raise ProcessError if it fails."""
+    command = python_command(module, *arguments)
+    done = processes.run(command)
     if done.returncode:
         last_line = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
         raise ProcessError(" ".join(command), end_of(done.returncode), last_line)

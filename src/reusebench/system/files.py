@@ -7,16 +7,18 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 __all__ = [
     "UNFINISHED",
+    "inside",
     "keep_writing_to_user",
     "open_emptied",
     "open_inside",
     "open_regular",
+    "outside_user_folders",
     "printable",
     "read_regular",
     "remove_inside",
@@ -193,3 +195,20 @@ def _content(file: BinaryIO, path: Path, at_most_bytes: int) -> bytes:
     if len(content) > at_most_bytes:
         raise OSError(errno.EFBIG, f"it has more than {at_most_bytes:,} bytes, the most that is read", str(path))
     return content
+
+
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in that folder."""
+    before = os.open(".", os.O_RDONLY)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
+
+
+def outside_user_folders() -> AbstractContextManager[None]:
+    """Work in a folder without modules, for a library that runs a Python which imports from its working folder."""
+    return inside(Path("/"))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reusebench.system.package import python_command
 from reusebench.targets.machine import LOCAL, Machine, Reach
 from reusebench.targets.process import Process
 from reusebench.targets.talks import JSON_TALK, Talk
 
-__all__ = ["CHECKOUT", "DRIVER_PACKAGES", "THIS_INTERPRETER", "Target"]
-
-CHECKOUT = Path(__file__).resolve().parent.parent
-#: What the driver in Python imports of the checkout.
-DRIVER_PACKAGES = ("messages", "runtimes", "scenarios", "video")
+__all__ = ["THIS_INTERPRETER", "Target"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +22,8 @@ class Target:
     name: str
     #: The command that starts the driver.
     command: tuple[str, ...]
-    #: Its working folder, from which it imports the packages.
-    folder: Path = CHECKOUT
+    #: Its working folder.
+    folder: Path = Path("/")
     #: Added to its environment.
     environment: Mapping[str, str] = field(default_factory=dict)
     #: The Rockchip chip whose NPU it uses, a name of targets.chips; None: none, or not known.
@@ -57,4 +53,4 @@ class Target:
         return self.machine.start(self.command, self.folder, self.environment, self.keeps_ledger, reach)
 
 
-THIS_INTERPRETER = Target("python", (sys.executable, "-m", "reusebench.measured.driver"))
+THIS_INTERPRETER = Target("python", tuple(python_command()))

@@ -6,13 +6,13 @@ import functools
 import hashlib
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from reusebench.system import processes
 from reusebench.system.cache import OwnFolder
+from reusebench.system.package import python_command
 from reusebench.targets.errors import TargetError
 from reusebench.targets.rknn_library import architecture_of_this_python
 
@@ -73,17 +73,18 @@ def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compile
         show_step("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
     package = _ziglang().path
     caches = dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(package / "cache"))
-    command = (sys.executable, "-m", "ziglang", "cc", "-target", f"{_TRIPLES[architecture]}.{_GLIBC}")
-    return Compiler(command, {"PYTHONPATH": str(package), **caches})
+    triple = f"{_TRIPLES[architecture]}.{_GLIBC}"
+    command = python_command("ziglang", "cc", "-target", triple)
+    return Compiler(tuple(command), {"PYTHONPATH": str(package), **caches})
 
 
 @functools.lru_cache(maxsize=1)
 def _ziglang() -> OwnFolder:
     """Install the Zig compiler's package into a folder, and return that. It takes 400 MB, until this process ends."""
     folder = OwnFolder()
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--target", str(folder.path)]
     checked = ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_ZIGLANG)]
-    done = processes.run([*command, "--target", str(folder.path), *checked])
+    done = processes.run(python_command("pip", "install", *options, *checked))
     if done.returncode:
         folder.close()
         last_words = done.stderr.strip().rpartition("\n")[2]

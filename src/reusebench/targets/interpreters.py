@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 from reusebench.measured.runtimes import RuntimeEntry, available
 from reusebench.models import converter_of
 from reusebench.models.conversion.environments import Environment
 from reusebench.system import processes
-from reusebench.targets.base import CHECKOUT
 
 __all__ = ["finds_runtime", "python_with", "refusal", "remedy"]
 
@@ -60,6 +60,6 @@ def refusal(interpreter: str) -> str | None:
 
 
 def _exit_code(interpreter: str, code: str, *arguments: str) -> int:
-    """Run the code from where the driver runs, and return its exit code."""
+    """Run the code where the driver runs, and return its exit code."""
     command = [interpreter, "-c", code, *arguments]
-    return processes.run(command, CHECKOUT, time_limit_s=_TIME_LIMIT_S).returncode
+    return processes.run(command, Path("/"), time_limit_s=_TIME_LIMIT_S).returncode

@@ -13,6 +13,7 @@ from pathlib import Path
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library
 from reusebench.samplers.host import LOCAL_HOST
+from reusebench.system.package import START, python_command
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.boards import Board, boards
 from reusebench.targets.chips import CHIPS, chip_of
@@ -32,7 +33,6 @@ from reusebench.targets.vboard.guest import guest, guest_program, machine_of, mi
 
 __all__ = ["check_chip", "far_machine", "is_far", "is_virtual", "parse_target"]
 
-_DRIVER = ("-m", "reusebench.measured.driver")
 _NEAR_KINDS = ("python", "board", "vboard")
 _FAR_KINDS = {form.partition(":")[0] for form in FORMS}
 #: What --rknn-library takes in place of a file: the library that a board far away has.
@@ -167,7 +167,7 @@ def _this_interpreter(library: Library | None, entry: RuntimeEntry) -> Target:
         raise RuntimeMissing(f"--runtime {entry.name} is not here: {remedy(entry)}")
     return replace(
         THIS_INTERPRETER,
-        command=(interpreter, *_DRIVER),
+        command=tuple(python_command(python=interpreter)),
         environment=_environment(library, interpreter),
         chip=chip_of(LOCAL_HOST),
         architecture=architecture_of(Path(interpreter)),
@@ -192,7 +192,7 @@ def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) 
         )
     return Target(
         f"python:{path}",
-        (interpreter, *_DRIVER),
+        tuple(python_command(python=interpreter)),
         environment=environment,
         chip=chip_of(LOCAL_HOST),
         architecture=architecture_of(Path(interpreter)),
@@ -218,7 +218,7 @@ def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry, npu_
     board = guest(chip, library, npu_memory_bytes)
     return Target(
         f"vboard:{chip}",
-        (*board.command, *_DRIVER),
+        (*board.command, str(START)),
         environment=board.environment,
         chip=chip,
         architecture=library.architecture,

@@ -1,7 +1,7 @@
 """The frames of streams: a decoder, what scales its frames into a context's input, and a clip made from code.
 
-decoder.py and letterbox.py run in the measured process, and import the standard library and `av` (PyAV) alone;
-describe.py and clip.py serve the harness, which imports no `av`: descriptions and clips are made in other processes.
+The harness imports no `av` (PyAV): descriptions and clips are made in other processes. What decodes in the measured
+process is in measured/streams/.
 """
 
 __all__ = ["VideoError"]

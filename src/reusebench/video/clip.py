@@ -76,7 +76,7 @@ def ensure_clip(clip: Clip = Clip()) -> Path:
                         leftover.unlink()
                     form = ["--size", f"{clip.width}x{clip.height}", "--fps", str(clip.fps)]
                     form += ["--seconds", str(clip.seconds), "--output", str(path)]
-                    run_in_another_process("commands", "models", "clip", *form)
+                    run_in_another_process("reusebench", "models", "clip", *form)
     except CacheError as error:
         raise VideoError(
             f"the default video could not be made: {error}. Or give a video of your own with --video FILE"

@@ -57,7 +57,10 @@ def test_a_file_that_stays_is_noticed(sandbox: Sandbox, samples: Samples) -> Non
 def test_a_built_in_network_may_stay(sandbox: Sandbox, samples: Samples, change: str, kinds: list[Kind]) -> None:
     """Users get it from the cache the next time; half of one is of no use to them."""
     Sandbox(samples.folder / "made").disk.joinpath("cache/reusebench/models").mkdir(parents=True)
-    build = "from reusebench.models import Recipe; from reusebench.models.built_files import ensure; path = ensure(Recipe('tiny', 64, 3))"
+    build = (
+        "from reusebench.models import Recipe; from reusebench.models.built_files import ensure; "
+        "path = ensure(Recipe('tiny', 64, 3))"
+    )
     _run(sandbox, f"{build}; {change}")
     assert _kinds(sandbox, samples) == kinds
 

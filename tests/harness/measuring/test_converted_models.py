@@ -264,7 +264,8 @@ def test_the_harness_imports_no_library_of_the_measured_process(tmp_path: Path, 
     """A process that had a user's file converted has mapped neither numpy nor onnx nor a runtime."""
     path = _network(tmp_path / "net.onnx", 1, 4)
     code = (
-        "import sys; from dataclasses import replace; from pathlib import Path; from reusebench.measured.runtimes import find_runtime;"
+        "import sys; from dataclasses import replace; from pathlib import Path;"
+        "from reusebench.measured.runtimes import find_runtime;"
         "from reusebench.harness.measuring.user_models import *; from reusebench.targets.base import THIS_INTERPRETER;"
         "user = UserModels({'rknn': replace(THIS_INTERPRETER, chip='rk3588')}, 60);"
         f"print(user.of(find_runtime('rknn'), [ModelFile(Path({str(path)!r}))])[0].name);"

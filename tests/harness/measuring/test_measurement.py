@@ -232,7 +232,7 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path, make_bench: MakeBench) -> N
     """The repeats that succeeded are stored, but the configuration has no figures to compare."""
     flag = tmp_path / "second"
     script = f'if [ -e "{flag}" ]; then exit 5; fi; touch "{flag}"; exec "$@"'
-    target = Target("once", ("sh", "-c", script, "sh", *SCRIPTED.command))
+    target = replace(SCRIPTED, name="once", command=("sh", "-c", script, "sh", *SCRIPTED.command))
     measurement = make_bench(tmp_path, "plain", target=target).measure("scripted", "shared_context")
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome) == ([], "crashed")
@@ -251,7 +251,7 @@ def test_a_file_that_is_replaced_while_it_is_measured(
     other.write_bytes(b"two")
     script = f'if [ -e "{now}" ]; then mv "{other}" "{library}"; fi; exec "$@"'
     command, environment = ("sh", "-c", script, "sh", *SCRIPTED.command), {LIBRARY_VARIABLE: str(library)}
-    target = Target("once", command, environment=environment, machine=machine)
+    target = replace(SCRIPTED, name="once", command=command, environment=environment, machine=machine)
     bench = make_bench(tmp_path, "plain", target=target)
     assert _result(bench, "no_reuse").outcome == "ok"
     now.touch()

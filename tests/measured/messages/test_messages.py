@@ -14,10 +14,11 @@ import msgspec
 import pytest
 
 from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, read_sentence, words
+from reusebench.system.package import MEASURED
 from tests.support import CHECKOUT
 
 TEXTS = {
-    language: json.loads((CHECKOUT / "messages" / f"{language}.json").read_text(encoding="utf-8"))
+    language: json.loads((MEASURED / "messages" / f"{language}.json").read_text(encoding="utf-8"))
     for language in LANGUAGES
 }
 _CHINESE = "zh-CN"

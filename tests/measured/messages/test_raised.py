@@ -17,6 +17,7 @@ from reusebench.samplers.sources import machine_sources, memory_sources
 from reusebench.storage.result import SCHEMA
 from reusebench.storage.run_file import BadFile
 from reusebench.storage.runs import read_run
+from reusebench.system.package import NATIVE, PACKAGE
 from reusebench.targets.outcome import OUTCOMES, Failure
 from tests.measured.messages.test_messages import TEXTS, fields
 from tests.reports.stored import even, result, write_run
@@ -27,13 +28,13 @@ from tests.support import CHECKOUT, make_plan
 _CALLS = ("Message", "AdapterError", "NotSupported")
 _TREES = {
     file: ast.parse(file.read_text(encoding="utf-8"))
-    for package in CHECKOUT.glob("*/__init__.py")
-    for file in package.parent.rglob("*.py")
+    for folder in (PACKAGE, CHECKOUT / "scenarios", CHECKOUT / "reports")
+    for file in folder.rglob("*.py")
 }
 #: In the driver in C, whose messages tests/targets/native holds equal to those of the driver in Python.
 _CODES_IN_C = {
     code
-    for file in sorted((CHECKOUT / "targets" / "native").glob("*.c"))
+    for file in sorted((NATIVE / "driver").glob("*.c"))
     for code in re.findall(r'\b(?:fail|not_supported)\(failure, "(\w+)"\)', file.read_text(encoding="utf-8"))
 }
 

@@ -13,13 +13,14 @@ from reusebench import models
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process import read_process
+from reusebench.system.package import python_command
 from reusebench.targets.base import Target
 from tests.support import CHECKOUT, StubObserver, make_plan, walk
 
 #: The user's own: the tests have a cache of their own.
 _FOLDER = MEGENGINE.folder()
 _PYTHON = MEGENGINE.python()
-_TARGET = Target("megengine", (str(_PYTHON), "-m", "reusebench.measured.driver"))
+_TARGET = Target("megengine", tuple(python_command(python=str(_PYTHON))))
 
 pytestmark = pytest.mark.skipif(
     not MEGENGINE.installed(),

@@ -320,7 +320,10 @@ def test_models_that_cannot_be_read(openvino: Runtime, tiny_model: Path, tmp_pat
 
 def test_nothing_is_reported_to_the_maker(tmp_path: Path) -> None:
     """The process neither writes the files of a client's identity nor loads what would send them."""
-    code = "import sys; from reusebench.measured import runtimes; runtimes.open_runtime('openvino'); print({'ssl', 'urllib.request'} & set(sys.modules))"
+    code = (
+        "import sys; from reusebench.measured import runtimes; runtimes.open_runtime('openvino'); "
+        "print({'ssl', 'urllib.request'} & set(sys.modules))"
+    )
     environment = {**os.environ, "HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, env=environment

@@ -24,8 +24,10 @@ def test_unknown_names() -> None:
 
 def test_looking_for_a_runtime_does_not_import_it() -> None:
     """The harness would otherwise map libraries that the measured process maps, and halve their share there."""
-    code = "import sys, runtimes; print({entry.name: runtimes.available(entry) for entry in runtimes.RUNTIMES}); "
-    code += "print({'numpy', 'onnxruntime', 'megenginelite', 'ctypes', 'reusebench.measured.runtimes.rknn.adapter'} & set(sys.modules))"
+    code = "import sys; from reusebench.measured import runtimes; "
+    code += "print({entry.name: runtimes.available(entry) for entry in runtimes.RUNTIMES}); "
+    code += "heavy = {'numpy', 'onnxruntime', 'megenginelite', 'ctypes', 'reusebench.measured.runtimes.rknn.adapter'}; "
+    code += "print(heavy & set(sys.modules))"
     environment = {**os.environ, LIBRARY_VARIABLE: "/named/librknnrt.so"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, env=environment

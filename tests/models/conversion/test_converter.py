@@ -147,7 +147,8 @@ def test_an_interrupted_conversion_leaves_nothing(
 
 # Is killed as soon as the scripted toolkit interrupts it.
 _KILLED_CALLER = """
-import signal, models
+import signal
+from reusebench import models
 signal.signal(signal.SIGINT, lambda *_: signal.raise_signal(signal.SIGKILL))
 models.ensure_all('.rknn', [models.Recipe('tiny', 64, 1)], 'rk3588')
 """
@@ -192,7 +193,7 @@ def test_the_harness_imports_no_library_of_the_measured_process() -> None:
     install_scripted_toolkit()
     install_scripted_megengine()
     code = (
-        "import sys, models; recipes = [models.Recipe('tiny', 32, 0)];"
+        "import sys; from reusebench import models; recipes = [models.Recipe('tiny', 32, 0)];"
         "models.ensure_all('.onnx', recipes); models.ensure_all('.mge', recipes);"
         "models.ensure_all('.rknn', recipes, 'rk3588');"
         "print([name for name in ('numpy', 'onnx', 'google.protobuf', 'onnxruntime') if name in sys.modules])"

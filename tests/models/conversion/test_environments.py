@@ -12,8 +12,8 @@ from reusebench.models.errors import ModelError
 from reusebench.models.megengine.environment import MEGENGINE, install_megengine
 from reusebench.models.rknn.toolkit import TOOLKIT, install_toolkit
 from reusebench.system.cache import CacheError
+from reusebench.system.package import PACKAGE
 from tests.models.scripted_python import BUILDS_OF_TORCH, ScriptedPython
-from tests.support import CHECKOUT
 
 
 def _silent(_step: str) -> None:
@@ -26,7 +26,7 @@ def _install(**options: str) -> Path:
 
 def _pinned(package: str, name: str, *options: str) -> list[str]:
     """Return what pip is given of a list with hashes."""
-    path = CHECKOUT / "models" / package / f"{name}.txt"
+    path = PACKAGE / "models" / package / f"{name}.txt"
     return ["--no-deps", "--require-hashes", *options, "--requirement", str(path)]
 
 

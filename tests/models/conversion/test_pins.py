@@ -12,9 +12,9 @@ from reusebench.models.litert.environment import ONNX2TF
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.models.ncnn.environment import PNNX
 from reusebench.models.rknn.toolkit import TOOLKIT
-from tests.support import CHECKOUT
+from reusebench.system.package import PACKAGE
 
-_LISTS = [*sorted((CHECKOUT / "models").glob("*/*.in")), CHECKOUT / "targets" / "ziglang.in"]
+_LISTS = [*sorted((PACKAGE / "models").glob("*/*.in")), PACKAGE / "targets" / "ziglang.in"]
 _REQUIREMENT = re.compile(r"([\w.-]+)==(\S+?)( ;.*)?")
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
@@ -25,7 +25,7 @@ def _requirements(path: Path) -> list[list[str]]:
     return [list(filter(None, text.split("\0"))) for text in "\n".join(lines).replace(" \\\n    ", "\0").split("\n")]
 
 
-@pytest.mark.parametrize("source", _LISTS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+@pytest.mark.parametrize("source", _LISTS, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_every_requirement_has_one_version_and_hashes(source: Path) -> None:
     """And those that the list is made of are there; no address of a registry is."""
     pinned = source.with_suffix(".txt")

@@ -32,5 +32,8 @@ def test_what_is_no_model_file(tmp_path: Path) -> None:
 
 def test_importing_it_imports_no_library() -> None:
     """The harness can import it: neither numpy nor onnx comes along."""
-    code = "import sys, models.inspection, harness.mechanisms; sys.exit(bool({'numpy', 'onnx'} & sys.modules.keys()))"
+    code = (
+        "import sys, reusebench.models.inspection, reusebench.harness.mechanisms; "
+        "sys.exit(bool({'numpy', 'onnx'} & sys.modules.keys()))"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False).returncode == 0

@@ -21,6 +21,7 @@ from reusebench.reports.sections.failures import failures
 from reusebench.reports.sections.mechanisms import mechanism_reasons
 from reusebench.reports.sections.tables import memory_sources_table
 from reusebench.scenarios.catalogue import MODEL_SETS, OTHER_QUESTION, QUESTIONS, SCENARIOS
+from reusebench.system.package import PACKAGE
 from reusebench.targets.outcome import OUTCOMES
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, group_of, result
 from tests.support import CHECKOUT
@@ -76,7 +77,7 @@ def test_chinese_has_chinese_punctuation() -> None:
 def test_every_text_is_used() -> None:
     """A key stands in the code or in a template as it is, or begins as a key does that is put together there."""
     files = [*(CHECKOUT / "reports").rglob("*.py"), *(CHECKOUT / "reports" / "templates").iterdir()]
-    code = "\n".join(file.read_text(encoding="utf-8") for file in (*files, CHECKOUT / "commands" / "report.py"))
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (*files, PACKAGE / "commands" / "report.py"))
     whole = set(re.findall(r"[\"']([a-z0-9_]+)[\"']", code))
     patterns = [
         re.sub(r"\\{.*?\\}", r"\\w+", re.escape(text)) for text in re.findall(r"f[\"']([\w{}.\[\] ]+)[\"']", code)

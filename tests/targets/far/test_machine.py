@@ -57,13 +57,13 @@ def test_a_board_without_python(tmp_path: Path, python: str) -> None:
 
 
 def test_the_driver_is_there_once_and_compiled(machine: FarMachine) -> None:
-    """Its packages and nothing else of this project; a second session finds them."""
-    folder = machine.driver_folder(known(machine.python()))
-    assert {path.name for path in folder.iterdir()} == {"messages", "runtimes", "scenarios", "video"}
-    compiled = list((folder / "scenarios" / "__pycache__").glob("driver.*.pyc"))
-    assert len(compiled) == 1
+    """The folder of the measured process and nothing else of this project; a second session finds it."""
+    start = machine.push_driver(known(machine.python()))
+    folder = Path(start).parent
+    assert [path.name for path in folder.parent.iterdir()] == ["measured"]
+    assert len(list((folder / "__pycache__").glob("driver.*.pyc"))) == 1
     machine.close()
-    assert machine.driver_folder(known(machine.python())) == folder
+    assert machine.push_driver(known(machine.python())) == start
 
 
 def test_the_files_of_a_plan(machine: FarMachine, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from reusebench.measured.messages import Message
 from reusebench.measured.plan import Context, Model, Plan
 from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.system.cache import cache_root
+from reusebench.system.package import START
 from reusebench.targets.base import Target
 from reusebench.targets.chips import MINI_RUNTIME
 from reusebench.targets.errors import TargetError
@@ -87,7 +88,7 @@ class Board:
         if self._form == UCLIBC:
             native = self._on_uclibc(native)
         variables = {**python.environment, **environment}
-        command = (*python.command, "-m", "reusebench.measured.driver")
+        command = (*python.command, str(START))
         target = Target("vboard", command, environment=variables, chip=self._chip, keeps_ledger=True)
         return target, replace(in_c(target, *native.command), environment={**native.environment, **environment})
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -61,7 +63,7 @@ class Bench:
     settings: Settings
     models: ModelSets
     #: Where each runtime's processes run.
-    targets: Mapping[str, Target]
+    targets: dict[str, Target]
     #: What streams play.
     videos: Videos
     storage: Path
@@ -69,10 +71,10 @@ class Bench:
     #: Where NPU memory can be read; None on a machine without an NPU.
     npu: NpuSources | None = None
     #: The user's plans, each by the names of its two scenarios.
-    plan_files: Mapping[str, PlanFile] = field(default_factory=dict)
+    plan_files: dict[str, PlanFile] = field(default_factory=dict)
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    #: How many processes the session has started, which keeps the names of their traces apart.
-    _processes: int = 0
+    #: The numbers of the session's processes, which keep the names of their traces apart.
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _outputs: Outputs = field(default_factory=Outputs)
     _preparations: Preparations = field(init=False)
     #: By a plan without its scenario's name: many scenarios have the baseline of another one, and it is measured once.
@@ -82,7 +84,25 @@ class Bench:
 
     def __post_init__(self) -> None:
         self._preparations = Preparations(self.settings.time_limit_s)
-        for library in filter(None, map(self._library, self.targets)):
+        for runtime in self.targets:
+            self._pin_library(runtime)
+
+    def varied(self, settings: Settings, models: ModelSets) -> Bench:
+        """Return a bench with other settings and models, for the same session."""
+        other = copy.copy(self)
+        other.settings = settings
+        other.models = models
+        other._measured = {}
+        return other
+
+    def add_target(self, runtime: str, target: Target) -> None:
+        """Have one more runtime measured."""
+        self.targets[runtime] = target
+        self._pin_library(runtime)
+
+    def _pin_library(self, runtime: str) -> None:
+        library = self._library(runtime)
+        if library:
             self.videos.pins.check(library)
 
     def plans(self, runtime: str, scenario: str) -> list[Plan]:
@@ -174,8 +194,7 @@ class Bench:
         prepared = plan.with_prepared({digest: made.path for digest, made in preparations.items() if made})
         while not interrupted and self._is_to_be_repeated(plan, repeats):
             number = len(repeats) + 1
-            self._processes += 1
-            trace_name = f"{self._processes:03}-{plan.runtime}-{plan.scenario}-{number}"
+            trace_name = f"{next(self._numbers):03}-{plan.runtime}-{plan.scenario}-{number}"
             measuring = RepeatMeasurement(
                 prepared,
                 self.targets[plan.runtime],

@@ -91,6 +91,10 @@ class ModelSets:
             raise models
         return models
 
+    def changed(self, files: Sequence[ModelFile], streams: int) -> ModelSets:
+        """Return the models with other files, or of another number of streams; files are still read once."""
+        return replace(self, files=files, streams=streams, _known={})
+
     def assumptions(self) -> list[str]:
         """Return what was assumed of the models that were asked for, made of them and left out, a line each."""
         models = [model for of_set in self._known.values() if not isinstance(of_set, NoModels) for model in of_set]
@@ -132,7 +136,7 @@ class ModelSets:
             except NoModels as error:
                 self._known[key] = error
             except (CacheError, ModelError) as error:
-                self._known[key] = NoModels(f"--plan {plan.document.path}: a network could not be built: {error}")
+                self._known[key] = NoModels(f"{plan.document.title}: a network could not be built: {error}")
         models = self._known[key]
         if isinstance(models, NoModels):
             raise models
@@ -140,7 +144,7 @@ class ModelSets:
 
     def _of_plan(self, runtime: RuntimeEntry, plan: PlanFile) -> tuple[Model, ...]:
         if plan.runtime not in (None, runtime.name):
-            raise NoModels(f"--plan {plan.document.path} was measured on {plan.runtime}: add --runtime {plan.runtime}")
+            raise NoModels(f"{plan.document.title} was measured on {plan.runtime}: add --runtime {plan.runtime}")
         networks = [model for model in plan.models if isinstance(model.source, Recipe)]
         # Those that have the weights of another one need none of their own.
         slaves = [model for model in networks if model in plan.slaves]
@@ -191,7 +195,7 @@ def _stored(model: Model, plan: PlanFile, pins: Pins) -> Model:
     """Return a model as a plan was stored with it; raise UserError where its file is another one now."""
     if not is_unchanged(model, pins):
         raise UserError(
-            f"--plan {plan.document.path}: {model.path} has changed since the plan was stored. Put the old file back, "
+            f"{plan.document.title}: {model.path} has changed since the plan was stored. Put the old file back, "
             "or write a plan file with the new one (docs/plans.md)"
         )
     return model

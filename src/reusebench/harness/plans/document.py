@@ -60,13 +60,15 @@ class Document:
     path: Path
     values: Mapping[str, object]
     lines: Mapping[Keys, int]
+    #: The name in errors.
+    title: str
 
     def error(self, keys: Keys, problem: str) -> PlanFileError:
         """Return the error of a value; its line is that of the innermost table around it whose line is known."""
         known = (keys[:count] for count in range(len(keys), 0, -1) if keys[:count] in self.lines)
         line = next((f", line {self.lines[around]}" for around in known), "")
         name = f", {'.'.join(keys)}" if keys else ""
-        return PlanFileError(printable(f"--plan {self.path}{line}{name}: {problem}"))
+        return PlanFileError(printable(f"{self.title}{line}{name}: {problem}"))
 
     def section(self) -> Section:
         """Return the outermost table."""
@@ -172,7 +174,8 @@ def shown(value: object) -> str:
 
 def read_document(path: Path) -> Document:
     """Return the values of a file, by the ending of its name JSON or TOML; raise PlanFileError where it is neither."""
-    empty = Document(path, {}, {})
+    title = f"--plan {path}"
+    empty = Document(path, {}, {}, title)
     try:
         text = read_regular(check_file(path), _MOST_BYTES).decode()
     except UserFileError as error:
@@ -195,7 +198,7 @@ def read_document(path: Path) -> Document:
     forbidden = _problem(values)
     if forbidden:
         raise empty.error((), forbidden)
-    return Document(path, values, _lines_of_json(text) if is_json else _lines_of_toml(text))
+    return Document(path, values, _lines_of_json(text) if is_json else _lines_of_toml(text), title)
 
 
 def _refuse_constant(name: str) -> None:

@@ -34,7 +34,7 @@ from reusebench.models.networks import NETWORKS, find_network
 from reusebench.scenarios.catalogue import SCENARIOS, name_of_plan
 from reusebench.system.user_files import UserFileError, check_file
 
-__all__ = ["read_plan_file", "read_plan_files"]
+__all__ = ["plan_of_document", "read_plan_file", "read_plan_files"]
 
 #: They are in the names of tests, of traces and of configurations.
 _NAME = re.compile(r"[\w-]+")
@@ -60,8 +60,11 @@ def read_plan_files(paths: Iterable[Path]) -> tuple[PlanFile, ...]:
 def read_plan_file(path: Path) -> PlanFile:
     """Return the plan of a file in TOML or JSON, or of the JSON of a stored plan; raise PlanFileError."""
     document = read_document(path)
-    if "scenario" in document.values:
-        return _stored_plan(document)
+    return _stored_plan(document) if "scenario" in document.values else plan_of_document(document)
+
+
+def plan_of_document(document: Document) -> PlanFile:
+    """Return the plan that the keys of a document describe; raise PlanFileError if it is wrong."""
     root = document.section()
     root.expect("name", "cores", "models", "streams", "contexts")
     models = tuple(_model(root.section("models"), name) for name in root.names("models"))
@@ -75,7 +78,7 @@ def read_plan_file(path: Path) -> PlanFile:
     _check_cores(root, contexts)
     return PlanFile(
         document=document,
-        name=_checked_name(document, root.text("name") or path.stem),
+        name=_checked_name(document, root.text("name") or document.path.stem),
         models=models,
         contexts=contexts,
         chains=_chains(root.section("contexts"), contexts),

@@ -19,16 +19,29 @@ from reusebench.samplers.host import LOCAL_HOST
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans, find_scenario
 from reusebench.targets.chips import CHIPS, chip_of
 
-__all__ = ["check_scenario", "file_plan", "machine_cores", "plan_text", "scenario_plans", "scenario_text"]
+__all__ = [
+    "check_scenario",
+    "check_scenario_name",
+    "file_plan",
+    "machine_cores",
+    "plan_text",
+    "scenario_plans",
+    "scenario_text",
+]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def check_scenario(name: str) -> None:
-    """Raise UserError unless there is a built-in scenario of this name, and a plan file can say what it does."""
+def check_scenario_name(name: str) -> None:
+    """Raise UserError unless there is a built-in scenario of this name."""
     names = [scenario.name for scenario in SCENARIOS]
     if name not in names:
         raise UserError(f"there is no scenario {name!r}{nearest(name, names)}")
+
+
+def check_scenario(name: str) -> None:
+    """Raise UserError unless there is a built-in scenario of this name, and a plan file can say what it does."""
+    check_scenario_name(name)
     if find_scenario(name).fills:
         raise UserError(
             f"{name} makes contexts until one fails, and a plan file names each of its contexts. Print the scenario "

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from reusebench.measured.plan import Model, Plan
 from reusebench.models.weight_files import weight_files
 from reusebench.samplers.host import Host, read_text
-from reusebench.targets.base import CHECKOUT, DRIVER_PACKAGES
+from reusebench.system.package import MEASURED, PACKAGE, START
 from reusebench.targets.boards import Board
 from reusebench.targets.errors import NotStarted, TargetError
 from reusebench.targets.far.connection import Connection, connect
@@ -228,13 +228,13 @@ class FarMachine:
         """Whether the interpreter finds the module, which is not imported."""
         return self.run(python.path, "-c", _FINDS_MODULE, module).ending.exit_code == 0
 
-    def driver_folder(self, python: FarPython) -> Path:
-        """Push the driver in Python with what it imports, have it compiled, and return its folder."""
-        sources: list[Path] = []
-        for package in DRIVER_PACKAGES:
-            sources += sorted((CHECKOUT / package).rglob("*.py"))
-        folder = self.files.push_tree({str(source.relative_to(CHECKOUT)): source for source in sources})
-        # Else the first measured process would compile, and be weighed with what that takes.
-        if "__pycache__" not in self.host.names(posixpath.join(folder, "scenarios")):
+    def push_driver(self, python: FarPython) -> str:
+        """Push all that the measured process runs in Python, have it compiled, and return the script that starts it."""
+        root = PACKAGE.parent
+        sources = sorted(MEASURED.rglob("*.py"))
+        folder = self.files.push_tree({str(source.relative_to(root)): source for source in sources})
+        start = posixpath.join(folder, START.relative_to(root))
+        # Otherwise the first measured process would compile it, which takes memory.
+        if "__pycache__" not in self.host.names(posixpath.dirname(start)):
             self.run(python.path, "-m", "compileall", "-q", folder)
-        return Path(folder)
+        return start

@@ -24,7 +24,6 @@ __all__ = ["far_target", "library_of_board"]
 _RUNS = {"aarch64": ("aarch64", "armhf"), "armhf": ("armhf",), "x86_64": ("x86_64",)}
 #: The module that decodes video.
 _DECODER = "av"
-_DRIVER = ("-m", "reusebench.measured.driver")
 _ANOTHER_PYTHON = "Another Python of the board is named by: reusebench board add NAME ADDRESS --python PATH"
 
 
@@ -116,4 +115,4 @@ def _preload(machine: FarMachine, architecture: str) -> str:
 
 def _with_python(target: Target, machine: FarMachine, python: FarPython) -> Target:
     decodes = machine.has_module(python, _DECODER)
-    return replace(target, command=(python.path, *_DRIVER), folder=machine.driver_folder(python), decodes=decodes)
+    return replace(target, command=(python.path, machine.push_driver(python)), decodes=decodes)

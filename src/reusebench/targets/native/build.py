@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reusebench.system.cache import locked
+from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import ARCHITECTURES, Compiler, compiler_for, fingerprint
 from reusebench.targets.folders import root
 from reusebench.targets.preload.build import preload_sources
@@ -22,7 +23,7 @@ __all__ = ["FORMS", "UCLIBC", "compile_native", "ensure_native", "is_built", "na
 UCLIBC = "armhf-uclibc"
 FORMS = (*ARCHITECTURES, UCLIBC)
 
-_SOURCES = Path(__file__).resolve().parent
+_SOURCES = NATIVE / "driver"
 _UCLIBC_SOURCES = _SOURCES / "uclibc"
 _DRIVER, _PRELOAD = "reusebench-driver", "reusebench_preload.so"
 _WARNINGS = ("-O2", "-Wall", "-Wextra", "-fvisibility=hidden")

@@ -1,1 +1,1 @@
-"""The preload library that keeps the ledger and plays the NPU's driver: its C sources, and how they are compiled."""
+"""The build of the preload library, which keeps the ledger and plays the NPU's driver."""

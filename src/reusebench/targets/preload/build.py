@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reusebench.system.cache import locked
+from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import Compiler, compiler_for, fingerprint
 from reusebench.targets.folders import root
 
 __all__ = ["compile_preload", "ensure_preload", "is_built", "preload_library", "preload_sources", "uclibc_folder"]
 
-_SOURCES = Path(__file__).resolve().parent
+_SOURCES = NATIVE / "preload"
 #: Not part of the library: the stand-in for uClibc that librknnmrt needs beside it.
 _UCLIBC = "uclibc.c"
 _NAME = "reusebench_preload.so"

@@ -1,1 +1,1 @@
-"""The program that runs on a far board beside the measured process, and reads it for the harness: sources and build."""
+"""The build of the program that runs on a remote board beside the measured process, and reads it for the harness."""

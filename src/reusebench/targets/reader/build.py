@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reusebench.system.cache import cache_root, locked
+from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import Compiler, compiler_for, fingerprint
 
 __all__ = ["READER_PREFIX", "compile_reader", "ensure_reader"]
 
 #: How the program's name begins, here and on boards.
 READER_PREFIX = "reader-"
-_SOURCES = Path(__file__).resolve().parent
+_SOURCES = NATIVE / "reader"
 # No C library, and nothing that asks for one: neither calls to it that a compiler adds by itself, nor its start.
 _COMPILE = (
     *("-std=c11", "-Os", "-Wall", "-Wextra", "-ffreestanding", "-fomit-frame-pointer", "-fno-stack-protector"),

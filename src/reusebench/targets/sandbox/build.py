@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reusebench.system.cache import locked
+from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import Compiler, compiler_for, fingerprint
 from reusebench.targets.folders import root
 from reusebench.targets.rknn_library import architecture_of_this_python
 
 __all__ = ["compile_sandbox", "ensure_sandbox", "new_root", "refusal", "sandbox_program"]
 
-_SOURCES = Path(__file__).resolve().parent
+_SOURCES = NATIVE / "sandbox"
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-s")
 _TIME_LIMIT_S = 20
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
-from reusebench.targets.base import CHECKOUT, DRIVER_PACKAGES
+from reusebench.system.package import MEASURED
 from reusebench.targets.folders import pycache, root, sysroot
 from reusebench.targets.machine import LOCAL, LocalMachine, Reach
 from reusebench.targets.preload.build import is_built, preload_library, uclibc_folder
@@ -71,7 +71,7 @@ def machine_of(library: Library) -> LocalMachine:
     """Return this machine, of which the library reaches what it needs alone, where the kernel allows that."""
     if refusal() is not None:
         return LOCAL
-    readable = [str(CHECKOUT / package) for package in DRIVER_PACKAGES]
+    readable = [str(MEASURED)]
     if is_needed(library.architecture):
         readable.append(str(find_emulator(library.architecture)))
     else:  # the Python that runs the harness

@@ -7,10 +7,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.system import processes
 from reusebench.system.cache import make_folder
-from reusebench.targets.base import CHECKOUT
+from reusebench.system.package import START
 from reusebench.targets.errors import TargetError
 from reusebench.targets.folders import check_usable, pycache
 from reusebench.targets.machine import Reach
@@ -23,8 +22,8 @@ from reusebench.targets.vboard.system import ensure_system
 
 __all__ = ["install"]
 
-#: Loads the library, and with it what the driver imports, so that both are known to work and Python has it compiled.
-_TRIAL = f"import ctypes, os, scenarios.driver; ctypes.CDLL(os.environ['{LIBRARY_VARIABLE}'])"
+#: Loads the library and all that the driver imports, so that both are known to work and Python has compiled them.
+_TRIAL = (str(START), "reusebench.measured.versions", "reusebench.measured.runtimes.rknn.adapter")
 _TRIAL_TIME_LIMIT_S = 60
 
 
@@ -38,9 +37,9 @@ def install(library: Library, sources: Path | None, show_step: Callable[[str], N
         ensure_emulator(library.architecture, show_step)
     make_folder(pycache(library.architecture))
     board = guest(library.chips()[0], library)
-    command, variables = machine_of(library).confine((*board.command, "-c", _TRIAL), board.environment, Reach())
+    command, variables = machine_of(library).confine((*board.command, *_TRIAL), board.environment, Reach())
     try:
-        done = processes.run(command, CHECKOUT, {**os.environ, **variables}, _TRIAL_TIME_LIMIT_S)
+        done = processes.run(command, Path("/"), {**os.environ, **variables}, _TRIAL_TIME_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TargetError(f"{library.path} does not load on the virtual board: {error}") from error
     if done.returncode:

@@ -1,0 +1,64 @@
+"""What a call of `measure` says in place of the options of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Optional
+
+from reusebench.harness.errors import UserError
+from reusebench.harness.measuring.model_sets import ModelSets
+from reusebench.harness.measuring.user_models import ModelFile
+from reusebench.harness.settings import MOST_CONTEXTS, MOST_INFERENCES, Settings, excess
+
+__all__ = ["Overrides"]
+
+#: The largest valid value of each number.
+_MOST: Mapping[str, int] = {
+    "streams": MOST_CONTEXTS,
+    "contexts": MOST_CONTEXTS,
+    "repeats": MOST_CONTEXTS,
+    "rounds": MOST_INFERENCES,
+}
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Values in place of options; None, or no models: as the options say."""
+
+    models: tuple[Path, ...] = ()
+    streams: Optional[int] = None
+    contexts: Optional[int] = None
+    repeats: Optional[int] = None
+    rounds: Optional[int] = None
+
+    def __post_init__(self) -> None:
+        """Raise UserError unless every number is valid."""
+        for name, most in _MOST.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if type(value) is not int or not 1 <= value <= most:
+                raise UserError(f"measure({name}={value!r}) is not valid; valid: a whole number from 1 to {most:,}")
+
+    def settings(self, options: Settings) -> Settings:
+        """Return the settings with these values; raise UserError if a session cannot hold as many."""
+        changed = replace(
+            options,
+            streams=self.streams or options.streams,
+            contexts=self.contexts or options.contexts,
+            repeats=self.repeats or options.repeats,
+            most_repeats=self.repeats or options.most_repeats,
+            rounds=self.rounds or options.rounds,
+        )
+        problem = excess(changed.streams * changed.contexts, changed.rounds)
+        if problem:
+            raise UserError(f"{problem}. Lower streams, contexts or rounds")
+        return changed
+
+    def model_sets(self, options: ModelSets) -> ModelSets:
+        """Return the models with these files; raise UserError if one cannot be read."""
+        files = tuple(ModelFile(path, "model") for path in self.models)
+        options.user.check(files)
+        return options.changed(files or options.files, self.streams or options.streams)
