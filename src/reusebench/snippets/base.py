@@ -63,8 +63,6 @@ def common_values(plan: Plan, indices: Indices, device: str, calls: Mapping[str,
     shared = plan.io_memories()
     lenders = [i if context.io is None else shared[context.io][0] for i, context in enumerate(contexts)]
     has_lenders = lenders != list(range(count))
-    streams = [context.stream for context in contexts]
-    of_stream = f" of stream {indices.value('stream_of', streams)}" if len(set(streams)) > 1 else ""
     names = [f"{number} {context.name}" for number, context in enumerate(contexts) if context.name]
     return {
         "title": f"{count} context{'s' * (count > 1)} on {device}: the plan {plan.scenario}, written by reusebench.",
@@ -73,10 +71,23 @@ def common_values(plan: Plan, indices: Indices, device: str, calls: Mapping[str,
         "count": count,
         "rounds": plan.rounds,
         "names": f"Contexts: {', '.join(names)}." if names else "",
-        "frame": f"Write your frame{of_stream}",
+        "frame": f"Write your frame{_of_stream(plan, indices)}",
         "io": has_lenders,
         "lender": indices.value("lender_of", lenders) if has_lenders else "",
     }
+
+
+def _of_stream(plan: Plan, indices: Indices) -> str:
+    """Return whose frames a context takes, for a comment, which reads no table; empty if it takes those of all."""
+    streams = [context.stream for context in plan.contexts]
+    if len(set(streams)) <= 1:
+        return ""
+    of_comment = Indices(indices.count, indices.divide)
+    expression = of_comment.value("stream_of", streams)
+    if not of_comment.tables:
+        return f" of stream {expression}"
+    words = ["any" if stream is None else str(stream) for stream in streams]
+    return f" of the context's stream ({', '.join(words)})"
 
 
 def python_snippet(
@@ -102,6 +113,7 @@ def common_python_values(
         "threads": len(turns.rows),
         "turns": _python_turns(turns),
         "shapes": _python_shapes(plan),
+        "model": indices.value("model_of", [context.model for context in plan.contexts]),
         "source": indices.value("source_of", [context.source for context in plan.contexts]),
     }
 
@@ -235,6 +247,9 @@ def _python_turns(turns: Turns) -> str:
 
 
 def _python_shapes(plan: Plan) -> str:
-    """Return the shapes of the inputs that the plan names, by file and name, in Python; empty where it names none."""
-    shapes = {(Path(model.path).name, tensor.name): tensor.shape for model in plan.models for tensor in model.inputs}
-    return repr(shapes) if shapes else ""
+    """Return the shapes of the inputs that the plan names, by model and name, in Python; empty if it names none.
+
+    Not by file: one that leaves sizes free may be several models, and two files may have one name.
+    """
+    shapes = [{tensor.name: tensor.shape for tensor in model.inputs} for model in plan.models]
+    return repr(shapes) if any(shapes) else ""

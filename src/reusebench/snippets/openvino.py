@@ -63,6 +63,7 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         return indices.flagged(name, [context.mechanism in mechanisms for context in contexts])
 
     groups = [context.internal for context in contexts]
+    given_back = _given_back(plan)
     several = {context.source for context in contexts if context.mechanism in (DUP, SHARED_WEIGHTS)}
     # Requests compile nothing: what is said of the others holds for them too.
     has_streams = [
@@ -80,7 +81,8 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "resolutions": of_mechanism("is_resolution", SHARED_WEIGHTS),
         "prepared": indices.flagged("is_prepared", map(plan.needs_prepared, range(len(contexts)))),
         "given_weights": indices.flagged("has_weights", [WEIGHTS in context.outside for context in contexts]),
-        "group": indices.value("group_of", groups) if _take_turns(plan) else "",
+        "group": indices.value("group_of", groups) if any(given_back) else "",
+        "given_back": indices.flagged("is_given_back", given_back),
         "grouped": indices.flagged("takes_turns", [group is not None for group in groups]),
         "bound_inputs": indices.flagged("binds_input", [INPUT in context.zero_copy for context in contexts]),
         "bound_outputs": indices.flagged("binds_output", [OUTPUT in context.zero_copy for context in contexts]),
@@ -89,9 +91,25 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     }
 
 
-def _take_turns(plan: Plan) -> bool:
-    """Whether contexts of several compiled models share an internal memory; those of one have that of its streams."""
+def _compiled_by(plan: Plan) -> list[int]:
+    """Return for each context the one whose compiled model it has."""
     compiled = []
     for i, context in enumerate(plan.contexts):
-        compiled.append(context.source if context.mechanism in _REQUESTS else i)
-    return any(len({compiled[i] for i in members}) > 1 for members in plan.internal_memories().values())
+        source = context.source if context.mechanism in _REQUESTS else None
+        compiled.append(i if source is None else source)
+    return compiled
+
+
+def _given_back(plan: Plan) -> list[bool]:
+    """Return for each context whether its internal tensors are given back when the next one of its turn runs.
+
+    Those of one compiled model are in its streams, which serve all of its contexts: none of them may be inferring. So
+    they are given back if all are of one turn, in which another compiled model runs too.
+    """
+    compiled, given_back = _compiled_by(plan), []
+    for number, context in zip(compiled, plan.contexts):
+        turns = {other.internal for other, own in zip(plan.contexts, compiled) if own == number}
+        in_turn = {own for other, own in zip(plan.contexts, compiled) if other.internal == context.internal}
+        is_alone = context.internal is None or len(in_turn) == 1
+        given_back.append(len(turns) == 1 and not is_alone)
+    return given_back
