@@ -52,7 +52,10 @@ _LARGE_BYTES = 1 << 20
 
 
 class Turn:
-    """Networks that run in turn: one alone has its internal tensors allocated."""
+    """Networks that run in turn: one alone has its internal tensors allocated.
+
+    A network of which a context is in no turn, or in another one, keeps them: that context may be inferring.
+    """
 
     def __init__(self) -> None:
         #: One for each context.
@@ -66,10 +69,12 @@ class Turn:
             _unmap_large_blocks()
 
     def take(self, network: Network) -> None:
-        """Give back the internal tensors of the network that ran last, if it is another one."""
-        if self._last is not None and self._last is not network:
-            self._last.release_internal()
-        self._last = network
+        """Give back the internal tensors of the network that ran last, if it is another one, of this turn alone."""
+        last, self._last = self._last, network
+        if last is None or last is network:
+            return
+        if self._networks.count(last) == last.contexts:
+            last.release_internal()
 
     def leave(self, network: Network) -> None:
         """Forget a context that is destroyed."""

@@ -89,6 +89,11 @@ class Network:
         self._compiled: Any = None
         self._compile()
 
+    @property
+    def contexts(self) -> int:
+        """How many contexts infer with it."""
+        return len(self._users)
+
     def join(self, tensors: Tensors) -> None:
         """Let a further context infer, with a request of its own."""
         tensors.open(self._compiled)
