@@ -69,9 +69,12 @@ def drifts(row: Row) -> dict[str, Drift]:
 
 
 def kept_bytes(row: Row) -> int | None:
-    """Return by how much memory as allocated grew more than trimmed, at most; None where that is the emulator's too."""
+    """Return by how much memory as allocated grew more than trimmed, at most.
+
+    None if it was not read, and if it is the emulator's too.
+    """
     series, memory = row.info.cycles, drifts(row).get("memory")
-    if series is None or memory is None:
+    if series is None or memory is None or not series.allocated_bytes:
         return None
     allocated = series.allocated_bytes
     return round(max(high - low - (allocated[0] - memory.readings[0]) for high, low in zip(allocated, memory.readings)))
@@ -79,7 +82,8 @@ def kept_bytes(row: Row) -> int | None:
 
 def cycle_count(row: Row) -> int:
     """Return how many cycles were read."""
-    return len(row.info.cycles.fds) - 1 if row.info.cycles else 0
+    drift = next(iter(drifts(row).values()), None)
+    return len(drift.readings) - 1 if drift else 0
 
 
 def is_per_inference(row: Row) -> bool:

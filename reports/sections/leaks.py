@@ -63,7 +63,7 @@ def leak_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
 
 def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     """Return where nothing grows, and how much would have been seen; what is not clear; and what failed."""
-    clear = [row for row in rows if row.info.cycles and not growing(row) and not unclear(row)]
+    clear = [row for row in rows if drifts(row) and not growing(row) and not unclear(row)]
     sentences = []
     if clear:
         sentences.append(
@@ -78,6 +78,9 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     if max(kept.values(), default=0) >= _MUCH_KEPT_BYTES:
         row = max(kept, key=lambda row: kept[row])
         sentences.append(texts("leaks_kept", scenario=texts.scenario(row.scenario), amount=sized(kept[row])))
+    unread = [row.scenario for row in rows if row.measured and not drifts(row)]
+    if unread:
+        sentences.append(texts("leaks_not_read", scenarios=texts.scenarios(unread)))
     for row in rows:
         parts = [_hidden_in_words(drift, texts) for drift in unclear(row)]
         if parts:
@@ -98,7 +101,7 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
 
 def opening_leaks(group: Group, label: str, texts: Texts) -> str | None:
     """Return what leaks in a group, so labelled, or that nothing does; None where nothing is clear."""
-    rows = [row for row in group.rows if row.measured and row.info.cycles]
+    rows = [row for row in group.rows if row.measured and drifts(row)]
     leaks = leak_sentences(rows, texts)
     if leaks:
         return texts("opening_leaks", group=label, leaks=texts.sentences(leaks))
@@ -141,8 +144,9 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
     panels: dict[str, dict[Row, Sequence[float]]] = {}
     for row in rows:
         known = {name: drift.readings for name, drift in drifts(row).items() if name in IN_BYTES}
-        if row.info.cycles and "memory" in known:
-            known = {"allocated": row.info.cycles.allocated_bytes, **known}
+        allocated = row.info.cycles.allocated_bytes if row.info.cycles else ()
+        if allocated and "memory" in known:
+            known = {"allocated": allocated, **known}
         for name, readings in known.items():
             panels.setdefault(name, {})[row] = readings
     if not panels:

@@ -129,10 +129,11 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
     several_boards = len({program.file.board for program in programs}) > 1
     lines = []
     for program, phase in phases:
-        outcome, last = program.info.outcome, program.info.repeats[-1]
+        outcome = program.info.outcome
+        last = program.info.repeats[-1] if program.info.repeats else None
         result = texts(f"outcome_{outcome}")
         # Where its board was lost, or its recorder, nobody knows how it ended.
-        if outcome not in ("ok", "connection_lost", "cut_off"):
+        if last and outcome not in ("ok", "connection_lost", "cut_off"):
             why = last.signal or texts("program_exit_code", code=last.exit_code)
             result = texts("program_outcome", outcome=result, why=why)
         result = outcome_in_words(result, program.info.shortage_signs, texts)
@@ -157,7 +158,8 @@ def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table 
     """Return the processes with the highest peaks in the first repeat of each program; None where there are none."""
     lines = []
     for program in programs:
-        for process in program.info.repeats[0].processes[:_MOST_PROCESSES]:
+        first = program.info.repeats[0] if program.info.repeats else None
+        for process in first.processes[:_MOST_PROCESSES] if first else ():
             times = [seconds(Figure(time_ns)) for time_ns in (process.first_seen_ns, process.last_seen_ns)]
             peak = doubted(mib(Figure(process.peak_rss_bytes)), program.is_short)
             cells = [program.name, f"{process.name} ({process.pid})", peak, *times]
@@ -207,7 +209,7 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | 
     """
     traces = []
     for program in programs[:_MOST_PROGRAMS]:
-        trace = read_trace(program.file.path.parent.parent, program.info.repeats[0].trace, ProgramTrace)
+        trace = _first_trace(program)
         if trace and trace.timeline.times_ns:
             traces.append((program, trace))
     if not traces:
@@ -253,3 +255,10 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | 
     if any(trace.npu_held.times_ns for _, trace in traces):
         legend.append(line(texts("memory_npu"), INK, linewidth=1, linestyle=":"))
     return svg_of(canvas, legend)
+
+
+def _first_trace(program: RecordedProgram) -> ProgramTrace | None:
+    """Return the trace of the first repeat; None if there is no repeat, or its trace is lost."""
+    if not program.info.repeats:
+        return None
+    return read_trace(program.file.path.parent.parent, program.info.repeats[0].trace, ProgramTrace)

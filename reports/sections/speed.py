@@ -38,7 +38,7 @@ SPEED_VERDICTS = (
     DISTURBED,
 )
 #: Of each question; a scenario has a colour within its question.
-_MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "Xos^Dv*hPdp"))
+_MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "Xos^Dv*hPdp<"))
 #: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed measurement would else leave
 #: no space for the others. Beside a point at an end there is this margin.
 _LOWEST, _HIGHEST, _MARGIN = 50.0, 150.0, 3.0

@@ -92,7 +92,7 @@ def _panel(axes: Axes, trace: Trace, colour: str) -> None:
 
 
 def _first_trace(row: Row) -> Trace | None:
-    if not row.measured:
+    if not row.measured or not row.info.repeats:
         return None
     trace = read_trace(row.storage, row.info.repeats[0].trace, Trace)
     return trace if trace and trace.timeline.times_ns else None

@@ -269,8 +269,9 @@ class _Measuring:
         mine = [result for result in results if (result.runtime, result.target) == (self.runtime, self.target.name)]
         if mine:
             newest = [result for result in mine if result.runtime_version == mine[-1].runtime_version]
-            # What was measured while memory was short is measured again, unless it was measured well at another time.
-            believed = [result for result in newest if not result.shortage_signs]
+            # What was measured while memory was short is measured again, unless it was measured well at another time;
+            # so is what lacks a figure.
+            believed = [result for result in newest if not result.shortage_signs and self.study.can_use(result)]
             self.study.add(believed, calibrations(self.storage))
 
     def measure(self, layouts: Sequence[Layout], reason: str) -> list[Result]:

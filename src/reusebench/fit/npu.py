@@ -173,7 +173,7 @@ class NpuCosts:
             return None
         # Before a slave stands the context that has the weights.
         start = form.mechanism == SHARED_WEIGHTS
-        (added,) = result.memory.context_memory_bytes
+        added = result.memory.context_memory_bytes[0]
         contexts = [Counter(_sizes(context)) for context in account.contexts[start:]]
         for context, process_bytes in zip(contexts, (added or ())[start:]):
             context[_PROCESS] = process_bytes

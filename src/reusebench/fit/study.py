@@ -88,6 +88,21 @@ class Study:
             self.results[plan] = result
             self.loads[plan] = _loads(storage, result)
 
+    def can_use(self, result: Result) -> bool:
+        """Whether a stored result has all that is predicted from: what failed is known to be impossible without it."""
+        if result.outcome != "ok":
+            return True
+        memory = result.memory
+        needed = (
+            memory.application_memory_over_baseline_bytes,
+            memory.baseline_memory_bytes,
+            memory.context_memory_bytes,
+        )
+        repeats = len(result.repeats)
+        is_whole = all(len(figures) == repeats and None not in figures for figures in needed)
+        has_accounts = all(repeat.npu and repeat.npu.contexts for repeat in result.repeats)
+        return is_whole and repeats > 0 and (has_accounts or not self.demand.binds)
+
     def result(self, layout: Layout) -> Result | None:
         """Return what a layout came to; None where it was not measured."""
         return self.results.get(_nameless(self.plan(layout)))
