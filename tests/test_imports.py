@@ -102,7 +102,7 @@ _ONLY = {
 
 #: The order of the parts of a package: each part imports those that stand before it, and none behind it.
 _LAYERS = {
-    "measured": "messages runtimes plan failures heap usage schedule streams driver versions start",
+    "measured": "messages runtimes plan failures heap usage schedule streams driver versions launch start",
     "system": "package files interrupts processes cache user_files",
     "fit": "layouts prediction study npu process search answering",
     "reports": "errors base results sections explanation claims streams compare versions history page",
