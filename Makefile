@@ -8,6 +8,9 @@
 #                what makes their model files
 # make test      the tests;                      ARGS="tests/models" passes options on
 # make lint      ruff and mypy
+# make wheel     builds sdist and wheel, uses the wheel alone in a fresh environment and an empty folder, and compares
+#                what it measures with the checkout; ARGS="--python python3.9 --lowest" chooses the interpreter, and the
+#                lowest versions of what is required. Nothing has to be installed for it
 # make pins      the versions and hashes of what is installed from package registries beside the project's own
 #                requirements, again, from the *.in files; UV=PATH names uv, which is no requirement of the project
 
@@ -19,7 +22,7 @@ STORAGE ?=
 
 UV     ?= uv
 
-.PHONY: install bench bench-megengine bench-runtimes test lint pins clean
+.PHONY: install bench bench-megengine bench-runtimes test lint wheel pins clean
 
 install: $(VENV)/installed
 
@@ -63,6 +66,9 @@ lint: $(VENV)/installed-dev
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
+
+wheel:
+	@$(PYTHON) .ci/check_wheel.py $(ARGS)
 
 # For every Python and machine at once; of each the oldest Python. What asks for too much is listed without its requirements.
 MODELS := src/reusebench/models

@@ -1,9 +1,9 @@
-"""Where a series changed its level, by ruptures: with the size, the runs in between, and how sure it is.
+"""Where a series changed its level: with the size, the runs in between, and how sure it is.
 
 The best split of a series into levels has the least sum of squares of the runs' means around them, and a penalty for
-each change point (R. Killick and others, Optimal detection of changepoints with a linear computational cost, 2012; the
-search is KernelCPD of ruptures, whose linear kernel is that cost). The penalty is the square of the quantile that a t
-test of two levels needs, so every change point of the search is significant.
+each change point (B. Jackson and others, An algorithm for optimal partitioning of data on an interval, 2005). The
+penalty is the square of the quantile that a t test of two levels needs, so every change point of the search is
+significant.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import ruptures
 from scipy.special import stdtr, stdtrit
 
 from reusebench.reports.compare.changes import CONFIDENCE
@@ -94,8 +93,7 @@ def _in_standard_deviations(means: Sequence[float], noise: float) -> np.ndarray:
 
 def _search(means: np.ndarray, quantile: float) -> list[int]:
     """Return the bounds of the levels: 0, the first run of each further level, and the number of runs."""
-    search = ruptures.KernelCPD(kernel="linear", min_size=_LEAST_LENGTH).fit(means)
-    bounds = [0, *map(int, search.predict(pen=quantile**2))]
+    bounds = best_split(means, _LEAST_LENGTH, quantile**2)
     # The split that is best as a whole may have a point between neighbours that do not bear it out.
     while len(bounds) > 2:
         clearness = [_clearness(means, *three) for three in zip(bounds, bounds[1:], bounds[2:])]
@@ -103,6 +101,30 @@ def _search(means: np.ndarray, quantile: float) -> list[int]:
         if least >= quantile:
             break
         del bounds[clearness.index(least) + 1]
+    return bounds
+
+
+def best_split(values: np.ndarray, least_length: int, penalty: float) -> list[int]:
+    """Return the bounds of the levels, which are not shorter than `least_length`, of the split that costs least.
+
+    >>> best_split(np.array([1.0, 1.0, 1.0, 5.0, 5.0]), least_length=2, penalty=3.0)
+    [0, 3, 5]
+    """
+    #: Of the first values, by their number: what their best split costs, and where its last level begins.
+    costs = np.full(len(values) + 1, np.inf)
+    costs[0] = -penalty
+    begins = [0] * (len(values) + 1)
+    for end in range(least_length, len(values) + 1):
+        # Last levels by their length, less one. Distances from the last value: equal values cost exactly nothing.
+        distances = values[end - 1 :: -1] - values[end - 1]
+        squares = np.cumsum(distances**2) - np.cumsum(distances) ** 2 / np.arange(1, end + 1)
+        totals = costs[end - 1 :: -1] + squares + penalty
+        totals[: least_length - 1] = np.inf
+        begins[end] = end - 1 - int(totals.argmin())
+        costs[end] = totals.min()
+    bounds = [len(values)]
+    while bounds[0]:
+        bounds.insert(0, begins[bounds[0]])
     return bounds
 
 

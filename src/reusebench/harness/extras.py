@@ -10,7 +10,7 @@ __all__ = ["EXTRAS", "check_extra", "install_line", "missing_modules"]
 
 #: By part: its modules, which are called as the packages that pip installs.
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "reports": ("matplotlib", "rich", "ruptures", "scipy"),
+    "reports": ("matplotlib", "rich", "scipy"),
     "frames": ("pandas",),
     "streams": ("av",),
 }

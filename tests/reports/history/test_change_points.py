@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 
+import numpy as np
 import pytest
 
-from reusebench.reports.history.change_points import ChangePoint, change_points
+from reusebench.reports.history.change_points import ChangePoint, best_split, change_points
 from reusebench.storage.metrics import find_metric
 
 MIB = 2**20
@@ -94,3 +96,24 @@ def test_more_series_ask_for_more() -> None:
     runs = noisy((20, 50), (20, 50.6), deviation=0.5)
     assert len(found(runs)) == 1
     assert found(runs, series=10_000) == []
+
+
+def test_the_split_is_the_best_of_all() -> None:
+    """No other split of a short series into levels of at least two values costs less."""
+    draw = random.Random(5)
+    for _ in range(50):
+        levels = [draw.choice((0.0, 1.0, 2.5)) for _ in range(3)]
+        values = np.array([level + draw.gauss(0, 0.4) for level in levels for _ in range(draw.randint(2, 3))])
+        penalty = draw.choice((0.2, 1.0, 3.0))
+        # Nine values have four levels at most.
+        places = [chosen for count in range(4) for chosen in combinations(range(1, len(values)), count)]
+        splits = [[0, *chosen, len(values)] for chosen in places]
+        allowed = [split for split in splits if np.diff(split).min() >= 2]
+        best = min(allowed, key=lambda split: _cost(values, split, penalty))
+        assert best_split(values, least_length=2, penalty=penalty) == best
+
+
+def _cost(values: np.ndarray, split: list[int], penalty: float) -> float:
+    """Return the squares around the levels of a split, and a penalty for each change."""
+    levels = [values[start:end] for start, end in zip(split, split[1:])]
+    return sum(float(((level - level.mean()) ** 2).sum()) for level in levels) + penalty * (len(levels) - 1)

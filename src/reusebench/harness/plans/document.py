@@ -193,11 +193,12 @@ def read_document(path: Path) -> Document:
         raise empty.error((), f"it is no valid {kind}: {error}") from None
     except RecursionError:
         raise empty.error((), _TOO_DEEP) from None
-    if not isinstance(values, dict):
-        raise empty.error((), "it has no keys; a plan has models and contexts (docs/plans.md)")
+    # From Python 3.14 on, json itself reads thousands of levels.
     forbidden = _problem(values)
     if forbidden:
         raise empty.error((), forbidden)
+    if not isinstance(values, dict):
+        raise empty.error((), "it has no keys; a plan has models and contexts (docs/plans.md)")
     return Document(path, values, _lines_of_json(text) if is_json else _lines_of_toml(text), title)
 
 
@@ -205,7 +206,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-def _problem(values: Mapping[str, object]) -> str | None:
+def _problem(values: object) -> str | None:
     """Return what no plan may have, whatever its keys mean; None where there is nothing of that."""
     level: list[object] = [values]
     for _ in range(_DEEPEST):

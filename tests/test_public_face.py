@@ -1,0 +1,68 @@
+"""What `import reusebench` gives: documented names, and nothing that is imported before it is used."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import reusebench
+from reusebench.system.package import PACKAGE
+from tests.support import CHECKOUT
+
+#: Prints the modules that the import adds to those of the standard library that it may need.
+_IMPORT = """
+import __future__, importlib, os, sys, warnings
+before = set(sys.modules)
+import reusebench
+print(*set(sys.modules) - before)
+"""
+_MODULES = sorted({f"reusebench.{name}" for name in reusebench._MODULES.values()})
+
+
+def test_every_name_has_a_module() -> None:
+    """The names for type checkers, those that are given and those that are listed are the same."""
+    assert sorted(reusebench.__all__) == list(reusebench.__all__) == sorted(reusebench._MODULES)
+    assert set(reusebench.__all__) < set(dir(reusebench))
+
+
+@pytest.mark.parametrize("name", reusebench.__all__)
+def test_every_name_has_a_docstring(name: str) -> None:
+    """Public methods and properties have one too."""
+    public = getattr(reusebench, name)
+    assert public.__doc__
+    # A dataclass without a docstring is given its signature.
+    assert not public.__doc__.startswith(f"{name}(")
+    keys = [key for key in vars(public) if not key.startswith("_")]
+    members = {key: getattr(public, key) for key in keys if inspect.isclass(public)}
+    called = {key: member for key, member in members.items() if callable(member) or isinstance(member, property)}
+    assert [key for key, member in called.items() if not member.__doc__] == []
+
+
+def test_another_name_is_an_error() -> None:
+    """The sentence is Python's own."""
+    with pytest.raises(AttributeError, match=r"^module 'reusebench' has no attribute 'lod'$"):
+        reusebench.lod  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_importing_it_imports_nothing_else() -> None:
+    """A test that is collected, or a program that reads results, pays for what it uses alone."""
+    command = [sys.executable, "-c", _IMPORT]
+    environment = {"PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.split() == ["reusebench"]
+
+
+def test_types_are_there() -> None:
+    """Type checkers read the annotations of a package that has this file (PEP 561)."""
+    assert (PACKAGE / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("module", [*_MODULES, "reusebench.system.package"])
+def test_examples_hold(module: str) -> None:
+    """What docstrings show is what happens."""
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
