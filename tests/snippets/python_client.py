@@ -19,11 +19,21 @@ import numpy as np
 
 
 def _pss_bytes() -> int:
-    """Return what the process takes when its free heap has gone back to the kernel."""
+    """Return what the process takes when its free heap has gone back to the kernel, without shared libraries.
+
+    The share of a library's pages that counts here depends on which other processes have it mapped at the moment.
+    """
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    lines = Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    total, is_counted = 0, True
+    for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():
+        name, *values = line.split()
+        if not name.endswith(":"):
+            # The line that begins a mapping: addresses, permissions, offset, device, inode, and the path if it has one.
+            is_counted = ".so" not in " ".join(values[4:])
+        elif name == "Pss:" and is_counted:
+            total += int(values[0]) * 1024
+    return total
 
 
 def _fill(arrays: dict[str, Any], number: int) -> None:

@@ -20,7 +20,7 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.snippets.base import Snippet, common_python_values, files_of, options_of, python_snippet
+from reusebench.snippets.base import Snippet, common_python_values, options_of, own_files_of, python_snippet
 from reusebench.snippets.indices import Indices
 
 __all__ = ["write"]
@@ -73,7 +73,7 @@ def _check(context: Context, plan: Plan) -> None:
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
     contexts = plan.contexts
-    files, paths = files_of(plan, ".onnx")
+    files, paths = own_files_of(plan, ".onnx")
 
     sessions = [context.mechanism != SHARED_CONTEXT for context in contexts]
     prepared = [plan.needs_prepared(i) and sessions[i] for i in range(len(contexts))]
